@@ -1,0 +1,3 @@
+//! The `masu` command: arguments in, lab called, terminal out.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The lab: variants, runs, measures and statistics, as a library without a terminal.

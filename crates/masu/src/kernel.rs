@@ -1,0 +1,259 @@
+//! The kernel door: the only place in this crate that names a system call.
+//!
+//! It relies on nothing: the calls are made with the CPU's own instruction, so `errno` of the C
+//! library is never touched and no library stands between the allocator and the kernel. Everything
+//! above works with [`Errno`], addresses and lengths. What this door does not do: files, threads,
+//! signals, time.
+
+#[cfg(target_arch = "aarch64")]
+#[path = "kernel/aarch64.rs"]
+mod arch;
+#[cfg(target_arch = "x86_64")]
+#[path = "kernel/x86_64.rs"]
+mod arch;
+
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use arch::number;
+
+/// An error number as the kernel returns it (`errno(3)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) i32);
+
+impl Errno {
+    /// Out of memory, or of address space, or of mappings.
+    pub(crate) const NOMEM: Errno = Errno(12);
+}
+
+/// What may be done with the memory of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    /// Addresses only: reserved, not committed.
+    None = 0,
+    /// Readable; memory never written reads as zero and costs nothing.
+    Read = 1,
+    /// Readable and writable.
+    ReadWrite = 3,
+}
+
+/// Advice on a range, `madvise(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// Drop the contents: the range reads as zero afterwards and is not resident.
+    DontNeed = 4,
+    /// Back the range with huge pages where possible.
+    HugePage = 14,
+    /// Leave the range out of core dumps.
+    DontDump = 16,
+}
+
+const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+const MAP_NORESERVE: usize = 0x4000;
+const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+const MREMAP_MAYMOVE: usize = 1;
+const MREMAP_FIXED: usize = 2;
+const MREMAP_DONTUNMAP: usize = 4;
+
+fn check(result: isize) -> Result<usize, Errno> {
+    if (-4095..0).contains(&result) {
+        Err(Errno(-result as i32))
+    } else {
+        Ok(result.cast_unsigned())
+    }
+}
+
+/// Maps `length` bytes of fresh zero memory anywhere. Not reserved against overcommit.
+///
+/// # Errors
+///
+/// What `mmap(2)` returns, `ENOMEM` for want of memory, address space or mappings.
+pub(crate) fn map(length: usize, protection: Protection) -> Result<NonNull<u8>, Errno> {
+    map_near(0, length, protection, 0)
+}
+
+/// Maps `length` bytes of fresh zero memory at exactly `address`.
+///
+/// # Errors
+///
+/// `EEXIST` where something is mapped there already, or what `mmap(2)` returns.
+pub(crate) fn map_at(
+    address: usize,
+    length: usize,
+    protection: Protection,
+) -> Result<NonNull<u8>, Errno> {
+    let mapped = map_near(address, length, protection, MAP_FIXED_NOREPLACE)?;
+    if mapped.as_ptr().addr() == address {
+        return Ok(mapped);
+    }
+    // Kernels before 4.17 take the address as a hint.
+    // SAFETY: The range was mapped just now and nobody knows of it.
+    unsafe { unmap(mapped, length) };
+    Err(Errno(17))
+}
+
+fn map_near(
+    address: usize,
+    length: usize,
+    protection: Protection,
+    flags: usize,
+) -> Result<NonNull<u8>, Errno> {
+    let flags = MAP_PRIVATE_ANONYMOUS | MAP_NORESERVE | flags;
+    // SAFETY: A new mapping that replaces nothing changes no memory that anyone uses.
+    let result = unsafe {
+        arch::call6(number::MMAP, address, length, protection as usize, flags, usize::MAX, 0)
+    };
+    let address = check(result)?;
+    NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)
+}
+
+/// Unmaps a range: its addresses may be handed to anyone afterwards.
+///
+/// A refusal (the limit on mappings) leaves the range mapped; the caller has given it up.
+///
+/// # Safety
+///
+/// - The range was mapped by this door and nothing refers to it any more.
+pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
+    // SAFETY: The caller owns the range.
+    let _ = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
+}
+
+/// Changes what may be done with a range.
+///
+/// # Errors
+///
+/// `ENOMEM` where the kernel has no memory or mapping left for the change.
+///
+/// # Safety
+///
+/// - The range was mapped by this door, and no reference into it outlives the access it needs.
+pub(crate) unsafe fn protect(
+    start: NonNull<u8>,
+    length: usize,
+    protection: Protection,
+) -> Result<(), Errno> {
+    let address = start.as_ptr().addr();
+    // SAFETY: The caller owns the range.
+    let result =
+        unsafe { arch::call6(number::MPROTECT, address, length, protection as usize, 0, 0, 0) };
+    check(result).map(drop)
+}
+
+/// Advises the kernel on a range.
+///
+/// # Errors
+///
+/// What `madvise(2)` returns; the contents are then unchanged or unknown, never known zero.
+///
+/// # Safety
+///
+/// - The range was mapped by this door.
+/// - With [`Advice::DontNeed`], nobody needs its contents any more.
+pub(crate) unsafe fn advise(
+    start: NonNull<u8>,
+    length: usize,
+    advice: Advice,
+) -> Result<(), Errno> {
+    let address = start.as_ptr().addr();
+    // SAFETY: The caller owns the range and has given up its contents where they are dropped.
+    let result =
+        unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
+    check(result).map(drop)
+}
+
+/// Moves the pages of `from` to `to` without copying; afterwards `from` is still mapped and reads
+/// as zero.
+///
+/// # Errors
+///
+/// `EINVAL` on kernels before 5.7, `ENOMEM` at the limit of mappings; nothing has moved then.
+///
+/// # Safety
+///
+/// - Both ranges were mapped by this door, are writable, `length` long and do not overlap.
+/// - Nobody needs the contents of `to`, and nobody else uses either range now.
+pub(crate) unsafe fn move_pages(
+    from: NonNull<u8>,
+    to: NonNull<u8>,
+    length: usize,
+) -> Result<(), Errno> {
+    let flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    let (from, to) = (from.as_ptr().addr(), to.as_ptr().addr());
+    // SAFETY: The caller owns both ranges.
+    let result = unsafe { arch::call6(number::MREMAP, from, length, length, flags, to, 0) };
+    check(result).map(drop)
+}
+
+/// Sleeps while `word` holds `expected`; wakes at [`wake_one`], a signal, or for no reason.
+pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
+    const FUTEX_WAIT_PRIVATE: usize = 128;
+    let address = word.as_ptr().addr();
+    // SAFETY: The kernel only reads the word, which the reference keeps alive.
+    let _ = unsafe {
+        arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, 0, 0, 0)
+    };
+}
+
+/// Wakes one thread that sleeps on `word`.
+pub(crate) fn wake_one(word: &AtomicU32) {
+    const FUTEX_WAKE_PRIVATE: usize = 129;
+    let address = word.as_ptr().addr();
+    // SAFETY: Waking changes no memory.
+    let _ = unsafe { arch::call6(number::FUTEX, address, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0) };
+}
+
+/// The number of CPUs that this thread may run on, at least 1.
+pub(crate) fn cpu_count() -> usize {
+    let mut mask = [0_u64; 128];
+    let (size, address) = (size_of_val(&mask), mask.as_mut_ptr().expose_provenance());
+    // SAFETY: The kernel writes at most `size` bytes into `mask`.
+    let result =
+        unsafe { arch::call6(number::SCHED_GETAFFINITY, 0, size, address, 0, 0, 0) };
+    match check(result) {
+        Ok(_) => mask.iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1),
+        Err(_) => 1,
+    }
+}
+
+/// Writes a message to standard error, as far as that goes.
+pub(crate) fn write_error(message: &[u8]) {
+    let address = message.as_ptr().expose_provenance();
+    // SAFETY: The kernel only reads the message.
+    let _ = unsafe { arch::call6(number::WRITE, 2, address, message.len(), 0, 0, 0) };
+}
+
+/// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time.
+pub(crate) fn page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    // ORDERING: Relaxed, for the value stands for itself and every thread computes the same one.
+    let known = SIZE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let size = measure_page_size();
+    // ORDERING: Relaxed, as above.
+    SIZE.store(size, Ordering::Relaxed);
+    size
+}
+
+/// Asks the kernel itself, without a C library that may not have started yet: `madvise` refuses an
+/// address that is not a multiple of the page size with `EINVAL`.
+fn measure_page_size() -> usize {
+    const LARGEST: usize = 64 << 10;
+    const NORMAL: usize = 0;
+    let Ok(start) = map(2 * LARGEST, Protection::Read) else {
+        return LARGEST;
+    };
+    let aligned = (start.as_ptr().addr() + LARGEST - 1) & !(LARGEST - 1);
+    let accepted = |size: &usize| {
+        // SAFETY: Normal advice changes nothing; the range lies inside the mapping above.
+        let result =
+            unsafe { arch::call6(number::MADVISE, aligned + size, *size, NORMAL, 0, 0, 0) };
+        check(result).is_ok()
+    };
+    let size = [4 << 10, 16 << 10].into_iter().find(accepted).unwrap_or(LARGEST);
+    // SAFETY: The mapping was made above and nobody else knows of it.
+    unsafe { unmap(start, 2 * LARGEST) };
+    size
+}

@@ -1,0 +1,45 @@
+//! System calls of aarch64 Linux: the instruction and the numbers, from the kernel's
+//! `include/uapi/asm-generic/unistd.h` and the "Calling conventions" of `syscall(2)`.
+
+use core::arch::asm;
+
+/// System call numbers.
+pub(super) mod number {
+    pub(in super::super) const WRITE: usize = 64;
+    pub(in super::super) const FUTEX: usize = 98;
+    pub(in super::super) const SCHED_GETAFFINITY: usize = 123;
+    pub(in super::super) const MUNMAP: usize = 215;
+    pub(in super::super) const MREMAP: usize = 216;
+    pub(in super::super) const MMAP: usize = 222;
+    pub(in super::super) const MPROTECT: usize = 226;
+    pub(in super::super) const MADVISE: usize = 233;
+}
+
+/// Makes a system call; a result from −4095 to −1 is an error number, negated.
+///
+/// # Safety
+///
+/// - The call does nothing to memory that anybody else relies on.
+#[inline]
+pub(super) unsafe fn call6(
+    number: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let result;
+    // SAFETY: The instruction clobbers x0 only; what the kernel does is the caller's condition.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a as isize => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack),
+        );
+    }
+    result
+}

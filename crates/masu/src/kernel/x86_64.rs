@@ -1,0 +1,46 @@
+//! System calls of x86-64 Linux: the instruction and the numbers, from the kernel's
+//! `arch/x86/entry/syscalls/syscall_64.tbl` and the "Calling conventions" of `syscall(2)`.
+
+use core::arch::asm;
+
+/// System call numbers.
+pub(super) mod number {
+    pub(in super::super) const WRITE: usize = 1;
+    pub(in super::super) const MMAP: usize = 9;
+    pub(in super::super) const MPROTECT: usize = 10;
+    pub(in super::super) const MUNMAP: usize = 11;
+    pub(in super::super) const MREMAP: usize = 25;
+    pub(in super::super) const MADVISE: usize = 28;
+    pub(in super::super) const FUTEX: usize = 202;
+    pub(in super::super) const SCHED_GETAFFINITY: usize = 204;
+}
+
+/// Makes a system call; a result from −4095 to −1 is an error number, negated.
+///
+/// # Safety
+///
+/// - The call does nothing to memory that anybody else relies on.
+#[inline]
+pub(super) unsafe fn call6(
+    number: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let result;
+    // SAFETY: The instruction clobbers rax, rcx and r11 only; what the kernel does is the caller's
+    // condition.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}

@@ -1,0 +1,3 @@
+//! The house's own chores, run as `cargo xtask CHORE`.
+
+fn main() {}
