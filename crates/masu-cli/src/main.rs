@@ -1,3 +1,9 @@
 //! The `masu` command: arguments in, lab called, terminal out.
 
-fn main() {}
+mod carried;
+
+fn main() -> anyhow::Result<()> {
+    println!("{}", carried::lay_out(carried::Libc::Musl)?.display());
+    println!("{}", carried::lay_out(carried::Libc::Glibc)?.display());
+    Ok(())
+}

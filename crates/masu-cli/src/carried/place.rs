@@ -1,0 +1,116 @@
+//! Where `libmasu.so` may be laid: the folders to try, best first, and what makes one unfit.
+//!
+//! Relies on the kernel's own word (owner, mode, mount flags) rather than on names. The idea: a
+//! folder is fit when nobody but its owner and root could have put a file there or could swap a
+//! folder above it, when programs may be mapped from it, and when its path survives `LD_PRELOAD`.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
+
+/// Write permission for the group or for all others.
+const OTHERS_WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// What of this process decides where files may lie.
+pub(super) struct Surroundings {
+    pub(super) user: u32,
+    pub(super) cache_home: Option<OsString>,
+    pub(super) home: Option<OsString>,
+    pub(super) runtime_folder: Option<OsString>,
+    pub(super) temporary_folder: Option<OsString>,
+}
+
+impl Surroundings {
+    pub(super) fn of_this_process() -> Self {
+        Self {
+            user: rustix::process::geteuid().as_raw(),
+            cache_home: env::var_os("XDG_CACHE_HOME"),
+            home: env::var_os("HOME"),
+            runtime_folder: env::var_os("XDG_RUNTIME_DIR"),
+            temporary_folder: env::var_os("TMPDIR"),
+        }
+    }
+}
+
+/// The folders to try, best first. Relative ones are ignored, as the XDG specification asks.
+pub(super) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let absolute = |folder: &Option<OsString>| {
+        folder.as_ref().map(PathBuf::from).filter(|folder| folder.is_absolute())
+    };
+    let own = format!("masu-{}", surroundings.user);
+    let cache = absolute(&surroundings.cache_home)
+        .or_else(|| absolute(&surroundings.home).map(|home| home.join(".cache")));
+    let mut folders = Vec::new();
+    folders.extend(cache.map(|folder| folder.join("masu")));
+    folders.extend(absolute(&surroundings.runtime_folder).map(|folder| folder.join("masu")));
+    folders.extend(absolute(&surroundings.temporary_folder).map(|folder| folder.join(&own)));
+    folders.extend(["/tmp", "/var/tmp", "/dev/shm"].map(|folder| Path::new(folder).join(&own)));
+    folders
+}
+
+/// Makes `folder` where it is missing, with access for its owner alone, and returns its true path
+/// if it is fit; else why not.
+pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
+    make(folder).map_err(|error| format!("cannot be made: {error}"))?;
+    // The folder itself must not be a link: in a shared folder anyone could have left one. Links
+    // above it are followed here, once, and judged as what they lead to.
+    let own = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
+    if !own.is_dir() {
+        return Err("is not a folder (a link, perhaps)".to_owned());
+    }
+    let folder = fs::canonicalize(folder).map_err(|error| error.to_string())?;
+    survives_preload(&folder)?;
+    let user = rustix::process::geteuid().as_raw();
+    if own.uid() != user {
+        return Err(format!("belongs to user {}, not to you (user {user})", own.uid()));
+    }
+    if own.mode() & OTHERS_WRITE != 0 {
+        return Err("others may write to it".to_owned());
+    }
+    for above in folder.ancestors().skip(1) {
+        let metadata = fs::metadata(above).map_err(|error| error.to_string())?;
+        if !is_safe_above(&metadata, user) {
+            return Err(format!("others may rename it, through {}", above.display()));
+        }
+    }
+    let mount = rustix::fs::statvfs(&folder).map_err(|error| error.to_string())?;
+    lets_programs_run(mount.f_flag)?;
+    Ok(folder)
+}
+
+/// The dynamic linker cannot map code from a mount that forbids programs.
+fn lets_programs_run(mount: StatVfsMountFlags) -> Result<(), String> {
+    if mount.contains(StatVfsMountFlags::NOEXEC) {
+        return Err("is mounted noexec".to_owned());
+    }
+    Ok(())
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Whether nobody but `user` and root could rename what lies in the folder of `metadata`.
+fn is_safe_above(metadata: &Metadata, user: u32) -> bool {
+    let is_trusted = metadata.uid() == user || metadata.uid() == 0;
+    is_trusted && (metadata.mode() & OTHERS_WRITE == 0 || metadata.mode() & STICKY != 0)
+}
+
+/// `LD_PRELOAD` is split at colons and white space, and glibc expands `$ORIGIN` and its like.
+fn survives_preload(folder: &Path) -> Result<(), String> {
+    let breaks = |byte: &u8| *byte == b':' || *byte == b'$' || byte.is_ascii_whitespace();
+    if folder.as_os_str().as_bytes().iter().any(breaks) {
+        return Err("LD_PRELOAD cannot hold a path with a space, a colon or a `$`".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
