@@ -1,0 +1,97 @@
+//! Random operation sequences against an oracle of live intervals.
+//!
+//! Masu is called directly, with the test's own memory in the system's malloc, so the allocator
+//! under test is in no one's way. Workers allocate, resize, hand on and free blocks; the oracle
+//! knows which addresses are live and what is written where. `planted` shows that it finds bugs;
+//! the system's malloc, that it finds none where there is none.
+//!
+//! `MASU_SEED=N` repeats a run, `MASU_SOAK=1` makes it hundreds of millions of operations.
+
+mod checked;
+mod finding;
+mod live;
+mod malloc;
+mod pattern;
+mod plan;
+mod planted;
+mod random;
+mod sizes;
+mod worker;
+
+use std::env;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::malloc::{Malloc, Masu, System};
+use crate::plan::{HISTORY, Plan};
+use crate::worker::{Tally, run};
+
+/// Operations of the main test: a debug build makes each about twenty times as dear, and checks
+/// masu's own assertions in turn.
+const OPERATIONS: usize = if cfg!(debug_assertions) { 1_000_000 } else { 40_000_000 };
+
+/// With `MASU_SOAK`, operations of the main test: some ten minutes.
+const OPERATIONS_SOAK: usize = 400_000_000;
+
+/// The seed of `MASU_SEED`, or a new one from the clock.
+fn seed() -> u64 {
+    match env::var("MASU_SEED") {
+        Ok(text) => text.parse().unwrap_or_else(|_| {
+            panic!("MASU_SEED is {text:?}: give a number from 0 to 18446744073709551615")
+        }),
+        Err(_) => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(1, |since| u64::from(since.subsec_nanos())),
+    }
+}
+
+/// Runs the plan and ends the test with everything needed to repeat it, where a promise is broken.
+fn keeps_its_promises(malloc: &impl Malloc, plan: &Plan) -> Tally {
+    let seed = seed();
+    println!("MASU_SEED={seed}: {} operations, {} workers", plan.operations, plan.workers);
+    match run(malloc, plan, seed) {
+        Ok(tally) => {
+            println!("{tally:?}");
+            tally
+        }
+        Err((finding, phase)) => panic!("{finding:x?} in phase {phase:?}; MASU_SEED={seed}"),
+    }
+}
+
+#[test]
+fn random_operations_of_four_workers_find_every_promise_kept() {
+    let soak = env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
+    let operations = if soak { OPERATIONS_SOAK } else { OPERATIONS };
+    let plan = Plan { workers: 4, phases: HISTORY, operations, live_bytes: 256 << 20 };
+    let tally = keeps_its_promises(&Masu, &plan);
+    let Tally { allocated, resized, freed, received, inspected, refused, trimmed, threads } = tally;
+    assert_eq!(allocated, freed, "every block is freed once");
+    assert!(allocated > operations / 4 && resized > operations / 20, "{tally:?}");
+    assert!(received > operations / 50 && inspected > operations / 100, "{tally:?}");
+    assert!(refused > 0 && trimmed > 0 && threads > 100, "{tally:?}");
+}
+
+#[test]
+fn random_operations_of_one_worker_find_every_promise_kept() {
+    let operations = OPERATIONS / 10;
+    keeps_its_promises(
+        &Masu,
+        &Plan { workers: 1, phases: HISTORY, operations, live_bytes: 64 << 20 },
+    );
+}
+
+#[test]
+fn the_oracle_finds_nothing_in_the_systems_malloc() {
+    let operations = OPERATIONS / 10;
+    keeps_its_promises(
+        &System,
+        &Plan { workers: 4, phases: HISTORY, operations, live_bytes: 64 << 20 },
+    );
+}
+
+#[test]
+fn one_worker_does_the_same_in_every_run_of_a_seed() {
+    let plan = Plan { workers: 1, phases: HISTORY, operations: 100_000, live_bytes: 8 << 20 };
+    let [first, again, other] = [7, 7, 8].map(|seed| run(&Masu, &plan, seed));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
