@@ -1,3 +1,55 @@
-//! The house's own chores, run as `cargo xtask CHORE`.
+//! The house's own chores, run as `cargo xtask CHORE`: what a newcomer and CI call, so that the two
+//! never differ.
+//!
+//! It relies on cargo, git and, where something is missing, apt-get. Every chore is a list of steps
+//! that run programs; nothing of masu is linked here.
 
-fn main() {}
+mod ci;
+mod first_look;
+mod machine;
+mod steps;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+const USAGE: &str = "\
+Usage: cargo xtask CHORE
+
+  try          Build, then compare GNU sed under every malloc found (about a minute)
+  ci           Check and test everything       (--soak: the long runs too)
+  tidy         Check the house rules
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["try"] => root().and_then(first_look::run),
+        ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
+        ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
+        ["tidy"] => root().and_then(tidy::run),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root: the folder above this crate.
+fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
+}

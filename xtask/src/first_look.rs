@@ -1,0 +1,62 @@
+//! `cargo xtask try`: a newcomer's first look. Builds masu and compares a real program, GNU sed on
+//! a script that keeps malloc busy, under every malloc found.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{machine, steps};
+
+/// How many primes the script lists: it takes about 3 seconds.
+const PRIMES: &str = "50\n";
+
+/// Runs of each malloc: few enough for a minute or two, enough for a verdict.
+const RUNS: &str = "8";
+
+/// Takes the first look.
+///
+/// # Errors
+///
+/// When a malloc to compare with cannot be installed, the build fails, or the comparison does.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let gnu_sed = Command::new("sed").arg("--version").output().context("sed is not there")?;
+    if !String::from_utf8_lossy(&gnu_sed.stdout).contains("GNU sed") {
+        bail!("the sed on the path is not GNU sed, whose malloc calls this comparison is about");
+    }
+    if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
+        // A comparison with fewer mallocs is still a comparison.
+        println!("going on without: {error:#}");
+    }
+    steps::take("build", || steps::succeed(&mut steps::cargo(root, &["build", "--release"])))?;
+    steps::take("compare", || compare(root))
+}
+
+fn compare(root: &Path) -> Result<()> {
+    let mut command = Command::new(release_folder()?.join("masu"));
+    command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);
+    command.current_dir(root).stdin(primes()?);
+    println!("$ {}", steps::show(&command));
+    steps::succeed(&mut command)
+}
+
+/// Standard input with the script's number in it.
+fn primes() -> Result<Stdio> {
+    let path = std::env::temp_dir().join(format!("masu-try-{}", std::process::id()));
+    let options = || File::options().read(true).write(true).create_new(true).open(&path);
+    let mut file = options().with_context(|| format!("cannot write {}", path.display()))?;
+    // The open file is all that is needed, so its name goes at once.
+    std::fs::remove_file(&path)?;
+    file.write_all(PRIMES.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Where cargo puts release builds: beside the folder that this program was built into.
+fn release_folder() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("this program's own path is unknown")?;
+    let target = program.ancestors().nth(2).context("this program lies outside a target folder")?;
+    Ok(target.join("release"))
+}

@@ -1,0 +1,186 @@
+//! What a machine must have before the chores can run, and how it gets there.
+//!
+//! One table says what the tests and the comparison need, how to see that it is there, which Debian
+//! package brings it, and why. What is there already, from wherever, is never installed again.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::steps;
+
+/// How to see that something is there.
+#[derive(Clone, Copy)]
+enum Sign {
+    /// A program on the path.
+    Program(&'static str),
+    /// A shared library in one of the usual folders.
+    Library(&'static str),
+}
+
+/// Something a chore needs that cargo does not bring.
+pub(crate) struct Need {
+    sign: Sign,
+    package: &'static str,
+    reason: &'static str,
+}
+
+const fn program(name: &'static str, package: &'static str, reason: &'static str) -> Need {
+    Need { sign: Sign::Program(name), package, reason }
+}
+
+const fn library(name: &'static str, package: &'static str, reason: &'static str) -> Need {
+    Need { sign: Sign::Library(name), package, reason }
+}
+
+/// The mallocs that masu is compared with.
+pub(crate) const PEERS: &[Need] = &[
+    library("libjemalloc.so.2", "libjemalloc2", "jemalloc, a malloc to compare with"),
+    library("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4", "gperftools' tcmalloc, likewise"),
+    library("libmimalloc.so.2", "libmimalloc2.0", "mimalloc, likewise"),
+];
+
+/// The programs that the tests run under masu or look at it with.
+pub(crate) const TESTED: &[Need] = &[
+    program("gcc", "gcc", "compiles C tests; itself run under masu"),
+    program("g++", "g++", "compiles C++ tests; itself run under masu"),
+    program("musl-gcc", "musl-tools", "links C programs against musl"),
+    program("valgrind", "valgrind", "counts instructions under cachegrind"),
+    program("strace", "strace", "counts system calls"),
+    program("readelf", "binutils", "lists what the library exports and needs"),
+    program("ps", "procps", "looks at processes that should be gone"),
+    program("time", "time", "a second opinion on peak memory"),
+    program("git", "git", "run under masu"),
+    program("javac", "default-jdk-headless", "Java, run under masu"),
+    program("node", "nodejs", "run under masu"),
+    program("perl", "perl", "run under masu"),
+    program("python3", "python3", "run under masu"),
+    program("sqlite3", "sqlite3", "run under masu"),
+    program("xz", "xz-utils", "run under masu"),
+    program("zstd", "zstd", "run under masu"),
+];
+
+/// The target whose programs bring no C library with them.
+const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// Installs what is missing of `needs`, as root by apt-get.
+///
+/// # Errors
+///
+/// When something is missing and this is not root on a Debian-like system, or apt-get fails.
+pub(crate) fn provide(needs: &[&Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().copied().filter(|need| !is_there(need.sign)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for Need { package, reason, .. } in &missing {
+        println!("missing: {package} ({reason})");
+    }
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    let by_hand = format!("apt-get install --no-install-recommends {}", packages.join(" "));
+    if !is_root() || !is_there(Sign::Program("apt-get")) {
+        bail!("install what is missing, on Debian as root by `{by_hand}`, then run this again");
+    }
+    println!("installing as root: {by_hand}");
+    // The list of packages may be old or empty, so a first failure is answered with a fresh one.
+    if apt_get(&["install"], &packages).is_err() {
+        apt_get(&["update"], &[])?;
+        apt_get(&["install"], &packages)?;
+    }
+    match missing.iter().find(|need| !is_there(need.sign)) {
+        Some(need) => bail!("{} was installed and is still not found", need.package),
+        None => Ok(()),
+    }
+}
+
+fn apt_get(action: &[&str], packages: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command.args(["--yes", "--quiet=2", "--no-install-recommends"]).args(action).args(packages);
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    steps::succeed(&mut command)
+}
+
+fn is_there(sign: Sign) -> bool {
+    match sign {
+        Sign::Program(name) => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+        }
+        Sign::Library(name) => {
+            let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+            folders.iter().any(|folder| Path::new(folder).join(name).exists())
+        }
+    }
+}
+
+/// Root's files belong to user 0, and so does the entry of a process of root's.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+/// Adds what the Rust toolchain lacks, by rustup.
+///
+/// # Errors
+///
+/// When something is missing and rustup is not there or fails.
+pub(crate) fn provide_toolchain(root: &Path) -> Result<()> {
+    let answers = |tool: &str| {
+        let mut command = steps::cargo(root, &[tool, "--version"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if !answers(tool) {
+            rustup(root, &["component", "add", component])?;
+        }
+    }
+    if !has_standard_library(root, MUSL)? {
+        rustup(root, &["target", "add", MUSL])?;
+    }
+    Ok(())
+}
+
+fn has_standard_library(root: &Path, target: &str) -> Result<bool> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .args(["--print", "target-libdir", "--target", target])
+        .current_dir(root)
+        .output()
+        .context("cannot start rustc")?;
+    let folder = String::from_utf8_lossy(&output.stdout);
+    Ok(Path::new(folder.trim()).is_dir())
+}
+
+fn rustup(root: &Path, arguments: &[&str]) -> Result<()> {
+    println!("running rustup {}", arguments.join(" "));
+    let mut command = Command::new("rustup");
+    command.args(arguments).current_dir(root);
+    steps::succeed(&mut command).context("the Rust toolchain lacks a part that rustup would add")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_missed() {
+        assert!(!is_there(Sign::Program("no-program-has-this-name")));
+        assert!(is_there(Sign::Program("cargo")));
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_missed() {
+        assert!(!is_there(Sign::Library("libno-library-has-this-name.so.1")));
+    }
+
+    #[test]
+    fn each_package_is_listed_once() {
+        let mut packages: Vec<_> = PEERS.iter().chain(TESTED).map(|need| need.package).collect();
+        packages.sort_unstable();
+        let count = packages.len();
+        packages.dedup();
+        assert_eq!(packages.len(), count);
+    }
+}

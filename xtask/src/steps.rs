@@ -1,0 +1,58 @@
+//! Steps of a chore: programs run one after the other, each announced and timed.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// Announces a step, takes it, and says how long it took.
+///
+/// # Errors
+///
+/// The step's own, named.
+pub(crate) fn take<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    println!("==> {name}");
+    let start = Instant::now();
+    let done = step();
+    let seconds = start.elapsed().as_secs_f64();
+    match done {
+        Ok(value) => {
+            println!("==> {name}: done in {seconds:.1} s");
+            Ok(value)
+        }
+        Err(error) => {
+            Err(error).with_context(|| format!("step \"{name}\" failed after {seconds:.1} s"))
+        }
+    }
+}
+
+/// A cargo command in the workspace, by the cargo that runs this chore.
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(root);
+    command
+}
+
+/// Runs a command to its end; its output goes where ours goes.
+///
+/// # Errors
+///
+/// When the command cannot start or does not succeed.
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+    let shown = show(command);
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}`: {status}");
+    }
+    Ok(())
+}
+
+/// The command as one would type it.
+pub(crate) fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
+    std::iter::once(name).chain(arguments).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,88 @@
+//! The house rules as checks: `cargo xtask tidy` prints each violation as
+//! `file:line: rule: what to do` and fails if there is one.
+//!
+//! It relies on git for the list of files, so what git ignores is never looked at. The one hard
+//! idea: a rule is a function from the tree to findings and nothing more, so each can be shown to
+//! fail on planted text in its own unit tests.
+
+mod arrows;
+mod doors;
+mod headers;
+mod length;
+mod links;
+mod manifest;
+mod names;
+mod orderings;
+mod places;
+mod safety;
+mod source;
+mod tree;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use tree::Tree;
+
+/// One place that breaks a rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: PathBuf,
+    /// Counted from 1; 0 where the file as a whole is meant.
+    line: usize,
+    rule: &'static str,
+    remedy: String,
+    /// A warning is printed and does not fail.
+    warning: bool,
+}
+
+impl Finding {
+    /// A violation at the line with this index, counted from 0.
+    fn at(path: &Path, index: usize, rule: &'static str, remedy: impl Into<String>) -> Finding {
+        let (path, remedy) = (path.to_path_buf(), remedy.into());
+        Finding { path, line: index + 1, rule, remedy, warning: false }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { path, line, rule, remedy, warning } = self;
+        let kind = if *warning { "warning: " } else { "" };
+        write!(to, "{}:{line}: {kind}{rule}: {remedy}", path.display())
+    }
+}
+
+/// Every rule of the house.
+const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
+    arrows::check,
+    doors::check,
+    headers::check,
+    length::check,
+    links::check,
+    manifest::check,
+    names::check,
+    orderings::check,
+    places::check,
+    safety::check,
+];
+
+/// Checks the workspace at `root` and prints what it finds.
+///
+/// # Errors
+///
+/// When a rule is broken, or the files cannot be listed or read.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let tree = Tree::read(root)?;
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let violations = findings.iter().filter(|finding| !finding.warning).count();
+    if violations > 0 {
+        bail!("tidy: {violations} to mend: each line above says what to do");
+    }
+    println!("tidy: {} files keep the house rules", tree.files.len());
+    Ok(())
+}

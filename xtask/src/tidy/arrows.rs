@@ -1,0 +1,103 @@
+//! Which crate may depend on which: the arrows of ARCHITECTURE.md as data.
+
+use super::Finding;
+use super::manifest::{Dependency, Manifest};
+use super::tree::Tree;
+
+const RULE: &str = "arrow";
+
+/// Each room with the rooms that it may use. COUPLING: "Arrows" in ARCHITECTURE.md.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("masu", &[]),
+    ("masu-abi", &["masu"]),
+    ("masu-chunk", &[]),
+    // Of `masu-abi` the command takes the library's bytes, never a symbol (see `doors.rs`).
+    ("masu-cli", &["masu-lab", "masu-abi"]),
+    ("masu-code", &[]),
+    ("masu-lab", &[]),
+    ("xquo", &["masu", "masu-chunk"]),
+    ("xtask", &[]),
+];
+
+/// The room that builds on nothing, so that nothing can allocate beneath it.
+const ALLOCATOR: &str = "masu";
+
+/// What the allocator may depend on outside its tests, and where.
+const ALLOCATOR_OUTSIDE: &[(&str, &str)] = &[("target.'cfg(loom)'.dependencies", "loom")];
+
+/// Arrows that ARCHITECTURE.md does not draw.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    Manifest::all(tree).iter().filter(|m| !m.package.is_empty()).flat_map(check_manifest).collect()
+}
+
+fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
+    let package = &manifest.package;
+    let is_member = manifest.path.starts_with("crates") || manifest.path.starts_with("xtask");
+    let Some((_, allowed)) = ARROWS.iter().find(|(room, _)| room == package) else {
+        let remedy =
+            format!("draw the room {package} in xtask/src/tidy/arrows.rs and ARCHITECTURE.md");
+        let unknown = Finding::at(&manifest.path, 0, RULE, remedy);
+        return if is_member { vec![unknown] } else { Vec::new() };
+    };
+    let is_room = |name: &str| ARROWS.iter().any(|(room, _)| *room == name);
+    let mut findings = Vec::new();
+    for dependency in &manifest.dependencies {
+        let used = dependency.package.as_str();
+        let remedy = if is_room(used) && !allowed.contains(&used) {
+            format!("{package} must not use {used}: turn the need around or move the code")
+        } else if package == ALLOCATOR && !is_room(used) && !is_for_tests(dependency) {
+            format!("the allocator builds on nothing: do without {used}")
+        } else {
+            continue;
+        };
+        findings.push(Finding::at(&manifest.path, dependency.index, RULE, remedy));
+    }
+    findings
+}
+
+fn is_for_tests(dependency: &Dependency) -> bool {
+    let Dependency { package, section, .. } = dependency;
+    let may = |(place, name): &(&str, &str)| section == place && package == name;
+    section.ends_with("dev-dependencies") || ALLOCATOR_OUTSIDE.iter().any(may)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(package: &str, rest: &str) -> usize {
+        let (path, contents) = (
+            format!("crates/{package}/Cargo.toml"),
+            format!("[package]\nname = \"{package}\"\n{rest}"),
+        );
+        check(&Tree::planted(&[(&path, &contents)])).len()
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_drawn_is_found() {
+        assert_eq!(found("masu-lab", "[dependencies]\nmasu = \"0.1\""), 1);
+        assert_eq!(found("masu-lab", "[dev-dependencies]\nmasu-abi = \"0.1\""), 1);
+        assert_eq!(found("masu-lab", "[dependencies]\na = { package = \"masu\" }"), 1);
+        assert_eq!(found("masu-abi", "[dependencies]\nmasu-cli.workspace = true"), 1);
+    }
+
+    #[test]
+    fn a_drawn_arrow_is_not() {
+        assert_eq!(found("masu-abi", "[dependencies]\na = { package = \"masu\" }"), 0);
+        assert_eq!(found("masu-cli", "[dependencies]\nmasu-lab = \"0.1\"\nclap = \"4\""), 0);
+    }
+
+    #[test]
+    fn the_allocator_builds_on_nothing() {
+        assert_eq!(found("masu", "[dependencies]\nlibc = \"0.2\""), 1);
+        assert_eq!(found("masu", "[build-dependencies]\ncc = \"1\""), 1);
+        assert_eq!(found("masu", "[dependencies]\nloom = \"0.7\""), 1);
+        assert_eq!(found("masu", "[target.'cfg(loom)'.dependencies]\nloom = \"0.7\""), 0);
+        assert_eq!(found("masu", "[dev-dependencies]\nproptest = \"1\""), 0);
+    }
+
+    #[test]
+    fn a_room_that_is_not_drawn_is_found() {
+        assert_eq!(found("masu-new", ""), 1);
+    }
+}

@@ -1,0 +1,191 @@
+//! One door to the kernel, one to the C library, one to atomics: what only certain files of a
+//! crate may name.
+//!
+//! The doors are data: a crate, what is behind the door, and the files that are it. Test code may
+//! go anywhere.
+
+use std::path::Path;
+
+use super::Finding;
+use super::source::{Line, Source};
+use super::tree::Tree;
+
+/// Something that only `files` of `room` may name.
+struct Door {
+    rule: &'static str,
+    /// The crate's folder.
+    room: &'static str,
+    /// Whether a line names what is behind the door.
+    names: fn(&Line) -> bool,
+    /// Files under the room's `src`, without ending: `kernel` is `kernel.rs` and all of `kernel/`.
+    files: &'static [&'static str],
+    remedy: &'static str,
+}
+
+const DOORS: &[Door] = &[
+    Door {
+        rule: "kernel-door",
+        room: "crates/masu",
+        names: names_system_call,
+        files: &["kernel"],
+        remedy: "only src/kernel.rs makes system calls: add a function there and call it",
+    },
+    Door {
+        rule: "assembly",
+        room: "crates/masu",
+        names: |line| line.code.contains("asm!"),
+        files: &["kernel", "slot", "libc"],
+        remedy: "assembly belongs to the kernel door, the C library's door or the thread slot",
+    },
+    Door {
+        rule: "c-library-door",
+        room: "crates/masu",
+        names: declares_foreign_functions,
+        files: &["kernel", "libc"],
+        remedy: "only src/libc.rs declares functions of the C library: add it there",
+    },
+    Door {
+        rule: "atomics-door",
+        room: "crates/masu",
+        names: names_atomics,
+        files: &["sync"],
+        remedy: "take atomics from `crate::sync`, so that loom can stand behind them",
+    },
+    Door {
+        rule: "kernel-door",
+        room: "crates/masu-lab",
+        names: |line| declares_foreign_functions(line) || names_c_library_crate(line),
+        files: &["kernel"],
+        remedy: "only src/kernel.rs talks to the kernel and the C library: add a function there",
+    },
+    Door {
+        rule: "kernel-door",
+        room: "crates/masu-cli",
+        names: |line| declares_foreign_functions(line) || names_c_library_crate(line),
+        // Laying the carried library down safely is all that the command does by itself.
+        files: &["carried"],
+        remedy: "the command asks the lab; the lab's kernel door asks the kernel",
+    },
+    Door {
+        rule: "allocator-not-linked",
+        room: "crates/masu-lab",
+        names: names_the_allocator,
+        files: &[],
+        remedy: "the lab never links the allocator it judges: it runs processes",
+    },
+    Door {
+        rule: "allocator-not-linked",
+        room: "crates/masu-cli",
+        names: names_the_allocator,
+        files: &[],
+        remedy: "the command carries libmasu.so as bytes and never links it",
+    },
+];
+
+/// Lines that name what is behind a door they are not.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    DOORS.iter().flat_map(|door| tree.sources.iter().flat_map(|s| door.check(s))).collect()
+}
+
+impl Door {
+    fn check(&self, source: &Source) -> Vec<Finding> {
+        let Ok(file) = source.path.strip_prefix(Path::new(self.room).join("src")) else {
+            return Vec::new();
+        };
+        let stem = file.with_extension("");
+        if self.files.iter().any(|door| stem.starts_with(door)) {
+            return Vec::new();
+        }
+        let lines = source.lines.iter().enumerate();
+        lines
+            .filter(|(_, line)| !line.in_test && (self.names)(line))
+            .map(|(index, _)| Finding::at(&source.path, index, self.rule, self.remedy))
+            .collect()
+    }
+}
+
+fn names_system_call(line: &Line) -> bool {
+    let instruction = line.text.split_whitespace().next();
+    matches!(instruction, Some("syscall" | "svc" | "sysenter")) || line.code.contains("SYS_")
+}
+
+fn declares_foreign_functions(line: &Line) -> bool {
+    let code: String = line.code.split_whitespace().collect();
+    code.contains("extern\"\"{") || code.contains("extern{")
+}
+
+fn names_c_library_crate(line: &Line) -> bool {
+    ["libc::", "rustix::", "nix::"].iter().any(|path| has_path(&line.code, path))
+}
+
+fn names_the_allocator(line: &Line) -> bool {
+    has_path(&line.code, "masu::") || has_path(&line.code, "alloc_core::")
+}
+
+fn names_atomics(line: &Line) -> bool {
+    let code: String = line.code.split_whitespace().collect();
+    code.contains("sync::atomic") && !code.contains("crate::sync::atomic")
+}
+
+/// Whether `path` stands in the code as a path of its own and not as the end of a longer name.
+fn has_path(code: &str, path: &str) -> bool {
+    code.match_indices(path).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules_found(path: &str, contents: &str) -> Vec<&'static str> {
+        check(&Tree::planted(&[(path, contents)])).iter().map(|finding| finding.rule).collect()
+    }
+
+    #[test]
+    fn system_calls_are_made_in_the_kernel_door_only() {
+        let text = "asm!(\n    \"syscall\",\n)";
+        assert_eq!(rules_found("crates/masu/src/page.rs", text), ["kernel-door", "assembly"]);
+        assert_eq!(rules_found("crates/masu/src/slot.rs", text), ["kernel-door"]);
+        assert!(rules_found("crates/masu/src/kernel/x86_64.rs", text).is_empty());
+        assert_eq!(rules_found("crates/masu/src/page.rs", "f(SYS_mmap)"), ["kernel-door"]);
+    }
+
+    #[test]
+    fn the_c_library_is_declared_in_its_door_only() {
+        let text = "unsafe extern \"C\" {\n    fn abort() -> !;\n}";
+        assert_eq!(rules_found("crates/masu/src/page.rs", text), ["c-library-door"]);
+        assert!(rules_found("crates/masu/src/libc.rs", text).is_empty());
+        assert_eq!(rules_found("crates/masu-lab/src/run.rs", text), ["kernel-door"]);
+        let definition = "pub extern \"C\" fn malloc(size: usize) {";
+        assert!(rules_found("crates/masu/src/page.rs", definition).is_empty());
+    }
+
+    #[test]
+    fn the_lab_and_the_command_reach_the_c_library_through_the_door() {
+        assert_eq!(rules_found("crates/masu-lab/src/run.rs", "libc::fork()"), ["kernel-door"]);
+        assert!(rules_found("crates/masu-lab/src/kernel.rs", "libc::fork()").is_empty());
+        assert_eq!(rules_found("crates/masu-cli/src/main.rs", "libc::fork()"), ["kernel-door"]);
+        assert!(rules_found("crates/masu-lab/src/run.rs", "crate::libc::fork()").is_empty());
+    }
+
+    #[test]
+    fn atomics_come_through_their_door() {
+        let text = "use core::sync::atomic::AtomicU32;";
+        assert_eq!(rules_found("crates/masu/src/page.rs", text), ["atomics-door"]);
+        assert!(rules_found("crates/masu/src/sync/raw_lock.rs", text).is_empty());
+        assert!(rules_found("crates/masu-lab/src/run.rs", text).is_empty());
+        let test = format!("#[cfg(test)]\nmod tests {{\n{text}\n}}");
+        assert!(rules_found("crates/masu/src/page.rs", &test).is_empty());
+    }
+
+    #[test]
+    fn the_lab_and_the_command_never_name_the_allocator() {
+        for room in ["masu-lab", "masu-cli"] {
+            let path = format!("crates/{room}/src/run.rs");
+            assert_eq!(rules_found(&path, "let a = masu::Masu::new();"), ["allocator-not-linked"]);
+            assert!(rules_found(&path, "let a = crate::masu::version();").is_empty());
+        }
+    }
+}

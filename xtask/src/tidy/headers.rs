@@ -1,0 +1,37 @@
+//! Every Rust file of a crate opens by saying what it is for.
+
+use super::Finding;
+use super::tree::Tree;
+
+const RULE: &str = "file-top";
+
+/// Files under a `src` folder must begin with a `//!` comment.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let in_src = |path: &std::path::Path| path.iter().any(|part| part == "src");
+    tree.sources
+        .iter()
+        .filter(|source| in_src(&source.path))
+        .filter(|source| !source.lines.first().is_some_and(|l| l.comment.starts_with("//! ")))
+        .map(|source| {
+            let remedy =
+                "open the file with `//!`: what it is for, what it relies on, the hard idea";
+            Finding::at(&source.path, 0, RULE, remedy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_its_purpose_is_found() {
+        let with = ("crates/masu/src/a.rs", "//! Pages.\nfn a() {}");
+        let without = ("crates/masu/src/b.rs", "// Pages.\nfn a() {}");
+        let empty = ("xtask/src/c.rs", "");
+        let outside = ("workloads/d.rs", "fn main() {}");
+        let found = check(&Tree::planted(&[with, without, empty, outside]));
+        let found: Vec<_> = found.iter().map(|finding| finding.path.to_str().unwrap()).collect();
+        assert_eq!(found, ["crates/masu/src/b.rs", "xtask/src/c.rs"]);
+    }
+}

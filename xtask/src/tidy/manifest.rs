@@ -1,0 +1,133 @@
+//! The workspace's manifests, read line by line, and the rule that each dependency says why it is
+//! there in a comment above it.
+//!
+//! It relies on the house writing one dependency a line (`name = …`); a table of its own
+//! (`[dependencies.name]`) is reported, because neither this reader nor a human's eye takes in both.
+
+use std::path::{Path, PathBuf};
+
+use super::Finding;
+use super::tree::Tree;
+
+const RULE: &str = "dependency-reason";
+
+/// A line of a section of dependencies.
+pub(super) struct Dependency {
+    /// The package's name, past any renaming.
+    pub(super) package: String,
+    /// The section: `dependencies`, `target.'cfg(loom)'.dependencies`, …
+    pub(super) section: String,
+    /// The line's index, counted from 0.
+    pub(super) index: usize,
+    has_reason: bool,
+}
+
+/// A crate's `Cargo.toml`.
+pub(super) struct Manifest {
+    pub(super) path: PathBuf,
+    /// The package's name; empty where the manifest has none.
+    pub(super) package: String,
+    pub(super) dependencies: Vec<Dependency>,
+    /// Indices of lines that open a table for one dependency.
+    tables: Vec<usize>,
+}
+
+impl Manifest {
+    /// All of the tree's manifests of packages.
+    pub(super) fn all(tree: &Tree) -> Vec<Manifest> {
+        tree.files
+            .iter()
+            .filter(|file| file.path.ends_with("Cargo.toml"))
+            .map(|file| Manifest::read(&file.path, &file.contents))
+            .collect()
+    }
+
+    fn read(path: &Path, contents: &str) -> Manifest {
+        let (package, dependencies, tables) = (String::new(), Vec::new(), Vec::new());
+        let mut manifest = Manifest { path: path.to_path_buf(), package, dependencies, tables };
+        let mut section = String::new();
+        let mut previous = "";
+        for (index, line) in contents.lines().map(str::trim).enumerate() {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                name.clone_into(&mut section);
+                if name.contains("dependencies.") {
+                    manifest.tables.push(index);
+                }
+            } else if section == "package" && line.starts_with("name ") {
+                value(line).clone_into(&mut manifest.package);
+            } else if section.ends_with("dependencies")
+                && let Some((name, rest)) = line.split_once('=')
+                && line.starts_with(|c: char| c.is_alphabetic())
+            {
+                let renamed = rest.split_once("package =").map(|(_, package)| value(package));
+                let name = name.trim().trim_end_matches(".workspace");
+                manifest.dependencies.push(Dependency {
+                    package: renamed.unwrap_or(name).to_owned(),
+                    section: section.clone(),
+                    index,
+                    has_reason: previous.starts_with('#'),
+                });
+            }
+            previous = line;
+        }
+        manifest
+    }
+}
+
+/// The first quoted string of a line.
+fn value(line: &str) -> &str {
+    line.split('"').nth(1).unwrap_or_default()
+}
+
+/// Dependencies without a reason, and tables that hide one.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in Manifest::all(tree) {
+        for dependency in manifest.dependencies.iter().filter(|d| !d.has_reason) {
+            let name = &dependency.package;
+            let remedy = format!("say in a comment on the line above what {name} is needed for");
+            findings.push(Finding::at(&manifest.path, dependency.index, RULE, remedy));
+        }
+        for &index in &manifest.tables {
+            let remedy = "write the dependency as one line, `name = { … }`, under a reason";
+            findings.push(Finding::at(&manifest.path, index, RULE, remedy));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_found(contents: &str) -> Vec<usize> {
+        let found = check(&Tree::planted(&[("crates/masu/Cargo.toml", contents)]));
+        found.iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn a_dependency_without_a_reason_is_found() {
+        assert_eq!(lines_found("[dependencies]\nlibc = \"0.2\""), [2]);
+        assert_eq!(lines_found("[target.'cfg(loom)'.dev-dependencies]\nloom = \"0.7\""), [2]);
+        assert_eq!(lines_found("[dependencies]\n# The C ABI.\nlibc = \"0.2\""), []);
+    }
+
+    #[test]
+    fn one_reason_is_for_one_dependency() {
+        assert_eq!(lines_found("[dependencies]\n# A.\na = \"1\"\nb = \"1\""), [4]);
+    }
+
+    #[test]
+    fn a_table_for_one_dependency_is_found() {
+        assert_eq!(lines_found("[dependencies.libc]\nversion = \"0.2\""), [1]);
+    }
+
+    #[test]
+    fn packages_and_renamings_are_read() {
+        let text = "[package]\nname = \"masu-abi\"\n[dependencies]\n\
+                    core = { package = \"masu\", path = \"../masu\" }";
+        let manifest = Manifest::read(Path::new("Cargo.toml"), text);
+        assert_eq!(manifest.package, "masu-abi");
+        assert_eq!(manifest.dependencies[0].package, "masu");
+    }
+}
