@@ -37,7 +37,16 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     steps::take("clippy", || cargo(&clippy))?;
     steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
     steps::take("dependencies", || check_dependencies(root))?;
-    let tally = steps::take("tests", || test(root, length))?;
+    let mut tally = Tally::default();
+    for suite in SUITES {
+        let of_suite = steps::take(suite.name, || run_tests(&mut suite.command(root, length)?))?;
+        tally.passed += of_suite.passed;
+        tally.failed += of_suite.failed;
+        if tally.failed > 0 {
+            eprintln!("xtask: the {} fail: see above", suite.name);
+            break;
+        }
+    }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed > 0 {
         std::process::exit(1);
@@ -75,13 +84,45 @@ impl Tally {
     }
 }
 
-/// Runs every test and documentation example, also past a failing test program.
-fn test(root: &Path, length: Length) -> Result<Tally> {
-    let mut command = steps::cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
-    if length == Length::Soak {
-        command.env("MASU_SOAK", "1");
+/// Tests as one cargo command runs them.
+struct Suite {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// Whether atomics and threads are loom's.
+    loom: bool,
+}
+
+/// All tests. The allocator's own run again where another build is another program: optimised, on
+/// the other C library, and under loom, which tries every interleaving.
+const SUITES: &[Suite] = &[
+    Suite { name: "tests", arguments: &["--workspace"], loom: false },
+    Suite { name: "tests, optimised", arguments: &["--package", "masu", "--release"], loom: false },
+    Suite {
+        name: "tests, musl",
+        arguments: &["--package", "masu", "--target", machine::MUSL],
+        loom: false,
+    },
+    Suite {
+        name: "tests, loom",
+        arguments: &["--package", "masu", "--release", "--test", "loom"],
+        loom: true,
+    },
+];
+
+impl Suite {
+    fn command(&self, root: &Path, length: Length) -> Result<Command> {
+        let mut command = steps::cargo(root, &["test", "--locked", "--no-fail-fast"]);
+        command.args(self.arguments);
+        if self.loom {
+            // A target folder of its own, so that nothing else is built again for other flags.
+            command.arg("--target-dir").arg(steps::target_folder()?.join("loom"));
+            command.env("RUSTFLAGS", "--cfg loom").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        }
+        if length == Length::Soak {
+            command.env("MASU_SOAK", "1");
+        }
+        Ok(command)
     }
-    run_tests(&mut command)
 }
 
 fn run_tests(command: &mut Command) -> Result<Tally> {

@@ -3,17 +3,17 @@
 
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::{machine, steps};
 
-/// How many primes the script lists: it takes about 3 seconds.
-const PRIMES: &str = "50\n";
+/// How many primes the script lists: a run takes about a second.
+const PRIMES: &str = "40\n";
 
-/// Runs of each malloc: few enough for a minute or two, enough for a verdict.
+/// Runs of each malloc: few enough for about a minute in all, enough for a verdict.
 const RUNS: &str = "8";
 
 /// Takes the first look.
@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 fn compare(root: &Path) -> Result<()> {
-    let mut command = Command::new(release_folder()?.join("masu"));
+    let mut command = Command::new(steps::target_folder()?.join("release/masu"));
     command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);
     command.current_dir(root).stdin(primes()?);
     println!("$ {}", steps::show(&command));
@@ -52,11 +52,4 @@ fn primes() -> Result<Stdio> {
     file.write_all(PRIMES.as_bytes())?;
     file.rewind()?;
     Ok(file.into())
-}
-
-/// Where cargo puts release builds: beside the folder that this program was built into.
-fn release_folder() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("this program's own path is unknown")?;
-    let target = program.ancestors().nth(2).context("this program lies outside a target folder")?;
-    Ok(target.join("release"))
 }

@@ -62,7 +62,7 @@ pub(crate) const TESTED: &[Need] = &[
 ];
 
 /// The target whose programs bring no C library with them.
-const MUSL: &str = "x86_64-unknown-linux-musl";
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 
 /// Installs what is missing of `needs`, as root by apt-get.
 ///

@@ -1,6 +1,6 @@
 //! Steps of a chore: programs run one after the other, each announced and timed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -33,6 +33,17 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(root);
     command
+}
+
+/// Where cargo puts what it builds: this program lies in a profile's folder of it.
+///
+/// # Errors
+///
+/// When this program was moved away from there.
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("this program's own path is unknown")?;
+    let folder = program.ancestors().nth(2).context("xtask lies outside a target folder")?;
+    Ok(folder.to_path_buf())
 }
 
 /// Runs a command to its end; its output goes where ours goes.

@@ -29,7 +29,7 @@ use tree::Tree;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: PathBuf,
-    /// Counted from 1; 0 where the file as a whole is meant.
+    /// Counted from 1.
     line: usize,
     rule: &'static str,
     remedy: String,
