@@ -1,1 +1,63 @@
 //! The lab: variants, runs, measures and statistics, as a library without a terminal.
+//!
+//! The road through it, in the order the modules are used:
+//!
+//! 1. [`catalogue`] finds the allocators of this machine;
+//! 2. [`program`] looks the command up and says whether an allocator can be preloaded into it;
+//! 3. [`variant`] turns `glibc:top_pad=64M` into an allocator with settings, ready to run;
+//! 4. [`mod@launch`] becomes the program under one variant (`masu run`), or
+//! 5. [`mod@compare`] runs it many times: [`verify`] proves in a traced warm-up that each preload took
+//!    effect, [`execute`] makes the timed runs, [`statistics`] says which differences are real,
+//!    [`results`] keeps everything.
+//!
+//! The lab never links the allocators it judges: it runs processes. It prints nothing; progress
+//! reaches the caller through a callback, and only [`Stop`] touches signal handlers, when asked to.
+//!
+//! # Example
+//!
+//! ```
+//! use masu_lab::{compare, Catalogue, CompareOptions, Input, Places, Stop, Workload};
+//!
+//! # fn main() -> Result<(), masu_lab::Error> {
+//! let catalogue = Catalogue::find(&Places::default());
+//! let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty)?;
+//! let variants = [catalogue.resolve(&"system".parse()?, &workload.program)?];
+//! let options = CompareOptions { runs: 2, ..CompareOptions::default() };
+//! let comparison = compare(&workload, &variants, &options, &Stop::never(), &mut |_event| {})?;
+//! assert_eq!(comparison.runs.len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("masu-lab reads /proc and preloads libraries: it works on Linux only");
+
+pub mod catalogue;
+pub mod compare;
+pub mod error;
+pub mod execute;
+mod kernel;
+pub mod launch;
+pub mod machine;
+pub mod program;
+pub mod results;
+pub mod statistics;
+pub mod stop;
+pub mod variant;
+pub mod verify;
+pub mod workload;
+
+pub use catalogue::{Allocator, Catalogue, Places};
+pub use compare::{Comparison, Event, Options as CompareOptions, compare};
+pub use error::Error;
+pub use execute::{Ending, Limits, Output, Run};
+pub use launch::launch;
+pub use machine::Machine;
+pub use program::{Libc, Program};
+pub use results::{Header, Summary};
+pub use statistics::{Measure, Verdict};
+pub use stop::Stop;
+pub use variant::{Spec, Variant};
+pub use verify::Evidence;
+pub use workload::{Input, Workload};

@@ -1,0 +1,108 @@
+//! Malloc libraries that are known by their file names, and the folders they are found in.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// A malloc library known by its name.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// What it is called in variants.
+    pub(super) name: &'static str,
+    /// What its file's name starts with, up to and including `.so` and its main version.
+    files: &'static [&'static str],
+    /// Debian packages whose version is the library's.
+    pub(super) packages: &'static [&'static str],
+    /// What to know before reading its figures.
+    pub(super) note: Option<&'static str>,
+    /// A tunable of the C library it needs.
+    pub(super) tunable: Option<(&'static str, &'static str)>,
+}
+
+const fn plain(
+    name: &'static str,
+    files: &'static [&'static str],
+    packages: &'static [&'static str],
+) -> Known {
+    Known { name, files, packages, note: None, tunable: None }
+}
+
+static KNOWN: [Known; 14] = [
+    plain("masu", &["libmasu.so"], &[]),
+    plain("jemalloc", &["libjemalloc.so"], &["libjemalloc2"]),
+    plain("tcmalloc", &["libtcmalloc_minimal.so"], &["libtcmalloc-minimal4"]),
+    Known {
+        name: "tcmalloc-full",
+        files: &["libtcmalloc.so"],
+        packages: &["libgoogle-perftools4"],
+        note: Some("gperftools with its profilers; tcmalloc is the same without them"),
+        tunable: None,
+    },
+    Known {
+        name: "tcmalloc-google",
+        files: &["libtcmalloc_google.so", "libtcmalloc-google.so", "libgoogle_tcmalloc.so"],
+        packages: &[],
+        note: Some("runs with glibc.pthread.rseq=0: its per-CPU caches need rseq for themselves"),
+        tunable: Some(("glibc.pthread.rseq", "0")),
+    },
+    plain("mimalloc2", &["libmimalloc.so.2"], &["libmimalloc2.0"]),
+    plain("mimalloc3", &["libmimalloc.so.3"], &["libmimalloc3"]),
+    plain("mimalloc", &["libmimalloc.so"], &[]),
+    plain("snmalloc", &["libsnmallocshim.so", "libsnmalloc.so"], &[]),
+    plain("rpmalloc", &["librpmallocwrap.so", "librpmalloc.so"], &[]),
+    plain("vespamalloc", &["libvespamalloc.so"], &[]),
+    Known {
+        name: "scudo",
+        files: &["libscudo.so", "libclang_rt.scudo_standalone"],
+        packages: &[],
+        note: Some("a hardened allocator: part of its time buys checks"),
+        tunable: None,
+    },
+    plain("hoard", &["libhoard.so"], &[]),
+    plain("tbbmalloc", &["libtbbmalloc_proxy.so"], &["libtbbmalloc2"]),
+];
+
+/// The known library that a file of this name is.
+pub(super) fn of_file(file: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| {
+        known.files.iter().any(|start| {
+            file.strip_prefix(start).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('.') || start.ends_with("standalone")
+            })
+        })
+    })
+}
+
+/// The folders the loader looks in, as Debian, Fedora and hand-made installations have them.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let mut folders: Vec<PathBuf> = [
+        format!("/usr/local/lib/{triplet}"),
+        "/usr/local/lib".to_owned(),
+        "/usr/local/lib64".to_owned(),
+        format!("/usr/lib/{triplet}"),
+        format!("/lib/{triplet}"),
+        "/usr/lib64".to_owned(),
+        "/lib64".to_owned(),
+        "/usr/lib".to_owned(),
+        format!("/usr/lib/{triplet}/vespa/malloc"),
+        "/opt/vespa/lib64/vespa/malloc".to_owned(),
+    ]
+    .map(PathBuf::from)
+    .into();
+    // Scudo comes with clang: /usr/lib/llvm-19/lib/clang/19/lib/linux.
+    for llvm in entries("/usr/lib").filter(|path| path.to_string_lossy().contains("llvm-")) {
+        for clang in entries(llvm.join("lib/clang")) {
+            folders.push(clang.join("lib/linux"));
+        }
+    }
+    folders
+}
+
+/// musl's loader, which is its C library too.
+pub(super) fn musl_loaders() -> Vec<PathBuf> {
+    vec![PathBuf::from(format!("/lib/ld-musl-{}.so.1", std::env::consts::ARCH))]
+}
+
+fn entries(folder: impl Into<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder.into()).into_iter().flatten().flatten().map(|entry| entry.path())
+}

@@ -1,0 +1,124 @@
+//! Tests of the catalogue against this machine and against made-up entries.
+
+use super::*;
+
+fn program(libc: Libc, refusal: Option<&str>) -> Program {
+    Program {
+        path: "/bin/p".into(),
+        binary: "/bin/p".into(),
+        libc,
+        refusal: refusal.map(str::to_owned),
+    }
+}
+
+fn allocator(name: &str, libc: Libc, preloaded: bool) -> Allocator {
+    Allocator {
+        name: name.to_owned(),
+        path: format!("/lib/lib{name}.so").into(),
+        preloaded,
+        libc,
+        version: None,
+        notes: Vec::new(),
+        tunables: Vec::new(),
+    }
+}
+
+fn made_up() -> Catalogue {
+    Catalogue {
+        allocators: vec![
+            allocator("glibc", Libc::Glibc, false),
+            allocator("musl", Libc::Musl, false),
+            allocator("masu", Libc::Glibc, true),
+            allocator("masu", Libc::Musl, true),
+            allocator("mimalloc2", Libc::Glibc, true),
+            allocator("mimalloc3", Libc::Glibc, true),
+        ],
+    }
+}
+
+fn labels(variants: &[Variant]) -> Vec<&str> {
+    variants.iter().map(|variant| variant.label.as_str()).collect()
+}
+
+#[test]
+fn this_machines_c_library_is_found_with_its_version() {
+    let catalogue = Catalogue::find(&Places::default());
+    let system = catalogue.allocators.first().expect("every machine has a malloc");
+    assert!(!system.preloaded);
+    assert!(system.version.is_some(), "{system:?}");
+}
+
+#[test]
+fn every_name_in_this_machines_catalogue_is_unique() {
+    let catalogue = Catalogue::find(&Places::default());
+    let mut names: Vec<_> =
+        catalogue.allocators.iter().map(|one| (&one.name, format!("{:?}", one.libc))).collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn the_system_is_named_after_the_programs_c_library() {
+    let spec: Spec = "system".parse().unwrap();
+    for (libc, name) in [(Libc::Glibc, "glibc"), (Libc::Musl, "musl")] {
+        let variant = made_up().resolve(&spec, &program(libc, None)).unwrap();
+        assert_eq!((variant.allocator.as_str(), variant.library), (name, None));
+    }
+}
+
+#[test]
+fn a_family_name_means_its_newest_member() {
+    let variant =
+        made_up().resolve(&"mimalloc".parse().unwrap(), &program(Libc::Glibc, None)).unwrap();
+    assert_eq!(variant.allocator, "mimalloc3");
+}
+
+#[test]
+fn defaults_are_what_the_program_can_run() {
+    let catalogue = made_up();
+    let names = |program| labels(&catalogue.variants_for(&program)).join(" ");
+    assert_eq!(names(program(Libc::Glibc, None)), "glibc masu mimalloc2 mimalloc3");
+    assert_eq!(names(program(Libc::Musl, None)), "musl masu");
+    assert_eq!(names(program(Libc::Static, Some("it is static"))), "glibc");
+}
+
+#[test]
+fn refusals_reach_the_one_who_asked_for_the_preload() {
+    let catalogue = made_up();
+    let refused = |name: &str, program: &Program| {
+        catalogue.resolve(&name.parse().unwrap(), program).unwrap_err().to_string()
+    };
+    let fixed = program(Libc::Static, Some("it is linked statically"));
+    assert!(refused("masu", &fixed).contains("statically"));
+    let musl = program(Libc::Musl, None);
+    assert!(refused("mimalloc2", &musl).contains("musl"));
+    assert!(refused("nothing", &musl).contains("masu, mimalloc2"));
+    assert!(refused("glibc:top_pad=1", &musl).contains("glibc"));
+    assert!(refused("/no/such.so", &musl).contains("/no/such.so"));
+}
+
+#[test]
+fn a_library_without_malloc_is_refused() {
+    let maths = known::folders()
+        .into_iter()
+        .map(|folder| folder.join("libm.so.6"))
+        .find(|path| path.exists())
+        .expect("this test reads the mathematics library of the GNU C library");
+    let error = by_path(&maths).unwrap_err().to_string();
+    assert!(error.contains("no `malloc`"), "{error}");
+}
+
+#[test]
+fn names_of_files_are_understood() {
+    let name = |file: &str| known::of_file(file).map(|known| known.name);
+    assert_eq!(name("libjemalloc.so.2"), Some("jemalloc"));
+    assert_eq!(name("libmimalloc.so.2.0"), Some("mimalloc2"));
+    assert_eq!(name("libmimalloc.so.3"), Some("mimalloc3"));
+    assert_eq!(name("libtcmalloc_minimal.so.4"), Some("tcmalloc"));
+    assert_eq!(name("libtcmalloc_minimal_debug.so.4"), None);
+    assert_eq!(name("libtcmalloc.so.4"), Some("tcmalloc-full"));
+    assert_eq!(name("libclang_rt.scudo_standalone-x86_64.so"), Some("scudo"));
+    assert_eq!(stem("libfoo-2.so.1"), "foo-2");
+}

@@ -1,0 +1,54 @@
+//! Versions of allocators, where they cost little to know: the package database, the file's own
+//! name, and the line glibc carries inside.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::Libc;
+
+/// The version of the library at `path`: that of the first installed package of `packages`, or
+/// what follows `.so.` in the file's name when it is more than one number.
+pub(super) fn of_library(path: &Path, packages: &[&str]) -> Option<String> {
+    let is_packaged = path.starts_with("/usr/lib") || path.starts_with("/lib");
+    let packaged = packages.iter().find_map(|package| of_package(package));
+    if let Some(version) = packaged.filter(|_| is_packaged) {
+        return Some(version);
+    }
+    let file = path.file_name()?.to_str()?;
+    let (_, version) = file.split_once(".so.")?;
+    version.contains('.').then(|| version.to_owned())
+}
+
+/// The version of the C library at `path`.
+pub(super) fn of_c_library(path: &Path, libc: Libc) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let (start, end): (&[u8], &[u8]) = match libc {
+        Libc::Glibc => (b"stable release version ", b".\n"),
+        // musl keeps its version as a bare string before this one.
+        _ => return of_package("musl"),
+    };
+    let from = position(&bytes, start)? + start.len();
+    let length = position(&bytes[from..], end).filter(|&length| length < 32)?;
+    String::from_utf8(bytes[from..from + length].to_vec()).ok()
+}
+
+fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// The installed version of a Debian package, epoch and packaging left out.
+fn of_package(package: &str) -> Option<String> {
+    static STATUS: OnceLock<String> = OnceLock::new();
+    let status =
+        STATUS.get_or_init(|| fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default());
+    let heading = format!("Package: {package}");
+    let entry = status.split("\n\n").find(|entry| entry.lines().next() == Some(&heading))?;
+    let line = |name: &str| entry.lines().find_map(|line| line.strip_prefix(name));
+    if !line("Status: ")?.ends_with(" installed") {
+        return None;
+    }
+    let version = line("Version: ")?;
+    let version = version.split_once(':').map_or(version, |(_, rest)| rest);
+    Some(version.rsplit_once('-').map_or(version, |(upstream, _)| upstream).to_owned())
+}

@@ -1,0 +1,103 @@
+//! Everything that can go wrong in the lab, in one enum whose messages name the input, what was
+//! wrong with it and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What went wrong; the message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A variant's text could not be understood, or asks for what this version cannot do.
+    #[error("variant `{variant}`: {reason}")]
+    Variant {
+        /// The variant as it was given.
+        variant: String,
+        /// What is wrong and what to write instead.
+        reason: String,
+    },
+    /// The variant names an allocator that is not on this machine.
+    #[error("no allocator `{name}` here; found: {known} (a path to a library works too)")]
+    UnknownAllocator {
+        /// The name as it was given.
+        name: String,
+        /// The names that would have been understood, separated by commas.
+        known: String,
+    },
+    /// A library that cannot be preloaded as a malloc.
+    #[error("{}: {reason}", path.display())]
+    Library {
+        /// The library's file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The command could not be looked up or cannot be run on this machine.
+    #[error("{command}: {reason}")]
+    Program {
+        /// The command's name as it was given.
+        command: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The program runs, but no other malloc can be put under it.
+    #[error("{}: no malloc can be preloaded: {reason}", program.display())]
+    NoPreload {
+        /// The program's file.
+        program: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The warm-up run showed that the variant's library did not do its work.
+    #[error("variant `{variant}` did not take effect: {reason}")]
+    NotInEffect {
+        /// The variant's label.
+        variant: String,
+        /// Which process was not served and why.
+        reason: String,
+    },
+    /// The warm-up run of a variant failed, so there is nothing to compare.
+    #[error("the warm-up run under `{variant}` failed: {reason}")]
+    WarmUp {
+        /// The variant's label.
+        variant: String,
+        /// How it ended and what it said on standard error.
+        reason: String,
+    },
+    /// A comparison that cannot be made as asked.
+    #[error("nothing to compare: {0}")]
+    Compare(String),
+    /// A results file that this version cannot read.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Results {
+        /// The results file.
+        path: PathBuf,
+        /// The line counted from one.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Stopped by [`Stop`](crate::Stop) before there was anything to return.
+    #[error("stopped before anything was measured")]
+    Stopped,
+    /// The operating system refused something.
+    #[error("{doing}: {source}")]
+    System {
+        /// What the lab was doing, with the file or program it did it to.
+        doing: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// Adds what the lab was doing to a system error.
+pub(crate) trait Doing<T> {
+    /// Turns an [`io::Error`] into [`Error::System`]; `doing` is called only then.
+    fn doing<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T, Error> {
+        self.map_err(|source| Error::System { doing: doing().into(), source })
+    }
+}

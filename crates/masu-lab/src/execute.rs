@@ -1,0 +1,116 @@
+//! One run: a program is started, its output drained and hashed, its resources measured, its
+//! process tree ended.
+//!
+//! The pieces: [`kernel`](crate::kernel) starts and reaps, `watch` waits while it drains the
+//! output and guards the limits, `tree` looks at the processes. What each figure means, and what
+//! it cannot see, is said at the fields of [`Run`].
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Stop, Variant, Workload};
+
+/// What one run of a workload under one variant came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The variant's index in the comparison.
+    pub variant: usize,
+    /// The round this run belongs to, counted from zero; a warm-up has none.
+    pub round: Option<usize>,
+    /// How it ended.
+    pub ending: Ending,
+    /// Wall-clock seconds from just before the program was started to when it was seen to end.
+    pub wall_s: f64,
+    /// CPU seconds in the program's own code, children it waited for included.
+    pub user_s: f64,
+    /// CPU seconds in the kernel on its behalf, children it waited for included.
+    pub sys_s: f64,
+    /// Peak resident bytes: the larger of the largest single process (exact) and the largest
+    /// sampled sum over the process tree (pages shared between processes count in each).
+    pub peak_rss_bytes: u64,
+    /// Page faults served without reading from disk.
+    pub minor_faults: u64,
+    /// Page faults that read from disk.
+    pub major_faults: u64,
+    /// Context switches because the program waited for something.
+    pub voluntary_switches: u64,
+    /// Context switches because its time was up.
+    pub involuntary_switches: u64,
+    /// Seconds its threads were ready but had no CPU, as far as sampling saw them.
+    pub queued_s: Option<f64>,
+    /// Whether it waited for a CPU so long that its times say more about the neighbours.
+    pub starved: bool,
+    /// Standard output.
+    pub stdout: Output,
+    /// Standard error.
+    pub stderr: Output,
+    /// Processes that were still there when the program ended, and were killed.
+    pub left_behind: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ending {
+    /// It returned this exit code.
+    Exited(i32),
+    /// This signal ended it.
+    Signalled(i32),
+    /// It ran longer than [`Limits::time`] and was killed.
+    TimedOut,
+    /// The tree grew over [`Limits::memory_bytes`] and was killed.
+    OutOfMemory {
+        /// The process that held most, with its pid.
+        process: String,
+        /// The bytes resident in the tree when it was killed.
+        bytes: u64,
+    },
+    /// [`Stop`] was requested and it was killed.
+    Stopped,
+}
+
+/// What a run wrote to one of its streams.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Output {
+    /// Bytes written.
+    pub bytes: u64,
+    /// The 128-bit XXH3 of all of them, in hexadecimal.
+    pub hash: String,
+    /// The last of them as text (at most [`Output::TAIL_BYTES`]); only kept for standard error.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub tail: String,
+}
+
+impl Output {
+    /// How much of the end of standard error is kept, in bytes.
+    pub const TAIL_BYTES: usize = 2048;
+}
+
+/// What a run may use before it is killed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall-clock time; none for as long as it takes.
+    pub time: Option<Duration>,
+    /// Resident bytes of the whole process tree; none for three quarters of the memory that is
+    /// available when the run starts.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
+/// two at once would disturb each other.
+///
+/// # Errors
+///
+/// [`Error::System`] when the program cannot be started or watched. A program that fails, is killed
+/// or stopped is no error: see [`Run::ending`].
+pub fn execute(
+    workload: &Workload,
+    variant: &Variant,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Run, Error> {
+    let _ = (workload, variant, limits, stop);
+    Err(Error::Compare("this version cannot run programs yet".to_owned()))
+}

@@ -1,0 +1,90 @@
+//! Facts about the machine that a result means little without.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a comparison was made. Fields the machine does not tell are none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The CPU's name as the kernel gives it.
+    pub cpu: Option<String>,
+    /// The architecture this was built for: `x86_64`, `aarch64`.
+    pub architecture: String,
+    /// CPUs this process may use.
+    pub cpus: usize,
+    /// Main memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// The distribution's name.
+    pub system: Option<String>,
+    /// `/sys/kernel/mm/transparent_hugepage/enabled`: the chosen one of always, madvise, never.
+    pub huge_pages: Option<String>,
+    /// The frequency governor of the first CPU.
+    pub governor: Option<String>,
+}
+
+impl Machine {
+    /// Looks at this machine.
+    #[must_use]
+    pub fn here() -> Machine {
+        Machine {
+            cpu: field("/proc/cpuinfo", "model name", ':'),
+            architecture: std::env::consts::ARCH.to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory("MemTotal"),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            system: field("/etc/os-release", "PRETTY_NAME", '=')
+                .map(|name| name.trim_matches('"').to_owned()),
+            huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|choices| {
+                let chosen = choices.split_once('[')?.1.split_once(']')?.0;
+                Some(chosen.to_owned())
+            }),
+            governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        }
+    }
+}
+
+/// Memory in bytes that can be used without swapping, never more than the cgroup allows.
+pub(crate) fn memory_available() -> Option<u64> {
+    let group = line("/sys/fs/cgroup/memory.max").and_then(|limit| limit.parse::<u64>().ok());
+    let machine = memory("MemAvailable").or_else(|| memory("MemTotal"));
+    match (machine, group) {
+        (Some(machine), Some(group)) => Some(machine.min(group)),
+        (machine, group) => machine.or(group),
+    }
+}
+
+fn memory(name: &str) -> Option<u64> {
+    let value = field("/proc/meminfo", name, ':')?;
+    let kibibytes = value.strip_suffix("kB").unwrap_or(&value).trim();
+    Some(kibibytes.parse::<u64>().ok()? * 1024)
+}
+
+fn line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned())
+}
+
+fn field(path: &str, name: &str, separator: char) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines()
+        .filter_map(|line| line.split_once(separator))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_cpus_memory_and_a_kernel() {
+        let machine = Machine::here();
+        assert!(machine.cpus >= 1);
+        assert!(machine.kernel.is_some());
+        let available = memory_available().expect("the kernel tells its memory");
+        assert!(available > 1 << 20 && available <= machine.memory_bytes.unwrap());
+    }
+}

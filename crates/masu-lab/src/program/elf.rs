@@ -1,0 +1,263 @@
+//! What an ELF file tells about its malloc: its loader, its libraries, the symbols it brings along.
+//!
+//! Only headers and symbol tables are read, however large the file. The hard part is a malloc that
+//! is linked in: a stripped program does not show one, so the warm-up run has the last word.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::read::{ReadCache, ReadRef, StringTable};
+use object::{Endianness, elf};
+
+use super::Libc;
+
+type Header = elf::FileHeader64<Endianness>;
+
+/// The machine this lab was built for; nothing else can be preloaded from here.
+#[cfg(target_arch = "x86_64")]
+const MACHINE: elf::Machine = elf::EM_X86_64;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: elf::Machine = elf::EM_AARCH64;
+
+/// What matters of an ELF file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// The C library, told by the loader and the libraries it names.
+    pub(crate) libc: Libc,
+    /// Whether it names a loader, so that libraries can be preloaded into it.
+    pub(crate) has_loader: bool,
+    /// The libraries it needs.
+    pub(crate) needed: Vec<String>,
+    /// Symbols it defines, those of [`TELLING`] only, with their addresses in the file's terms.
+    pub(crate) defined: Vec<(String, u64)>,
+    /// Symbols it imports, those of [`TELLING`] only.
+    pub(crate) imported: Vec<String>,
+    /// The lowest address of a loadable segment.
+    pub(crate) lowest: u64,
+}
+
+/// Functions through which programs ask for memory, as the dynamic linker sees them.
+pub(crate) const ENTRIES: [&str; 14] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "_Znwm",
+    "_Znam",
+    "_ZnwmRKSt9nothrow_t",
+    "_ZnwmSt11align_val_t",
+    "_ZnamSt11align_val_t",
+];
+
+/// Functions that only one allocator has, so a program that defines one brings it along.
+const BUNDLED: [(&str, &str); 10] = [
+    ("je_malloc", "jemalloc"),
+    ("_rjem_malloc", "jemalloc"),
+    ("mallocx", "jemalloc"),
+    ("mi_malloc", "mimalloc"),
+    ("tc_malloc", "tcmalloc"),
+    ("MallocExtension_GetNumericProperty", "tcmalloc"),
+    ("rpmalloc", "rpmalloc"),
+    ("sn_malloc", "snmalloc"),
+    ("sn_rust_alloc", "snmalloc"),
+    ("scalable_malloc", "tbbmalloc"),
+];
+
+/// Libraries that are another malloc.
+const MALLOC_LIBRARIES: [(&str, &str); 8] = [
+    ("libjemalloc", "jemalloc"),
+    ("libtcmalloc", "tcmalloc"),
+    ("libmimalloc", "mimalloc"),
+    ("libsnmalloc", "snmalloc"),
+    ("librpmalloc", "rpmalloc"),
+    ("libtbbmalloc_proxy", "tbbmalloc"),
+    ("libhoard", "hoard"),
+    ("libvespamalloc", "vespamalloc"),
+];
+
+/// Functions of sanitizer run times, whose malloc must not be replaced.
+const SANITIZERS: [(&str, &str); 5] = [
+    ("__asan_init", "AddressSanitizer"),
+    ("__tsan_init", "ThreadSanitizer"),
+    ("__msan_init", "MemorySanitizer"),
+    ("__lsan_init", "LeakSanitizer"),
+    ("__hwasan_init", "HWAddressSanitizer"),
+];
+
+/// Sanitizer run times as libraries.
+const SANITIZER_LIBRARIES: [(&str, &str); 5] = [
+    ("libasan", "AddressSanitizer"),
+    ("libtsan", "ThreadSanitizer"),
+    ("liblsan", "LeakSanitizer"),
+    ("libhwasan", "HWAddressSanitizer"),
+    ("libclang_rt.asan", "AddressSanitizer"),
+];
+
+fn is_telling(name: &str) -> bool {
+    ENTRIES.contains(&name) || BUNDLED.iter().chain(&SANITIZERS).any(|(symbol, _)| *symbol == name)
+}
+
+impl Image {
+    /// Reads the ELF file at `path`; the error says what is wrong with it and what to do.
+    pub(crate) fn read(path: &Path) -> Result<Image, String> {
+        let file = File::open(path).map_err(|error| format!("cannot read it: {error}"))?;
+        let cache = ReadCache::new(file);
+        let kind = cache.read_bytes_at(0, 20).unwrap_or_default();
+        if kind.len() < 20 || kind[..4] != elf::ELFMAG {
+            return Err("neither an ELF program nor a script with a `#!` line; \
+                 name its interpreter before it"
+                .to_owned());
+        }
+        if elf::FileClass(kind[4]) != elf::ELFCLASS64 {
+            return Err("a 32-bit program; this version measures 64-bit programs only".to_owned());
+        }
+        Image::parse(&cache)
+    }
+
+    fn parse<'data, R: ReadRef<'data>>(data: R) -> Result<Image, String> {
+        let broken = |error: object::Error| format!("its ELF headers cannot be read: {error}");
+        let header = Header::parse(data).map_err(broken)?;
+        let endian = header.endian().map_err(broken)?;
+        if header.e_machine(endian) != MACHINE {
+            return Err(format!(
+                "made for another architecture; this machine runs {}",
+                std::env::consts::ARCH
+            ));
+        }
+        let mut image = Image {
+            libc: Libc::Static,
+            has_loader: false,
+            needed: Vec::new(),
+            defined: Vec::new(),
+            imported: Vec::new(),
+            lowest: u64::MAX,
+        };
+        for segment in header.program_headers(endian, data).map_err(broken)? {
+            if segment.p_type(endian) == elf::PT_LOAD {
+                image.lowest = image.lowest.min(segment.p_vaddr(endian));
+            }
+            if let Some(loader) = segment.interpreter(endian, data).map_err(broken)? {
+                image.has_loader = true;
+                let is_musl = String::from_utf8_lossy(loader).contains("ld-musl");
+                image.libc = if is_musl { Libc::Musl } else { Libc::Glibc };
+            }
+        }
+        let sections = header.sections(endian, data).map_err(broken)?;
+        for section in sections.iter() {
+            if let Some((entries, strings)) = section.dynamic(endian, data).map_err(broken)? {
+                let names = sections.strings(endian, data, strings).map_err(broken)?;
+                image.take_needed(endian, entries, &names);
+            }
+        }
+        for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
+            let symbols = sections.symbols(endian, data, kind).map_err(broken)?;
+            for symbol in symbols.iter() {
+                let name = symbol.name(endian, symbols.strings()).unwrap_or_default();
+                let Ok(name) = std::str::from_utf8(name) else { continue };
+                if is_telling(name) {
+                    image.take_symbol(name, symbol.is_undefined(endian), symbol.st_value(endian));
+                }
+            }
+        }
+        if image.libc == Libc::Static && !image.needed.is_empty() {
+            image.libc = library_libc(&image.needed);
+        }
+        Ok(image)
+    }
+
+    fn take_needed<'data, R: ReadRef<'data>>(
+        &mut self,
+        endian: Endianness,
+        entries: &[elf::Dyn64<Endianness>],
+        names: &StringTable<'data, R>,
+    ) {
+        let needed = entries
+            .iter()
+            .filter(|entry| entry.tag(endian) == elf::DT_NEEDED)
+            .filter_map(|entry| names.get(u32::try_from(entry.val(endian)).ok()?).ok())
+            .map(|name| String::from_utf8_lossy(name).into_owned());
+        self.needed.extend(needed);
+    }
+
+    fn take_symbol(&mut self, name: &str, undefined: bool, address: u64) {
+        if undefined {
+            self.imported.push(name.to_owned());
+        } else if !self.defined.iter().any(|(known, _)| known == name) {
+            self.defined.push((name.to_owned(), address));
+        }
+    }
+
+    /// Whether it defines `name`.
+    pub(crate) fn defines(&self, name: &str) -> bool {
+        self.defined.iter().any(|(known, _)| known == name)
+    }
+
+    /// Why no malloc can be preloaded into this program and what to do, if so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        if !self.has_loader {
+            return Some(
+                "it is linked statically, so there is no loader to preload anything; link it \
+                 dynamically, or build it with the allocator inside"
+                    .to_owned(),
+            );
+        }
+        let knows =
+            |symbol: &str| self.defines(symbol) || self.imported.iter().any(|name| name == symbol);
+        let linked = |known: &[(&str, &'static str)]| {
+            self.needed.iter().find_map(|library| {
+                known
+                    .iter()
+                    .find(|(prefix, _)| library.starts_with(prefix))
+                    .map(|(_, name)| (*name, library.clone()))
+            })
+        };
+        let sanitizer = SANITIZERS
+            .iter()
+            .find(|(symbol, _)| knows(symbol))
+            .map(|(_, name)| *name)
+            .or_else(|| linked(&SANITIZER_LIBRARIES).map(|(name, _)| name));
+        if let Some(sanitizer) = sanitizer {
+            return Some(format!(
+                "it is built with {sanitizer}, whose own malloc must stay; \
+                 build it without -fsanitize"
+            ));
+        }
+        if let Some((name, library)) = linked(&MALLOC_LIBRARIES) {
+            return Some(format!(
+                "it is linked with {library}, so it runs {name} already, also where you expect \
+                 the system's malloc; build it without {name}"
+            ));
+        }
+        if let Some((symbol, name)) = BUNDLED.iter().find(|(symbol, _)| self.defines(symbol)) {
+            return Some(format!(
+                "it brings {name} along (it defines `{symbol}`); build it without {name}"
+            ));
+        }
+        if self.defines("malloc") {
+            return Some(
+                "it defines `malloc` itself, which goes before any preload; \
+                 build it without its own malloc"
+                    .to_owned(),
+            );
+        }
+        None
+    }
+}
+
+/// The C library a shared library is made for, told by what it needs.
+fn library_libc(needed: &[String]) -> Libc {
+    let needs = |name: &str| needed.iter().any(|library| library.starts_with(name));
+    if needs("libc.musl-") || needed.iter().any(|library| library == "libc.so") {
+        Libc::Musl
+    } else if needs("libc.so.") {
+        Libc::Glibc
+    } else {
+        Libc::Static
+    }
+}

@@ -1,0 +1,113 @@
+//! Tests of looking programs up: on real files of this machine, and on files made for the purpose.
+use super::*;
+
+fn refused(command: &str) -> String {
+    Program::find(OsStr::new(command)).unwrap_err().to_string()
+}
+
+/// A folder of its own for one test, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("masu-program-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, content: &[u8], mode: u32) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_command_is_found_in_the_path() {
+    let program = Program::find(OsStr::new("sed")).unwrap();
+    assert!(program.path.ends_with("sed") && program.path.is_absolute());
+    assert_eq!(program.refusal, None);
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let folder = Folder::new("start");
+    assert!(refused("").contains("no command"));
+    assert!(refused("no-such-command-at-all").contains("PATH"));
+    assert!(refused("/no/such/file").contains("No such file"));
+    assert!(refused("/usr").contains("folder"));
+    assert!(refused(&folder.file("plain", b"x", 0o644)).contains("chmod"));
+    assert!(refused(&folder.file("text", b"not a program at all", 0o755)).contains("neither"));
+}
+
+#[test]
+fn a_script_is_judged_by_its_interpreter() {
+    let folder = Folder::new("script");
+    let shell = Program::find(OsStr::new("sh")).unwrap();
+    for first in ["#!/bin/sh -e\n", "#! /usr/bin/env sh\n", "#!/usr/bin/env -S A=b sh -e\n"] {
+        let script = folder.file("script", first.as_bytes(), 0o755);
+        let program = Program::find(OsStr::new(&script)).unwrap();
+        assert_eq!(program.path, PathBuf::from(&script));
+        assert_eq!(program.binary.file_name(), shell.path.file_name(), "{first}");
+        assert_eq!(program.refusal, None);
+    }
+    let lost = folder.file("lost", b"#!/no/such/interpreter\n", 0o755);
+    assert!(refused(&lost).contains("/no/such/interpreter"));
+}
+
+#[test]
+fn foreign_programs_are_refused() {
+    let folder = Folder::new("foreign");
+    let mut bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
+    bytes[4] = 1;
+    assert!(refused(&folder.file("small", &bytes, 0o755)).contains("32-bit"));
+    bytes[4] = 2;
+    bytes[18] = 0xf3;
+    assert!(refused(&folder.file("riscv", &bytes, 0o755)).contains("another architecture"));
+    bytes.truncate(80);
+    bytes[18] = 0x3e;
+    assert!(Program::find(OsStr::new(&folder.file("cut", &bytes, 0o755))).is_err());
+}
+
+#[test]
+fn bundled_mallocs_and_sanitizers_are_named() {
+    let image = |needed: &[&str], defined: &[&str], imported: &[&str]| elf::Image {
+        libc: Libc::Glibc,
+        has_loader: true,
+        needed: needed.iter().map(|&name| name.to_owned()).collect(),
+        defined: defined.iter().map(|&name| (name.to_owned(), 1)).collect(),
+        imported: imported.iter().map(|&name| name.to_owned()).collect(),
+        lowest: 0,
+    };
+    let plain = image(&["libc.so.6"], &[], &["malloc"]);
+    assert_eq!(plain.refusal(), None);
+    for (image, word) in [
+        (image(&["libjemalloc.so.2", "libc.so.6"], &[], &["malloc"]), "libjemalloc.so.2"),
+        (image(&["libc.so.6"], &["mi_malloc"], &[]), "mimalloc"),
+        (image(&["libc.so.6"], &["malloc"], &[]), "defines `malloc`"),
+        (image(&["libc.so.6"], &["__asan_init"], &[]), "AddressSanitizer"),
+        (image(&["libtsan.so.2"], &[], &[]), "ThreadSanitizer"),
+        (elf::Image { has_loader: false, ..plain }, "statically"),
+    ] {
+        let refusal = image.refusal().unwrap();
+        assert!(refusal.contains(word), "{refusal}");
+    }
+}
+
+#[test]
+fn a_library_that_is_a_malloc_shows_its_entries() {
+    let libc = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"]
+        .map(Path::new)
+        .into_iter()
+        .find(|path| path.exists())
+        .expect("this test reads the GNU C library");
+    let image = elf::Image::read(libc).unwrap();
+    assert!(image.defines("malloc") && image.defines("posix_memalign"));
+}

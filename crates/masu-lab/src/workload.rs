@@ -1,0 +1,129 @@
+//! A workload: a command and what it reads on standard input.
+//!
+//! Standard input can be read only once, but every run needs it: [`Input::own`] keeps it in an
+//! unlinked temporary file (or uses the file it already is) and each run opens that file anew, so
+//! that every run starts at the same byte.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IsTerminal, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use crate::error::Doing;
+use crate::{Error, Program};
+
+/// A command, looked up on this machine, with its input.
+#[derive(Debug)]
+pub struct Workload {
+    /// The command and its arguments as given.
+    pub arguments: Vec<OsString>,
+    /// The command looked up.
+    pub program: Program,
+    /// What every run reads on standard input.
+    pub input: Input,
+}
+
+impl Workload {
+    /// Looks up the first of `arguments` and pairs the command with its input.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::find`]; [`Error::Program`] when there are no arguments at all.
+    pub fn new<A: Into<OsString>>(
+        arguments: impl IntoIterator<Item = A>,
+        input: Input,
+    ) -> Result<Workload, Error> {
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let program = Program::find(arguments.first().map_or(OsStr::new(""), OsString::as_os_str))?;
+        Ok(Workload { arguments, program, input })
+    }
+}
+
+/// What a run reads on standard input.
+#[derive(Debug)]
+pub enum Input {
+    /// Nothing: the run meets the end of its input at once.
+    Empty,
+    /// The bytes of a file from `start` on, the same for every run.
+    File {
+        /// The open file; it may have no name any more.
+        file: File,
+        /// Where each run starts to read, in bytes.
+        start: u64,
+    },
+}
+
+impl Input {
+    /// This process's standard input, kept so that every run can read it from its start.
+    ///
+    /// A terminal counts as empty: nobody types the same thing forty times. A regular file is used
+    /// where it lies, from its current position; anything else is read to its end into an unlinked
+    /// file in the temporary folder (`TMPDIR`), which must have room for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when standard input cannot be read or the temporary file not written.
+    pub fn own() -> Result<Input, Error> {
+        let stdin = io::stdin();
+        if stdin.is_terminal() || crate::kernel::is_closed(stdin.as_raw_fd()) {
+            return Ok(Input::Empty);
+        }
+        let descriptor =
+            crate::kernel::duplicate(stdin.as_raw_fd()).doing(|| "reading standard input")?;
+        Input::keep(File::from(descriptor))
+    }
+
+    /// Keeps what `source` has left to read, as [`own`](Self::own) does for standard input.
+    ///
+    /// # Errors
+    ///
+    /// As for [`own`](Self::own).
+    pub fn keep(mut source: File) -> Result<Input, Error> {
+        let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
+        if is_file && let Ok(start) = source.stream_position() {
+            let input = Input::File { file: source, start };
+            if input.open().is_ok() {
+                return Ok(input);
+            }
+            let Input::File { file, .. } = input else { unreachable!("made two lines above") };
+            source = file;
+        }
+        let mut file = unlinked_file()?;
+        io::copy(&mut source, &mut file).doing(|| "keeping standard input in a temporary file")?;
+        Ok(Input::File { file, start: 0 })
+    }
+
+    /// What a child gets as its standard input. Each call opens the file anew, because a
+    /// duplicated descriptor would share its position with every other run.
+    pub(crate) fn open(&self) -> Result<Stdio, Error> {
+        let Input::File { file, start } = self else { return Ok(Stdio::null()) };
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let mut again = File::open(&path).doing(|| "opening the kept standard input again")?;
+        again.seek(SeekFrom::Start(*start)).doing(|| "rewinding the kept standard input")?;
+        Ok(Stdio::from(again))
+    }
+}
+
+/// A new file in the temporary folder that has no name any more.
+fn unlinked_file() -> Result<File, Error> {
+    let folder = std::env::temp_dir();
+    let mut attempt = 0_u32;
+    loop {
+        let path: PathBuf = folder.join(format!("masu-input-{}-{attempt}", std::process::id()));
+        match File::options().read(true).write(true).create_new(true).open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path)
+                    .doing(|| format!("removing the name of {}", path.display()))?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {
+                attempt += 1;
+            }
+            Err(error) => {
+                return Err(error).doing(|| format!("creating {}", path.display()));
+            }
+        }
+    }
+}
