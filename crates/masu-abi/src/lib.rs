@@ -1,40 +1,42 @@
 //! `libmasu.so` and `libmasu.a`: the malloc ABI of C and the operators of C++ over `masu`.
+//!
+//! It relies on `masu::c` for every block and on the C library for `errno`, the page size, printing
+//! and finding other allocators. The hard idea: these functions stand where a program expects the
+//! C library's own, so they run before any constructor, inside the dynamic linker, and under C++
+//! exceptions; each is therefore a thin wrapper that the allocator's fast path is inlined into, and
+//! what may unwind is written in assembly, without a Rust frame (see `new`).
+//!
+//! Built with plain `cargo build --release` for glibc. For musl, whose Rust target is static
+//! unless told otherwise:
+//!
+//! ```text
+//! RUSTFLAGS="-C target-feature=-crt-static" \
+//!     cargo build --release -p masu-abi --target x86_64-unknown-linux-musl
+//! ```
+//!
+//! What it does not do: hold state, decide policy, or name a system call.
 #![no_std]
 
-use alloc_core::c;
+mod foreign;
+mod libc;
+pub mod malloc;
+pub mod new;
+pub mod report;
 
-/// As C's `malloc`.
-#[unsafe(no_mangle)]
-pub extern "C" fn malloc(size: usize) -> *mut u8 {
-    c::malloc(size)
-}
-/// As C's `free`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(block: *mut u8) {
-    unsafe { c::free(block) }
-}
-/// As C's `calloc`.
-#[unsafe(no_mangle)]
-pub extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
-    c::calloc(count, size)
-}
-/// As C's `realloc`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    unsafe { c::realloc(block, size) }
-}
-/// As C's `aligned_alloc`.
-#[unsafe(no_mangle)]
-pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-    c::aligned_alloc(align, size)
-}
-
-#[cfg(not(test))]
+/// Nothing here panics on purpose; a bug that does ends the program.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    loop {}
+    libc::die(c"masu: a bug in the allocator; the program cannot go on\n")
 }
 
-/// The unwinder's hook: nothing here unwinds.
-#[unsafe(no_mangle)]
-pub extern "C" fn rust_eh_personality() {}
+// The precompiled `core` names this function in its unwind tables; with `panic = "abort"` nothing
+// calls it. Hidden, so that `libmasu.so` does not export it; weak, so that `libmasu.a` links into a
+// Rust program, which brings its own.
+core::arch::global_asm!(
+    ".weak rust_eh_personality",
+    ".hidden rust_eh_personality",
+    ".type rust_eh_personality, @function",
+    "rust_eh_personality:",
+    "ret",
+    ".size rust_eh_personality, . - rust_eh_personality",
+);

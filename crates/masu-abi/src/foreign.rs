@@ -1,0 +1,111 @@
+//! Pointers that masu did not hand out: they go to the next malloc of the program, as a rule
+//! glibc's.
+//!
+//! They reach `free` where a library was loaded with `RTLD_DEEPBIND`, took `malloc` from a handle
+//! of `libc.so.6`, or comes from another linker namespace. It relies on the dynamic linker to find
+//! the other functions, at the first such pointer and not before, for most programs never have one.
+//! The hard idea: the dynamic linker may itself allocate and free while it searches; a foreign
+//! pointer that it frees then is left alone instead of starting the search anew.
+
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::{mem, ptr};
+
+use alloc_core::c;
+
+use crate::libc;
+
+/// Runs with the library's constructors, before any of the program's own code can free.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = know_foreign;
+
+extern "C" fn know_foreign() {
+    // A static program has one malloc: any other pointer is a bug, which the allocator reports.
+    if libc::has_dynamic_linker() {
+        c::set_foreign(c::Foreign { free, realloc, usable_size });
+    }
+}
+
+/// A function of the next malloc, found at its first use.
+struct Next {
+    /// Its names, the best first: glibc's second names go past every other preloaded library.
+    names: [&'static CStr; 2],
+    address: AtomicPtr<c_void>,
+}
+
+/// The thread that searches, by `libc::thread_address`; 0 for none.
+static SEARCHER: AtomicUsize = AtomicUsize::new(0);
+
+static NEXT_FREE: Next = Next::new(c"__libc_free", c"free");
+static NEXT_REALLOC: Next = Next::new(c"__libc_realloc", c"realloc");
+static NEXT_USABLE_SIZE: Next = Next::new(c"malloc_usable_size", c"malloc_usable_size");
+
+impl Next {
+    const fn new(best: &'static CStr, other: &'static CStr) -> Next {
+        Next { names: [best, other], address: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The function's address; `None` inside the search for one on the same thread. Ends the
+    /// program where there is no such function.
+    fn find(&self) -> Option<*mut c_void> {
+        // ORDERING: Relaxed, for the address stands for itself; the code behind it was mapped
+        // before this thread could get a foreign pointer.
+        let known = self.address.load(Ordering::Relaxed);
+        if known.is_null() { self.find_slow() } else { Some(known) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_slow(&self) -> Option<*mut c_void> {
+        let me = libc::thread_address();
+        // ORDERING: Relaxed on the three accesses of SEARCHER: a thread only asks whether the
+        // value is its own, and it sees its own stores in order. A second thread that searches
+        // meanwhile does so unmarked, which only matters if its search frees a foreign pointer.
+        if SEARCHER.load(Ordering::Relaxed) == me {
+            return None;
+        }
+        let marked = SEARCHER.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let found = self.names.iter().map(|name| libc::next_symbol(name)).find(|p| !p.is_null());
+        if marked {
+            // ORDERING: Relaxed, as above.
+            SEARCHER.store(0, Ordering::Relaxed);
+        }
+        let Some(found) = found else {
+            libc::die(
+                c"masu: a pointer that no malloc of this program handed out was freed or \
+                resized; run the program under valgrind to find where\n",
+            )
+        };
+        // ORDERING: Relaxed, as at the load in `find`.
+        self.address.store(found, Ordering::Relaxed);
+        Some(found)
+    }
+}
+
+unsafe extern "C" fn free(block: *mut u8) {
+    let Some(next) = NEXT_FREE.find() else { return };
+    // SAFETY: This is the next malloc's `free`, of this signature.
+    let next: unsafe extern "C" fn(*mut u8) = unsafe { mem::transmute(next) };
+    // SAFETY: The block is not ours, so it is the next malloc's, or the caller's bug.
+    unsafe { next(block) };
+}
+
+unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    let Some(next) = NEXT_REALLOC.find() else {
+        libc::set_errno(libc::ENOMEM);
+        return ptr::null_mut();
+    };
+    // SAFETY: This is the next malloc's `realloc`, of this signature.
+    let next: unsafe extern "C" fn(*mut u8, usize) -> *mut u8 = unsafe { mem::transmute(next) };
+    // SAFETY: The block is not ours, so it is the next malloc's, or the caller's bug.
+    unsafe { next(block, size) }
+}
+
+unsafe extern "C" fn usable_size(block: *mut u8) -> usize {
+    let Some(next) = NEXT_USABLE_SIZE.find() else { return 0 };
+    // SAFETY: This is the next malloc's `malloc_usable_size`, of this signature.
+    let next: unsafe extern "C" fn(*mut u8) -> usize = unsafe { mem::transmute(next) };
+    // SAFETY: The block is not ours, so it is the next malloc's, or the caller's bug.
+    unsafe { next(block) }
+}

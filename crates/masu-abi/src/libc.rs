@@ -1,0 +1,130 @@
+//! The door to the C library and the dynamic linker: everything this crate calls outside itself.
+//!
+//! It relies on functions that glibc had at 2.17 and musl has, nothing newer. The hard idea: what a
+//! program may lack (the dynamic linker's functions in a static one, the C++ runtime in a C one) is
+//! referred to *weakly*, and a weak symbol that nobody defines has address 0. Stable Rust has no
+//! weak references, so `weak!` reads the address from the global offset table in assembly.
+
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::{mem, ptr};
+
+#[cfg(target_arch = "aarch64")]
+#[path = "libc/aarch64.rs"]
+mod arch;
+#[cfg(target_arch = "x86_64")]
+#[path = "libc/x86_64.rs"]
+mod arch;
+
+pub(crate) use arch::weak;
+use arch::weak_function;
+
+/// `errno(3)`: no memory.
+pub(crate) const ENOMEM: c_int = 12;
+/// `errno(3)`: an argument that makes no sense.
+pub(crate) const EINVAL: c_int = 22;
+
+/// C's `FILE`, whose contents only its library knows.
+#[repr(C)]
+pub struct File {
+    _private: [u8; 0],
+}
+
+// With glibc the library is named, so that the references carry glibc's symbol versions. With musl
+// it is not: a program for musl has exactly one C library, and the linker of a glibc system would
+// find the wrong one.
+#[cfg_attr(target_env = "gnu", link(name = "c"))]
+unsafe extern "C" {
+    safe fn __errno_location() -> *mut c_int;
+    safe fn sysconf(name: c_int) -> c_long;
+    safe fn abort() -> !;
+    fn write(descriptor: c_int, bytes: *const c_void, length: usize) -> isize;
+    /// Prints to a stream, `fprintf(3)`.
+    pub(crate) fn fprintf(stream: *mut File, format: *const c_char, ...) -> c_int;
+    static stderr: *mut File;
+}
+
+/// This thread's `errno`.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: The C library returns the address of this thread's own variable.
+    unsafe { *__errno_location() }
+}
+
+/// Sets this thread's `errno`.
+pub(crate) fn set_errno(value: c_int) {
+    // SAFETY: The C library returns the address of this thread's own variable.
+    unsafe { *__errno_location() = value };
+}
+
+/// An address that tells this thread from all others that live.
+pub(crate) fn thread_address() -> usize {
+    __errno_location().addr()
+}
+
+/// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time.
+pub(crate) fn page_size() -> usize {
+    const SC_PAGESIZE: c_int = 30;
+    // POSIX lets no system refuse this question; 64 KiB would be right on all of them.
+    usize::try_from(sysconf(SC_PAGESIZE)).unwrap_or(64 << 10)
+}
+
+/// The stream for errors.
+pub(crate) fn error_stream() -> *mut File {
+    // SAFETY: The C library set it before the program ran; a program that assigns to it must not
+    // do so while other threads print, whoever prints.
+    unsafe { stderr }
+}
+
+/// Ends the program with a message on standard error.
+pub(crate) fn die(message: &CStr) -> ! {
+    // SAFETY: The kernel only reads the message.
+    let _ = unsafe { write(2, message.as_ptr().cast(), message.count_bytes()) };
+    abort()
+}
+
+type DlSym = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+type DlOpen = unsafe extern "C" fn(name: *const c_char, flags: c_int) -> *mut c_void;
+
+/// Whether this program has a dynamic linker to ask.
+pub(crate) fn has_dynamic_linker() -> bool {
+    weak_function!("dlsym") != 0
+}
+
+/// The address of `symbol` in the libraries that come after this one in the program's search order
+/// (`RTLD_NEXT`); null where there is none.
+#[inline(never)]
+pub(crate) fn next_symbol(symbol: &CStr) -> *mut c_void {
+    let rtld_next = ptr::without_provenance_mut(usize::MAX);
+    let found = symbol_in(rtld_next, symbol);
+    // The dynamic linker takes the return address of its caller for the library that asks. A tail
+    // call would give it someone else's.
+    core::hint::black_box(found)
+}
+
+/// The address of `symbol` in `library` if the program has loaded that; null where not.
+///
+/// This finds the C++ runtime of a plug-in too, which the program's own search order leaves out.
+pub(crate) fn symbol_of(library: &CStr, symbol: &CStr) -> *mut c_void {
+    const RTLD_LAZY: c_int = 1;
+    const RTLD_NOLOAD: c_int = 4;
+    let address: usize = weak_function!("dlopen");
+    // SAFETY: The address is 0 (no such function) or that of the C library's `dlopen`.
+    let open: Option<DlOpen> = unsafe { mem::transmute(address) };
+    let Some(open) = open else {
+        return ptr::null_mut();
+    };
+    // SAFETY: Nothing is loaded, so no constructor runs; the name ends in a zero byte.
+    let handle = unsafe { open(library.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
+    if handle.is_null() { ptr::null_mut() } else { symbol_in(handle, symbol) }
+}
+
+#[inline(always)]
+fn symbol_in(handle: *mut c_void, symbol: &CStr) -> *mut c_void {
+    let address: usize = weak_function!("dlsym");
+    // SAFETY: The address is 0 (no such function) or that of the C library's `dlsym`.
+    let find: Option<DlSym> = unsafe { mem::transmute(address) };
+    match find {
+        // SAFETY: The handle is a pseudo-handle or was opened; the name ends in a zero byte.
+        Some(find) => unsafe { find(handle, symbol.as_ptr()) },
+        None => ptr::null_mut(),
+    }
+}

@@ -1,0 +1,47 @@
+//! Weak references on x86-64.
+//!
+//! It relies on the address of an undefined weak symbol being 0 in the global offset table, static
+//! programs included. The hard idea: without a version a reference takes the newest one of the
+//! glibc it was linked with (`dlsym` moved into `libc.so.6` in 2.34 under a new version), and the
+//! library would refuse to load on older systems; `.symver` asks for the oldest.
+
+/// The address of a symbol that nobody may define, 0 then.
+macro_rules! weak {
+    ($symbol:expr $(, $directive:expr)?) => {{
+        let address: usize;
+        // SAFETY: One word of the global offset table is read, which is constant once the program
+        // runs.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $symbol),
+                $($directive,)?
+                concat!("mov {address}, qword ptr [rip + ", $symbol, "@GOTPCREL]"),
+                address = out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+
+/// The address of a function of the C library that a static program lacks, 0 then.
+#[cfg(target_env = "gnu")]
+macro_rules! weak_function {
+    ($name:literal) => {
+        crate::libc::weak!(
+            concat!("masu_weak_", $name),
+            concat!(".symver masu_weak_", $name, ", ", $name, "@GLIBC_2.2.5")
+        )
+    };
+}
+
+/// The address of a function of the C library that a static program lacks, 0 then.
+#[cfg(not(target_env = "gnu"))]
+macro_rules! weak_function {
+    ($name:literal) => {
+        crate::libc::weak!($name)
+    };
+}
+
+pub(crate) use weak;
+pub(super) use weak_function;

@@ -1,0 +1,164 @@
+//! The operators `new` and `delete` of C++, for 64-bit: plain, array, sized, aligned, nothrow.
+//!
+//! It relies on the Itanium C++ ABI for the names and on the C++ runtime of the program, found
+//! weakly, for the installed handler and for throwing. libstdc++ has these operators too, but its
+//! own reach `malloc` only through two jumps of the dynamic linker's tables.
+//!
+//! The hard idea is what happens when memory is short. C++ asks that the handler installed with
+//! `std::set_new_handler` be called until there is memory, and `std::bad_alloc` thrown where none
+//! is installed. The handler may throw as well, and no exception may pass a Rust frame. So:
+//!
+//! - The operators below are a test and a tail call; when the slow part runs, their frame is gone.
+//! - The slow part (`new/x86_64.rs`, `new/aarch64.rs`) is assembly with its own unwind tables. It
+//!   calls the handler, and leaves by a jump to `std::__throw_bad_alloc`, which thus sees the
+//!   caller of `new` as its caller.
+//! - Nothrow `new` must return null when the handler throws. That takes a landing pad, which
+//!   is written by hand as well: it catches everything, as libstdc++'s own does. Without a handler
+//!   nothing is thrown.
+
+use alloc_core::c;
+
+use crate::libc::{self, weak};
+use crate::malloc::{C_ALIGN, aligned};
+
+#[cfg(target_arch = "aarch64")]
+#[path = "new/aarch64.rs"]
+mod arch;
+#[cfg(target_arch = "x86_64")]
+#[path = "new/x86_64.rs"]
+mod arch;
+
+/// What `std::set_new_handler` installs.
+type Handler = unsafe extern "C" fn();
+/// `std::get_new_handler`.
+type GetHandler = unsafe extern "C" fn() -> Option<Handler>;
+
+/// The throwing operators: a block or an exception, never null.
+macro_rules! throwing_new {
+    ($($plain:ident, $aligned:ident;)*) => {$(
+        /// `operator new(size)`, or `new[]`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $plain(size: usize) -> *mut u8 {
+            let block = c::malloc(size);
+            if block.is_null() { arch::new_slow(size, C_ALIGN) } else { block }
+        }
+
+        /// `operator new(size, std::align_val_t)`, or `new[]`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $aligned(size: usize, align: usize) -> *mut u8 {
+            if !align.is_power_of_two() {
+                return arch::throw_bad_alloc();
+            }
+            let block = aligned(align, size);
+            if block.is_null() { arch::new_slow(size, align) } else { block }
+        }
+    )*};
+}
+
+/// The nothrow operators: a block or null, never an exception.
+macro_rules! nothrow_new {
+    ($($plain:ident, $aligned:ident;)*) => {$(
+        /// `operator new(size, std::nothrow)`, or `new[]`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $plain(size: usize, _nothrow: *const u8) -> *mut u8 {
+            let block = c::malloc(size);
+            if block.is_null() { arch::new_nothrow_slow(size, C_ALIGN) } else { block }
+        }
+
+        /// `operator new(size, std::align_val_t, std::nothrow)`, or `new[]`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $aligned(size: usize, align: usize, _nothrow: *const u8) -> *mut u8 {
+            if !align.is_power_of_two() {
+                return core::ptr::null_mut();
+            }
+            let block = aligned(align, size);
+            if block.is_null() { arch::new_nothrow_slow(size, align) } else { block }
+        }
+    )*};
+}
+
+/// The operators `delete`: all of them free, and believe neither size nor alignment.
+macro_rules! delete {
+    ($($name:ident($($ignored:ident: $kind:ty),*);)*) => {$(
+        /// One of the forms of `operator delete`, or `delete[]`.
+        ///
+        /// # Safety
+        ///
+        /// - `block` is null or a block of this library, and is not used afterwards.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(block: *mut u8 $(, $ignored: $kind)*) {
+            // SAFETY: The caller's condition is the same.
+            unsafe { c::free(block) }
+        }
+    )*};
+}
+
+// The names end in the parameters' types: `m` is `size_t`, `St11align_val_t` is `std::align_val_t`,
+// `RKSt9nothrow_t` is `const std::nothrow_t &`. `nw` and `na` are `new` and `new[]`, `dl` and `da`
+// are `delete` and `delete[]`.
+throwing_new! {
+    _Znwm, _ZnwmSt11align_val_t;
+    _Znam, _ZnamSt11align_val_t;
+}
+nothrow_new! {
+    _ZnwmRKSt9nothrow_t, _ZnwmSt11align_val_tRKSt9nothrow_t;
+    _ZnamRKSt9nothrow_t, _ZnamSt11align_val_tRKSt9nothrow_t;
+}
+delete! {
+    _ZdlPv();
+    _ZdaPv();
+    _ZdlPvm(_size: usize);
+    _ZdaPvm(_size: usize);
+    _ZdlPvSt11align_val_t(_align: usize);
+    _ZdaPvSt11align_val_t(_align: usize);
+    _ZdlPvmSt11align_val_t(_size: usize, _align: usize);
+    _ZdaPvmSt11align_val_t(_size: usize, _align: usize);
+    _ZdlPvRKSt9nothrow_t(_nothrow: *const u8);
+    _ZdaPvRKSt9nothrow_t(_nothrow: *const u8);
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(_align: usize, _nothrow: *const u8);
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(_align: usize, _nothrow: *const u8);
+}
+
+/// The handler that the program installed; `None` where there is none or no C++ at all.
+#[cold]
+extern "C" fn installed_handler() -> Option<Handler> {
+    let get = runtime_function(weak!("_ZSt15get_new_handlerv"), c"_ZSt15get_new_handlerv");
+    // SAFETY: The address is 0 or that of `std::get_new_handler`, of this signature.
+    let get: Option<GetHandler> = unsafe { core::mem::transmute(get) };
+    // SAFETY: The function only reads the handler; it never throws.
+    get.and_then(|get| unsafe { get() })
+}
+
+/// Another attempt after the handler ran.
+#[cold]
+extern "C" fn retry(size: usize, align: usize) -> *mut u8 {
+    aligned(align, size)
+}
+
+/// Where a throwing operator goes in the end: `std::__throw_bad_alloc`, or a last message.
+#[cold]
+extern "C" fn way_out() -> usize {
+    match runtime_function(weak!("_ZSt17__throw_bad_allocv"), c"_ZSt17__throw_bad_allocv") {
+        0 => no_runtime as extern "C" fn() -> ! as usize,
+        throw => throw,
+    }
+}
+
+extern "C" fn no_runtime() -> ! {
+    libc::die(c"masu: out of memory in operator new, and no C++ runtime to throw bad_alloc\n")
+}
+
+/// The address of a function of the C++ runtime, 0 where there is none.
+///
+/// The runtime of a plug-in, as in an interpreter that loads a module written in C++, is not in the
+/// program's own search order: it has to be asked for by name.
+fn runtime_function(in_search_order: usize, name: &core::ffi::CStr) -> usize {
+    if in_search_order != 0 {
+        return in_search_order;
+    }
+    [c"libstdc++.so.6", c"libc++.so.1"]
+        .into_iter()
+        .map(|library| libc::symbol_of(library, name).addr())
+        .find(|address| *address != 0)
+        .unwrap_or(0)
+}

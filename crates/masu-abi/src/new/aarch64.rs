@@ -1,0 +1,156 @@
+//! The part of `operator new` that exceptions pass, on aarch64.
+//!
+//! It relies on the functions of `new.rs` that never unwind. The hard idea is that of the x86-64
+//! file beside it, in the same order and with the same exception table: `.cfi` lines tell the
+//! unwinder how to leave each frame, and the table makes nothrow `new` catch what a handler throws.
+
+use core::arch::naked_asm;
+
+use super::{installed_handler, retry, way_out};
+
+/// Calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
+#[unsafe(naked)]
+pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
+    naked_asm!(
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-32]!",
+        ".cfi_def_cfa_offset 32",
+        ".cfi_offset x29, -32",
+        ".cfi_offset x30, -24",
+        "stp x19, x20, [sp, #16]",
+        ".cfi_offset x19, -16",
+        ".cfi_offset x20, -8",
+        "mov x29, sp",
+        "mov x19, x0",
+        "mov x20, x1",
+        "2:",
+        "bl {installed_handler}",
+        "cbz x0, 3f",
+        "blr x0",
+        "mov x0, x19",
+        "mov x1, x20",
+        "bl {retry}",
+        "cbz x0, 2b",
+        "3:",
+        "ldp x19, x20, [sp, #16]",
+        "ldp x29, x30, [sp], #32",
+        ".cfi_def_cfa_offset 0",
+        ".cfi_restore x19",
+        ".cfi_restore x20",
+        ".cfi_restore x29",
+        ".cfi_restore x30",
+        "cbnz x0, 4f",
+        "b {throw_bad_alloc}",
+        "4:",
+        "ret",
+        ".cfi_endproc",
+        installed_handler = sym installed_handler,
+        retry = sym retry,
+        throw_bad_alloc = sym throw_bad_alloc,
+    )
+}
+
+/// Throws `std::bad_alloc` in the name of the caller; never returns.
+#[unsafe(naked)]
+pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
+    naked_asm!(
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-16]!",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset x29, -16",
+        ".cfi_offset x30, -8",
+        "bl {way_out}",
+        "ldp x29, x30, [sp], #16",
+        ".cfi_def_cfa_offset 0",
+        ".cfi_restore x29",
+        ".cfi_restore x30",
+        "br x0",
+        ".cfi_endproc",
+        way_out = sym way_out,
+    )
+}
+
+/// Calls the installed handler until there is memory; null where none is, or where it throws.
+#[unsafe(naked)]
+pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
+    naked_asm!(
+        ".weak __gxx_personality_v0",
+        ".weak __cxa_begin_catch",
+        ".weak __cxa_end_catch",
+        ".pushsection .data.rel.ro, \"aw\", %progbits",
+        ".p2align 3",
+        ".Lmasu_personality:",
+        ".xword __gxx_personality_v0",
+        ".popsection",
+        ".cfi_startproc",
+        ".cfi_personality 0x9b, .Lmasu_personality",
+        ".cfi_lsda 0x1b, .Lmasu_lsda",
+        "2:",
+        "stp x29, x30, [sp, #-32]!",
+        ".cfi_def_cfa_offset 32",
+        ".cfi_offset x29, -32",
+        ".cfi_offset x30, -24",
+        "stp x19, x20, [sp, #16]",
+        ".cfi_offset x19, -16",
+        ".cfi_offset x20, -8",
+        "mov x29, sp",
+        "mov x19, x0",
+        "mov x20, x1",
+        "3:",
+        "bl {installed_handler}",
+        "cbz x0, 6f",
+        "4:",
+        "blr x0",
+        "5:",
+        "mov x0, x19",
+        "mov x1, x20",
+        "bl {retry}",
+        "cbz x0, 3b",
+        "6:",
+        ".cfi_remember_state",
+        "ldp x19, x20, [sp, #16]",
+        "ldp x29, x30, [sp], #32",
+        ".cfi_def_cfa_offset 0",
+        ".cfi_restore x19",
+        ".cfi_restore x20",
+        ".cfi_restore x29",
+        ".cfi_restore x30",
+        "ret",
+        ".cfi_restore_state",
+        // The landing pad: the exception is in x0; it is caught, destroyed, and null returned.
+        "7:",
+        "adrp x8, :got:__cxa_begin_catch",
+        "ldr x8, [x8, :got_lo12:__cxa_begin_catch]",
+        "blr x8",
+        "adrp x8, :got:__cxa_end_catch",
+        "ldr x8, [x8, :got_lo12:__cxa_end_catch]",
+        "blr x8",
+        "mov x0, xzr",
+        "b 6b",
+        ".cfi_endproc",
+        // The exception table.
+        ".pushsection .gcc_except_table, \"a\", %progbits",
+        ".p2align 2",
+        ".Lmasu_lsda:",
+        ".byte 0xff",           // landing pads count from the function's start
+        ".byte 0x03",           // types are 4 bytes
+        ".uleb128 25f - 22f",   // from here to the end of the types
+        "22:",
+        ".byte 0x01",           // call sites are uleb128
+        ".uleb128 24f - 23f",   // their length
+        "23:",
+        ".uleb128 4b - 2b",     // the call of the handler: start, length, landing pad, action
+        ".uleb128 5b - 4b",
+        ".uleb128 7b - 2b",
+        ".uleb128 1",
+        "24:",
+        ".byte 1",              // action 1: the first type, and no further action
+        ".byte 0",
+        ".p2align 2",
+        ".word 0",              // the first type: none, which is `catch (...)`
+        "25:",
+        ".popsection",
+        installed_handler = sym installed_handler,
+        retry = sym retry,
+    )
+}

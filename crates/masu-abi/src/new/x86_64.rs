@@ -1,0 +1,156 @@
+//! The part of `operator new` that exceptions pass, on x86-64.
+//!
+//! It relies on the functions of `new.rs` that never unwind. The hard idea: `.cfi` lines tell the
+//! unwinder how to leave each frame, and one hand-written exception table (the LSDA of the Itanium
+//! C++ ABI, section 7 of "Exception Handling Tables") makes nothrow `new` catch what a handler
+//! throws.
+
+use core::arch::naked_asm;
+
+use super::{installed_handler, retry, way_out};
+
+/// Calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
+#[unsafe(naked)]
+pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbx",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbx, -16",
+        "push r14",
+        ".cfi_def_cfa_offset 24",
+        ".cfi_offset r14, -24",
+        "sub rsp, 8",
+        ".cfi_def_cfa_offset 32",
+        "mov rbx, rdi",
+        "mov r14, rsi",
+        "2:",
+        "call {installed_handler}",
+        "test rax, rax",
+        "jz 3f",
+        "call rax",
+        "mov rdi, rbx",
+        "mov rsi, r14",
+        "call {retry}",
+        "test rax, rax",
+        "jz 2b",
+        "3:",
+        "add rsp, 8",
+        ".cfi_def_cfa_offset 24",
+        "pop r14",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_restore r14",
+        "pop rbx",
+        ".cfi_def_cfa_offset 8",
+        ".cfi_restore rbx",
+        "test rax, rax",
+        "jz {throw_bad_alloc}",
+        "ret",
+        ".cfi_endproc",
+        installed_handler = sym installed_handler,
+        retry = sym retry,
+        throw_bad_alloc = sym throw_bad_alloc,
+    )
+}
+
+/// Throws `std::bad_alloc` in the name of the caller; never returns.
+#[unsafe(naked)]
+pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 8",
+        ".cfi_def_cfa_offset 16",
+        "call {way_out}",
+        "add rsp, 8",
+        ".cfi_def_cfa_offset 8",
+        "jmp rax",
+        ".cfi_endproc",
+        way_out = sym way_out,
+    )
+}
+
+/// Calls the installed handler until there is memory; null where none is, or where it throws.
+#[unsafe(naked)]
+pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
+    naked_asm!(
+        ".weak __gxx_personality_v0",
+        ".weak __cxa_begin_catch",
+        ".weak __cxa_end_catch",
+        // The address of the function that reads the exception table; 0 in a program without C++,
+        // where nobody throws.
+        ".pushsection .data.rel.ro, \"aw\", @progbits",
+        ".p2align 3",
+        ".Lmasu_personality:",
+        ".quad __gxx_personality_v0",
+        ".popsection",
+        ".cfi_startproc",
+        // Encodings: 0x9b is the address of the address, 0x1b the address, both relative.
+        ".cfi_personality 0x9b, .Lmasu_personality",
+        ".cfi_lsda 0x1b, .Lmasu_lsda",
+        "2:",
+        "push rbx",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbx, -16",
+        "push r14",
+        ".cfi_def_cfa_offset 24",
+        ".cfi_offset r14, -24",
+        "sub rsp, 8",
+        ".cfi_def_cfa_offset 32",
+        "mov rbx, rdi",
+        "mov r14, rsi",
+        "3:",
+        "call {installed_handler}",
+        "test rax, rax",
+        "jz 6f",
+        "4:",
+        "call rax",
+        "5:",
+        "mov rdi, rbx",
+        "mov rsi, r14",
+        "call {retry}",
+        "test rax, rax",
+        "jz 3b",
+        "6:",
+        ".cfi_remember_state",
+        "add rsp, 8",
+        ".cfi_def_cfa_offset 24",
+        "pop r14",
+        ".cfi_def_cfa_offset 16",
+        "pop rbx",
+        ".cfi_def_cfa_offset 8",
+        "ret",
+        ".cfi_restore_state",
+        // The landing pad: the exception is in rax; it is caught, destroyed, and null returned.
+        "7:",
+        "mov rdi, rax",
+        "call qword ptr [rip + __cxa_begin_catch@GOTPCREL]",
+        "call qword ptr [rip + __cxa_end_catch@GOTPCREL]",
+        "xor eax, eax",
+        "jmp 6b",
+        ".cfi_endproc",
+        // The exception table.
+        ".pushsection .gcc_except_table, \"a\", @progbits",
+        ".p2align 2",
+        ".Lmasu_lsda:",
+        ".byte 0xff",           // landing pads count from the function's start
+        ".byte 0x03",           // types are 4 bytes
+        ".uleb128 25f - 22f",   // from here to the end of the types
+        "22:",
+        ".byte 0x01",           // call sites are uleb128
+        ".uleb128 24f - 23f",   // their length
+        "23:",
+        ".uleb128 4b - 2b",     // the call of the handler: start, length, landing pad, action
+        ".uleb128 5b - 4b",
+        ".uleb128 7b - 2b",
+        ".uleb128 1",
+        "24:",
+        ".byte 1",              // action 1: the first type, and no further action
+        ".byte 0",
+        ".p2align 2",
+        ".long 0",              // the first type: none, which is `catch (...)`
+        "25:",
+        ".popsection",
+        installed_handler = sym installed_handler,
+        retry = sym retry,
+    )
+}

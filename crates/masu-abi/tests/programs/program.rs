@@ -1,0 +1,301 @@
+//! A real program, run without and with `libmasu.so` preloaded, and the comparison of the two runs.
+//!
+//! Relies on the witness for the proof that the library was at work. The one hard idea: both runs
+//! happen in the *same* folder, made anew for each, so that paths which programs write into their
+//! output (debug information, logs, messages) are equal and everything else can be compared byte
+//! for byte.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::library;
+use crate::machine;
+use crate::produced::Produced;
+use crate::witness::{self, Image};
+
+/// Where programs are looked for: Debian's, not those that a developer's shell has in front.
+const SEARCH_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// Every program of the matrix ends within seconds; a tree that runs this long hangs.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A program, what it is given, and what may be said of its runs.
+pub(crate) struct Program {
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    environment: BTreeMap<String, OsString>,
+    input: Vec<u8>,
+    prepare: Vec<Box<dyn Fn(&Path)>>,
+    served: Vec<String>,
+    excused: Vec<(&'static str, &'static str)>,
+    ignored: Vec<&'static str>,
+    prints: Option<String>,
+    produces: Vec<&'static str>,
+    stderr_varies: bool,
+    witnessed: bool,
+}
+
+/// One run.
+pub(crate) struct Run {
+    /// What the program wrote to its standard output.
+    pub(crate) stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    exit: ExitStatus,
+    /// What it left in its folder.
+    pub(crate) produced: Produced,
+    /// The executables that ran.
+    pub(crate) images: Vec<Image>,
+}
+
+impl Program {
+    /// The program `name` of the Debian package `package`.
+    ///
+    /// # Panics
+    ///
+    /// Where it is not installed, with the command that installs it.
+    pub(crate) fn new(name: &str, package: &str) -> Program {
+        let path = SEARCH_PATH
+            .split(':')
+            .map(|folder| Path::new(folder).join(name))
+            .find(|path| path.is_file())
+            .unwrap_or_else(|| {
+                panic!("this test runs `{name}`, which is missing: apt-get install {package}")
+            });
+        Program::at(path)
+    }
+
+    /// The program in a file that need not come from a package.
+    pub(crate) fn at(path: PathBuf) -> Program {
+        let real = fs::canonicalize(&path)
+            .unwrap_or_else(|error| panic!("cannot find {}: {error}", path.display()));
+        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Program {
+            path,
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+            input: Vec::new(),
+            prepare: Vec::new(),
+            served: vec![name],
+            excused: Vec::new(),
+            ignored: Vec::new(),
+            prints: None,
+            produces: Vec::new(),
+            stderr_varies: false,
+            witnessed: true,
+        }
+    }
+
+    /// Adds arguments.
+    pub(crate) fn arguments<const N: usize>(mut self, arguments: [&str; N]) -> Self {
+        self.arguments.extend(arguments.map(OsString::from));
+        self
+    }
+
+    /// Sets an environment variable; but for a few that make output repeatable, there are no others.
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// What the program reads from its standard input; nothing, where this is not called.
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// Puts a file into the folder before each run.
+    pub(crate) fn file(self, name: &'static str, contents: impl Into<Vec<u8>>) -> Self {
+        let contents = contents.into();
+        self.prepare(move |folder| fs::write(folder.join(name), &contents).expect("write an input"))
+    }
+
+    /// Does something in the folder before each run.
+    pub(crate) fn prepare(mut self, prepare: impl Fn(&Path) + 'static) -> Self {
+        self.prepare.push(Box::new(prepare));
+        self
+    }
+
+    /// Names another executable of the process tree that the library must have served.
+    pub(crate) fn serves(mut self, executable: &str) -> Self {
+        self.served.push(executable.to_owned());
+        self
+    }
+
+    /// Names an executable of the process tree that the library need not serve, and why.
+    pub(crate) fn excuses(mut self, executable: &'static str, reason: &'static str) -> Self {
+        self.excused.push((executable, reason));
+        self
+    }
+
+    /// Names a path in the folder that differs between any two runs.
+    pub(crate) fn ignores(mut self, path: &'static str) -> Self {
+        self.ignored.push(path);
+        self
+    }
+
+    /// What the output must contain, so that two runs which both did nothing are no success.
+    pub(crate) fn prints(mut self, text: impl Into<String>) -> Self {
+        self.prints = Some(text.into());
+        self
+    }
+
+    /// A file that must be there afterwards, and not be empty.
+    pub(crate) fn produces(mut self, path: &'static str) -> Self {
+        self.produces.push(path);
+        self
+    }
+
+    /// The standard error output holds times or process numbers and is not compared.
+    pub(crate) fn stderr_varies(mut self) -> Self {
+        self.stderr_varies = true;
+        self
+    }
+
+    /// The witness cannot look into the program (valgrind's guest has no address space of its own
+    /// kind): the test brings another proof.
+    pub(crate) fn proven_otherwise(mut self) -> Self {
+        self.witnessed = false;
+        self
+    }
+
+    /// Runs the program without and with the library: the same exit status, output and files, and
+    /// the library mapped and at work in every executable that is not excused. Returns the run
+    /// with the library.
+    pub(crate) fn same_under_masu(&self) -> Run {
+        let _unchanged = machine::unchanged();
+        self.compare()
+    }
+
+    /// As [`Self::same_under_masu`], for a test that holds the machine's settings itself.
+    pub(crate) fn compare(&self) -> Run {
+        let folder = TempDir::with_prefix("masu-programs-").expect("make a folder");
+        let plain = self.run(folder.path(), false);
+        self.check_reference(&plain);
+        let masu = self.run(folder.path(), true);
+        let mut faults = plain.produced.differences(&masu.produced);
+        if plain.exit != masu.exit {
+            faults.push(format!("ends with {} in place of {}", masu.exit, plain.exit));
+        }
+        faults.extend(first_difference("stdout", &plain.stdout, &masu.stdout));
+        if !self.stderr_varies {
+            faults.extend(first_difference("stderr", &plain.stderr, &masu.stderr));
+        }
+        if self.witnessed {
+            faults.extend(self.unproven(&masu.images));
+        }
+        assert!(
+            faults.is_empty(),
+            "{} under libmasu:\n  {}\nits stderr was:\n{}",
+            self.path.display(),
+            faults.join("\n  "),
+            String::from_utf8_lossy(&masu.stderr),
+        );
+        masu
+    }
+
+    /// One run in a folder made anew.
+    fn run(&self, base: &Path, preload: bool) -> Run {
+        let [folder, home, temporary] = ["work", "home", "tmp"].map(|name| base.join(name));
+        for folder in [&folder, &home, &temporary] {
+            if folder.exists() {
+                fs::remove_dir_all(folder).expect("clear a folder");
+            }
+            fs::create_dir(folder).expect("make a folder");
+        }
+        self.prepare.iter().for_each(|prepare| prepare(&folder));
+        let [input, stdout, stderr] = ["stdin", "stdout", "stderr"].map(|name| base.join(name));
+        fs::write(&input, &self.input).expect("write the input");
+        let mut command = Command::new(&self.path);
+        command
+            .args(&self.arguments)
+            .current_dir(&folder)
+            .env_clear()
+            .envs([("PATH", SEARCH_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")])
+            .envs([("HOME", &home), ("TMPDIR", &temporary)])
+            .envs(&self.environment)
+            .stdin(File::open(&input).expect("open the input"))
+            .stdout(File::create(&stdout).expect("make a file for stdout"))
+            .stderr(File::create(&stderr).expect("make a file for stderr"));
+        let doors = library::doors();
+        if preload {
+            command.env("LD_PRELOAD", doors.library());
+        }
+        let seen = witness::watch(command, doors, LIMIT)
+            .unwrap_or_else(|error| panic!("cannot watch {}: {error}", self.path.display()));
+        let stderr = fs::read(&stderr).expect("read stderr");
+        assert!(
+            !seen.expired,
+            "{} {} libmasu was still running after {LIMIT:?}; its stderr was:\n{}",
+            self.path.display(),
+            if preload { "under" } else { "without" },
+            String::from_utf8_lossy(&stderr),
+        );
+        Run {
+            stdout: fs::read(&stdout).expect("read stdout"),
+            stderr,
+            exit: seen.exit,
+            produced: Produced::read(&folder, &self.ignored).expect("read what was produced"),
+            images: seen.images,
+        }
+    }
+
+    /// The run without the library must have done what the test is about, without the library.
+    fn check_reference(&self, plain: &Run) {
+        let program = self.path.display();
+        let stderr = String::from_utf8_lossy(&plain.stderr);
+        assert!(plain.exit.success(), "{program} fails by itself with {}:\n{stderr}", plain.exit);
+        let stranger = plain.images.iter().find(|image| image.mapped);
+        assert!(stranger.is_none(), "libmasu came unasked: {stranger:?}");
+        if let Some(text) = &self.prints {
+            let stdout = String::from_utf8_lossy(&plain.stdout);
+            assert!(
+                stdout.contains(text),
+                "{program} does not print `{text}`:\n{stdout}\n{stderr}"
+            );
+        }
+        for path in &self.produces {
+            assert!(plain.produced.has(path), "{program} does not produce {path}:\n{stderr}");
+        }
+        let nothing = plain.stdout.is_empty() && self.produces.is_empty();
+        assert!(!nothing, "{program} shows nothing that could differ");
+    }
+
+    /// Where the proof fails that the library was mapped and served allocations.
+    fn unproven(&self, images: &[Image]) -> Vec<String> {
+        let named = |image: &Image, name: &str| {
+            image.executable.file_name().is_some_and(|file| file == name)
+        };
+        let not_served = self
+            .served
+            .iter()
+            .filter(|name| !images.iter().any(|image| named(image, name) && image.served))
+            .map(|name| format!("no allocation of `{name}` was served by libmasu"));
+        let not_at_work = images
+            .iter()
+            .filter(|image| !(image.mapped && image.served))
+            .filter(|image| !self.excused.iter().any(|(name, _)| named(image, name)))
+            .map(|image| format!("libmasu was not at work in {image:?}"));
+        not_served.chain(not_at_work).collect()
+    }
+}
+
+/// The first line in which two outputs differ.
+fn first_difference(what: &str, plain: &[u8], masu: &[u8]) -> Option<String> {
+    if plain == masu {
+        return None;
+    }
+    let [plain, masu] = [plain, masu].map(String::from_utf8_lossy);
+    let same = plain.lines().zip(masu.lines()).take_while(|(plain, masu)| plain == masu).count();
+    Some(format!(
+        "{what} differs in line {}: `{}` in place of `{}`",
+        same + 1,
+        masu.lines().nth(same).unwrap_or("(end)"),
+        plain.lines().nth(same).unwrap_or("(end)"),
+    ))
+}
