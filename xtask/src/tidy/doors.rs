@@ -53,6 +53,20 @@ const DOORS: &[Door] = &[
     },
     Door {
         rule: "kernel-door",
+        room: "crates/masu-abi",
+        names: names_system_call,
+        files: &[],
+        remedy: "the ABI holds no system call: the allocator's kernel door makes them",
+    },
+    Door {
+        rule: "c-library-door",
+        room: "crates/masu-abi",
+        names: declares_foreign_functions,
+        files: &["libc"],
+        remedy: "only src/libc.rs declares functions of the C library: add it there",
+    },
+    Door {
+        rule: "kernel-door",
         room: "crates/masu-lab",
         names: |line| declares_foreign_functions(line) || names_c_library_crate(line),
         files: &["kernel"],
@@ -157,6 +171,7 @@ mod tests {
         let text = "unsafe extern \"C\" {\n    fn abort() -> !;\n}";
         assert_eq!(rules_found("crates/masu/src/page.rs", text), ["c-library-door"]);
         assert!(rules_found("crates/masu/src/libc.rs", text).is_empty());
+        assert_eq!(rules_found("crates/masu-abi/src/malloc.rs", text), ["c-library-door"]);
         assert_eq!(rules_found("crates/masu-lab/src/run.rs", text), ["kernel-door"]);
         let definition = "pub extern \"C\" fn malloc(size: usize) {";
         assert!(rules_found("crates/masu/src/page.rs", definition).is_empty());
