@@ -43,10 +43,8 @@ fn function_length(head: &Line, lines: &[Line]) -> Option<usize> {
         return None;
     }
     let indent = head.code.len() - head.code.trim_start().len();
-    let ends = |line: &Line| {
-        let code = line.code.trim_end();
-        code.len() > indent && code[..indent].trim().is_empty() && code[indent..].starts_with('}')
-    };
+    let brace = format!("{}}}", " ".repeat(indent));
+    let ends = |line: &Line| line.code.starts_with(&brace);
     lines.iter().position(ends).map(|end| end + 1)
 }
 
