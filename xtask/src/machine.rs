@@ -17,6 +17,8 @@ enum Sign {
     Program(&'static str),
     /// A shared library in one of the usual folders.
     Library(&'static str),
+    /// A file at this path.
+    File(&'static str),
 }
 
 /// Something a chore needs that cargo does not bring.
@@ -32,6 +34,10 @@ const fn program(name: &'static str, package: &'static str, reason: &'static str
 
 const fn library(name: &'static str, package: &'static str, reason: &'static str) -> Need {
     Need { sign: Sign::Library(name), package, reason }
+}
+
+const fn file(path: &'static str, package: &'static str, reason: &'static str) -> Need {
+    Need { sign: Sign::File(path), package, reason }
 }
 
 /// The mallocs that masu is compared with.
@@ -56,6 +62,12 @@ pub(crate) const TESTED: &[Need] = &[
     program("node", "nodejs", "run under masu"),
     program("perl", "perl", "run under masu"),
     program("python3", "python3", "run under masu"),
+    program("python3.11", "python3.11", "run under masu: Debian's own, whose tests are known"),
+    file(
+        "/usr/lib/python3.11/test/test_array.py",
+        "libpython3.11-testsuite",
+        "tests that CPython ships, run under masu",
+    ),
     program("sqlite3", "sqlite3", "run under masu"),
     program("xz", "xz-utils", "run under masu"),
     program("zstd", "zstd", "run under masu"),
@@ -111,6 +123,7 @@ fn is_there(sign: Sign) -> bool {
             let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
             folders.iter().any(|folder| Path::new(folder).join(name).exists())
         }
+        Sign::File(path) => Path::new(path).exists(),
     }
 }
 
