@@ -16,7 +16,8 @@ import zlib
 ROUNDS = int(sys.argv[1])
 THREADS = 6
 queues = [queue.Queue(maxsize=50) for _ in range(THREADS)]
-sums = [0] * THREADS
+# One place for each thread: `+=` is not atomic.
+sums = [[0] * 3 for _ in range(THREADS)]
 
 
 def produce(me):
@@ -33,7 +34,7 @@ def produce(me):
         queues[(me + 1) % THREADS].put(record)
         if count % 100 == 0:
             packed = zlib.compress(json.dumps(record["nested"]).encode() * 200)
-            sums[me] += len(bz2.decompress(bz2.compress(zlib.decompress(packed))))
+            sums[me][0] += len(bz2.decompress(bz2.compress(zlib.decompress(packed))))
     queues[(me + 1) % THREADS].put(None)
 
 
@@ -42,8 +43,8 @@ def consume(me):
     kept = []
     while (record := queues[me].get()) is not None:
         text = json.dumps([record["list"], record["nested"], record["name"]])
-        sums[me] += len(json.loads(text)[0]) + len(re.findall(r"\d+", text))
-        sums[me] += hashlib.sha256(record["bytes"]).digest()[0]
+        sums[me][1] += len(json.loads(text)[0]) + len(re.findall(r"\d+", text))
+        sums[me][1] += hashlib.sha256(record["bytes"]).digest()[0]
         kept.append(record["bytes"])
         if len(kept) > 400:
             del kept[::2]
@@ -54,9 +55,9 @@ def base(me):
     db = sqlite3.connect(":memory:")
     db.execute("create table t (k integer primary key, v text)")
     db.executemany("insert into t(v) values (?)", ((str(i) * 9,) for i in range(ROUNDS)))
-    sums[me] += db.execute("select sum(length(v)) from t").fetchone()[0]
+    sums[me][2] += db.execute("select sum(length(v)) from t").fetchone()[0]
     out = subprocess.run(["/bin/echo", str(me)], capture_output=True, check=True).stdout
-    sums[me] += int(out)
+    sums[me][2] += int(out)
 
 
 threads = [
@@ -70,7 +71,7 @@ for thread in threads:
     thread.join()
 
 for count in range(ROUNDS // 10):
-    short = threading.Thread(target=lambda: sums.__setitem__(0, sums[0] + len("y" * count)))
+    short = threading.Thread(target=lambda: sums[0].__setitem__(0, sums[0][0] + len("y" * count)))
     short.start()
     short.join()
 print(sums, "all threads are done")
