@@ -35,6 +35,9 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     steps::take("tidy", || tidy::run(root))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps::take("clippy", || cargo(&clippy))?;
+    let other_cpu = ["check", "--package", "masu", "--package", "masu-abi", "--locked"];
+    let other_cpu = [&other_cpu[..], &["--target", machine::OTHER_CPU]].concat();
+    steps::take("other CPU", || cargo(&other_cpu))?;
     steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
     steps::take("dependencies", || check_dependencies(root))?;
     let mut tally = Tally::default();

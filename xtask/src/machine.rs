@@ -76,6 +76,9 @@ pub(crate) const TESTED: &[Need] = &[
 /// The target whose programs bring no C library with them.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 
+/// The target of another CPU, for which the allocator is compiled and not run.
+pub(crate) const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
+
 /// Installs what is missing of `needs`, as root by apt-get.
 ///
 /// # Errors
@@ -149,8 +152,10 @@ pub(crate) fn provide_toolchain(root: &Path) -> Result<()> {
             rustup(root, &["component", "add", component])?;
         }
     }
-    if !has_standard_library(root, MUSL)? {
-        rustup(root, &["target", "add", MUSL])?;
+    for target in [MUSL, OTHER_CPU] {
+        if !has_standard_library(root, target)? {
+            rustup(root, &["target", "add", target])?;
+        }
     }
     Ok(())
 }
