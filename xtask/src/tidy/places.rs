@@ -16,7 +16,11 @@ const RULE: &str = "machine-named";
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Hosts that are everybody's.
-const PUBLIC_HOSTS: &[&str] = &["crates.io", "static.crates.io", "index.crates.io", "github.com"];
+const PUBLIC_HOSTS: &[&str] =
+    &["crates.io", "static.crates.io", "index.crates.io", "static.rust-lang.org", "github.com"];
+
+/// Parts of names of environment variables that say where packages come from.
+const DOWNLOADS: &[&str] = &["CARGO", "INDEX", "MIRROR", "PROXY", "REGISTRY", "RUSTUP"];
 
 /// Folders that are on everybody's machine.
 const PUBLIC_FOLDERS: &[&str] = &["/", "/tmp", "/var/tmp", "/home", "/usr/src", "/opt", "/mnt"];
@@ -28,7 +32,11 @@ const NOBODY: &[&str] = &["a", "me", "user", "you"];
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut places = checkout_folders(&tree.root);
     places.extend(std::env::var("HOME").into_iter().filter(|home| home.len() > 1));
-    let mut settings: Vec<String> = std::env::vars().map(|(_, value)| value).collect();
+    let is_of_downloads = |name: &str| DOWNLOADS.iter().any(|part| name.contains(part));
+    let mut settings: Vec<String> = std::env::vars()
+        .filter(|(name, _)| is_of_downloads(&name.to_uppercase()))
+        .map(|(_, value)| value)
+        .collect();
     settings.extend(cargo_settings().and_then(|path| std::fs::read_to_string(path).ok()));
     let hosts = settings.iter().flat_map(|text| hosts(text)).collect();
     check_against(tree, &places, &hosts)
@@ -56,7 +64,8 @@ fn hosts(text: &str) -> Vec<String> {
             let rest = &text[at + sign.len()..];
             let authority = rest.split(['/', '"', '\'', '?', ' ', '\n', ',']).next()?;
             let host = authority.rsplit('@').next()?.split(':').next()?;
-            (host.contains('.') && !PUBLIC_HOSTS.contains(&host)).then(|| host.to_owned())
+            let has_name = host.contains('.') && host.contains(char::is_alphabetic);
+            (has_name && !PUBLIC_HOSTS.contains(&host)).then(|| host.to_owned())
         })
         .collect()
 }
@@ -139,7 +148,7 @@ mod tests {
             hosts("index = \"sparse+https://mirror.example.net:8080/x\""),
             ["mirror.example.net"]
         );
-        assert!(hosts("https://github.com/rust-lang").is_empty());
+        assert!(hosts("https://github.com/rust-lang http://127.0.0.1:80").is_empty());
     }
 
     #[test]
