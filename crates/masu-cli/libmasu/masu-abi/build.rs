@@ -1,0 +1,1 @@
+../../../masu-abi/build.rs
