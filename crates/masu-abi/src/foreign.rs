@@ -23,7 +23,8 @@ static AT_START: extern "C" fn() = know_foreign;
 extern "C" fn know_foreign() {
     // A static program has one malloc: any other pointer is a bug, which the allocator reports.
     if libc::has_dynamic_linker() {
-        c::set_foreign(c::Foreign { free, realloc, usable_size });
+        static HOOKS: c::Foreign = c::Foreign { free, realloc, usable_size };
+        c::set_foreign(&HOOKS);
     }
 }
 

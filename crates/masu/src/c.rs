@@ -1,36 +1,22 @@
 //! The malloc family with C's meaning, for `masu-abi` and for tests: what C23 and POSIX say of
-//! sizes, alignment and failure, `errno` set to `ENOMEM` where they return null.
+//! sizes, alignment and failure, with `errno` set to `ENOMEM` where they return null.
 //!
-//! TEMPORARY: a bump pointer, until the real allocator stands under the same signatures.
+//! Relies on the front. What it adds: `errno`, and other mallocs' pointers.
 
+use core::ffi::c_int;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::kernel::{self, Protection};
+pub use crate::statistics::Statistics;
 
-static NEXT: AtomicUsize = AtomicUsize::new(0);
-static END: AtomicUsize = AtomicUsize::new(0);
+use crate::class::MIN_ALIGN;
+use crate::fault::{self, Fault};
+use crate::sync::{AtomicPtr, Ordering};
+use crate::{front, libc, statistics};
 
-/// Counts of bytes, as the `mallinfo2` family reports them.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// Bytes in blocks handed out, rounded to their size classes.
-    pub live_bytes: usize,
-    /// Bytes of large blocks (over 32 KiB) among them, and how many they are.
-    pub large_bytes: usize,
-    /// Large blocks handed out.
-    pub large_blocks: usize,
-    /// Bytes free inside pages, caches and free ranges, backed by memory.
-    pub free_bytes: usize,
-    /// Bytes readable and writable: what the kernel may have to back.
-    pub committed_bytes: usize,
-    /// Bytes of addresses reserved.
-    pub reserved_bytes: usize,
-}
+const ENOMEM: c_int = 12;
 
 /// What to do with a pointer that masu did not hand out.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Foreign {
     /// Frees it.
     pub free: unsafe extern "C" fn(*mut u8),
@@ -40,33 +26,49 @@ pub struct Foreign {
     pub usable_size: unsafe extern "C" fn(*mut u8) -> usize,
 }
 
+static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
+
+/// Says what to do with pointers that masu did not hand out; without it, they end the program with
+/// a message.
+pub fn set_foreign(foreign: &'static Foreign) {
+    // ORDERING: Release publishes what the reference leads to; it pairs with the Acquire below.
+    FOREIGN.store(ptr::from_ref(foreign).cast_mut(), Ordering::Release);
+}
+
+#[cold]
+#[inline(never)]
+fn foreign() -> &'static Foreign {
+    // ORDERING: Acquire, as above.
+    let foreign = FOREIGN.load(Ordering::Acquire);
+    // SAFETY: `set_foreign` took a reference for good.
+    match unsafe { foreign.as_ref() } {
+        Some(foreign) => foreign,
+        None => fault::stop(Fault::ForeignPointer),
+    }
+}
+
+/// Sets `errno` where there is no block.
+#[inline(always)]
+fn checked(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        out_of_memory();
+    }
+    block
+}
+
+#[cold]
+#[inline(never)]
+fn out_of_memory() {
+    libc::set_errno(ENOMEM);
+}
+
 /// Allocates `size` bytes, aligned to 16; a size of 0 gives a block of its own.
 ///
 /// Null and `ENOMEM` where there is no memory or `size` is over `PTRDIFF_MAX`.
 #[inline(always)]
 #[must_use]
 pub fn malloc(size: usize) -> *mut u8 {
-    bump(size, 16)
-}
-
-fn bump(size: usize, align: usize) -> *mut u8 {
-    if size > isize::MAX as usize - align - 64 {
-        return ptr::null_mut();
-    }
-    let size = (size + 15) & !15;
-    let n = size + align + 16;
-    loop {
-        let p = NEXT.fetch_add(n, Ordering::SeqCst);
-        if p != 0 && p + n <= END.load(Ordering::SeqCst) {
-            let q = (p + 16 + align - 1) & !(align - 1);
-            unsafe { *(ptr::with_exposed_provenance_mut::<usize>(q - 16)) = size };
-            return ptr::with_exposed_provenance_mut(q);
-        }
-        let len = (n + 4096).max(1 << 30) & !4095;
-        let Ok(m) = kernel::map(len, Protection::ReadWrite) else { return ptr::null_mut() };
-        END.store(m.as_ptr().addr() + len, Ordering::SeqCst);
-        NEXT.store(m.as_ptr().expose_provenance(), Ordering::SeqCst);
-    }
+    checked(front::allocate(size))
 }
 
 /// Frees a block; null is nothing to free. `errno` is kept.
@@ -77,18 +79,22 @@ fn bump(size: usize, align: usize) -> *mut u8 {
 ///   and is not used afterwards.
 #[inline(always)]
 pub unsafe fn free(block: *mut u8) {
-    let _ = block;
+    // SAFETY: The caller's condition.
+    if unsafe { front::free(block) }.is_err() {
+        // SAFETY: The caller's condition.
+        unsafe { (foreign().free)(block) };
+    }
 }
 
 /// Allocates `count` × `size` zero bytes.
 ///
 /// Null and `ENOMEM` as [`malloc`], and where the product overflows.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn calloc(count: usize, size: usize) -> *mut u8 {
     match count.checked_mul(size) {
-        Some(n) => bump(n, 16),
-        None => ptr::null_mut(),
+        Some(bytes) => checked(front::allocate_zeroed(bytes, MIN_ALIGN)),
+        None => checked(ptr::null_mut()),
     }
 }
 
@@ -102,20 +108,22 @@ pub fn calloc(count: usize, size: usize) -> *mut u8 {
 /// - As [`free`]; after success the old pointer is not used any more.
 #[inline]
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    let new = malloc(size);
-    if !block.is_null() && !new.is_null() {
-        unsafe { ptr::copy_nonoverlapping(block, new, size.min(usable_size(block))) };
+    let Some(old) = NonNull::new(block) else { return malloc(size) };
+    // SAFETY: The caller's condition.
+    match unsafe { front::resize(old, size) } {
+        Ok(new) => checked(new),
+        // SAFETY: The caller's condition.
+        Err(front::Foreign) => unsafe { (foreign().realloc)(block, size) },
     }
-    new
 }
 
 /// Allocates `size` bytes aligned to `align`, a power of two (0 counts as 1).
 ///
-/// Null and `ENOMEM` as [`malloc`].
+/// Null and `ENOMEM` as [`malloc`], and where `align` is over 512 MiB.
 #[inline]
 #[must_use]
 pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-    bump(size, align.max(16))
+    checked(front::allocate_aligned(size, align.max(1)))
 }
 
 /// How many bytes of a block may be used; 0 for null. Constant for the block's life.
@@ -126,27 +134,22 @@ pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub unsafe fn usable_size(block: *mut u8) -> usize {
-    if block.is_null() {
-        return 0;
+    let Some(ours) = NonNull::new(block) else { return 0 };
+    // SAFETY: The caller's condition.
+    match unsafe { front::usable_size(ours) } {
+        Ok(size) => size,
+        // SAFETY: The caller's condition.
+        Err(front::Foreign) => unsafe { (foreign().usable_size)(block) },
     }
-    unsafe { *block.sub(16).cast::<usize>() }
 }
 
 /// Returns to the system what is free, down to about `pad` bytes; whether anything was returned.
 pub fn trim(pad: usize) -> bool {
-    let _ = pad;
-    false
+    front::trim(pad)
 }
 
 /// Counts of bytes now.
 #[must_use]
 pub fn statistics() -> Statistics {
-    Statistics::default()
-}
-
-/// Says what to do with pointers that masu did not hand out; without it, they end the program with
-/// a message.
-pub fn set_foreign(foreign: Foreign) {
-    let _ = foreign;
-    let _ = NonNull::<u8>::dangling();
+    statistics::now()
 }

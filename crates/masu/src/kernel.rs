@@ -12,8 +12,8 @@ mod arch;
 #[path = "kernel/x86_64.rs"]
 mod arch;
 
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use arch::number;
 
@@ -24,6 +24,8 @@ pub(crate) struct Errno(pub(crate) i32);
 impl Errno {
     /// Out of memory, or of address space, or of mappings.
     pub(crate) const NOMEM: Errno = Errno(12);
+    /// Something is mapped there already.
+    pub(crate) const EXIST: Errno = Errno(17);
 }
 
 /// What may be done with the memory of a range.
@@ -44,6 +46,8 @@ pub(crate) enum Advice {
     DontNeed = 4,
     /// Back the range with huge pages where possible.
     HugePage = 14,
+    /// Never back the range with huge pages.
+    NoHugePage = 15,
     /// Leave the range out of core dumps.
     DontDump = 16,
 }
@@ -89,7 +93,7 @@ pub(crate) fn map_at(
     // Kernels before 4.17 take the address as a hint.
     // SAFETY: The range was mapped just now and nobody knows of it.
     unsafe { unmap(mapped, length) };
-    Err(Errno(17))
+    Err(Errno::EXIST)
 }
 
 fn map_near(
@@ -157,8 +161,7 @@ pub(crate) unsafe fn advise(
 ) -> Result<(), Errno> {
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
-    let result =
-        unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
+    let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
     check(result).map(drop)
 }
 
@@ -185,6 +188,28 @@ pub(crate) unsafe fn move_pages(
     check(result).map(drop)
 }
 
+/// The limit on this process's address space in bytes (`RLIMIT_AS`); `usize::MAX` where there is
+/// none.
+pub(crate) fn address_space_limit() -> usize {
+    const RLIMIT_AS: usize = 9;
+    let mut limits = [usize::MAX; 2];
+    let address = limits.as_mut_ptr().expose_provenance();
+    // SAFETY: The kernel writes two words into `limits`.
+    let _ = unsafe { arch::call6(number::PRLIMIT64, 0, RLIMIT_AS, 0, address, 0, 0) };
+    limits[0]
+}
+
+/// An address where nothing is mapped now, as the kernel would choose it.
+pub(crate) fn free_address() -> usize {
+    const PROBE_BYTES: usize = 64 << 10;
+    let Ok(start) = map(PROBE_BYTES, Protection::None) else {
+        return 1 << 46;
+    };
+    // SAFETY: The mapping was made just now and nobody knows of it.
+    unsafe { unmap(start, PROBE_BYTES) };
+    start.as_ptr().addr()
+}
+
 /// Sleeps while `word` holds `expected`; wakes at [`wake_one`], a signal, or for no reason.
 pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
     const FUTEX_WAIT_PRIVATE: usize = 128;
@@ -208,8 +233,7 @@ pub(crate) fn cpu_count() -> usize {
     let mut mask = [0_u64; 128];
     let (size, address) = (size_of_val(&mask), mask.as_mut_ptr().expose_provenance());
     // SAFETY: The kernel writes at most `size` bytes into `mask`.
-    let result =
-        unsafe { arch::call6(number::SCHED_GETAFFINITY, 0, size, address, 0, 0, 0) };
+    let result = unsafe { arch::call6(number::SCHED_GETAFFINITY, 0, size, address, 0, 0, 0) };
     match check(result) {
         Ok(_) => mask.iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1),
         Err(_) => 1,

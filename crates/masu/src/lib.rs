@@ -7,12 +7,47 @@
 //! let words: Vec<String> = ["rice", "box"].map(String::from).to_vec();
 //! assert_eq!(words.concat(), "ricebox");
 //! ```
+//!
+//! No C compiler is needed to build it, and no set-up to use it. Linux, x86-64 and aarch64, glibc
+//! and musl.
+//!
+//! The rooms, bottom up; each uses only those above it in this list:
 #![no_std]
 
-pub mod c;
+// The doors.
 mod kernel;
+mod libc;
+mod sync;
+
+// Ground: errors, size classes, where memory comes from.
+mod arena;
+mod class;
+mod fault;
+mod list;
+mod map;
+mod ranges;
+
+// Blocks: pages of them, who owns pages, and how blocks travel.
+mod metadata;
+mod page;
+mod shard;
+mod transfer;
+
+// Threads and what each holds.
+mod cache;
+mod slot;
+mod thread;
+
+// The front: blocks of any size, and the interfaces.
+pub mod c;
+mod front;
+mod large;
+mod statistics;
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::NonNull;
+
+use class::Class;
 
 /// The allocator, to be a program's `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,13 +61,32 @@ impl Masu {
     }
 }
 
+// SAFETY: Blocks are at least as long and as aligned as their layout asks, distinct while live, and
+// keep their contents when resized; nothing here unwinds.
 unsafe impl GlobalAlloc for Masu {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        c::aligned_alloc(layout.align(), layout.size())
+        front::allocate_aligned(layout.size(), layout.align())
     }
+
     #[inline(always)]
-    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
-        unsafe { c::free(block) }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        match Class::of(layout.size(), layout.align()) {
+            // SAFETY: The layout is the one the block was allocated with, so it has this class.
+            Some(class) => unsafe { front::free_class(block, class) },
+            // SAFETY: Without a class the block is a large one.
+            None => unsafe { large::free(NonNull::new_unchecked(block)) },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        front::allocate_zeroed(layout.size(), layout.align())
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: The block was allocated with this layout.
+        unsafe { front::resize_layout(block, layout, new_size) }
     }
 }

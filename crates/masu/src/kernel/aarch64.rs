@@ -13,6 +13,7 @@ pub(super) mod number {
     pub(in super::super) const MMAP: usize = 222;
     pub(in super::super) const MPROTECT: usize = 226;
     pub(in super::super) const MADVISE: usize = 233;
+    pub(in super::super) const PRLIMIT64: usize = 261;
 }
 
 /// Makes a system call; a result from −4095 to −1 is an error number, negated.

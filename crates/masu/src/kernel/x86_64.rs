@@ -13,6 +13,7 @@ pub(super) mod number {
     pub(in super::super) const MADVISE: usize = 28;
     pub(in super::super) const FUTEX: usize = 202;
     pub(in super::super) const SCHED_GETAFFINITY: usize = 204;
+    pub(in super::super) const PRLIMIT64: usize = 302;
 }
 
 /// Makes a system call; a result from −4095 to −1 is an error number, negated.

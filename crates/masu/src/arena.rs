@@ -1,0 +1,472 @@
+//! Arenas: ranges of addresses reserved from the kernel, cut into slices of 64 KiB.
+//!
+//! Relies on the kernel door and the class map. An arena starts at a multiple of 1 GiB, so a
+//! pointer's arena is one mask away; its head holds what is known of its slices (64 bytes a slice)
+//! and the bitmaps of its pages (512 bytes a slice), together and far from the blocks: a header in
+//! front of each page would put all headers into the same few cache sets. The rest is reserved
+//! without access and committed from the front in growing steps, so that little programs stay
+//! little even where the kernel backs everything with huge pages.
+//!
+//! What this room never does: decide which slices are handed out; that is [`crate::ranges`].
+
+use core::cell::Cell;
+use core::mem::offset_of;
+use core::ptr::{self, NonNull};
+
+use crate::kernel::{self, Advice, Protection};
+use crate::list::Links;
+use crate::map;
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Bytes of a slice, the unit of everything above blocks.
+pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
+/// A slice's size as a power of two.
+pub(crate) const SLICE_SHIFT: u32 = 16;
+/// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena
+/// of its own.
+pub(crate) const ARENA_BYTES: usize = 1 << 30;
+/// Slices of a whole arena.
+const ARENA_SLICES: usize = ARENA_BYTES / SLICE_BYTES;
+/// Where the bitmaps start, behind the slices' data.
+const BITMAPS_AT: usize = ARENA_SLICES * size_of::<Slice>();
+/// Words of a slice's bitmap: one bit for each 16 bytes.
+pub(crate) const BITMAP_WORDS: usize = SLICE_BYTES / 16 / 64;
+/// Slices of the head of an arena that holds one block only and has no bitmaps.
+const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
+/// The shortest arena worth reserving when the kernel refuses longer ones.
+const SHORTEST_ARENA_BYTES: usize = 4 << 20;
+/// The first and smallest step of committing.
+const COMMIT_STEP_MIN: usize = 256 << 10;
+/// A huge page, the unit of bigger steps.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// The most arenas at once: 16 TiB.
+const ARENAS_MAX: usize = 16 << 10;
+
+/// What a slice is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Head of the arena, never handed out yet, or inside a run whose first slice says more.
+    Opaque = 0,
+    /// First or last slice of a free run.
+    Free,
+    /// A page of blocks: every slice of it.
+    Page,
+    /// First slice of a large block.
+    Large,
+    /// Memory of the allocator's own.
+    Metadata,
+}
+
+/// What is known of a slice, or of the run of slices that it starts.
+#[repr(C, align(64))]
+pub(crate) struct Slice {
+    /// Links of the list this run is in: free runs (the ranges' lock) or pages with free blocks
+    /// (the lock of the page's shard and class).
+    pub(crate) links: Links,
+    /// Slices of the run. The ranges' lock.
+    pub(crate) count: Cell<u32>,
+    /// Slices back to the first of the run, in its other slices (of pages and of free runs'
+    /// ends). Constant for a page's life, so that `free` reads it without a lock.
+    pub(crate) back: Cell<u32>,
+    /// Slices of a free run that may be resident. The ranges' lock.
+    pub(crate) dirty: Cell<u32>,
+    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
+    pub(crate) free_blocks: Cell<u32>,
+    /// No word of the page's bitmap before this one has a bit set.
+    pub(crate) first_free: Cell<u32>,
+    /// What the slice is used for. The ranges' lock.
+    pub(crate) kind: Cell<Kind>,
+    /// Code of the page's class. Constant for a page's life, like `shard`.
+    pub(crate) code: Cell<u8>,
+    /// The shard that owns the page.
+    pub(crate) shard: Cell<u8>,
+    /// Whether a free run is known to read as zero. The ranges' lock.
+    pub(crate) zero: Cell<bool>,
+}
+
+impl Slice {
+    /// The slice that holds `address`.
+    ///
+    /// # Safety
+    ///
+    /// - `address` lies within the first 1 GiB of an arena that stays reserved.
+    #[inline]
+    pub(crate) unsafe fn at(address: usize) -> &'static Slice {
+        let arena = address & !(ARENA_BYTES - 1);
+        let slot = arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>();
+        // SAFETY: The head of an arena is committed as long as the arena is reserved, and holds a
+        // slot for each of its slices; zero bytes are a valid slice.
+        unsafe { &*ptr::with_exposed_provenance(slot) }
+    }
+
+    fn arena_address(&self) -> usize {
+        ptr::from_ref(self).addr() & !(ARENA_BYTES - 1)
+    }
+
+    fn index(&self) -> usize {
+        (ptr::from_ref(self).addr() - self.arena_address()) / size_of::<Slice>()
+    }
+
+    /// The arena that holds this slice.
+    pub(crate) fn arena(&self) -> &'static Arena {
+        // SAFETY: A slice's slot lies in the head of its arena, which starts with the arena.
+        unsafe { &*ptr::with_exposed_provenance(self.arena_address()) }
+    }
+
+    /// The address of the slice's memory.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        self.arena_address() + self.index() * SLICE_BYTES
+    }
+
+    /// The slice's memory.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        let start = ptr::with_exposed_provenance_mut(self.address());
+        // SAFETY: No arena starts at address 0.
+        unsafe { NonNull::new_unchecked(start) }
+    }
+
+    /// The slice `distance` slots further on.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena.
+    pub(crate) unsafe fn ahead(&self, distance: usize) -> &'static Slice {
+        // SAFETY: The caller's condition.
+        unsafe { Slice::at(self.address() + distance * SLICE_BYTES) }
+    }
+
+    /// The slice `distance` slots further on, or `None` at the end of the arena.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena, or at its end.
+    pub(crate) unsafe fn ahead_or_end(&self, distance: usize) -> Option<&'static Slice> {
+        let inside = self.index() + distance < self.arena().slices.get();
+        // SAFETY: The caller's condition.
+        inside.then(|| unsafe { self.ahead(distance) })
+    }
+
+    /// The slice `distance` slots before.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena.
+    pub(crate) unsafe fn behind(&self, distance: usize) -> &'static Slice {
+        // SAFETY: The caller's condition.
+        unsafe { Slice::at(self.address() - distance * SLICE_BYTES) }
+    }
+
+    /// The first slice of the page that this slice belongs to.
+    #[inline]
+    pub(crate) fn page(&self) -> &'static Slice {
+        // SAFETY: Pages do not cross arenas, and `back` leads to the first slice of the page.
+        unsafe { self.behind(self.back.get() as usize) }
+    }
+
+    /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
+    /// guarded by the lock of the page's shard and class.
+    #[inline]
+    pub(crate) fn bitmap(&self, words: usize) -> &'static [Cell<u64>] {
+        let start =
+            self.arena_address() + BITMAPS_AT + self.index() * BITMAP_WORDS * size_of::<u64>();
+        // SAFETY: The head holds the bitmaps of all slices one after another; a page's bitmap is
+        // as long as those of its slices together.
+        unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(start), words) }
+    }
+}
+
+/// An arena, at the start of its own addresses, in the slots of the head's own slices.
+#[repr(C)]
+pub(crate) struct Arena {
+    /// Slices reserved, the head's included.
+    slices: Cell<usize>,
+    /// Slices of the head.
+    head: Cell<usize>,
+    /// The first slice never handed out. The ranges' lock, as for `committed`.
+    front: Cell<usize>,
+    /// The first slice not committed.
+    committed: Cell<usize>,
+    /// The place in the table of arenas.
+    place: Cell<usize>,
+}
+
+const _: () = assert!(size_of::<Slice>() == 64);
+const _: () = assert!(size_of::<Arena>() <= DEDICATED_HEAD_SLICES * size_of::<Slice>());
+const _: () = assert!(offset_of!(Arena, slices) == 0);
+
+/// All arenas, with gaps. Written under the ranges' lock, read by anyone.
+static ARENAS: [AtomicPtr<Arena>; ARENAS_MAX] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; ARENAS_MAX];
+/// One more than the last place of [`ARENAS`] ever used.
+static ARENAS_USED: AtomicUsize = AtomicUsize::new(0);
+/// Where to try to reserve next. The ranges' lock.
+static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
+/// The length of ordinary arenas; shorter where address space is limited. The ranges' lock.
+static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The arenas there are.
+pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
+    // ORDERING: Acquire pairs with the Release in `enter`, so that the places below are filled.
+    let used = ARENAS_USED.load(Ordering::Acquire);
+    // ORDERING: Acquire pairs with the Release in `enter`: the arena's fields are written.
+    let arenas = ARENAS[..used].iter().map(|place| place.load(Ordering::Acquire));
+    // SAFETY: An arena in the table is reserved.
+    arenas.filter_map(|arena| unsafe { arena.as_ref() })
+}
+
+/// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
+/// there is no class map.
+pub(crate) fn code_at(address: usize) -> u8 {
+    if !all().any(|arena| arena.holds(address)) {
+        return crate::class::FOREIGN;
+    }
+    // SAFETY: An arena holds the address within its first GiB.
+    let slice = unsafe { Slice::at(address) };
+    match slice.kind.get() {
+        Kind::Page => slice.page().code.get(),
+        Kind::Large => crate::class::LARGE,
+        Kind::Opaque | Kind::Free | Kind::Metadata => crate::class::FOREIGN,
+    }
+}
+
+impl Arena {
+    /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
+    /// address space left.
+    pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
+        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) {
+            return Arena::reserve_dedicated(slices);
+        }
+        let mut length = prepare();
+        loop {
+            let total = length / SLICE_BYTES;
+            if total < head_slices(total) + slices {
+                return None;
+            }
+            if let Some(start) = reserve_aligned(length) {
+                return Arena::found(start, total, head_slices(total));
+            }
+            if length <= SHORTEST_ARENA_BYTES {
+                return None;
+            }
+            length /= 2;
+        }
+    }
+
+    fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
+        prepare();
+        let total = slices.checked_add(DEDICATED_HEAD_SLICES)?;
+        let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
+        let start = reserve_aligned(length)?;
+        Arena::found(start, total, DEDICATED_HEAD_SLICES)
+    }
+
+    /// Makes a reserved range an arena: commits the head and enters it into the table.
+    fn found(start: NonNull<u8>, slices: usize, head: usize) -> Option<&'static Arena> {
+        let length = slices * SLICE_BYTES;
+        let head_bytes = head * SLICE_BYTES;
+        // SAFETY: The range was reserved for this arena.
+        let committed = unsafe { kernel::protect(start, head_bytes, Protection::ReadWrite) };
+        // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
+        // pages for everything.
+        let _ = unsafe { kernel::advise(start, head_bytes, Advice::NoHugePage) };
+        let opened = committed.is_ok() && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES));
+        if opened {
+            // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
+            let arena: &'static Arena = unsafe { start.cast().as_ref() };
+            arena.slices.set(slices);
+            arena.head.set(head);
+            arena.front.set(head);
+            arena.committed.set(head);
+            if arena.enter() {
+                return Some(arena);
+            }
+        }
+        // SAFETY: Nobody else knows of the range.
+        unsafe { kernel::unmap(start, length) };
+        None
+    }
+
+    fn enter(&'static self) -> bool {
+        // ORDERING: Relaxed in this function except where written: the ranges' lock is held.
+        let Some(place) = ARENAS.iter().position(|a| a.load(Ordering::Relaxed).is_null()) else {
+            return false;
+        };
+        self.place.set(place);
+        // ORDERING: Release publishes the arena's fields to `all`.
+        ARENAS[place].store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        // ORDERING: Release publishes the place above to `all`.
+        ARENAS_USED.fetch_max(place + 1, Ordering::Release);
+        true
+    }
+
+    /// Gives the whole arena back to the kernel.
+    ///
+    /// # Safety
+    ///
+    /// - Nobody uses its memory or holds a reference to its slices any more.
+    pub(crate) unsafe fn release(&'static self) {
+        // ORDERING: Relaxed, for readers only skip what they no longer find.
+        ARENAS[self.place.get()].store(ptr::null_mut(), Ordering::Relaxed);
+        let start = NonNull::from(self).cast();
+        // ORDERING: Relaxed: the ranges' lock is held.
+        NEXT_ADDRESS.store(self.address(), Ordering::Relaxed);
+        // SAFETY: The caller's condition; the range was reserved for this arena.
+        unsafe { kernel::unmap(start, self.slices.get() * SLICE_BYTES) };
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Whether this arena holds one block that is longer than ordinary arenas.
+    pub(crate) fn is_dedicated(&self) -> bool {
+        self.slices.get() > ARENA_SLICES
+    }
+
+    /// Bytes of addresses reserved.
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        self.slices.get() * SLICE_BYTES
+    }
+
+    /// Bytes readable and writable, the head included.
+    pub(crate) fn committed_bytes(&self) -> usize {
+        self.committed.get() * SLICE_BYTES
+    }
+
+    /// Whether `address` lies in the first GiB of this arena.
+    fn holds(&self, address: usize) -> bool {
+        let offset = address.wrapping_sub(self.address());
+        offset < self.reserved_bytes().min(ARENA_BYTES)
+    }
+
+    /// Whether `slice` is the first one never handed out.
+    pub(crate) fn is_front(&self, slice: &Slice) -> bool {
+        slice.index() == self.front.get()
+    }
+
+    /// Slices never handed out.
+    pub(crate) fn front_slices(&self) -> usize {
+        self.slices.get() - self.front.get()
+    }
+
+    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where
+    /// they do not fit or the kernel commits no more. `live_bytes` is what the program holds, for
+    /// the choice of huge pages.
+    pub(crate) fn take_front(
+        &'static self,
+        slices: usize,
+        live_bytes: usize,
+    ) -> Option<&'static Slice> {
+        let front = self.front.get();
+        if slices > self.front_slices() || !self.commit(front + slices, live_bytes) {
+            return None;
+        }
+        self.front.set(front + slices);
+        // SAFETY: The first slice of what is handed out lies within the first GiB even in a
+        // dedicated arena.
+        Some(unsafe { Slice::at(self.address() + front * SLICE_BYTES) })
+    }
+
+    /// Commits up to slice `end`, and some way ahead.
+    fn commit(&self, end: usize, live_bytes: usize) -> bool {
+        let committed = self.committed.get();
+        if end <= committed {
+            return true;
+        }
+        let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
+        let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
+        let unit = if step >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
+        let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
+        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(self.slices.get());
+        self.commit_exactly(ahead, live_bytes) || self.commit_exactly(end, live_bytes)
+    }
+
+    fn commit_exactly(&self, end: usize, live_bytes: usize) -> bool {
+        let from = self.committed.get() * SLICE_BYTES;
+        let length = end * SLICE_BYTES - from;
+        let start = ptr::with_exposed_provenance_mut(self.address() + from);
+        // SAFETY: No arena starts at address 0.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        // SAFETY: The range belongs to this arena and was never used.
+        if unsafe { kernel::protect(start, length, Protection::ReadWrite) }.is_err() {
+            return false;
+        }
+        self.committed.set(end);
+        // A huge page is worth its memory where it is a small part of what the program holds, and
+        // only before the first touch: advice on touched memory does nothing.
+        if live_bytes >= 8 * HUGE_PAGE_BYTES {
+            // SAFETY: As above. Without huge pages everything works, slower.
+            let _ = unsafe { kernel::advise(start, length, Advice::HugePage) };
+        }
+        true
+    }
+}
+
+/// Slices that the head of an ordinary arena of `slices` slices takes.
+const fn head_slices(slices: usize) -> usize {
+    (BITMAPS_AT + slices * BITMAP_WORDS * size_of::<u64>()).div_ceil(SLICE_BYTES)
+}
+
+/// Decides once on the class map and on the length of ordinary arenas; returns the latter.
+fn prepare() -> usize {
+    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    let known = ORDINARY_BYTES.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let limit = kernel::address_space_limit();
+    // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
+    let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };
+    let near = near.unwrap_or_else(kernel::free_address);
+    NEXT_ADDRESS.store(near & !(ARENA_BYTES - 1), Ordering::Relaxed);
+    let shorter = (limit / 32).next_power_of_two();
+    let length = shorter.clamp(SHORTEST_ARENA_BYTES, ARENA_BYTES);
+    ORDINARY_BYTES.store(length, Ordering::Relaxed);
+    length
+}
+
+/// Reserves `length` bytes at a multiple of [`ARENA_BYTES`].
+fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
+    const TRIES: usize = 64;
+    let step = length.next_multiple_of(ARENA_BYTES);
+    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
+    for _ in 0..TRIES {
+        address = match address.checked_sub(step) {
+            Some(lower) if lower > 0 => lower,
+            _ => break,
+        };
+        match kernel::map_at(address, length, Protection::None) {
+            Ok(start) => {
+                NEXT_ADDRESS.store(address, Ordering::Relaxed);
+                start.as_ptr().expose_provenance();
+                return Some(start);
+            }
+            Err(error) if error == kernel::Errno::EXIST => {}
+            Err(_) => return None,
+        }
+    }
+    reserve_and_cut(length)
+}
+
+/// The way for kernels and emulators that take no wishes: reserves more and cuts off both ends.
+fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
+    let whole = length.checked_add(ARENA_BYTES)?;
+    let start = kernel::map(whole, Protection::None).ok()?;
+    let before = start.as_ptr().addr().next_multiple_of(ARENA_BYTES) - start.as_ptr().addr();
+    // SAFETY: The offset lies within the range just mapped.
+    let aligned = unsafe { start.add(before) };
+    if before > 0 {
+        // SAFETY: The part before the aligned address is not used.
+        unsafe { kernel::unmap(start, before) };
+    }
+    if before < ARENA_BYTES {
+        // SAFETY: Nor is the part behind the arena.
+        unsafe { kernel::unmap(aligned.add(length), ARENA_BYTES - before) };
+    }
+    aligned.as_ptr().expose_provenance();
+    Some(aligned)
+}

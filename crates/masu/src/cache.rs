@@ -1,0 +1,191 @@
+//! Thread caches: for each class an array stack of free blocks that only one thread touches.
+//!
+//! Relies on the transfer cache to fill and empty the stacks. Allocating pops a pointer, freeing
+//! pushes one: no lock, no atomic, no touch of the block. Two tricks keep both to one comparison.
+//! Below the lowest entry of every stack lies a zero, so an empty stack is found by the value that
+//! was popped. And codes that no cache takes (foreign, large) have a stack that is always full, so
+//! a push of such a pointer ends in the slow path without a test of its own.
+//!
+//! How deep each stack may grow is decided in `cache/depth.rs`.
+
+mod depth;
+
+use core::cell::Cell;
+use core::ptr;
+
+use crate::class::{CODES, Class, TABLE_LENGTH};
+use crate::shard::Shard;
+use crate::sync::AtomicUsize;
+use depth::Depth;
+
+/// The stack of one class: `top` points at the last entry, `limit` at the last place.
+#[repr(C)]
+pub(crate) struct Stack {
+    top: Cell<*mut usize>,
+    limit: Cell<*mut usize>,
+}
+
+/// What a thread's cache is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The static one that every thread starts with: it holds and takes nothing.
+    Empty,
+    /// A thread's own.
+    Live,
+    /// The static one that a thread ends with: late frees go straight to pages.
+    Ended,
+}
+
+/// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
+/// depths from outside and accept stale ones.
+#[repr(C)]
+pub(crate) struct ThreadCache {
+    // COUPLING: first, for the class map holds offsets into this array in units of 8 bytes.
+    stacks: [Stack; CODES],
+    /// Where the stack for a size lies, in bytes from the start of this structure, by size in
+    /// steps of 16 bytes.
+    offsets: [u16; TABLE_LENGTH],
+    pub(crate) state: State,
+    pub(crate) shard: Cell<Shard>,
+    depths: [Depth; CODES],
+    /// Bytes that the stacks may hold together, as their limits stand.
+    limit_bytes: Cell<usize>,
+    slow_calls: Cell<u32>,
+    denials: Cell<u32>,
+    /// The code of the class that last gave up depth for another one.
+    last_giver: Cell<u8>,
+    /// The next in the list of all caches, and of those without a thread; see [`crate::thread`].
+    pub(crate) next: Cell<Option<&'static ThreadCache>>,
+    pub(crate) next_idle: Cell<Option<&'static ThreadCache>>,
+}
+
+/// The zero below the lowest entry of stacks that have no array: always empty, always full.
+static NO_ENTRIES: AtomicUsize = AtomicUsize::new(0);
+
+/// A cache without arrays, shared by threads because nothing is ever written to it.
+#[repr(transparent)]
+pub(crate) struct Inert(ThreadCache);
+
+// SAFETY: The stacks of these caches are empty and full, and slow paths look at `state` before
+// they write, so no thread writes.
+unsafe impl Sync for Inert {}
+
+/// What every thread's slot holds at first.
+pub(crate) static EMPTY: Inert = Inert(ThreadCache::new(State::Empty));
+static ENDED: Inert = Inert(ThreadCache::new(State::Ended));
+
+/// What the slot of an ended thread holds.
+pub(crate) fn ended() -> &'static ThreadCache {
+    &ENDED.0
+}
+
+impl Stack {
+    const fn inert() -> Stack {
+        let zero = (&raw const NO_ENTRIES).cast_mut().cast();
+        Stack { top: Cell::new(zero), limit: Cell::new(ptr::null_mut()) }
+    }
+
+    /// Makes this a stack without an array.
+    fn make_inert(&self) {
+        let inert = Stack::inert();
+        self.top.set(inert.top.get());
+        self.limit.set(inert.limit.get());
+    }
+
+    /// The block on top, or null.
+    #[inline(always)]
+    fn pop(&self) -> *mut u8 {
+        let top = self.top.get();
+        // SAFETY: `top` points into the stack's array, at its lowest at the zero below the entries.
+        let block = unsafe { top.read() };
+        if block != 0 {
+            // SAFETY: Below an entry lies another one, or the zero.
+            self.top.set(unsafe { top.sub(1) });
+        }
+        ptr::with_exposed_provenance_mut(block)
+    }
+
+    /// Puts a block on top; false where the stack is full.
+    #[inline(always)]
+    fn push(&self, block: *mut u8) -> bool {
+        let top = self.top.get().wrapping_add(1);
+        if top > self.limit.get() {
+            return false;
+        }
+        // SAFETY: Up to the limit there is room.
+        unsafe { top.write(block.expose_provenance()) };
+        self.top.set(top);
+        true
+    }
+}
+
+impl ThreadCache {
+    pub(crate) const fn new(state: State) -> ThreadCache {
+        ThreadCache {
+            stacks: [const { Stack::inert() }; CODES],
+            offsets: offsets(),
+            state,
+            shard: Cell::new(Shard(0)),
+            depths: [const { Depth::new() }; CODES],
+            limit_bytes: Cell::new(0),
+            slow_calls: Cell::new(0),
+            denials: Cell::new(0),
+            last_giver: Cell::new(0),
+            next: Cell::new(None),
+            next_idle: Cell::new(None),
+        }
+    }
+
+    /// A free block of `class`, or null.
+    #[inline(always)]
+    pub(crate) fn pop(&self, class: Class) -> *mut u8 {
+        self.stacks[class.index()].pop()
+    }
+
+    /// A free block for `size` bytes, at most [`crate::class::TABLE_LIMIT`]; or null.
+    #[inline(always)]
+    pub(crate) fn pop_for_size(&self, size: usize) -> *mut u8 {
+        let offset = self.offsets[(size + 15) >> 4];
+        self.stack_at(offset as usize).pop()
+    }
+
+    /// Keeps a block for whose address the class map says `double_code`; false where its stack is
+    /// full, as it is for everything that is no block of a page.
+    #[inline(always)]
+    pub(crate) fn push(&self, double_code: u8, block: *mut u8) -> bool {
+        self.stack_at(double_code as usize * 8).push(block)
+    }
+
+    /// Keeps a block of `class`; false where its stack is full.
+    #[inline(always)]
+    pub(crate) fn push_class(&self, class: Class, block: *mut u8) -> bool {
+        self.stacks[class.index()].push(block)
+    }
+
+    #[inline(always)]
+    fn stack_at(&self, offset: usize) -> &Stack {
+        debug_assert!(offset.is_multiple_of(size_of::<Stack>()));
+        debug_assert!(offset < size_of_val(&self.stacks));
+        // SAFETY: Offsets come from the table above or from the class map, which both hold
+        // multiples of a stack's size below the number of codes.
+        unsafe { &*ptr::from_ref(self).byte_add(offset).cast::<Stack>() }
+    }
+
+    /// Bytes of the blocks held now.
+    pub(crate) fn held_bytes(&self) -> usize {
+        Class::all().map(|class| self.count(class) * class.size()).sum()
+    }
+}
+
+const fn offsets() -> [u16; TABLE_LENGTH] {
+    let mut offsets = [0; TABLE_LENGTH];
+    let mut step = 0;
+    while step < TABLE_LENGTH {
+        offsets[step] = (Class::of_size(step * 16).index() * size_of::<Stack>()) as u16;
+        step += 1;
+    }
+    offsets
+}
+
+const _: () = assert!(size_of::<Stack>() == 16, "the class map's unit times two");
+const _: () = assert!(CODES * 2 <= 256, "twice a code fits the class map's byte");

@@ -1,0 +1,376 @@
+//! How deep the stacks of a thread cache may grow: the policy, and the slow paths that apply it.
+//!
+//! Relies on the transfer cache for blocks. A fixed depth is either too small for programs that
+//! allocate and free in long waves or too much for idle threads, so depths adapt. A stack starts
+//! shallow; a miss doubles its limit, within a bound for each class and a budget for the thread;
+//! a class that was denied often takes budget from the others. The hard idea is how unused depth
+//! is found without a counter on the fast path: at the start of an epoch a zero is planted at half
+//! the depth (the *mark*). A pop that reaches it misses, and the slow path takes the mark away. A
+//! mark still there at the epoch's end proves that all blocks below it were surplus the whole time,
+//! and they go home.
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use super::{Stack, ThreadCache};
+use crate::class::{CODES, Class};
+use crate::{metadata, shard, transfer};
+
+/// Where a stack's depth starts, and the least it shrinks to: the smaller of both.
+const FLOOR_ENTRIES: usize = 60;
+const FLOOR_BYTES: usize = 8 << 10;
+/// The most bytes that one stack may hold.
+const CLASS_BYTES_MAX: usize = 32 << 10;
+/// The most bytes that a thread's stacks may hold together.
+const BUDGET_BYTES: usize = 512 << 10;
+/// The first refill of a stack in bytes, so that a thread that needs little takes little; each
+/// further one is double, up to the last.
+const REFILL_BYTES_FIRST: usize = 1 << 10;
+const REFILL_BYTES_LAST: usize = 8 << 10;
+/// Slow calls of a thread between two looks for surplus.
+const EPOCH: u32 = 256;
+/// Denials after which other classes have to give up depth.
+const DENIALS_MAX: u32 = 32;
+/// Stacks below this many entries always grow when full.
+const SHALLOW: usize = 64;
+
+/// The policy's view of one stack.
+pub(super) struct Depth {
+    /// The array: the zero, then room for entries. Null until first used.
+    base: Cell<*mut usize>,
+    /// Words of the array, a power of two.
+    words: Cell<u32>,
+    /// The limit in entries, at most `words - 1`.
+    limit: Cell<u32>,
+    /// Entries that the next refill fetches.
+    refill: Cell<u32>,
+    /// Index of the planted zero; 0 for none.
+    mark: Cell<u32>,
+    /// The block that the mark stands for.
+    marked: Cell<usize>,
+    /// A pop missed since the last overflow.
+    missed: Cell<bool>,
+}
+
+impl Depth {
+    pub(super) const fn new() -> Depth {
+        Depth {
+            base: Cell::new(ptr::null_mut()),
+            words: Cell::new(0),
+            limit: Cell::new(0),
+            refill: Cell::new(0),
+            mark: Cell::new(0),
+            marked: Cell::new(0),
+            missed: Cell::new(false),
+        }
+    }
+}
+
+/// The limit at which a stack starts, in entries.
+fn floor(class: Class) -> usize {
+    (FLOOR_BYTES / class.size()).clamp(2, FLOOR_ENTRIES)
+}
+
+/// The limit that a stack never passes, in entries.
+fn ceiling(class: Class) -> usize {
+    (CLASS_BYTES_MAX / class.size()).max(2)
+}
+
+fn refill_entries(bytes: usize, class: Class) -> usize {
+    (bytes / class.size()).max(1)
+}
+
+/// What an entry counts against the budget: its block and its place.
+fn entry_bytes(class: Class) -> usize {
+    class.size() + size_of::<usize>()
+}
+
+/// Where flushed blocks go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Destination {
+    /// Other threads may want them soon.
+    Transfer,
+    /// Nobody does.
+    Pages,
+}
+
+impl ThreadCache {
+    fn stack(&self, class: Class) -> &Stack {
+        &self.stacks[class.index()]
+    }
+
+    fn depth(&self, class: Class) -> &Depth {
+        &self.depths[class.index()]
+    }
+
+    /// Entries in the stack.
+    pub(super) fn count(&self, class: Class) -> usize {
+        let base = self.depth(class).base.get();
+        if base.is_null() {
+            return 0;
+        }
+        (self.stack(class).top.get().addr() - base.addr()) / size_of::<usize>()
+    }
+
+    /// A block of `class` when its stack was found empty: fetches a batch. Null only for want of
+    /// memory.
+    pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
+        self.count_slow_call(class);
+        let depth = self.depth(class);
+        if depth.base.get().is_null() {
+            if !self.open(class) {
+                return ptr::null_mut();
+            }
+        } else if self.take_mark_away(class) && self.count(class) > 0 {
+            return self.stack(class).pop();
+        } else {
+            self.deepen(class);
+        }
+        depth.missed.set(true);
+        let wanted = depth.refill.get().min(depth.limit.get()) as usize;
+        let next = (depth.refill.get() * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u32);
+        depth.refill.set(next);
+        let base = depth.base.get();
+        // SAFETY: The stack is empty, so the entries above the zero are unused; there are at
+        // least `limit` of them.
+        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
+        let count = transfer::refill(class, self.shard.get(), entries);
+        if count == 0 {
+            return ptr::null_mut();
+        }
+        // What was fetched lies at the end.
+        entries.copy_within(wanted - count.., 0);
+        // SAFETY: `count` entries above the zero hold blocks now.
+        self.stack(class).top.set(unsafe { base.add(count) });
+        self.stack(class).pop()
+    }
+
+    /// Keeps a block of `class` when its stack was found full: makes room first.
+    pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
+        self.count_slow_call(class);
+        let depth = self.depth(class);
+        if depth.base.get().is_null() {
+            if !self.open(class) {
+                shard::flush(class, &mut [block.expose_provenance()]);
+                return;
+            }
+        } else {
+            let limit = depth.limit.get() as usize;
+            // A stack that is only ever freed into need not be deep.
+            let grows = depth.missed.replace(false) || limit < SHALLOW;
+            if !(grows && self.deepen(class)) {
+                self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
+            }
+        }
+        let pushed = self.stack(class).push(block);
+        debug_assert!(pushed, "room was made");
+    }
+
+    /// Gives a class its array. False for want of memory.
+    fn open(&self, class: Class) -> bool {
+        let limit = floor(class);
+        let Some(words) = metadata::words(limit + 1) else { return false };
+        words[0] = 0;
+        let depth = self.depth(class);
+        depth.words.set(words.len() as u32);
+        depth.base.set(words.as_mut_ptr());
+        self.start_at_floor(class);
+        true
+    }
+
+    /// Makes an array that holds nothing the class's stack, at the limit where stacks start.
+    fn start_at_floor(&self, class: Class) {
+        let (depth, limit) = (self.depth(class), floor(class));
+        depth.limit.set(limit as u32);
+        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u32);
+        self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
+        let base = depth.base.get();
+        self.stack(class).top.set(base);
+        self.stack(class).limit.set(base.wrapping_add(limit));
+    }
+
+    /// Doubles the limit of a class where its ceiling, the budget and memory allow it.
+    fn deepen(&'static self, class: Class) -> bool {
+        let depth = self.depth(class);
+        let limit = depth.limit.get() as usize;
+        let wanted = (limit * 2).min(ceiling(class));
+        if wanted <= limit || !self.fits_budget(class, (wanted - limit) * entry_bytes(class)) {
+            return false;
+        }
+        if wanted >= depth.words.get() as usize && !self.lengthen(class, wanted + 1) {
+            return false;
+        }
+        self.set_limit(class, wanted);
+        true
+    }
+
+    fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
+        let fits = || self.limit_bytes.get() + more_bytes <= BUDGET_BYTES;
+        if fits() {
+            return true;
+        }
+        self.denials.set(self.denials.get() + 1);
+        if self.denials.get() >= DENIALS_MAX {
+            self.denials.set(0);
+            self.take_from_others(class, more_bytes);
+        }
+        fits()
+    }
+
+    /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit.
+    fn take_from_others(&'static self, class: Class, more_bytes: usize) {
+        let start = self.last_giver.get() as usize + 1;
+        for turn in 0..CODES {
+            if self.limit_bytes.get() + more_bytes <= BUDGET_BYTES {
+                return;
+            }
+            let code = ((start + turn) % CODES) as u8;
+            self.last_giver.set(code);
+            let Some(giver) = Class::from_code(code).filter(|giver| *giver != class) else {
+                continue;
+            };
+            let limit = self.depth(giver).limit.get() as usize;
+            if limit > floor(giver) {
+                self.lower_limit(giver, floor(giver).max(limit * 3 / 4));
+            }
+        }
+    }
+
+    /// Moves a stack to a longer array. False for want of memory.
+    fn lengthen(&self, class: Class, words: usize) -> bool {
+        let Some(longer) = metadata::words(words) else { return false };
+        let (stack, depth) = (self.stack(class), self.depth(class));
+        let (base, count) = (depth.base.get(), self.count(class));
+        // SAFETY: The zero and the entries are initialised; a mark among them moves along.
+        let entries = unsafe { core::slice::from_raw_parts(base, count + 1) };
+        longer[..=count].copy_from_slice(entries);
+        self.give_array_back(class);
+        depth.words.set(longer.len() as u32);
+        depth.base.set(longer.as_mut_ptr());
+        stack.top.set(depth.base.get().wrapping_add(count));
+        true
+    }
+
+    fn give_array_back(&self, class: Class) {
+        let depth = self.depth(class);
+        if let Some(array) = NonNull::new(depth.base.replace(ptr::null_mut())) {
+            // SAFETY: The array came from `metadata::words` at this length, and the stack is about
+            // to get another one or none.
+            unsafe { metadata::give_back(array, depth.words.replace(0) as usize) };
+        }
+    }
+
+    fn set_limit(&self, class: Class, limit: usize) {
+        let depth = self.depth(class);
+        let bytes = |entries| entries * entry_bytes(class);
+        let without = self.limit_bytes.get() - bytes(depth.limit.get() as usize);
+        self.limit_bytes.set(without + bytes(limit));
+        depth.limit.set(limit as u32);
+        self.stack(class).limit.set(depth.base.get().wrapping_add(limit));
+    }
+
+    fn lower_limit(&'static self, class: Class, limit: usize) {
+        let surplus = self.count(class).saturating_sub(limit);
+        if surplus > 0 {
+            self.send_oldest(class, surplus, Destination::Transfer);
+        }
+        self.set_limit(class, limit);
+    }
+
+    /// Sends away the `count` lowest entries of a stack, which were not needed for longest.
+    fn send_oldest(&'static self, class: Class, count: usize, destination: Destination) {
+        self.take_mark_away(class);
+        let have = self.count(class);
+        let base = self.depth(class).base.get();
+        // SAFETY: The stack holds `have` entries above the zero.
+        let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), have) };
+        let count = count.min(have);
+        match destination {
+            Destination::Transfer => transfer::give(class, &mut entries[..count]),
+            Destination::Pages => shard::flush(class, &mut entries[..count]),
+        }
+        entries.copy_within(count.., 0);
+        self.stack(class).top.set(base.wrapping_add(have - count));
+    }
+
+    /// Puts the block back that the mark stands for; whether there was a mark.
+    fn take_mark_away(&self, class: Class) -> bool {
+        let depth = self.depth(class);
+        let mark = depth.mark.replace(0) as usize;
+        if mark == 0 {
+            return false;
+        }
+        // SAFETY: The mark lies in the array: what moves or shortens the stack takes it away first.
+        unsafe { depth.base.get().add(mark).write(depth.marked.get()) };
+        true
+    }
+
+    fn set_mark(&self, class: Class) {
+        let (depth, count) = (self.depth(class), self.count(class));
+        let mark = count.div_ceil(2);
+        if mark == 0 {
+            return;
+        }
+        // SAFETY: The mark lies within the stack's entries.
+        let entry = unsafe { &mut *depth.base.get().add(mark) };
+        depth.marked.set(core::mem::take(entry));
+        depth.mark.set(mark as u32);
+    }
+
+    fn count_slow_call(&'static self, class: Class) {
+        self.slow_calls.set(self.slow_calls.get().wrapping_add(1));
+        if self.slow_calls.get().is_multiple_of(EPOCH) {
+            for other in Class::all().filter(|other| *other != class) {
+                self.end_epoch(other);
+            }
+        }
+    }
+
+    /// Sends surplus home, and marks what may turn out to be surplus next.
+    fn end_epoch(&'static self, class: Class) {
+        let depth = self.depth(class);
+        if depth.base.get().is_null() {
+            return;
+        }
+        let surplus = depth.mark.get() as usize;
+        if surplus > 0 {
+            self.send_oldest(class, surplus, Destination::Pages);
+            let limit = depth.limit.get() as usize;
+            self.set_limit(class, limit.saturating_sub(surplus).max(floor(class)).min(limit));
+            depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u32);
+        }
+        self.set_mark(class);
+    }
+
+    /// Sends every block home; the stacks stay.
+    pub(crate) fn empty_stacks(&'static self) {
+        for class in Class::all() {
+            let count = self.count(class);
+            if count > 0 {
+                self.send_oldest(class, count, Destination::Pages);
+            }
+        }
+    }
+
+    /// Sends every block home and puts the stacks back to where a new thread's start; short arrays
+    /// stay for the next thread.
+    pub(crate) fn close(&'static self) {
+        self.empty_stacks();
+        self.limit_bytes.set(0);
+        for class in Class::all() {
+            let depth = self.depth(class);
+            if depth.base.get().is_null() {
+                continue;
+            }
+            depth.missed.set(false);
+            let shortest = (floor(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
+            if depth.words.get() as usize > shortest {
+                self.give_array_back(class);
+                depth.limit.set(0);
+                self.stack(class).make_inert();
+            } else {
+                self.start_at_floor(class);
+            }
+        }
+    }
+}

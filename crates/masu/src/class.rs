@@ -1,0 +1,200 @@
+//! Size classes: which rounded size a request gets, and how its pages are cut.
+//!
+//! Relies on nothing. Steps of 16 bytes up to 256, then eight to a doubling up to 32 KiB: 4.2 % of
+//! a request are wasted on average over 256 bytes. A class is named by its *code*, the number that
+//! the class map holds for its pages; the first few codes stand for memory that no cache takes.
+
+use crate::arena::SLICE_BYTES;
+
+/// Memory that is not ours.
+pub(crate) const FOREIGN: u8 = 0;
+/// A large block: whole slices of its own.
+pub(crate) const LARGE: u8 = 1;
+/// The code of the smallest size class.
+const FIRST: usize = 4;
+/// One more than the code of the largest size class.
+pub(crate) const CODES: usize = 76;
+/// The largest size in bytes that has a class.
+pub(crate) const LARGEST_SMALL: usize = 32 << 10;
+/// The alignment of every block, as C's `max_align_t` needs it.
+pub(crate) const MIN_ALIGN: usize = 16;
+/// Up to this size in bytes, classes are looked up in a table of 16-byte steps.
+pub(crate) const TABLE_LIMIT: usize = 1024;
+/// Entries of such a table.
+pub(crate) const TABLE_LENGTH: usize = TABLE_LIMIT / MIN_ALIGN + 1;
+
+/// The end of the classes that lie 16 bytes apart, and the first power of two above.
+const STEP_LIMIT: usize = 256;
+/// Classes to a doubling above [`STEP_LIMIT`], as a power of two.
+const PER_DOUBLING_LOG2: usize = 3;
+/// The share of a page that may be lost behind its last block, in percent.
+const TAIL_PERCENT_MAX: usize = 3;
+/// The longest page, in slices.
+pub(crate) const PAGE_SLICES_MAX: usize = 8;
+
+/// A size class, named by its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    /// The class of the smallest blocks that hold `size` bytes, for `size` up to
+    /// [`LARGEST_SMALL`]; a size of 0 counts as 1.
+    #[inline(always)]
+    pub(crate) const fn of_size(size: usize) -> Class {
+        if size <= TABLE_LIMIT { Class(TABLE[(size + 15) >> 4]) } else { Class::compute(size) }
+    }
+
+    /// The class for `size` bytes aligned to `align`, a power of two; `None` where only a large
+    /// block will do. Blocks lie at multiples of their size from a 64 KiB boundary, so a class is
+    /// aligned as its size is divisible.
+    #[inline(always)]
+    pub(crate) const fn of(size: usize, align: usize) -> Option<Class> {
+        if align <= MIN_ALIGN {
+            return if size <= LARGEST_SMALL { Some(Class::of_size(size)) } else { None };
+        }
+        Class::of_aligned(size, align)
+    }
+
+    const fn of_aligned(size: usize, align: usize) -> Option<Class> {
+        if align > LARGEST_SMALL || size > LARGEST_SMALL {
+            return None;
+        }
+        let rounded = (if size == 0 { 1 } else { size } + align - 1) & !(align - 1);
+        if rounded > LARGEST_SMALL {
+            return None;
+        }
+        let mut class = Class::of_size(rounded);
+        // Ends at the latest at `LARGEST_SMALL`, a multiple of every alignment up to itself.
+        while class.size() & (align - 1) != 0 {
+            class = Class(class.0 + 1);
+        }
+        Some(class)
+    }
+
+    const fn compute(size: usize) -> Class {
+        if size <= STEP_LIMIT {
+            let steps = size.div_ceil(MIN_ALIGN);
+            let steps = if steps == 0 { 1 } else { steps };
+            return Class((FIRST - 1 + steps) as u8);
+        }
+        let last = size - 1;
+        let doubling = last.ilog2() as usize;
+        let step = (last >> (doubling - PER_DOUBLING_LOG2)) & ((1 << PER_DOUBLING_LOG2) - 1);
+        let doublings = doubling - STEP_LIMIT.ilog2() as usize;
+        Class((FIRST + STEP_LIMIT / MIN_ALIGN + (doublings << PER_DOUBLING_LOG2) + step) as u8)
+    }
+
+    /// The class that a map code stands for; `None` for memory that no cache takes.
+    #[inline]
+    pub(crate) const fn from_code(code: u8) -> Option<Class> {
+        if (code as usize) < FIRST || code as usize >= CODES { None } else { Some(Class(code)) }
+    }
+
+    /// All classes, smallest first.
+    pub(crate) fn all() -> impl Iterator<Item = Class> {
+        (FIRST as u8..CODES as u8).map(Class)
+    }
+
+    /// The number that names this class in the class map.
+    #[inline(always)]
+    pub(crate) const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The class as an index into arrays of [`CODES`] entries.
+    #[inline(always)]
+    pub(crate) const fn index(self) -> usize {
+        // Not written as a plain cast, so that the compiler sees the bound.
+        if self.0 as usize >= CODES { CODES - 1 } else { self.0 as usize }
+    }
+
+    /// Bytes of a block.
+    #[inline]
+    pub(crate) const fn size(self) -> usize {
+        SHAPES[self.index()].size as usize
+    }
+
+    /// Slices of a page.
+    pub(crate) const fn page_slices(self) -> usize {
+        SHAPES[self.index()].page_slices as usize
+    }
+
+    /// Blocks of a page.
+    pub(crate) const fn page_blocks(self) -> usize {
+        self.page_slices() * SLICE_BYTES / self.size()
+    }
+
+    /// The index of the block that starts `offset` bytes into its page; meaningful only if one
+    /// does.
+    #[inline]
+    pub(crate) const fn block_index(self, offset: usize) -> usize {
+        ((offset as u64 * SHAPES[self.index()].reciprocal as u64) >> 32) as usize
+    }
+}
+
+/// What follows from a class.
+#[derive(Clone, Copy)]
+struct Shape {
+    size: u32,
+    /// 2³² / size, rounded up: exact for multiples of the size within a page.
+    reciprocal: u32,
+    page_slices: u8,
+}
+
+static SHAPES: [Shape; CODES] = shapes();
+
+const fn shapes() -> [Shape; CODES] {
+    let mut shapes = [Shape { size: 0, reciprocal: 0, page_slices: 0 }; CODES];
+    let mut code = FIRST;
+    while code < CODES {
+        let size = size_of_code(code);
+        shapes[code] = Shape {
+            size: size as u32,
+            reciprocal: ((1_u64 << 32) / size as u64 + 1) as u32,
+            page_slices: fewest_slices(size) as u8,
+        };
+        code += 1;
+    }
+    shapes
+}
+
+const fn size_of_code(code: usize) -> usize {
+    let steps = STEP_LIMIT / MIN_ALIGN;
+    if code < FIRST + steps {
+        return (code - FIRST + 1) * MIN_ALIGN;
+    }
+    let above = code - FIRST - steps;
+    let doubling = STEP_LIMIT.ilog2() as usize + (above >> PER_DOUBLING_LOG2);
+    let step = above & ((1 << PER_DOUBLING_LOG2) - 1);
+    ((1 << PER_DOUBLING_LOG2) + step + 1) << (doubling - PER_DOUBLING_LOG2)
+}
+
+/// The fewest slices whose tail waste stays within [`TAIL_PERCENT_MAX`], at most
+/// [`PAGE_SLICES_MAX`].
+const fn fewest_slices(size: usize) -> usize {
+    let mut slices = 1;
+    while slices < PAGE_SLICES_MAX {
+        let bytes = slices * SLICE_BYTES;
+        if (bytes % size) * 100 <= bytes * TAIL_PERCENT_MAX {
+            break;
+        }
+        slices += 1;
+    }
+    slices
+}
+
+/// Codes by size in 16-byte steps; `const` so that a size known at compile time folds away in
+/// other crates too.
+const TABLE: [u8; TABLE_LENGTH] = {
+    let mut table = [0; TABLE_LENGTH];
+    let mut step = 0;
+    while step < TABLE_LENGTH {
+        table[step] = Class::compute(step * MIN_ALIGN).0;
+        step += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+#[path = "class/tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! The front: allocate, free, resize. Here the fast paths are put together from the rooms below,
+//! and each has one slow path beside it.
+//!
+//! Relies on everything below. Nothing here takes a lock, formats, panics or sets `errno`.
+
+use core::alloc::Layout;
+use core::ptr::{self, NonNull};
+
+use crate::arena::SLICE_BYTES;
+use crate::cache::State;
+use crate::class::{Class, FOREIGN, LARGE, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT};
+use crate::{arena, large, map, slot, thread};
+
+/// A pointer that is not ours: what to do is the caller's to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Foreign;
+
+/// Allocates `size` bytes aligned to 16; null for want of memory.
+#[inline(always)]
+pub(crate) fn allocate(size: usize) -> *mut u8 {
+    if size > TABLE_LIMIT {
+        return allocate_medium(size);
+    }
+    let block = slot::get().pop_for_size(size);
+    if block.is_null() { allocate_slow(size) } else { block }
+}
+
+/// Allocates more than a table knows.
+#[inline(never)]
+fn allocate_medium(size: usize) -> *mut u8 {
+    if size > LARGEST_SMALL {
+        return large::allocate(size, MIN_ALIGN, false);
+    }
+    allocate_class(Class::of_size(size))
+}
+
+/// Allocates a block of `class`; null for want of memory.
+#[inline(always)]
+pub(crate) fn allocate_class(class: Class) -> *mut u8 {
+    let block = slot::get().pop(class);
+    if block.is_null() { allocate_class_slow(class) } else { block }
+}
+
+#[cold]
+#[inline(never)]
+fn allocate_slow(size: usize) -> *mut u8 {
+    allocate_class_slow(Class::of_size(size))
+}
+
+#[cold]
+#[inline(never)]
+fn allocate_class_slow(class: Class) -> *mut u8 {
+    let cache = thread::cache();
+    match cache.state {
+        State::Live => cache.pop_slow(class),
+        State::Empty | State::Ended => thread::take_uncached(class),
+    }
+}
+
+/// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
+#[inline(always)]
+pub(crate) fn allocate_aligned(size: usize, align: usize) -> *mut u8 {
+    match Class::of(size, align) {
+        Some(class) => allocate_class(class),
+        None => large::allocate(size, align, false),
+    }
+}
+
+/// Allocates `size` zero bytes aligned to `align`, a power of two; null for want of memory.
+#[inline]
+pub(crate) fn allocate_zeroed(size: usize, align: usize) -> *mut u8 {
+    let Some(class) = Class::of(size, align) else {
+        return large::allocate(size, align, true);
+    };
+    let block = allocate_class(class);
+    if !block.is_null() {
+        // SAFETY: The block is at least `size` long and the caller's.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// Frees a block; null is nothing to free.
+///
+/// # Errors
+///
+/// [`Foreign`] for a pointer that is not ours; nothing was done.
+///
+/// # Safety
+///
+/// - If `block` is ours, it was handed out, is not free, and is not used any more.
+#[inline(always)]
+pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
+    let double_code = map::double_code(block.addr());
+    if slot::get().push(double_code, block) {
+        return Ok(());
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_slow(block) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn free_slow(block: *mut u8) -> Result<(), Foreign> {
+    let Some(block) = NonNull::new(block) else { return Ok(()) };
+    let code = code_of(block.as_ptr());
+    if let Some(class) = Class::from_code(code) {
+        // SAFETY: The caller's condition.
+        unsafe { free_class_slow(block.as_ptr(), class) };
+        return Ok(());
+    }
+    if code != LARGE {
+        return Err(Foreign);
+    }
+    // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
+    unsafe { large::free(block) };
+    Ok(())
+}
+
+/// Frees a block of `class`.
+///
+/// # Safety
+///
+/// - `block` is a block of `class` that was handed out, is not free, and is not used any more.
+#[inline(always)]
+pub(crate) unsafe fn free_class(block: *mut u8, class: Class) {
+    if !slot::get().push_class(class, block) {
+        // SAFETY: The caller's condition.
+        unsafe { free_class_slow(block, class) };
+    }
+}
+
+/// # Safety
+///
+/// - As [`free_class`].
+#[cold]
+#[inline(never)]
+unsafe fn free_class_slow(block: *mut u8, class: Class) {
+    let cache = thread::cache();
+    match cache.state {
+        // The stack may have had room all the while, where there is no class map.
+        State::Live if cache.push_class(class, block) => {}
+        State::Live => cache.push_slow(class, block),
+        State::Empty | State::Ended => thread::put_uncached(class, block),
+    }
+}
+
+/// Whose `block` is.
+#[inline]
+fn code_of(block: *mut u8) -> u8 {
+    match map::double_code(block.addr()) >> 1 {
+        FOREIGN => arena::code_at(block.addr()),
+        code => code,
+    }
+}
+
+/// Bytes of a block that may be used.
+///
+/// # Errors
+///
+/// [`Foreign`] for a pointer that is not ours.
+///
+/// # Safety
+///
+/// - If `block` is ours, it was handed out and is not free.
+pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
+    match code_of(block.as_ptr()) {
+        // SAFETY: The class map says that it is a large block.
+        LARGE => Ok(unsafe { large::usable_size(block) }),
+        code => Class::from_code(code).map(Class::size).ok_or(Foreign),
+    }
+}
+
+/// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16.
+/// Null for want of memory; the block is intact then.
+///
+/// # Errors
+///
+/// [`Foreign`] for a pointer that is not ours; nothing was done.
+///
+/// # Safety
+///
+/// - As [`free`]; after success the old pointer is not used any more.
+pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
+    let code = code_of(block.as_ptr());
+    // SAFETY: The caller's condition.
+    let old_size = unsafe { usable_size(block) }?;
+    if code == LARGE {
+        if size > LARGEST_SMALL {
+            // SAFETY: The class map says that it is a large block.
+            if unsafe { large::resize(block, size) } {
+                return Ok(block.as_ptr());
+            }
+            // SAFETY: As above; it could not grow where it is, so `size` is more than it holds.
+            return Ok(unsafe { large::move_to_larger(block, size) });
+        }
+    } else if size <= old_size && size >= old_size / 2 {
+        return Ok(block.as_ptr());
+    }
+    let new = allocate(size);
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
+        // SAFETY: The caller's condition.
+        unsafe { free(block.as_ptr()) }?;
+    }
+    Ok(new)
+}
+
+/// Changes the size of a block that was allocated with `layout`. Null for want of memory; the block
+/// is intact then.
+///
+/// The class of the new layout must be the block's afterwards, because it will be freed as such:
+/// unlike [`resize`], this moves a block that shrinks into another class.
+///
+/// # Safety
+///
+/// - `block` was allocated with `layout`, is not free, and after success its old pointer is not
+///   used any more.
+/// - `new_size`, rounded up to the alignment, is no more than `isize::MAX`.
+pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let (old_size, align) = (layout.size(), layout.align());
+    let (old_class, new_class) = (Class::of(old_size, align), Class::of(new_size, align));
+    match (old_class, new_class) {
+        (Some(old), Some(new)) if old == new => return block,
+        (None, None) if align <= SLICE_BYTES => {
+            // SAFETY: Without a class the block is a large one.
+            let large = unsafe { NonNull::new_unchecked(block) };
+            // SAFETY: As above.
+            if unsafe { large::resize(large, new_size) } {
+                return block;
+            }
+            // SAFETY: As above; it could not grow where it is.
+            return unsafe { large::move_to_larger(large, new_size) };
+        }
+        _ => {}
+    }
+    let new = allocate_aligned(new_size, align);
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block, new, old_size.min(new_size)) };
+        // SAFETY: The caller's condition; a block of ours is never foreign.
+        let freed = unsafe { free(block) };
+        debug_assert!(freed.is_ok());
+    }
+    new
+}
+
+/// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
+pub(crate) fn trim(kept_bytes: usize) -> bool {
+    let cache = slot::get();
+    if cache.state == State::Live {
+        cache.empty_stacks();
+    }
+    crate::transfer::trim();
+    crate::shard::trim();
+    crate::ranges::RANGES.lock().purge_down_to(kept_bytes)
+}

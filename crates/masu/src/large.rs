@@ -1,0 +1,154 @@
+//! Large blocks: over 32 KiB, whole slices of their own.
+//!
+//! Relies on ranges. A block's first slice is marked in the class map; its size is the length of
+//! its run. Growing extends into free neighbours, else moves the pages without copying them.
+
+use core::ptr::{self, NonNull};
+
+use crate::arena::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
+use crate::class::{FOREIGN, LARGE};
+use crate::ranges::{RANGES, Run};
+use crate::sync::{AtomicUsize, Ordering};
+use crate::{kernel, map};
+
+/// From this size on, moving pages is cheaper than copying bytes.
+const MOVED_BYTES_MIN: usize = 1 << 20;
+
+/// Bytes and number of large blocks handed out.
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
+static LIVE_BLOCKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of large blocks handed out, and how many they are.
+pub(crate) fn live() -> (usize, usize) {
+    // ORDERING: Relaxed: two counts for a report.
+    (LIVE_BYTES.load(Ordering::Relaxed), LIVE_BLOCKS.load(Ordering::Relaxed))
+}
+
+fn count(blocks: isize, bytes: isize) {
+    // ORDERING: Relaxed, as in `live`.
+    LIVE_BLOCKS.fetch_add(blocks.cast_unsigned(), Ordering::Relaxed);
+    LIVE_BYTES.fetch_add(bytes.cast_unsigned(), Ordering::Relaxed);
+}
+
+fn slices_for(size: usize) -> usize {
+    size.max(1).div_ceil(SLICE_BYTES)
+}
+
+/// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
+/// `size` is over `PTRDIFF_MAX` or `align` over 512 MiB.
+pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    if size > isize::MAX as usize - SLICE_BYTES || align > ARENA_BYTES / 2 {
+        return ptr::null_mut();
+    }
+    let slices = slices_for(size);
+    let run = RANGES.lock().allocate(slices, align, Kind::Large);
+    let Some(Run { first, zero }) = run else { return ptr::null_mut() };
+    map::set(first.address(), 1, LARGE);
+    count(1, (slices * SLICE_BYTES).cast_signed());
+    let block = first.start().as_ptr();
+    if zeroed && !zero {
+        // SAFETY: The block is that long and nobody else's.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// The first slice of a large block.
+///
+/// # Safety
+///
+/// - `block` is a large block handed out here and not freed.
+unsafe fn first_slice(block: NonNull<u8>) -> &'static Slice {
+    // SAFETY: A large block starts within the first GiB of its arena.
+    unsafe { Slice::at(block.as_ptr().addr()) }
+}
+
+/// The block's size in bytes.
+///
+/// # Safety
+///
+/// - As [`first_slice`].
+pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> usize {
+    // SAFETY: The caller's condition.
+    unsafe { first_slice(block) }.count.get() as usize * SLICE_BYTES
+}
+
+/// Frees a large block.
+///
+/// # Safety
+///
+/// - As [`first_slice`], and nobody uses the block any more.
+pub(crate) unsafe fn free(block: NonNull<u8>) {
+    // SAFETY: The caller's condition.
+    let first = unsafe { first_slice(block) };
+    let slices = first.count.get() as usize;
+    map::set(first.address(), 1, FOREIGN);
+    count(-1, -(slices * SLICE_BYTES).cast_signed());
+    // SAFETY: The run is the block's, which nobody uses.
+    unsafe { RANGES.lock().free(first, slices) };
+}
+
+/// Changes the size of a large block to `size` bytes without moving it, where that can be done and
+/// leaves at most half of it unused; whether it was.
+///
+/// # Safety
+///
+/// - As [`first_slice`].
+pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
+    // SAFETY: The caller's condition.
+    let first = unsafe { first_slice(block) };
+    let (slices, wanted) = (first.count.get() as usize, slices_for(size));
+    if wanted <= slices {
+        // Shrinking frees the tail, but not for little: the block may grow again.
+        if wanted < slices && (wanted * 2 < slices) {
+            // SAFETY: The tail belongs to this block.
+            unsafe { shrink(first, slices, wanted) };
+        }
+        return true;
+    }
+    if RANGES.lock().grow(first, slices, wanted).is_none() {
+        return false;
+    }
+    count(0, ((wanted - slices) * SLICE_BYTES).cast_signed());
+    true
+}
+
+/// Frees the slices of a run from the `wanted`th on.
+///
+/// # Safety
+///
+/// - The run is a large block of `slices` slices, whose tail nobody uses.
+unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
+    if first.arena().is_dedicated() {
+        return;
+    }
+    first.count.set(wanted as u32);
+    count(0, -((slices - wanted) * SLICE_BYTES).cast_signed());
+    // SAFETY: The tail lies in this run.
+    let tail = unsafe { first.ahead(wanted) };
+    // SAFETY: The caller's condition.
+    unsafe { RANGES.lock().free(tail, slices - wanted) };
+}
+
+/// Moves a large block into a new one of `size` bytes, more than the old one holds. Null for want
+/// of memory; the old block is intact then.
+///
+/// # Safety
+///
+/// - As [`first_slice`]; after success nobody uses the old block any more.
+pub(crate) unsafe fn move_to_larger(block: NonNull<u8>, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    let old_size = unsafe { usable_size(block) };
+    debug_assert!(size > old_size);
+    let Some(new) = NonNull::new(allocate(size, 1, false)) else { return ptr::null_mut() };
+    // SAFETY: Both blocks are at least that long, whole OS pages, and this caller's.
+    let moved =
+        old_size >= MOVED_BYTES_MIN && unsafe { kernel::move_pages(block, new, old_size) }.is_ok();
+    if !moved {
+        // SAFETY: As above.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), old_size) };
+    }
+    // SAFETY: The contents are in the new block.
+    unsafe { free(block) };
+    new.as_ptr()
+}

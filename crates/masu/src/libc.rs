@@ -1,0 +1,82 @@
+//! The door to the C library: thread exit, fork, `errno`, abort. Nothing else of it is used.
+//!
+//! Relies on a POSIX threads library, glibc or musl. Memory functions are the compiler's own
+//! business (`memset`, `memcpy`).
+
+#![expect(clippy::missing_safety_doc, reason = "declarations of the C library's functions")]
+
+use core::ffi::{c_int, c_uint, c_void};
+
+type Destructor = unsafe extern "C" fn(*mut c_void);
+type ForkHandler = extern "C" fn();
+
+#[link(name = "c")]
+unsafe extern "C" {
+    #[link_name = "abort"]
+    safe fn c_abort() -> !;
+    safe fn __errno_location() -> *mut c_int;
+    safe fn pthread_key_create(key: &mut c_uint, destructor: Option<Destructor>) -> c_int;
+    safe fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
+    #[cfg(target_env = "gnu")]
+    safe fn __register_atfork(
+        prepare: ForkHandler,
+        parent: ForkHandler,
+        child: ForkHandler,
+        library: *const c_void,
+    ) -> c_int;
+    #[cfg(not(target_env = "gnu"))]
+    safe fn pthread_atfork(prepare: ForkHandler, parent: ForkHandler, child: ForkHandler) -> c_int;
+}
+
+// `libmasu.so` must load on every glibc since 2.17, but linkers bind these two to the newest
+// version they know (2.34, when libpthread moved into libc). Name the version that all have.
+#[cfg(all(feature = "oldest-glibc", target_env = "gnu", target_arch = "x86_64"))]
+core::arch::global_asm!(
+    ".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5",
+    ".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5",
+);
+#[cfg(all(feature = "oldest-glibc", target_env = "gnu", target_arch = "aarch64"))]
+core::arch::global_asm!(
+    ".symver pthread_key_create, pthread_key_create@GLIBC_2.17",
+    ".symver pthread_setspecific, pthread_setspecific@GLIBC_2.17",
+);
+
+/// Ends the program with `SIGABRT`.
+pub(crate) fn abort() -> ! {
+    c_abort()
+}
+
+/// Sets this thread's `errno`.
+pub(crate) fn set_errno(errno: c_int) {
+    let place = __errno_location();
+    // SAFETY: The C library returns a place of this thread's own.
+    unsafe { *place = errno };
+}
+
+/// A place for one value a thread, with a destructor called at the thread's end.
+#[derive(Clone, Copy)]
+pub(crate) struct Key(c_uint);
+
+impl Key {
+    /// A new key; `None` where the process has no more of them.
+    pub(crate) fn new(destructor: Destructor) -> Option<Key> {
+        let mut key = 0;
+        (pthread_key_create(&mut key, Some(destructor)) == 0).then_some(Key(key))
+    }
+
+    /// Sets this thread's value; only one that is not null is handed to the destructor.
+    pub(crate) fn set(self, value: *const c_void) {
+        // Fails only for want of memory; the thread's blocks then stay in its cache for ever.
+        let _ = pthread_setspecific(self.0, value);
+    }
+}
+
+/// Has `prepare` called before each `fork`, and `after` behind it in parent and child.
+pub(crate) fn at_fork(prepare: ForkHandler, after: ForkHandler) {
+    // Fails only for want of memory; children of threaded programs may then wait for ever, as
+    // POSIX warns them.
+    #[cfg(target_env = "gnu")]
+    let _ = __register_atfork(prepare, after, after, core::ptr::null());
+    #[cfg(not(target_env = "gnu"))]
+    let _ = pthread_atfork(prepare, after, after);
+}

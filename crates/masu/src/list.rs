@@ -1,0 +1,80 @@
+//! A doubly linked list of slices, linked through the slices themselves.
+//!
+//! Relies on the arena for what a slice is. Free runs and pages with free blocks are kept in such
+//! lists; a slice is in at most one at a time, and whoever holds the list's lock owns the links.
+
+use core::cell::Cell;
+use core::ptr;
+
+use crate::arena::Slice;
+
+/// A slice's place in a list. All zero: in none, or alone in one.
+#[repr(C)]
+pub(crate) struct Links {
+    next: Cell<Option<&'static Slice>>,
+    previous: Cell<Option<&'static Slice>>,
+}
+
+/// A list of slices.
+pub(crate) struct List {
+    first: Option<&'static Slice>,
+    last: Option<&'static Slice>,
+}
+
+// SAFETY: A list lives behind the lock that guards it and the links of its slices.
+unsafe impl Send for List {}
+
+impl List {
+    pub(crate) const fn new() -> List {
+        List { first: None, last: None }
+    }
+
+    pub(crate) fn first(&self) -> Option<&'static Slice> {
+        self.first
+    }
+
+    pub(crate) fn push_first(&mut self, slice: &'static Slice) {
+        slice.links.previous.set(None);
+        slice.links.next.set(self.first);
+        match self.first {
+            Some(old) => old.links.previous.set(Some(slice)),
+            None => self.last = Some(slice),
+        }
+        self.first = Some(slice);
+    }
+
+    pub(crate) fn push_last(&mut self, slice: &'static Slice) {
+        slice.links.next.set(None);
+        slice.links.previous.set(self.last);
+        match self.last {
+            Some(old) => old.links.next.set(Some(slice)),
+            None => self.first = Some(slice),
+        }
+        self.last = Some(slice);
+    }
+
+    /// Takes `slice` out, which is in this list.
+    pub(crate) fn remove(&mut self, slice: &'static Slice) {
+        let (next, previous) = (slice.links.next.take(), slice.links.previous.take());
+        match previous {
+            Some(previous) => previous.links.next.set(next),
+            None => {
+                debug_assert!(self.first.is_some_and(|first| ptr::eq(first, slice)));
+                self.first = next;
+            }
+        }
+        match next {
+            Some(next) => next.links.previous.set(previous),
+            None => self.last = previous,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The slices, first to last. None of them may be removed on the way.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<> {
+        core::iter::successors(self.first, |slice| slice.links.next.get())
+    }
+}

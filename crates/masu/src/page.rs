@@ -1,0 +1,124 @@
+//! Pages: runs of slices cut into blocks of one size class, with a bitmap of the free ones.
+//!
+//! Relies on ranges for slices, on the class map to be found by `free`. The hard idea is that free
+//! space is a bitmap apart from the page: no link is ever written into a free block, so taking and
+//! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
+//! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
+
+use crate::arena::{Kind, Slice};
+use crate::class::{Class, FOREIGN};
+use crate::fault::{self, Fault};
+use crate::map;
+use crate::ranges::RANGES;
+
+/// A page, named by its first slice. Apart from creation and release, whoever calls its functions
+/// holds the lock of the page's shard and class.
+#[derive(Clone, Copy)]
+pub(crate) struct Page(pub(crate) &'static Slice);
+
+impl Page {
+    /// A new page of `class` that belongs to `shard`, all blocks free; `None` for want of memory.
+    pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
+        let slices = class.page_slices();
+        let run = RANGES.lock().allocate(slices, 1, Kind::Page)?;
+        for distance in 0..slices {
+            // SAFETY: The slice lies in the run just handed out.
+            let slice = unsafe { run.first.ahead(distance) };
+            slice.back.set(distance as u32);
+            slice.kind.set(Kind::Page);
+        }
+        let page = Page(run.first);
+        page.0.code.set(class.code());
+        page.0.shard.set(shard);
+        page.0.free_blocks.set(class.page_blocks() as u32);
+        page.0.first_free.set(0);
+        page.set_all_free(class);
+        map::set(page.0.address(), slices, class.code());
+        Some(page)
+    }
+
+    fn set_all_free(self, class: Class) {
+        let blocks = class.page_blocks();
+        let words = self.0.bitmap(blocks.div_ceil(64));
+        for (index, word) in words.iter().enumerate() {
+            let left = blocks - index * 64;
+            word.set(if left >= 64 { u64::MAX } else { (1 << left) - 1 });
+        }
+    }
+
+    /// Gives the page's slices back.
+    ///
+    /// # Safety
+    ///
+    /// - Every block of the page is free and the page is in no list.
+    pub(crate) unsafe fn release(self, class: Class) {
+        let slices = class.page_slices();
+        map::set(self.0.address(), slices, FOREIGN);
+        for distance in 0..slices {
+            // SAFETY: The slice lies in this page.
+            let slice = unsafe { self.0.ahead(distance) };
+            slice.back.set(0);
+            slice.kind.set(Kind::Opaque);
+        }
+        // SAFETY: The run was handed out to this page, whose blocks are all free.
+        unsafe { RANGES.lock().free(self.0, slices) };
+    }
+
+    /// Whether no block is free.
+    pub(crate) fn is_full(self) -> bool {
+        self.0.free_blocks.get() == 0
+    }
+
+    /// Whether every block is free.
+    pub(crate) fn is_empty(self, class: Class) -> bool {
+        self.0.free_blocks.get() as usize == class.page_blocks()
+    }
+
+    /// Takes free blocks, lowest address first, into the *end* of `blocks`, in descending order,
+    /// so that a stack filled with them gives the lowest first. Returns how many.
+    pub(crate) fn take(self, class: Class, blocks: &mut [usize]) -> usize {
+        let (size, start) = (class.size(), self.0.address());
+        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let mut index = self.0.first_free.get() as usize;
+        let mut left = blocks.len();
+        while left > 0 && index < words.len() {
+            let mut word = words[index].get();
+            let first = start + index * 64 * size;
+            // Whole words first: neighbours in memory go to one thread.
+            while word != 0 && left > 0 {
+                let skipped = word.trailing_zeros() as usize;
+                left -= 1;
+                blocks[left] = first + skipped * size;
+                word &= word - 1;
+            }
+            words[index].set(word);
+            if word == 0 {
+                index += 1;
+            }
+        }
+        self.0.first_free.set(index as u32);
+        let taken = blocks.len() - left;
+        self.0.free_blocks.set(self.0.free_blocks.get() - taken as u32);
+        taken
+    }
+
+    /// Marks a block free.
+    pub(crate) fn put(self, class: Class, block: usize) {
+        let offset = block - self.0.address();
+        let index = class.block_index(offset);
+        if index * class.size() != offset {
+            fault::stop(Fault::NotABlock);
+        }
+        let word = index / 64;
+        let cell = &self.0.bitmap(class.page_blocks().div_ceil(64))[word];
+        let bit = 1_u64 << (index % 64);
+        if cell.get() & bit != 0 {
+            fault::stop(Fault::FreedTwice);
+        }
+        cell.set(cell.get() | bit);
+        self.0.free_blocks.set(self.0.free_blocks.get() + 1);
+        if (word as u32) < self.0.first_free.get() {
+            self.0.first_free.set(word as u32);
+        }
+    }
+}

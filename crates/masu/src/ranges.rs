@@ -1,0 +1,345 @@
+//! Runs of slices: which are free, which are handed out, and when free ones go back to the kernel.
+//!
+//! Relies on arenas for addresses and commitment. Free runs are merged with their free neighbours
+//! and kept in lists by length. The hard idea is the hysteresis: a free run stays resident ("dirty")
+//! while the sum of such runs is within a budget, a small share of what is live plus a *demand* that
+//! grows only when purged memory was asked for again and fades afterwards. So a program that frees
+//! and allocates in turns soon makes no system calls, and one that has shrunk gives memory back.
+//! Purging happens inside `free`, in batches; there is no hidden thread.
+
+use core::ptr::NonNull;
+
+use crate::arena::{Arena, Kind, SLICE_BYTES, Slice};
+use crate::kernel::{self, Advice};
+use crate::list::List;
+use crate::sync::Lock;
+
+/// All runs of the process.
+pub(crate) static RANGES: Lock<Ranges> = Lock::new(Ranges::new());
+
+/// Runs of each length below this have a list of their own.
+const EXACT_LISTS: usize = 64;
+/// Longer runs share four lists a doubling.
+const LISTS: usize = 128;
+/// Runs looked at in a list that mixes lengths before the next list is taken.
+const TRIES: usize = 16;
+/// Free memory that stays resident whatever else holds, in bytes.
+const KEPT_BYTES_MIN: usize = 4 << 20;
+/// This share of live memory may stay resident while free.
+const KEPT_SHARE: usize = 8;
+/// How far demand may grow in bytes where less is live.
+const DEMAND_BYTES_MAX: usize = 32 << 20;
+/// Every so many frees, demand fades by an eighth.
+const DEMAND_FADES_EVERY: u32 = 1024;
+
+/// A run that was handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    /// Its first slice.
+    pub(crate) first: &'static Slice,
+    /// Whether it is known to read as zero.
+    pub(crate) zero: bool,
+}
+
+/// Free runs, and the books of what is handed out.
+pub(crate) struct Ranges {
+    lists: [List; LISTS],
+    /// Bit *i* is set while list *i* holds a run.
+    occupied: u128,
+    /// The arena that grows.
+    arena: Option<&'static Arena>,
+    live_slices: usize,
+    dirty_slices: usize,
+    demand_bytes: usize,
+    frees: u32,
+}
+
+// SAFETY: The references to the arena and to slices are used only under the lock around this.
+unsafe impl Send for Ranges {}
+
+impl Ranges {
+    const fn new() -> Ranges {
+        Ranges {
+            lists: [const { List::new() }; LISTS],
+            occupied: 0,
+            arena: None,
+            live_slices: 0,
+            dirty_slices: 0,
+            demand_bytes: 0,
+            frees: 0,
+        }
+    }
+
+    /// Bytes handed out as runs.
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.live_slices * SLICE_BYTES
+    }
+
+    /// Bytes of free runs that may be resident.
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.dirty_slices * SLICE_BYTES
+    }
+
+    /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
+    /// two; `None` where the kernel gives no more, even after everything free went back.
+    pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
+        let padding = (align / SLICE_BYTES).saturating_sub(1);
+        let padded = slices.checked_add(padding)?;
+        let run = self.take(padded).or_else(|| {
+            self.purge_down_to(0);
+            self.take(padded)
+        })?;
+        let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
+        run.first.kind.set(kind);
+        run.first.count.set(slices as u32);
+        self.live_slices += slices;
+        Some(run)
+    }
+
+    /// Gives back what lies before and behind the aligned part of a run.
+    fn cut_to_align(&mut self, run: Run, padded: usize, slices: usize, align: usize) -> Run {
+        let start = run.first.address();
+        let before = (start.next_multiple_of(align) - start) / SLICE_BYTES;
+        // SAFETY: The aligned part lies inside the run.
+        let first = unsafe { run.first.ahead(before) };
+        let behind = padded - before - slices;
+        if first.arena().is_dedicated() {
+            return Run { first, zero: run.zero };
+        }
+        let dirty = |count| if run.zero { 0 } else { count };
+        if before > 0 {
+            self.insert(run.first, before, dirty(before), run.zero);
+        }
+        if behind > 0 {
+            // SAFETY: So does the part behind it.
+            let rest = unsafe { first.ahead(slices) };
+            self.insert(rest, behind, dirty(behind), run.zero);
+        }
+        Run { first, zero: run.zero }
+    }
+
+    /// A run of exactly `slices`, from the free ones or from an arena's front.
+    fn take(&mut self, slices: usize) -> Option<Run> {
+        if let Some(run) = self.take_free(slices) {
+            return Some(run);
+        }
+        let live_bytes = self.live_bytes();
+        if let Some(first) = self.arena.and_then(|arena| arena.take_front(slices, live_bytes)) {
+            return Some(Run { first, zero: true });
+        }
+        let arena = Arena::reserve(slices)?;
+        let Some(first) = arena.take_front(slices, live_bytes) else {
+            // SAFETY: The arena was reserved just now and nothing of it was handed out.
+            unsafe { arena.release() };
+            return None;
+        };
+        if !arena.is_dedicated() {
+            self.retire_arena();
+            self.arena = Some(arena);
+        }
+        Some(Run { first, zero: true })
+    }
+
+    /// Makes what is left of the growing arena a free run, for the next one takes its place.
+    fn retire_arena(&mut self) {
+        let Some(arena) = self.arena.take() else { return };
+        let left = arena.front_slices();
+        if left > 0
+            && let Some(first) = arena.take_front(left, 0)
+        {
+            self.insert(first, left, 0, true);
+        }
+    }
+
+    fn take_free(&mut self, slices: usize) -> Option<Run> {
+        let smallest = list_of(slices);
+        let mut left = self.occupied >> smallest << smallest;
+        while left != 0 {
+            let list = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let fitting =
+                self.lists[list].iter().take(TRIES).find(|r| r.count.get() as usize >= slices);
+            if let Some(run) = fitting {
+                return Some(self.split(run, slices));
+            }
+        }
+        None
+    }
+
+    /// Takes the first `slices` slices of a free run; the rest stays free.
+    fn split(&mut self, run: &'static Slice, slices: usize) -> Run {
+        let (count, dirty, zero) =
+            (run.count.get() as usize, run.dirty.get() as usize, run.zero.get());
+        self.remove(run);
+        let taken_dirty = dirty.min(slices);
+        if count > slices {
+            // SAFETY: The rest lies inside the run.
+            let rest = unsafe { run.ahead(slices) };
+            self.insert(rest, count - slices, dirty - taken_dirty, zero);
+        }
+        if dirty == 0 {
+            self.note_demand(slices);
+        }
+        Run { first: run, zero }
+    }
+
+    /// Memory that was purged is asked for again: keep more the next time.
+    fn note_demand(&mut self, slices: usize) {
+        let most = DEMAND_BYTES_MAX.max(self.live_bytes() + slices * SLICE_BYTES);
+        self.demand_bytes = (self.demand_bytes + 2 * slices * SLICE_BYTES).min(most);
+    }
+
+    /// Takes a run of `slices` slices back.
+    ///
+    /// # Safety
+    ///
+    /// - It was handed out by `allocate` as (part of) one run, and nobody uses it any more.
+    pub(crate) unsafe fn free(&mut self, first: &'static Slice, slices: usize) {
+        self.live_slices -= slices;
+        let arena = first.arena();
+        if arena.is_dedicated() {
+            // SAFETY: A dedicated arena holds one run only.
+            unsafe { arena.release() };
+            return;
+        }
+        self.insert(first, slices, slices, false);
+        self.frees = self.frees.wrapping_add(1);
+        if self.frees.is_multiple_of(DEMAND_FADES_EVERY) {
+            self.demand_bytes -= self.demand_bytes / 8;
+        }
+        let budget = KEPT_BYTES_MIN.max(self.live_bytes() / KEPT_SHARE) + self.demand_bytes;
+        if self.dirty_bytes() > budget {
+            self.purge_down_to(budget / 4 * 3);
+        }
+    }
+
+    /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
+    /// free. Returns whether the new part is known to read as zero.
+    pub(crate) fn grow(
+        &mut self,
+        first: &'static Slice,
+        slices: usize,
+        wanted: usize,
+    ) -> Option<bool> {
+        let arena = first.arena();
+        if arena.is_dedicated() {
+            return None;
+        }
+        let more = wanted - slices;
+        // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
+        let behind = unsafe { first.ahead_or_end(slices) }?;
+        let zero = if arena.is_front(behind) {
+            arena.take_front(more, self.live_bytes())?;
+            true
+        } else {
+            if behind.kind.get() != Kind::Free || (behind.count.get() as usize) < more {
+                return None;
+            }
+            self.split(behind, more).zero
+        };
+        behind.kind.set(Kind::Opaque);
+        first.count.set(wanted as u32);
+        self.live_slices += more;
+        Some(zero)
+    }
+
+    /// Makes a run free, merged with its free neighbours.
+    fn insert(&mut self, run: &'static Slice, count: usize, dirty: usize, zero: bool) {
+        let (mut first, mut count, mut dirty, mut zero) = (run, count, dirty, zero);
+        // SAFETY: Behind the run lies another slice, or the arena's end, which is `None`.
+        if let Some(next) = unsafe { run.ahead_or_end(count) }
+            && next.kind.get() == Kind::Free
+        {
+            count += next.count.get() as usize;
+            dirty += next.dirty.get() as usize;
+            zero &= next.zero.get();
+            self.remove(next);
+        }
+        // SAFETY: Before the first slice of a run lies another one, or the head's last.
+        let before = unsafe { run.behind(1) };
+        if before.kind.get() == Kind::Free {
+            // SAFETY: The last slice of a free run leads to its first.
+            first = unsafe { before.behind(before.back.get() as usize) };
+            count += first.count.get() as usize;
+            dirty += first.dirty.get() as usize;
+            zero &= first.zero.get();
+            self.remove(first);
+        }
+        // SAFETY: The last slice of the run.
+        let last = unsafe { first.ahead(count - 1) };
+        first.back.set(0);
+        last.kind.set(Kind::Free);
+        last.back.set(count as u32 - 1);
+        first.kind.set(Kind::Free);
+        first.count.set(count as u32);
+        first.dirty.set(dirty as u32);
+        first.zero.set(zero);
+        let list = list_of(count);
+        self.lists[list].push_first(first);
+        self.occupied |= 1 << list;
+        self.dirty_slices += dirty;
+    }
+
+    fn remove(&mut self, run: &'static Slice) {
+        let count = run.count.get() as usize;
+        let list = list_of(count);
+        self.lists[list].remove(run);
+        if self.lists[list].is_empty() {
+            self.occupied &= !(1 << list);
+        }
+        self.dirty_slices -= run.dirty.get() as usize;
+        // SAFETY: The last slice of the run.
+        let last = unsafe { run.ahead(count - 1) };
+        last.kind.set(Kind::Opaque);
+        last.back.set(0);
+        run.kind.set(Kind::Opaque);
+        run.back.set(0);
+    }
+
+    /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may
+    /// be resident. Returns whether anything was given back.
+    pub(crate) fn purge_down_to(&mut self, bytes: usize) -> bool {
+        let before = self.dirty_slices;
+        for list in (0..LISTS).rev() {
+            if self.occupied & (1 << list) == 0 {
+                continue;
+            }
+            for run in self.lists[list].iter() {
+                if self.dirty_bytes() <= bytes {
+                    return self.dirty_slices < before;
+                }
+                self.dirty_slices -= purge(run);
+            }
+        }
+        self.dirty_slices < before
+    }
+}
+
+/// Purges a free run; returns how many slices of it were dirty.
+fn purge(run: &'static Slice) -> usize {
+    let dirty = run.dirty.replace(0) as usize;
+    if dirty > 0 {
+        let start: NonNull<u8> = run.start();
+        let length = run.count.get() as usize * SLICE_BYTES;
+        // SAFETY: The run is free, so nobody needs its contents.
+        let purged = unsafe { kernel::advise(start, length, Advice::DontNeed) };
+        // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about
+        // again until it was used again.
+        run.zero.set(purged.is_ok());
+    }
+    dirty
+}
+
+/// The list for runs of `count` slices.
+fn list_of(count: usize) -> usize {
+    if count < EXACT_LISTS {
+        return count;
+    }
+    let doubling = count.ilog2() as usize;
+    let quarter = (count >> (doubling - 2)) & 3;
+    (EXACT_LISTS + (doubling - EXACT_LISTS.ilog2() as usize) * 4 + quarter).min(LISTS - 1)
+}
+
+#[cfg(test)]
+#[path = "ranges/tests.rs"]
+mod tests;

@@ -1,0 +1,242 @@
+//! Shards: who owns the pages. Threads own only their caches.
+//!
+//! Relies on pages; thread caches and the transfer cache come here for blocks and bring them back,
+//! as arrays of pointers. There is about one shard a CPU, and each keeps, for every class, a list of
+//! its pages with free blocks behind a lock of its own. The hard idea: because pages never belong
+//! to a thread, a thread's end is a flush and nothing else, and a block freed by any thread goes
+//! the same way home.
+
+use crate::arena::Slice;
+use crate::class::{CODES, Class};
+use crate::list::List;
+use crate::page::Page;
+use crate::sync::{AtomicUsize, Lock, Ordering};
+
+/// The most shards; more CPUs than these share.
+pub(crate) const SHARDS_MAX: usize = 16;
+
+/// The pages of one class in one shard.
+pub(crate) struct ClassPages {
+    /// Pages with a free block, roughly lowest address first.
+    partial: List,
+    /// How many pages `partial` holds.
+    partial_count: usize,
+    /// Blocks handed out from these pages: in the hands of the program or of caches.
+    handed_out: usize,
+}
+
+/// A lock on a cache line of its own.
+#[repr(align(64))]
+struct Line(Lock<ClassPages>);
+
+static SHARDS: [[Line; CODES]; SHARDS_MAX] =
+    [const { [const { Line(Lock::new(ClassPages::new())) }; CODES] }; SHARDS_MAX];
+/// How many shards threads were given so far.
+static SHARDS_USED: AtomicUsize = AtomicUsize::new(1);
+
+/// A shard, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shard(pub(crate) u8);
+
+impl Shard {
+    /// The shard for the thread that starts as number `thread`, on a machine of `cpus` CPUs.
+    pub(crate) fn for_thread(thread: usize, cpus: usize) -> Shard {
+        let shard = thread % cpus.clamp(1, SHARDS_MAX);
+        // ORDERING: Relaxed: a page of a new shard is seen through that shard's lock.
+        SHARDS_USED.fetch_max(shard + 1, Ordering::Relaxed);
+        Shard(shard as u8)
+    }
+
+    fn used() -> impl Iterator<Item = Shard> {
+        // ORDERING: Relaxed, as above.
+        (0..SHARDS_USED.load(Ordering::Relaxed)).map(|shard| Shard(shard as u8))
+    }
+
+    fn pages(self, class: Class) -> &'static Lock<ClassPages> {
+        &SHARDS[usize::from(self.0)][class.index()].0
+    }
+
+    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`; the lowest address comes
+    /// last. Returns how many; 0 only for want of memory.
+    pub(crate) fn refill(self, class: Class, blocks: &mut [usize]) -> usize {
+        let taken = self.pages(class).lock().take(class, blocks);
+        if taken > 0 {
+            return taken;
+        }
+        // Before a new page is made, the others' free blocks are used up.
+        for other in Shard::used().filter(|other| *other != self) {
+            let taken = other.pages(class).lock().take(class, blocks);
+            if taken > 0 {
+                return taken;
+            }
+        }
+        let Some(page) = Page::create(class, self.0) else { return 0 };
+        let mut pages = self.pages(class).lock();
+        pages.link(page);
+        pages.take(class, blocks)
+    }
+}
+
+/// Brings blocks home to their pages. The array is used up.
+pub(crate) fn flush(class: Class, blocks: &mut [usize]) {
+    for chunk in blocks.chunks_mut(CHUNK) {
+        flush_chunk(class, chunk);
+    }
+}
+
+/// Blocks looked at together, so that the pages' data are still in the cache in the second pass.
+const CHUNK: usize = 256;
+
+fn flush_chunk(class: Class, blocks: &mut [usize]) {
+    let mut shards = [0_u8; CHUNK];
+    let mut present = 0_u32;
+    for (block, shard) in blocks.iter().zip(&mut shards) {
+        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
+        *shard = unsafe { Slice::at(*block) }.page().shard.get();
+        present |= 1 << *shard;
+    }
+    while present != 0 {
+        let shard = present.trailing_zeros() as u8;
+        present &= present - 1;
+        let blocks = blocks.iter().zip(&shards).filter(|(_, s)| **s == shard).map(|(b, _)| *b);
+        flush_to(Shard(shard), class, blocks);
+    }
+}
+
+/// Pages that became empty in one flush and are released behind the lock.
+const EMPTY_MAX: usize = 32;
+
+fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>) {
+    let mut done = false;
+    while !done {
+        let mut empty = [None; EMPTY_MAX];
+        let mut count = 0;
+        let mut pages = shard.pages(class).lock();
+        loop {
+            let Some(block) = blocks.next() else {
+                done = true;
+                break;
+            };
+            if let Some(page) = pages.put(class, block) {
+                empty[count] = Some(page);
+                count += 1;
+                if count == EMPTY_MAX {
+                    break;
+                }
+            }
+        }
+        drop(pages);
+        for page in empty.into_iter().flatten() {
+            // SAFETY: `put` took the page out of its list because every block of it is free.
+            unsafe { page.release(class) };
+        }
+    }
+}
+
+impl ClassPages {
+    const fn new() -> ClassPages {
+        ClassPages { partial: List::new(), partial_count: 0, handed_out: 0 }
+    }
+
+    /// Takes a page with free blocks into the list: lower addresses to the front, so that high
+    /// ones empty.
+    fn link(&mut self, page: Page) {
+        let lower = self.partial.first().is_none_or(|first| page.0.address() < first.address());
+        if lower {
+            self.partial.push_first(page.0);
+        } else {
+            self.partial.push_last(page.0);
+        }
+        self.partial_count += 1;
+    }
+
+    fn unlink(&mut self, page: Page) {
+        self.partial.remove(page.0);
+        self.partial_count -= 1;
+    }
+
+    fn take(&mut self, class: Class, blocks: &mut [usize]) -> usize {
+        let wanted = blocks.len();
+        let mut left = wanted;
+        while left > 0
+            && let Some(first) = self.partial.first()
+        {
+            let page = Page(first);
+            left -= page.take(class, &mut blocks[..left]);
+            if page.is_full() {
+                self.unlink(page);
+            }
+        }
+        // What was taken lies at the end of `blocks`, as promised, also if it is less.
+        self.handed_out += wanted - left;
+        wanted - left
+    }
+
+    /// Marks a block free; returns its page where that is now empty and taken out of the list.
+    fn put(&mut self, class: Class, block: usize) -> Option<Page> {
+        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
+        let page = Page(unsafe { Slice::at(block) }.page());
+        let was_full = page.is_full();
+        page.put(class, block);
+        self.handed_out -= 1;
+        if was_full {
+            self.link(page);
+        }
+        // One empty page is kept, so that a block freed and allocated in turns costs no page.
+        let releases = page.is_empty(class) && self.partial_count > 1;
+        releases.then(|| {
+            self.unlink(page);
+            page
+        })
+    }
+
+    /// Takes an empty page out of the list, to be released.
+    fn take_empty(&mut self, class: Class) -> Option<Page> {
+        let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
+        self.unlink(page);
+        Some(page)
+    }
+}
+
+/// Releases the empty pages that were kept.
+pub(crate) fn trim() {
+    for shard in Shard::used() {
+        for class in Class::all() {
+            loop {
+                // Not in the condition: the guard would live through the release.
+                let empty = shard.pages(class).lock().take_empty(class);
+                let Some(page) = empty else { break };
+                // SAFETY: Every block of the page is free and it is in no list.
+                unsafe { page.release(class) };
+            }
+        }
+    }
+}
+
+/// Bytes of blocks handed out from pages, to the program or to caches.
+pub(crate) fn handed_out_bytes() -> usize {
+    let of_class = |shard: Shard, class: Class| {
+        let blocks = shard.pages(class).lock().handed_out;
+        blocks * class.size()
+    };
+    Shard::used().map(|s| Class::all().map(|class| of_class(s, class)).sum::<usize>()).sum()
+}
+
+/// Holds every lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    for shard in Shard::used() {
+        Class::all().for_each(|class| shard.pages(class).hold());
+    }
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`, with no thread made since.
+pub(crate) unsafe fn let_go_after_fork() {
+    for shard in Shard::used() {
+        // SAFETY: The caller's condition.
+        Class::all().for_each(|class| unsafe { shard.pages(class).let_go() });
+    }
+}

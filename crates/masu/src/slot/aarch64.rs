@@ -1,0 +1,65 @@
+//! The thread slot on aarch64: "ELF for the Arm 64-bit Architecture" (IHI 0056), static and
+//! initial-exec thread-local storage.
+
+use core::arch::{asm, global_asm};
+
+use crate::cache::{EMPTY, ThreadCache};
+
+// COUPLING: the name carries the crate's version, so that two versions in one program each have
+// their slot.
+global_asm!(
+    ".pushsection .tdata.masu_slot_0_1, \"awT\", @progbits",
+    ".globl masu_slot_0_1",
+    ".hidden masu_slot_0_1",
+    ".type masu_slot_0_1, @object",
+    ".size masu_slot_0_1, 8",
+    ".p2align 3",
+    "masu_slot_0_1: .quad {empty}",
+    ".popsection",
+    empty = sym EMPTY,
+);
+
+/// The slot's value.
+///
+/// # Safety
+///
+/// - None; it is unsafe only for being assembly.
+#[inline(always)]
+pub(super) unsafe fn read() -> *const ThreadCache {
+    let value: *const ThreadCache;
+    // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no
+    // side effect.
+    unsafe {
+        asm!(
+            "adrp {offset}, :gottprel:masu_slot_0_1",
+            "ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_0_1]",
+            "mrs {value}, tpidr_el0",
+            "ldr {value}, [{value}, {offset}]",
+            value = out(reg) value,
+            offset = out(reg) _,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    value
+}
+
+/// Sets the slot.
+///
+/// # Safety
+///
+/// - `cache` stays mapped while any thread may read the slot.
+pub(super) unsafe fn write(cache: *const ThreadCache) {
+    // SAFETY: As in `read`; the word belongs to this thread.
+    unsafe {
+        asm!(
+            "adrp {offset}, :gottprel:masu_slot_0_1",
+            "ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_0_1]",
+            "mrs {base}, tpidr_el0",
+            "str {cache}, [{base}, {offset}]",
+            base = out(reg) _,
+            offset = out(reg) _,
+            cache = in(reg) cache,
+            options(nostack, preserves_flags),
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Counts of bytes: what is handed out, what is free, what the kernel was asked for.
+//!
+//! Relies on the books that each room keeps anyway; nothing is counted on a fast path. What is
+//! live is what pages handed out less what caches hold.
+
+use crate::ranges::RANGES;
+use crate::{arena, large, shard, thread, transfer};
+
+/// Counts of bytes at one moment; while other threads allocate they are close, not exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Bytes in blocks handed out, each counted with its whole usable size.
+    pub live_bytes: usize,
+    /// Bytes of large blocks (over 32 KiB) among them.
+    pub large_bytes: usize,
+    /// Large blocks handed out.
+    pub large_blocks: usize,
+    /// Bytes of free blocks in thread caches and in the transfer cache.
+    pub cached_bytes: usize,
+    /// Bytes free inside pages, caches and free runs that may be resident.
+    pub free_bytes: usize,
+    /// Bytes readable and writable: what the kernel may have to back. RSS is at most this, besides
+    /// the program's own memory.
+    pub committed_bytes: usize,
+    /// Bytes of addresses reserved.
+    pub reserved_bytes: usize,
+}
+
+/// The counts now.
+pub(crate) fn now() -> Statistics {
+    let (large_bytes, large_blocks) = large::live();
+    let cached_bytes = thread::cached_bytes() + transfer::kept_bytes();
+    let small_bytes = shard::handed_out_bytes().saturating_sub(cached_bytes);
+    let (run_bytes, dirty_bytes) = {
+        let ranges = RANGES.lock();
+        (ranges.live_bytes(), ranges.dirty_bytes())
+    };
+    let live_bytes = small_bytes + large_bytes;
+    let mut statistics = Statistics {
+        live_bytes,
+        large_bytes,
+        large_blocks,
+        cached_bytes,
+        free_bytes: (run_bytes + dirty_bytes).saturating_sub(live_bytes),
+        ..Statistics::default()
+    };
+    for arena in arena::all() {
+        statistics.committed_bytes += arena.committed_bytes();
+        statistics.reserved_bytes += arena.reserved_bytes();
+    }
+    statistics
+}

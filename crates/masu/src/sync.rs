@@ -1,0 +1,97 @@
+//! The atomics door: every atomic type, every ordering and every lock of this crate comes from
+//! here, so that a model checker can stand behind it (`tests/loom.rs` does).
+//!
+//! Relies on the kernel door for sleeping. The one hard idea, a lock that sleeps in the kernel
+//! without losing a wake-up, is in `sync/raw_lock.rs`.
+
+mod raw_lock;
+
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+use core::cell::UnsafeCell;
+use core::hint::spin_loop;
+use core::ops::{Deref, DerefMut};
+
+use crate::kernel::{wait_while, wake_one};
+use raw_lock::RawLock;
+
+/// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
+///
+/// Locks are taken in one order only, the *rank*: the threads, a class's pages in a shard, a class's
+/// transfer cache, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
+pub(crate) struct Lock<T> {
+    raw: RawLock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: The raw lock gives the value to one thread at a time.
+unsafe impl<T> Sync for Lock<T> {}
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Lock<T> {
+        Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits until the value is this thread's.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        self.raw.acquire();
+        Guard { lock: self }
+    }
+
+    /// Holds the lock across `fork`, beyond any scope.
+    pub(crate) fn hold(&self) {
+        self.raw.acquire();
+    }
+
+    /// The value while the lock is held across `fork`.
+    ///
+    /// # Safety
+    ///
+    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and holds
+    ///   no other reference to the value.
+    #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
+    pub(crate) unsafe fn held(&self) -> &mut T {
+        // SAFETY: The caller's condition.
+        unsafe { &mut *self.value.get() }
+    }
+
+    /// Ends [`Lock::hold`], in the parent and in the child.
+    ///
+    /// # Safety
+    ///
+    /// - This thread, or the one that it was forked from, called `hold` and not yet `let_go`.
+    pub(crate) unsafe fn let_go(&self) {
+        self.raw.release();
+    }
+}
+
+/// The right to touch the value of a [`Lock`], given back when dropped.
+pub(crate) struct Guard<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.raw.release();
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: The guard holds the lock, so nobody else touches the value.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: The guard holds the lock, so nobody else touches the value.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}

@@ -1,0 +1,76 @@
+//! A lock of one word that sleeps in the kernel: free, held, or held while others sleep.
+//!
+//! Relies on its parent module for the atomics, for a pause, and for `wait_while` / `wake_one`
+//! (a futex); `tests/loom.rs` gives it modelled ones. The hard idea: whoever has slept takes the
+//! lock as "held, others sleep", because it cannot know whether it was the last sleeper. One
+//! needless wake-up is the price for never losing one. (After U. Drepper, "Futexes Are Tricky",
+//! 2011, mutex 2.)
+
+use super::{AtomicU32, Ordering, spin_loop, wait_while, wake_one};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const HELD_OTHERS_SLEEP: u32 = 2;
+
+/// How often a waiter looks again before it sleeps: about the time a batch of blocks takes.
+const SPINS: u32 = 100;
+
+/// The lock without a value; [`super::Lock`] holds one.
+pub(crate) struct RawLock {
+    /// Any thread, at any time.
+    state: AtomicU32,
+}
+
+impl RawLock {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> RawLock {
+        RawLock { state: AtomicU32::new(FREE) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> RawLock {
+        RawLock { state: AtomicU32::new(FREE) }
+    }
+
+    /// Takes the lock, waiting for it where it must.
+    #[inline]
+    pub(crate) fn acquire(&self) {
+        // ORDERING: Acquire pairs with the Release in `release`: what the last holder wrote is
+        // seen. Failure is Relaxed because the slow path looks again.
+        let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_err() {
+            self.acquire_slow();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_slow(&self) {
+        for _ in 0..SPINS {
+            // ORDERING: Relaxed, for this is only a look; the exchange below orders.
+            if self.state.load(Ordering::Relaxed) == FREE {
+                // ORDERING: As in `acquire`.
+                let taken =
+                    self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+                if taken.is_ok() {
+                    return;
+                }
+            }
+            spin_loop();
+        }
+        // ORDERING: Acquire as in `acquire`; the swap also announces the sleeper before it sleeps,
+        // and the kernel compares the word again under its own lock.
+        while self.state.swap(HELD_OTHERS_SLEEP, Ordering::Acquire) != FREE {
+            wait_while(&self.state, HELD_OTHERS_SLEEP);
+        }
+    }
+
+    /// Gives the lock back and wakes one sleeper where there may be one.
+    #[inline]
+    pub(crate) fn release(&self) {
+        // ORDERING: Release publishes what this holder wrote to the next one's Acquire.
+        if self.state.swap(FREE, Ordering::Release) == HELD_OTHERS_SLEEP {
+            wake_one(&self.state);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The life of threads: a cache at the first slow call, home with everything at the end, and what
+//! `fork` needs.
+//!
+//! Relies on the C library for a call at a thread's end. The order at an end is the hard part:
+//! C++ and other destructors may free, and even allocate, after ours ran. So an ended thread's slot
+//! holds an inert cache that says so, its late blocks come from and go to pages one by one, and no
+//! cache is ever made again for it.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use crate::cache::{self, State, ThreadCache};
+use crate::class::Class;
+use crate::libc::{self, Key};
+use crate::shard::Shard;
+use crate::sync::Lock;
+use crate::{kernel, metadata, shard, slot, transfer};
+
+/// All caches, in use and idle.
+struct Threads {
+    all: Option<&'static ThreadCache>,
+    idle: Option<&'static ThreadCache>,
+    made: usize,
+    cpus: usize,
+    key: Option<Key>,
+    /// `fork` is prepared for.
+    watches_fork: bool,
+    /// A `fork` is under way and holds the locks of shards and of the transfer cache too.
+    holds_all: bool,
+}
+
+// SAFETY: The references are followed under the lock around this; what they lead to is touched by
+// the caches' threads only, or is a count.
+unsafe impl Send for Threads {}
+
+static THREADS: Lock<Threads> = Lock::new(Threads {
+    all: None,
+    idle: None,
+    made: 0,
+    cpus: 0,
+    key: None,
+    watches_fork: false,
+    holds_all: false,
+});
+
+/// This thread's cache for a slow path: makes one where the thread has none yet. The ended one
+/// where there is no memory for one, or where the thread has ended.
+pub(crate) fn cache() -> &'static ThreadCache {
+    let cache = slot::get();
+    match cache.state {
+        State::Live | State::Ended => cache,
+        State::Empty => begin(),
+    }
+}
+
+#[cold]
+fn begin() -> &'static ThreadCache {
+    let mut threads = THREADS.lock();
+    let cache = match threads.take_idle() {
+        Some(cache) => cache,
+        None => match threads.make() {
+            Some(cache) => cache,
+            None => return cache::ended(),
+        },
+    };
+    if threads.key.is_none() {
+        threads.key = Key::new(end);
+    }
+    let key = threads.key;
+    let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
+    drop(threads);
+    slot::set(cache);
+    // From here on the thread has a cache, so the C library may allocate in these calls.
+    if let Some(key) = key {
+        key.set(ptr::from_ref(cache).cast());
+    }
+    if !watches_fork {
+        libc::at_fork(before_fork, after_fork);
+    }
+    cache
+}
+
+/// Called by the C library at a thread's end with the thread's cache.
+unsafe extern "C" fn end(cache: *mut c_void) {
+    // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
+    let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
+    slot::set(cache::ended());
+    cache.close();
+    let mut threads = THREADS.lock();
+    cache.next_idle.set(threads.idle);
+    threads.idle = Some(cache);
+}
+
+impl Threads {
+    fn take_idle(&mut self) -> Option<&'static ThreadCache> {
+        let cache = self.idle?;
+        self.idle = cache.next_idle.take();
+        Some(cache)
+    }
+
+    fn make(&mut self) -> Option<&'static ThreadCache> {
+        let cache = metadata::forever(ThreadCache::new(State::Live))?;
+        // Most programs have one thread and never ask how many CPUs there are.
+        if self.made == 1 {
+            self.cpus = kernel::cpu_count();
+        }
+        cache.shard.set(Shard::for_thread(self.made, self.cpus));
+        self.made += 1;
+        cache.next.set(self.all);
+        self.all = Some(cache);
+        Some(cache)
+    }
+}
+
+/// A block of `class` for a thread without a cache: straight from the pages. Null for want of
+/// memory.
+pub(crate) fn take_uncached(class: Class) -> *mut u8 {
+    let mut block = [0];
+    transfer::refill(class, Shard::default(), &mut block);
+    ptr::with_exposed_provenance_mut(block[0])
+}
+
+/// Frees a block of `class` for a thread without a cache.
+pub(crate) fn put_uncached(class: Class, block: *mut u8) {
+    shard::flush(class, &mut [block.expose_provenance()]);
+}
+
+/// Bytes of the blocks in all thread caches; other threads' change while they are counted.
+pub(crate) fn cached_bytes() -> usize {
+    let threads = THREADS.lock();
+    let caches = core::iter::successors(threads.all, |cache| cache.next.get());
+    caches.map(ThreadCache::held_bytes).sum()
+}
+
+/// Takes every lock, so that the child finds none held by a thread that it does not have. A
+/// program with one thread needs few: shards and the transfer cache are touched by caches only.
+extern "C" fn before_fork() {
+    THREADS.hold();
+    // SAFETY: Held just now.
+    let holds_all = unsafe { THREADS.held() }.made > 1;
+    if holds_all {
+        shard::hold_for_fork();
+        transfer::hold_for_fork();
+    }
+    metadata::hold_for_fork();
+    crate::ranges::RANGES.hold();
+    // SAFETY: Held above.
+    unsafe { THREADS.held() }.holds_all = holds_all;
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
+    unsafe {
+        crate::ranges::RANGES.let_go();
+        metadata::let_go_after_fork();
+        if THREADS.held().holds_all {
+            transfer::let_go_after_fork();
+            shard::let_go_after_fork();
+        }
+        THREADS.let_go();
+    }
+}

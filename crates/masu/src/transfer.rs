@@ -1,0 +1,146 @@
+//! The transfer cache: free blocks on their way from one thread's cache to another's, as arrays.
+//!
+//! Relies on shards for what does not fit, on metadata for the arrays. Where one thread allocates
+//! and another frees, blocks would wander through the pages' bitmaps one by one; here a batch is
+//! copied in and copied out. What is kept is bounded for each class, and what nobody fetched for a
+//! while goes home to its pages, because cached blocks pin pages.
+
+use crate::class::{CODES, Class};
+use crate::metadata;
+use crate::shard::{self, Shard};
+use crate::sync::Lock;
+
+/// Bytes of blocks kept of each class, and blocks at most.
+const BYTES_MAX: usize = 64 << 10;
+const BLOCKS_MAX: usize = 2048;
+/// After so many visits the blocks that were there all the while go home.
+const DECAY_EVERY: u32 = 64;
+/// Blocks sent home at a time.
+const HOMEWARD_MAX: usize = 256;
+
+/// Free blocks of one class.
+struct Batch {
+    /// Room for `capacity` blocks; empty until the first use.
+    blocks: Option<&'static mut [usize]>,
+    count: usize,
+    /// The fewest blocks there since the last decay.
+    low_water: usize,
+    visits: u32,
+}
+
+/// A lock on a cache line of its own.
+#[repr(align(64))]
+struct Line(Lock<Batch>);
+
+static TRANSFER: [Line; CODES] = [const { Line(Lock::new(Batch::new())) }; CODES];
+
+/// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
+fn fetch(class: Class, blocks: &mut [usize]) -> usize {
+    let mut batch = TRANSFER[class.index()].0.lock();
+    let taken = batch.count.min(blocks.len());
+    if taken == 0 {
+        batch.low_water = 0;
+        return 0;
+    }
+    let (rest, end) = (batch.count - taken, blocks.len() - taken);
+    if let Some(kept) = &batch.blocks {
+        blocks[end..].copy_from_slice(&kept[rest..rest + taken]);
+    }
+    batch.count = rest;
+    batch.low_water = batch.low_water.min(rest);
+    taken
+}
+
+/// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, from other threads or from
+/// pages. Returns how many; 0 only for want of memory.
+pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize {
+    match fetch(class, blocks) {
+        0 => shard.refill(class, blocks),
+        taken => taken,
+    }
+}
+
+/// Gives blocks to other threads, and what does not fit to the pages. The array is used up.
+pub(crate) fn give(class: Class, blocks: &mut [usize]) {
+    let mut stale = [0; HOMEWARD_MAX];
+    let (kept, stale_count) = TRANSFER[class.index()].0.lock().take_in(class, blocks, &mut stale);
+    let left = blocks.len() - kept;
+    shard::flush(class, &mut blocks[..left]);
+    shard::flush(class, &mut stale[..stale_count]);
+}
+
+impl Batch {
+    const fn new() -> Batch {
+        Batch { blocks: None, count: 0, low_water: 0, visits: 0 }
+    }
+
+    /// Keeps as many of `blocks` as fit, the last ones, and moves what nobody fetched into `stale`.
+    /// Returns how many of each.
+    fn take_in(
+        &mut self,
+        class: Class,
+        blocks: &[usize],
+        stale: &mut [usize; HOMEWARD_MAX],
+    ) -> (usize, usize) {
+        let stale_count = self.decay(stale);
+        if self.blocks.is_none() {
+            let capacity = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
+            self.blocks = metadata::words(capacity);
+        }
+        let Some(kept) = &mut self.blocks else { return (0, stale_count) };
+        let taken = (kept.len() - self.count).min(blocks.len());
+        kept[self.count..self.count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
+        self.count += taken;
+        (taken, stale_count)
+    }
+
+    fn decay(&mut self, stale: &mut [usize; HOMEWARD_MAX]) -> usize {
+        self.visits += 1;
+        if self.visits < DECAY_EVERY {
+            return 0;
+        }
+        self.visits = 0;
+        let count = self.low_water.min(HOMEWARD_MAX);
+        if let Some(kept) = &mut self.blocks {
+            stale[..count].copy_from_slice(&kept[..count]);
+            kept.copy_within(count..self.count, 0);
+        }
+        self.count -= count;
+        self.low_water = self.count;
+        count
+    }
+}
+
+/// Sends every block home.
+pub(crate) fn trim() {
+    for class in Class::all() {
+        let mut blocks = [0; HOMEWARD_MAX];
+        loop {
+            let taken = fetch(class, &mut blocks);
+            if taken == 0 {
+                break;
+            }
+            shard::flush(class, &mut blocks[HOMEWARD_MAX - taken..]);
+        }
+    }
+}
+
+/// Bytes of the blocks kept here.
+pub(crate) fn kept_bytes() -> usize {
+    Class::all().map(|class| TRANSFER[class.index()].0.lock().count * class.size()).sum()
+}
+
+/// Holds every lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    Class::all().for_each(|class| TRANSFER[class.index()].0.hold());
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    Class::all().for_each(|class| unsafe { TRANSFER[class.index()].0.let_go() });
+}

@@ -1,0 +1,220 @@
+//! The lock's protocol under loom, which runs every interleaving and every value that the memory
+//! model allows, up to three preemptions.
+//!
+//! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test -p masu --test loom`.
+//!
+//! It relies on `src/sync/raw_lock.rs` taking its atomics and its futex from the module around it:
+//! here that module is a *door* with loom's atomics and a modelled futex. The same source stands
+//! behind broken doors too, and loom has to notice each: that shows the check can fail.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::model::Builder;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread::{self, Thread};
+
+/// A futex: the threads that sleep. One is enough, for a model has one word to sleep on.
+///
+/// The list stands behind a lock that loom does not see: loom switches threads only at operations
+/// of its own, so what lies between two of them happens at once, as under the kernel's lock.
+#[derive(Default)]
+struct Futex {
+    sleepers: std::sync::Mutex<Vec<Thread>>,
+}
+
+loom::lazy_static! {
+    static ref FUTEX: Futex = Futex::default();
+}
+
+impl Futex {
+    fn wait_while(&self, word: &AtomicU32, expected: u32) {
+        // ORDERING: Relaxed, the weakest that a kernel could use; an exchange of nothing reads the
+        // newest value, as a read under the kernel's lock does.
+        if word.fetch_or(0, Ordering::Relaxed) == expected {
+            self.wait();
+        }
+    }
+
+    /// What a futex is not: it sleeps whatever the word holds.
+    fn wait(&self) {
+        self.sleepers.lock().expect("no thread panics").push(thread::current());
+        thread::park();
+    }
+
+    fn wake_one(&self) {
+        let sleeper = self.sleepers.lock().expect("no thread panics").pop();
+        sleeper.iter().for_each(Thread::unpark);
+    }
+}
+
+/// Puts the lock behind a door of this name: orderings, how it sleeps, how it wakes.
+macro_rules! door {
+    ($name:ident, $orderings:path, $wait_while:expr, $wake_one:expr) => {
+        #[path = "."]
+        mod $name {
+            use loom::sync::atomic::AtomicU32;
+
+            use $orderings as Ordering;
+
+            #[path = "../src/sync/raw_lock.rs"]
+            mod raw_lock;
+
+            pub(crate) use raw_lock::RawLock;
+
+            /// Nothing: whether another thread runs meanwhile is loom's choice.
+            fn spin_loop() {}
+
+            fn wait_while(word: &AtomicU32, expected: u32) {
+                let wait_while: fn(&AtomicU32, u32) = $wait_while;
+                wait_while(word, expected);
+            }
+
+            fn wake_one(_: &AtomicU32) {
+                let wake_one: fn() = $wake_one;
+                wake_one();
+            }
+
+            impl crate::Raw for RawLock {
+                fn new() -> RawLock {
+                    RawLock::new()
+                }
+                fn acquire(&self) {
+                    self.acquire();
+                }
+                fn release(&self) {
+                    self.release();
+                }
+            }
+        }
+    };
+}
+
+/// The orderings of the language, and the same with one of them weakened.
+mod orderings {
+    macro_rules! orderings {
+        ($name:ident, $acquire:ident, $release:ident) => {
+            #[expect(non_snake_case, non_upper_case_globals, reason = "stands for the enum")]
+            pub(crate) mod $name {
+                use loom::sync::atomic::Ordering;
+
+                pub(crate) const Relaxed: Ordering = Ordering::Relaxed;
+                pub(crate) const Acquire: Ordering = Ordering::$acquire;
+                pub(crate) const Release: Ordering = Ordering::$release;
+            }
+        };
+    }
+    orderings!(Sound, Acquire, Release);
+    orderings!(NoAcquire, Relaxed, Release);
+    orderings!(NoRelease, Acquire, Relaxed);
+}
+
+door!(
+    sound,
+    crate::orderings::Sound,
+    |word, expected| crate::FUTEX.wait_while(word, expected),
+    || crate::FUTEX.wake_one()
+);
+door!(
+    without_acquire,
+    crate::orderings::NoAcquire,
+    |word, expected| crate::FUTEX.wait_while(word, expected),
+    || crate::FUTEX.wake_one()
+);
+door!(
+    without_release,
+    crate::orderings::NoRelease,
+    |word, expected| crate::FUTEX.wait_while(word, expected),
+    || crate::FUTEX.wake_one()
+);
+door!(
+    without_wake,
+    crate::orderings::Sound,
+    |word, expected| crate::FUTEX.wait_while(word, expected),
+    || ()
+);
+door!(sleeping_without_a_look, crate::orderings::Sound, |_, _| crate::FUTEX.wait(), || {
+    crate::FUTEX.wake_one()
+});
+
+/// The lock behind any of the doors.
+trait Raw: Send + Sync + 'static {
+    fn new() -> Self;
+    fn acquire(&self);
+    fn release(&self);
+}
+
+/// A count that the lock guards; loom notices an access that nothing orders after the last.
+struct Counter<L> {
+    lock: L,
+    count: UnsafeCell<usize>,
+}
+
+// SAFETY: The count is touched only while the lock is held, which is what loom checks here.
+unsafe impl<L: Sync> Sync for Counter<L> {}
+
+impl<L: Raw> Counter<L> {
+    fn increment(&self) {
+        self.lock.acquire();
+        // SAFETY: The lock is held, so the pointer is the only one.
+        self.count.with_mut(|count| unsafe { *count += 1 });
+        self.lock.release();
+    }
+}
+
+/// Lets `threads` threads add to a count `rounds` times each, in every interleaving.
+fn count_under<L: Raw>(threads: usize, rounds: usize) {
+    let mut model = Builder::new();
+    model.preemption_bound = Some(2);
+    model.max_branches = 20_000;
+    let n = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let m = n.clone();
+    model.check(move || {
+        m.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        // Leaked: dropping a loom object while a found deadlock unwinds would abort the test.
+        let counter: &Counter<L> =
+            Box::leak(Box::new(Counter { lock: L::new(), count: UnsafeCell::new(0) }));
+        let others: Vec<_> = (1..threads)
+            .map(|_| thread::spawn(move || (0..rounds).for_each(|_| counter.increment())))
+            .collect();
+        (0..rounds).for_each(|_| counter.increment());
+        others.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        // SAFETY: All other threads have ended.
+        let count = counter.count.with(|count| unsafe { *count });
+        assert_eq!(count, threads * rounds);
+    });
+    println!("N={n:?}");
+}
+
+#[test]
+fn two_threads_exclude_each_other_and_no_wake_up_is_lost() {
+    count_under::<sound::RawLock>(2, 2);
+}
+
+#[test]
+fn three_threads_exclude_each_other_and_no_wake_up_is_lost() {
+    count_under::<sound::RawLock>(3, 1);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn an_acquire_made_relaxed_is_found() {
+    count_under::<without_acquire::RawLock>(2, 1);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_release_made_relaxed_is_found() {
+    count_under::<without_release::RawLock>(2, 1);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_release_that_wakes_nobody_is_found() {
+    count_under::<without_wake::RawLock>(2, 1);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_sleep_without_a_look_at_the_word_is_found() {
+    count_under::<sleeping_without_a_look::RawLock>(2, 1);
+}
