@@ -17,6 +17,11 @@ fn main() {
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
+    // COUPLING: the list in `src/oldest_glibc.rs`, which says why.
+    if env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu") {
+        link_arg("-Wl,--wrap=pthread_key_create");
+        link_arg("-Wl,--wrap=pthread_setspecific");
+    }
 }
 
 fn link_arg(argument: &str) {

@@ -21,6 +21,8 @@ mod foreign;
 mod libc;
 pub mod malloc;
 pub mod new;
+#[cfg(target_env = "gnu")]
+mod oldest_glibc;
 pub mod report;
 
 /// Nothing here panics on purpose; a bug that does ends the program.

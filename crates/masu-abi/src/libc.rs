@@ -20,6 +20,9 @@ use arch::weak_function;
 
 /// `errno(3)`: no memory.
 pub(crate) const ENOMEM: c_int = 12;
+/// `errno(3)`: no such function.
+#[cfg(target_env = "gnu")]
+pub(crate) const ENOSYS: c_int = 38;
 /// `errno(3)`: an argument that makes no sense.
 pub(crate) const EINVAL: c_int = 22;
 

@@ -1,1 +1,59 @@
-//! TODO
+//! GNU's compilers: the driver, the compilers proper, the assembler, the linker, on real files.
+
+use crate::program::Program;
+use crate::soak;
+
+#[test]
+fn gcc_makes_the_same_object_file() {
+    // The headers of Perl's interpreter, with all their inline functions, are real C and large.
+    Program::new("bash", "bash")
+        .arguments(["-c", "gcc -O2 -g -Wall -c embed.c -I$(perl -MConfig -e 'print $Config{archlibexp}')/CORE $(perl -MConfig -e 'print $Config{ccflags}')"])
+        .file("embed.c", include_str!("scripts/embed.c"))
+        .produces("embed.o")
+        .serves("cc1")
+        .serves("as")
+        .same_under_masu();
+}
+
+#[test]
+fn gcc_links_with_whole_program_optimisation_the_same() {
+    Program::new("gcc", "gcc")
+        .arguments(["-O2", "-g", "-flto=2", "-ffat-lto-objects", "-save-temps", "-frandom-seed=1"])
+        .arguments(["one.c", "two.c", "-o", "program", "-lm"])
+        .file("one.c", "#include <math.h>\ndouble two(double);\nint main(int c, char **v) { return (int)two(c + sin(c)); }\n")
+        .file("two.c", "#include <math.h>\n#include <stdio.h>\ndouble two(double x) { printf(\"%f\\n\", x); return x > 9 ? pow(x, x) : 0; }\n")
+        .produces("program")
+        .serves("lto1")
+        .serves("ld")
+        .same_under_masu();
+}
+
+/// Whole classes of the standard library, instantiated.
+pub(crate) fn compiling() -> Program {
+    Program::new("g++", "g++")
+        .arguments(["-std=c++20", "-g", if soak() { "-O3" } else { "-O1" }, "-c", "instances.cc"])
+        .file("instances.cc", include_str!("scripts/instances.cc"))
+        .produces("instances.o")
+        .serves("cc1plus")
+        .serves("as")
+}
+
+#[test]
+fn gxx_makes_the_same_object_file() {
+    compiling().same_under_masu();
+}
+
+#[test]
+fn gxx_builds_a_program_that_runs_the_same() {
+    Program::new("bash", "bash")
+        .arguments([
+            "-c",
+            "g++ -std=c++20 -O1 -pthread tour.cc -o tour && ./tour $0",
+            if soak() { "100" } else { "8" },
+        ])
+        .file("tour.cc", include_str!("scripts/tour.cc"))
+        .produces("tour")
+        .prints("caught 200 of 200")
+        .serves("tour")
+        .same_under_masu();
+}

@@ -6,8 +6,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use object::{Object, ObjectSection, ObjectSymbol};
+
+use crate::library;
 
 /// C's functions that hand out a block.
 const FUNCTIONS: [&str; 7] =
@@ -24,12 +27,18 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
+    /// The doors of the release `libmasu.so`, built and read once for all tests.
+    pub(crate) fn of_masu() -> &'static Doors {
+        static DOORS: OnceLock<Doors> = OnceLock::new();
+        DOORS.get_or_init(|| Doors::of(&library::path().canonicalize().expect("find libmasu.so")))
+    }
+
     /// Reads the doors of a library.
     ///
     /// # Panics
     ///
     /// Where the file is no ELF library that exports `malloc`.
-    pub(crate) fn of(library: &Path) -> Doors {
+    fn of(library: &Path) -> Doors {
         let bytes = fs::read(library)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
         let file = object::File::parse(&*bytes)

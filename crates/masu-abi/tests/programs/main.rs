@@ -17,6 +17,7 @@ mod doors;
 mod huge_pages;
 mod interpreters;
 mod jvm;
+#[path = "../library/mod.rs"]
 mod library;
 mod machine;
 mod produced;

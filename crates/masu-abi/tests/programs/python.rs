@@ -1,7 +1,7 @@
 //! CPython, Debian's: threaded scripts, and the modules of its own test suite, once with its small
 //! object allocator over ours and once with every object straight from `malloc`.
 
-use crate::program::{Program, Run};
+use crate::program::Program;
 use crate::soak;
 
 /// Modules of CPython's test suite that allocate in every way and depend on no time and no network.
@@ -54,7 +54,7 @@ fn python() -> Program {
 
 /// Runs modules of the test suite; the counts and the name of each test that does not pass are
 /// compared.
-fn suite(modules: &[&str], malloc: &str) -> Run {
+fn suite(modules: &[&str], malloc: &str) {
     let names = modules.join("\n");
     python()
         .arguments(["run_modules.py", "modules"])
@@ -64,26 +64,26 @@ fn suite(modules: &[&str], malloc: &str) -> Run {
         .stderr_varies()
         .prints("modules passed")
         .excuses("x86_64-linux-gnu-ld.bfd", "ctypes looks for libraries with an empty environment")
-        .same_under_masu()
+        .same_under_masu();
+}
+
+/// Threads that hand objects to one another, with a malloc of CPython's choice underneath.
+pub(crate) fn threads(malloc: &str) -> Program {
+    python()
+        .arguments(["threads.py", if soak() { "40000" } else { "2500" }])
+        .file("threads.py", include_str!("scripts/threads.py"))
+        .variable("PYTHONMALLOC", malloc)
+        .prints("all threads are done")
 }
 
 #[test]
 fn python_threads_compute_the_same() {
-    python()
-        .arguments(["threads.py", if soak() { "40000" } else { "2500" }])
-        .file("threads.py", include_str!("scripts/threads.py"))
-        .prints("all threads are done")
-        .same_under_masu();
+    threads("pymalloc").same_under_masu();
 }
 
 #[test]
 fn python_threads_compute_the_same_when_every_object_comes_from_malloc() {
-    python()
-        .arguments(["threads.py", if soak() { "40000" } else { "2500" }])
-        .file("threads.py", include_str!("scripts/threads.py"))
-        .variable("PYTHONMALLOC", "malloc")
-        .prints("all threads are done")
-        .same_under_masu();
+    threads("malloc").same_under_masu();
 }
 
 #[test]

@@ -1,1 +1,103 @@
-//! TODO
+//! Rust: a build of a small crate, and the program that it makes.
+//!
+//! The compiler as rustup brings it links jemalloc into its executable, whose `malloc` comes before
+//! that of any preloaded library: there libmasu has to live beside it. To show the compiler *on*
+//! libmasu too, a copy is made that does not export those names; all of its libraries then bind to
+//! the preloaded ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSymbol};
+
+use crate::program::Program;
+
+/// What a malloc is made of, as symbols.
+const MALLOC_FAMILY: [&str; 9] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "malloc_usable_size",
+];
+
+fn cargo_run(rustc: &str) -> Program {
+    Program::at(PathBuf::from(env!("CARGO")))
+        .arguments(["run", "--release", "--offline"])
+        .variable("RUSTC", rustc)
+        .file("Cargo.toml", include_str!("scripts/small.toml"))
+        .file("main.rs", include_str!("scripts/small.rs"))
+        .stderr_varies()
+        .ignores("toolchain")
+        // Fingerprints and dependency files hold the time of the build.
+        .ignores("target/.rustc_info.json")
+        .ignores("target/release/.fingerprint")
+        .produces("target/release/small")
+        .prints("threads: 8")
+        .serves("small")
+        .serves("ld")
+}
+
+#[test]
+fn cargo_builds_and_runs_the_same_program() {
+    let rustc = toolchain_rustc();
+    let reason = "brings its own malloc, which comes before any preloaded one";
+    cargo_run(rustc.to_str().expect("a path in UTF-8")).excuses("rustc", reason).same_under_masu();
+}
+
+#[test]
+fn rustc_makes_the_same_program_when_its_own_malloc_is_hidden() {
+    cargo_run("toolchain/bin/rustc")
+        .prepare(|folder| {
+            let rustc = toolchain_rustc();
+            let toolchain = folder.join("toolchain");
+            fs::create_dir_all(toolchain.join("bin")).expect("make a folder");
+            std::os::unix::fs::symlink(rustc.join("../../lib"), toolchain.join("lib"))
+                .expect("make a link");
+            hide_malloc(&rustc, &toolchain.join("bin/rustc"));
+        })
+        .serves("rustc")
+        .same_under_masu();
+}
+
+/// The compiler beside the cargo that runs the tests.
+fn toolchain_rustc() -> PathBuf {
+    let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
+    assert!(rustc.is_file(), "this test runs {}, which is missing", rustc.display());
+    rustc
+}
+
+/// Copies an executable, with the malloc family gone from the names that it exports: their first
+/// letters are changed, and nothing ever looks for the new ones.
+fn hide_malloc(from: &Path, to: &Path) {
+    let mut bytes = fs::read(from).expect("read the compiler");
+    for name in exported(&bytes) {
+        let entry = [b"\0", name.as_bytes(), b"\0"].concat();
+        let places: Vec<_> =
+            (0..bytes.len() - entry.len()).filter(|&at| bytes[at..].starts_with(&entry)).collect();
+        places.into_iter().for_each(|at| bytes[at + 1] = b'?');
+    }
+    assert!(exported(&bytes).is_empty(), "the compiler's malloc is still there");
+    let aside = to.with_extension("aside");
+    fs::write(&aside, bytes).expect("write the compiler");
+    // Another thread may fork while the file is open for writing here, and its child would make
+    // the executable "busy": the copy is written by a process without threads.
+    let copied = Command::new("install").args([&aside, to]).status().expect("run install");
+    assert!(copied.success(), "the copy of the compiler cannot be installed");
+}
+
+/// Which functions of the malloc family an executable exports.
+fn exported(bytes: &[u8]) -> Vec<String> {
+    let file = object::File::parse(bytes).expect("the compiler is an ELF executable");
+    file.dynamic_symbols()
+        .filter(ObjectSymbol::is_definition)
+        .filter_map(|symbol| symbol.name().ok())
+        .filter(|name| MALLOC_FAMILY.contains(name))
+        .map(str::to_owned)
+        .collect()
+}

@@ -60,12 +60,15 @@ fn grep_with_perl_expressions_finds_the_same_lines() {
         .same_under_masu();
 }
 
-#[test]
-fn sort_in_parallel_sorts_the_same() {
-    // The small buffer makes it sort in pieces and merge them from temporary files.
+/// The small buffer makes it sort in pieces and merge them from temporary files.
+pub(crate) fn sorting() -> Program {
     Program::new("sort", "coreutils")
         .arguments(["--parallel=4", "--buffer-size=4M", "-k2,2", "-k1n"])
         .input(text::lines(if soak() { 2_000_000 } else { 300_000 }))
         .prints("arena")
-        .same_under_masu();
+}
+
+#[test]
+fn sort_in_parallel_sorts_the_same() {
+    sorting().same_under_masu();
 }
