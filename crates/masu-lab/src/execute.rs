@@ -5,11 +5,21 @@
 //! output and guards the limits, `tree` looks at the processes. What each figure means, and what
 //! it cannot see, is said at the fields of [`Run`].
 
-use std::time::Duration;
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Stop, Variant, Workload};
+use crate::error::Doing;
+use crate::kernel::{self, Status, Usage};
+use crate::{Error, Stop, Variant, Workload, launch};
+
+mod tree;
+mod watch;
+
+pub(crate) use tree::Tree;
+pub(crate) use watch::{Started, Watched};
 
 /// What one run of a workload under one variant came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,7 +109,8 @@ pub struct Limits {
 }
 
 /// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
-/// two at once would disturb each other.
+/// two at once would disturb each other. Every process that becomes a child of this process
+/// meanwhile counts as left behind by the run and is killed, so start nothing else then.
 ///
 /// # Errors
 ///
@@ -111,6 +122,68 @@ pub fn execute(
     limits: &Limits,
     stop: &Stop,
 ) -> Result<Run, Error> {
-    let _ = (workload, variant, limits, stop);
-    Err(Error::Compare("this version cannot run programs yet".to_owned()))
+    let _alone = alone();
+    let (mut started, tree) = start(workload, variant, false)?;
+    let watched = started.watch(&tree, limits, stop);
+    let (status, usage) = kernel::wait_for(tree.root).doing(|| "waiting for the program")?;
+    Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
+
+/// Held while a run is on its way; whoever panicked with it left nothing that matters here.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the program in a session of its own, its standard output and error in pipes.
+pub(crate) fn start(
+    workload: &Workload,
+    variant: &Variant,
+    traced: bool,
+) -> Result<(Started, Tree), Error> {
+    kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
+    let mut command = launch::command(workload, variant);
+    command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    kernel::start_apart(&mut command, traced);
+    let before = Tree::children_here();
+    let began = Instant::now();
+    let mut child = command.spawn().map_err(|source| launch::refused(workload, source))?;
+    let root = child.id().cast_signed();
+    let pipes = (child.stdout.take(), child.stderr.take());
+    let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
+    let started = Started::new(root, began, stdout.into(), stderr.into())?;
+    Ok((started, Tree::new(root, before)))
+}
+
+/// Puts together what the watch saw and what the kernel counted.
+pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
+    let cpu_s = usage.user_s + usage.sys_s;
+    let queued_s = watched.queued_s;
+    Run {
+        variant: 0,
+        round: None,
+        ending: watched.cut.unwrap_or(match status {
+            Status::Exited(code) => Ending::Exited(code),
+            Status::Signalled(signal) => Ending::Signalled(signal),
+        }),
+        wall_s: watched.wall.as_secs_f64(),
+        user_s: usage.user_s,
+        sys_s: usage.sys_s,
+        peak_rss_bytes: watched.peak_rss_bytes.max(usage.max_rss_bytes),
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        queued_s,
+        starved: queued_s.is_some_and(|queued| queued > STARVED_SHARE * (queued + cpu_s)),
+        stdout: watched.stdout,
+        stderr: watched.stderr,
+        left_behind: watched.left_behind,
+    }
+}
+
+/// The share of the time its threads wanted a CPU that a run may spend waiting for one.
+const STARVED_SHARE: f64 = 0.1;
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,13 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Turns a system call's −1 into the error it stands for.
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -71,4 +74,188 @@ extern "C" fn on_stop_signal(signal: libc::c_int) {
             libc::raise(signal);
         }
     }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+}
+
+impl Status {
+    pub(crate) fn of(status: libc::c_int) -> Status {
+        if libc::WIFSIGNALED(status) {
+            Status::Signalled(libc::WTERMSIG(status))
+        } else {
+            Status::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+/// What the kernel counted for a process and the children it waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Usage {
+    pub(crate) user_s: f64,
+    pub(crate) sys_s: f64,
+    pub(crate) max_rss_bytes: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+}
+
+impl Usage {
+    /// Both together; the peaks are not added, for they were not reached at the same time.
+    #[must_use]
+    pub(crate) fn plus(self, other: Usage) -> Usage {
+        Usage {
+            user_s: self.user_s + other.user_s,
+            sys_s: self.sys_s + other.sys_s,
+            max_rss_bytes: self.max_rss_bytes.max(other.max_rss_bytes),
+            minor_faults: self.minor_faults + other.minor_faults,
+            major_faults: self.major_faults + other.major_faults,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+        }
+    }
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Usage {
+        #[expect(clippy::cast_precision_loss, reason = "seconds and microseconds are small")]
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+        Usage {
+            user_s: seconds(usage.ru_utime),
+            sys_s: seconds(usage.ru_stime),
+            max_rss_bytes: count(usage.ru_maxrss) * 1024,
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+        }
+    }
+}
+
+/// `wait4`, again when a signal interrupted it. Zero as pid means that nothing has changed.
+fn wait4(pid: libc::pid_t, flags: libc::c_int) -> io::Result<(libc::pid_t, libc::c_int, Usage)> {
+    let mut status = 0;
+    // SAFETY: All-zero is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: Both pointers are to locals of the right type that live through the call.
+        let result = checked(unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) });
+        match result {
+            Ok(pid) => return Ok((pid, status, Usage::from(usage))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits until `pid`, a child of ours, has ended.
+pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<(Status, Usage)> {
+    let (_, status, usage) = wait4(pid, libc::__WALL)?;
+    Ok((Status::of(status), usage))
+}
+
+/// Reaps `pid` if it is a child of ours that has ended.
+pub(crate) fn reap(pid: libc::pid_t) -> Option<Usage> {
+    let (reaped, _, usage) = wait4(pid, libc::__WALL | libc::WNOHANG).ok()?;
+    (reaped == pid).then_some(usage)
+}
+
+/// Kills `pid`; that it may be gone already is no error.
+pub(crate) fn kill(pid: libc::pid_t) {
+    // SAFETY: The call takes numbers only.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// Makes orphaned descendants children of this process instead of init's.
+pub(crate) fn become_subreaper() -> io::Result<()> {
+    // SAFETY: The call takes numbers only.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Makes `command` start in a session of its own, without a terminal, killed when the thread that
+/// started it ends; `traced` also makes that thread its tracer.
+///
+/// Because of the hook, the standard library starts it by `fork` and not by `posix_spawn`. That is
+/// wanted: the peak RSS the kernel reports for a program is never less than what the process it
+/// was before `exec` had; after a `vfork` that is all of our peak, after a `fork` only our private
+/// pages of the moment.
+pub(crate) fn start_apart(command: &mut Command, traced: bool) {
+    let hook = move || {
+        // SAFETY: Called between `fork` and `exec`; all three are plain system calls that take
+        // numbers or ignored pointers, and are async-signal-safe.
+        unsafe {
+            checked(libc::setsid())?;
+            checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+            if traced {
+                let none = std::ptr::null_mut::<libc::c_void>();
+                let result = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none);
+                checked(if result == -1 { -1 } else { 0 })?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: The hook allocates nothing, takes no lock and calls only async-signal-safe functions.
+    unsafe { command.pre_exec(hook) };
+}
+
+/// A descriptor that becomes readable when the process `pid` ends.
+pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: The call takes numbers only.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = checked(libc::c_int::try_from(descriptor).unwrap_or(-1))?;
+    // SAFETY: The kernel just made this descriptor for us and no one else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Waits until one of `descriptors` can be read (or was closed at its other end) or `patience` has
+/// run out, and says which can.
+pub(crate) fn wait_readable<const N: usize>(
+    descriptors: [Option<BorrowedFd<'_>>; N],
+    patience: Duration,
+) -> io::Result<[bool; N]> {
+    let mut wanted = descriptors.map(|descriptor| libc::pollfd {
+        // `poll` leaves entries with a negative descriptor alone.
+        fd: descriptor.map_or(-1, |descriptor| descriptor.as_raw_fd()),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let patience = libc::timespec {
+        tv_sec: libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: patience.subsec_nanos().into(),
+    };
+    // SAFETY: The array holds N entries and the time is valid; both live through the call.
+    let result = checked(unsafe {
+        libc::ppoll(wanted.as_mut_ptr(), N as libc::nfds_t, &raw const patience, std::ptr::null())
+    });
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        Err(error) => Err(error),
+        Ok(_) => Ok(wanted.map(|one| one.revents != 0)),
+    }
+}
+
+/// Lets reads from a pipe return at once, and gives the pipe a megabyte where the system allows:
+/// the program then rarely waits for us to read.
+pub(crate) fn make_roomy_and_nonblocking(pipe: BorrowedFd<'_>) -> io::Result<()> {
+    let pipe = pipe.as_raw_fd();
+    // SAFETY: The calls take numbers only.
+    unsafe {
+        libc::fcntl(pipe, libc::F_SETPIPE_SZ, 1 << 20);
+        let flags = checked(libc::fcntl(pipe, libc::F_GETFL))?;
+        checked(libc::fcntl(pipe, libc::F_SETFL, flags | libc::O_NONBLOCK)).map(drop)
+    }
+}
+
+/// Bytes of an OS page.
+pub(crate) fn os_page_bytes() -> u64 {
+    // SAFETY: The call takes and returns numbers only.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

@@ -1,0 +1,132 @@
+//! Tests of single runs, all on real commands of this machine.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::thread;
+
+use super::*;
+use crate::Input;
+
+fn system() -> Variant {
+    Variant {
+        label: "system".to_owned(),
+        allocator: "system".to_owned(),
+        version: None,
+        library: None,
+        tunables: Vec::new(),
+        variables: Vec::new(),
+    }
+}
+
+fn run_with(arguments: &[&str], input: Input, limits: &Limits, stop: &Stop) -> Run {
+    let workload = Workload::new(arguments.iter().map(OsString::from), input).unwrap();
+    execute(&workload, &system(), limits, stop).unwrap()
+}
+
+fn run(arguments: &[&str]) -> Run {
+    run_with(arguments, Input::Empty, &Limits::default(), &Stop::never())
+}
+
+#[test]
+fn exit_codes_and_signals_are_told_apart() {
+    assert_eq!(run(&["true"]).ending, Ending::Exited(0));
+    assert_eq!(run(&["sh", "-c", "exit 7"]).ending, Ending::Exited(7));
+    assert_eq!(run(&["sh", "-c", "kill -SEGV $$"]).ending, Ending::Signalled(11));
+}
+
+#[test]
+fn output_is_counted_and_hashed_to_the_last_byte() {
+    let long = run(&["sh", "-c", "head -c 3000000 /dev/zero; echo over >&2"]);
+    assert_eq!(long.stdout.bytes, 3_000_000);
+    assert_eq!(long.stderr.tail, "over\n");
+    let expected = xxhash_rust::xxh3::xxh3_128(&vec![0; 3_000_000]);
+    assert_eq!(long.stdout.hash, format!("{expected:032x}"));
+    assert_eq!(long.stdout.tail, "");
+}
+
+#[test]
+fn only_the_end_of_standard_error_is_kept() {
+    let run = run(&["sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x >&2; echo end >&2"]);
+    assert_eq!(run.stderr.bytes, 100_004);
+    assert_eq!(run.stderr.tail.len(), Output::TAIL_BYTES);
+    assert!(run.stderr.tail.ends_with("xend\n"));
+}
+
+#[test]
+fn every_run_reads_the_kept_input_from_its_start() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let writing = thread::spawn(move || writer.write_all(b"a\nb\nc\n"));
+    let input = Input::keep(File::from(std::os::fd::OwnedFd::from(reader))).unwrap();
+    writing.join().unwrap().unwrap();
+    let workload = Workload::new(["sed", "s/^/x/"], input).unwrap();
+    let limits = Limits::default();
+    let runs = [(); 2].map(|()| execute(&workload, &system(), &limits, &Stop::never()).unwrap());
+    assert_eq!(runs[0].stdout.bytes, 9);
+    assert_eq!(runs[0].stdout, runs[1].stdout);
+}
+
+#[test]
+fn without_input_the_program_meets_the_end_at_once() {
+    assert_eq!(run(&["cat"]).stdout.bytes, 0);
+}
+
+#[test]
+fn cpu_time_memory_and_faults_are_those_of_the_program() {
+    let run = run(&["sh", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}"]);
+    assert_eq!(run.ending, Ending::Exited(0));
+    assert!(run.peak_rss_bytes > 20_000_000, "{run:?}");
+    assert!(run.minor_faults > 4_000, "{run:?}");
+    assert!(run.wall_s > 0.0 && run.user_s + run.sys_s > 0.0, "{run:?}");
+}
+
+#[test]
+fn our_own_mapped_memory_is_no_floor_for_a_small_program() {
+    let small = run(&["true"]).peak_rss_bytes;
+    assert!(small > 100 << 10 && small < 6 << 20, "{small}");
+}
+
+#[test]
+fn a_run_over_its_time_is_killed_with_its_children() {
+    let limits = Limits { time: Some(Duration::from_millis(50)), memory_bytes: None };
+    let run =
+        run_with(&["sh", "-c", "sleep 1000 & sleep 1000"], Input::Empty, &limits, &Stop::never());
+    assert_eq!(run.ending, Ending::TimedOut);
+}
+
+#[test]
+fn a_runaway_is_killed_and_named() {
+    let limits = Limits { time: None, memory_bytes: Some(64 << 20) };
+    let script = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done";
+    let run = run_with(&["sh", "-c", script], Input::Empty, &limits, &Stop::never());
+    let Ending::OutOfMemory { process, bytes } = run.ending else { panic!("{:?}", run.ending) };
+    assert!(process.starts_with("sh ("), "{process}");
+    assert!(bytes > 64 << 20);
+}
+
+#[test]
+fn a_request_to_stop_ends_the_run() {
+    let stop = Stop::never();
+    stop.request();
+    let run = run_with(&["sleep", "1000"], Input::Empty, &Limits::default(), &stop);
+    assert_eq!(run.ending, Ending::Stopped);
+}
+
+#[test]
+fn processes_left_behind_are_named_and_killed_even_in_sessions_of_their_own() {
+    let run = run(&["sh", "-c", "setsid sleep 1000 & sleep 999 & echo $!; exit 0"]);
+    assert_eq!(run.ending, Ending::Exited(0));
+    assert_eq!(run.left_behind.len(), 2, "{:?}", run.left_behind);
+    assert!(run.wall_s < 100.0);
+    assert!(Tree::children_here().iter().all(|&pid| {
+        !std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().contains("sleep")
+    }));
+}
+
+#[test]
+fn what_cannot_be_started_is_named() {
+    let mut workload = Workload::new(["true"], Input::Empty).unwrap();
+    workload.program.path = "/no/such/program".into();
+    let error = execute(&workload, &system(), &Limits::default(), &Stop::never()).unwrap_err();
+    assert!(error.to_string().contains("/no/such/program"), "{error}");
+}

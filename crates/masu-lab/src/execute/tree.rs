@@ -1,0 +1,163 @@
+//! The processes of a run: who they are, what they hold, how to be rid of them.
+//!
+//! It relies on `/proc/PID/task/TID/children` and on this process being a *subreaper*: a process
+//! whose parent ends becomes our child instead of init's, so nothing escapes by forking twice. A
+//! run's processes are therefore the root's descendants, plus those of our children that were not
+//! there before the run.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use crate::kernel::{self, Usage};
+
+/// A process id as the kernel's calls take it.
+pub(crate) type Pid = i32;
+
+/// The processes of one run.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// The process that was started.
+    pub(crate) root: Pid,
+    /// Children of this process that belong to someone else.
+    before: Vec<Pid>,
+    /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
+    queued: RefCell<HashMap<Pid, u64>>,
+}
+
+/// What a look at the tree showed.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    /// Resident bytes, summed over the processes.
+    pub(crate) rss_bytes: u64,
+    /// The process that holds most of them.
+    pub(crate) largest: Option<Pid>,
+}
+
+impl Tree {
+    /// The processes of a run whose first process is `root`; `before` are the children this process
+    /// had earlier.
+    pub(crate) fn new(root: Pid, before: Vec<Pid>) -> Tree {
+        Tree { root, before, queued: RefCell::default() }
+    }
+
+    /// The children of this process now.
+    pub(crate) fn children_here() -> Vec<Pid> {
+        children(std::process::id().cast_signed())
+    }
+
+    /// The processes of the run, zombies included, parents before children.
+    pub(crate) fn members(&self) -> Vec<Pid> {
+        let mut members: Vec<Pid> = Tree::children_here();
+        members.retain(|pid| !self.before.contains(pid));
+        let mut next = 0;
+        while next < members.len() {
+            members.extend(children(members[next]));
+            next += 1;
+        }
+        members
+    }
+
+    /// Looks at every process of the run.
+    pub(crate) fn sample(&self) -> Sample {
+        let mut sample = Sample::default();
+        let mut most = 0;
+        for pid in self.members() {
+            self.note_queued(pid);
+            let rss = rss_bytes(pid).unwrap_or(0);
+            sample.rss_bytes += rss;
+            if rss > most {
+                most = rss;
+                sample.largest = Some(pid);
+            }
+        }
+        sample
+    }
+
+    /// Notes how long the threads of `pid` have waited for a CPU. Works on a zombie too, as long
+    /// as it was not waited for, but only for its first thread: the others are gone.
+    pub(crate) fn note_queued(&self, pid: Pid) {
+        for thread in threads(pid) {
+            let path = format!("/proc/{pid}/task/{thread}/schedstat");
+            let Ok(text) = fs::read_to_string(path) else { continue };
+            let waited = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
+            if let Some(waited) = waited {
+                self.queued.borrow_mut().insert(thread, waited);
+            }
+        }
+    }
+
+    /// Seconds the threads seen so far have waited for a CPU; none where the kernel does not tell.
+    /// A thread that came and went between two looks is not counted.
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a run stay below 2^53")]
+    pub(crate) fn queued_s(&self) -> Option<f64> {
+        let queued = self.queued.borrow();
+        let nanoseconds: u64 = queued.values().sum();
+        (!queued.is_empty()).then(|| nanoseconds as f64 / 1e9)
+    }
+
+    /// Processes still running, by name, without the root.
+    pub(crate) fn left_behind(&self) -> Vec<String> {
+        let alive = self.members().into_iter().filter(|&pid| pid != self.root && is_alive(pid));
+        alive.map(name_with_pid).collect()
+    }
+
+    /// Kills every process of the run and waits until none runs any more, for at most a second
+    /// (a process stuck in the kernel ends when the kernel lets it). Zombies stay.
+    pub(crate) fn kill(&self) {
+        for _ in 0..500 {
+            let alive: Vec<Pid> = self.members().into_iter().filter(|&pid| is_alive(pid)).collect();
+            if alive.is_empty() {
+                return;
+            }
+            for pid in alive {
+                kernel::kill(pid);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Reaps what has ended of the run, the root excepted, and returns what it used.
+    pub(crate) fn reap(&self) -> Usage {
+        let adopted = Tree::children_here().into_iter();
+        let ours = adopted.filter(|pid| *pid != self.root && !self.before.contains(pid));
+        ours.filter_map(kernel::reap).fold(Usage::default(), Usage::plus)
+    }
+}
+
+/// The name the kernel knows a process by, with its pid: `sed (4711)`.
+pub(crate) fn name_with_pid(pid: Pid) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = name.trim_end();
+    format!("{} ({pid})", if name.is_empty() { "process" } else { name })
+}
+
+fn threads(pid: Pid) -> Vec<Pid> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn children(pid: Pid) -> Vec<Pid> {
+    let mut children = Vec::new();
+    for thread in threads(pid) {
+        let path = format!("/proc/{pid}/task/{thread}/children");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<Pid>().ok()));
+    }
+    children
+}
+
+fn rss_bytes(pid: Pid) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * kernel::os_page_bytes())
+}
+
+/// Whether the process exists and is no zombie.
+fn is_alive(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before the state may hold anything, parentheses and spaces too.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'))
+}

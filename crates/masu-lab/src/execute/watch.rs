@@ -1,0 +1,226 @@
+//! The watch over one run: one thread that waits for the program to end while it drains and
+//! hashes its output, samples its memory and guards its limits.
+//!
+//! A single `poll` waits for all of it: the process (through a pidfd), both pipes, and the next
+//! look at the tree. Output never goes to `/dev/null`, which some programs recognise and then do
+//! no work. The looks cost at most about one per cent of one CPU: an expensive one makes the next
+//! come later.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::tree::{Pid, Tree, name_with_pid};
+use super::{Ending, Limits, Output};
+use crate::error::Doing;
+use crate::{Error, Stop, kernel, machine};
+
+/// The time between two looks at the tree, when a look is cheap.
+const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+
+/// How much longer than a look itself the time to the next must be.
+const SAMPLE_COST_FACTOR: u32 = 100;
+
+/// The longest time between two looks, so that a request to stop is heard.
+const SAMPLE_AT_LEAST_EVERY: Duration = Duration::from_millis(100);
+
+/// How long output may still arrive after every process was killed.
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
+
+/// A program that was started.
+#[derive(Debug)]
+pub(crate) struct Started {
+    began: Instant,
+    process: OwnedFd,
+    stdout: Drain,
+    stderr: Drain,
+}
+
+/// What the watch saw.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) wall: Duration,
+    pub(crate) peak_rss_bytes: u64,
+    pub(crate) queued_s: Option<f64>,
+    pub(crate) cut: Option<Ending>,
+    pub(crate) left_behind: Vec<String>,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
+}
+
+impl Started {
+    pub(crate) fn new(
+        root: Pid,
+        began: Instant,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    ) -> Result<Started, Error> {
+        let process = kernel::open_process(root).doing(|| "watching the program")?;
+        Ok(Started {
+            began,
+            process,
+            stdout: Drain::new(stdout, 0)?,
+            stderr: Drain::new(stderr, Output::TAIL_BYTES)?,
+        })
+    }
+
+    /// Waits until the program ends or is cut short, then ends what it left behind. The root stays
+    /// a zombie for the caller to wait for.
+    pub(crate) fn watch(
+        &mut self,
+        tree: &Tree,
+        limits: &Limits,
+        stop: &Stop,
+    ) -> Result<Watched, Error> {
+        let memory_limit = limits.memory_bytes.or_else(default_memory_limit).unwrap_or(u64::MAX);
+        let mut peak_rss_bytes = 0;
+        let mut cut = None;
+        let mut next_look = Instant::now() + SAMPLE_EVERY / 2;
+        let wall = loop {
+            let patience = next_look.saturating_duration_since(Instant::now());
+            if self.wait(patience)? {
+                break self.began.elapsed();
+            }
+            self.stdout.take()?;
+            self.stderr.take()?;
+            let look = Instant::now();
+            if look < next_look {
+                continue;
+            }
+            let sample = tree.sample();
+            peak_rss_bytes = peak_rss_bytes.max(sample.rss_bytes);
+            let cost = look.elapsed() * SAMPLE_COST_FACTOR;
+            next_look = look + cost.clamp(SAMPLE_EVERY, SAMPLE_AT_LEAST_EVERY);
+            if cut.is_none() {
+                cut = if stop.requested() {
+                    Some(Ending::Stopped)
+                } else if limits.time.is_some_and(|limit| self.began.elapsed() > limit) {
+                    Some(Ending::TimedOut)
+                } else if sample.rss_bytes > memory_limit {
+                    let process = sample.largest.map(name_with_pid).unwrap_or_default();
+                    Some(Ending::OutOfMemory { process, bytes: sample.rss_bytes })
+                } else {
+                    None
+                };
+                if cut.is_some() {
+                    tree.kill();
+                }
+            }
+        };
+        tree.note_queued(tree.root);
+        let left_behind = if cut.is_some() { Vec::new() } else { tree.left_behind() };
+        tree.kill();
+        self.take_rest()?;
+        Ok(Watched {
+            wall,
+            peak_rss_bytes,
+            queued_s: tree.queued_s(),
+            cut,
+            left_behind,
+            stdout: self.stdout.output(),
+            stderr: self.stderr.output(),
+        })
+    }
+
+    /// Waits for the program's end (then it is true), for output, or for `patience` to run out.
+    fn wait(&self, patience: Duration) -> Result<bool, Error> {
+        let open = [Some(self.process.as_fd()), self.stdout.open(), self.stderr.open()];
+        let ready = kernel::wait_readable(open, patience).doing(|| "waiting for the program")?;
+        Ok(ready[0])
+    }
+
+    /// Takes what is still in the pipes. Their writers are dead, so this ends; a process that could
+    /// not be killed must not hold the lab up either.
+    fn take_rest(&mut self) -> Result<(), Error> {
+        let until = Instant::now() + LAST_OUTPUT;
+        loop {
+            self.stdout.take()?;
+            self.stderr.take()?;
+            let open = [None, self.stdout.open(), self.stderr.open()];
+            let patience = until.saturating_duration_since(Instant::now());
+            if open.iter().all(Option::is_none) || patience.is_zero() {
+                return Ok(());
+            }
+            kernel::wait_readable(open, patience).doing(|| "reading the last output")?;
+        }
+    }
+}
+
+/// Three quarters of what is available now: a runaway then leaves room for everyone else.
+fn default_memory_limit() -> Option<u64> {
+    machine::memory_available().map(|bytes| bytes / 4 * 3)
+}
+
+/// The reading end of one of the program's streams.
+struct Drain {
+    /// None once the last writer closed it.
+    pipe: Option<File>,
+    hash: Xxh3,
+    bytes: u64,
+    tail: Vec<u8>,
+    tail_bytes_max: usize,
+    buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for Drain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drain").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Drain {
+    fn new(pipe: OwnedFd, tail_bytes_max: usize) -> Result<Drain, Error> {
+        kernel::make_roomy_and_nonblocking(pipe.as_fd())
+            .doing(|| "preparing the pipe for the program's output")?;
+        Ok(Drain {
+            pipe: Some(File::from(pipe)),
+            hash: Xxh3::new(),
+            bytes: 0,
+            tail: Vec::new(),
+            tail_bytes_max,
+            buffer: vec![0; 64 << 10],
+        })
+    }
+
+    fn open(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes what there is, a megabyte at most, so that neither stream starves the other.
+    fn take(&mut self) -> Result<(), Error> {
+        for _ in 0..16 {
+            let Some(pipe) = &mut self.pipe else { return Ok(()) };
+            match pipe.read(&mut self.buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(length) => self.add(length),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).doing(|| "reading the program's output"),
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, length: usize) {
+        let new = &self.buffer[..length];
+        self.hash.update(new);
+        self.bytes += length as u64;
+        if self.tail_bytes_max > 0 {
+            let kept = &new[new.len().saturating_sub(self.tail_bytes_max)..];
+            self.tail.extend_from_slice(kept);
+            let surplus = self.tail.len().saturating_sub(self.tail_bytes_max);
+            self.tail.drain(..surplus);
+        }
+    }
+
+    fn output(&self) -> Output {
+        Output {
+            bytes: self.bytes,
+            hash: format!("{:032x}", self.hash.digest128()),
+            tail: String::from_utf8_lossy(&self.tail).into_owned(),
+        }
+    }
+}
