@@ -68,6 +68,12 @@ fn out_of_memory() {
 #[inline(always)]
 #[must_use]
 pub fn malloc(size: usize) -> *mut u8 {
+    let block = front::cached(size);
+    if block.is_null() { malloc_slow(size) } else { block }
+}
+
+#[inline(never)]
+fn malloc_slow(size: usize) -> *mut u8 {
     checked(front::allocate(size))
 }
 
@@ -80,8 +86,21 @@ pub fn malloc(size: usize) -> *mut u8 {
 #[inline(always)]
 pub unsafe fn free(block: *mut u8) {
     // SAFETY: The caller's condition.
+    if !unsafe { front::free_cached(block) } {
+        // SAFETY: As above.
+        unsafe { free_slow(block) };
+    }
+}
+
+/// # Safety
+///
+/// - As [`free`].
+#[cold]
+#[inline(never)]
+unsafe fn free_slow(block: *mut u8) {
+    // SAFETY: The caller's condition.
     if unsafe { front::free(block) }.is_err() {
-        // SAFETY: The caller's condition.
+        // SAFETY: As above.
         unsafe { (foreign().free)(block) };
     }
 }
@@ -92,10 +111,14 @@ pub unsafe fn free(block: *mut u8) {
 #[inline]
 #[must_use]
 pub fn calloc(count: usize, size: usize) -> *mut u8 {
-    match count.checked_mul(size) {
-        Some(bytes) => checked(front::allocate_zeroed(bytes, MIN_ALIGN)),
-        None => checked(ptr::null_mut()),
+    let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
+    let block = front::cached(bytes);
+    if block.is_null() {
+        return checked(front::allocate_zeroed(bytes, MIN_ALIGN));
     }
+    // SAFETY: The block is at least that long and the caller's.
+    unsafe { block.write_bytes(0, bytes) };
+    block
 }
 
 /// Changes the size of a block; the contents up to the smaller size are kept. Null allocates.

@@ -152,8 +152,8 @@ impl ThreadCache {
     /// Keeps a block for whose address the class map says `double_code`; false where its stack is
     /// full, as it is for everything that is no block of a page.
     #[inline(always)]
-    pub(crate) fn push(&self, double_code: u8, block: *mut u8) -> bool {
-        self.stack_at(double_code as usize * 8).push(block)
+    pub(crate) fn push(&self, double_code: usize, block: *mut u8) -> bool {
+        self.stack_at(double_code * 8).push(block)
     }
 
     /// Keeps a block of `class`; false where its stack is full.

@@ -15,19 +15,16 @@ use crate::{arena, large, map, slot, thread};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
-/// Allocates `size` bytes aligned to 16; null for want of memory.
+/// A cached block for `size` bytes, aligned to 16; null where there is none, or where the size is
+/// over what a table knows: then [`allocate`] is next.
 #[inline(always)]
-pub(crate) fn allocate(size: usize) -> *mut u8 {
-    if size > TABLE_LIMIT {
-        return allocate_medium(size);
-    }
-    let block = slot::get().pop_for_size(size);
-    if block.is_null() { allocate_slow(size) } else { block }
+pub(crate) fn cached(size: usize) -> *mut u8 {
+    if size > TABLE_LIMIT { ptr::null_mut() } else { slot::get().pop_for_size(size) }
 }
 
-/// Allocates more than a table knows.
-#[inline(never)]
-fn allocate_medium(size: usize) -> *mut u8 {
+/// Allocates `size` bytes aligned to 16; null for want of memory.
+#[inline]
+pub(crate) fn allocate(size: usize) -> *mut u8 {
     if size > LARGEST_SMALL {
         return large::allocate(size, MIN_ALIGN, false);
     }
@@ -39,12 +36,6 @@ fn allocate_medium(size: usize) -> *mut u8 {
 pub(crate) fn allocate_class(class: Class) -> *mut u8 {
     let block = slot::get().pop(class);
     if block.is_null() { allocate_class_slow(class) } else { block }
-}
-
-#[cold]
-#[inline(never)]
-fn allocate_slow(size: usize) -> *mut u8 {
-    allocate_class_slow(Class::of_size(size))
 }
 
 #[cold]
@@ -80,7 +71,18 @@ pub(crate) fn allocate_zeroed(size: usize, align: usize) -> *mut u8 {
     block
 }
 
-/// Frees a block; null is nothing to free.
+/// Puts a block into the cache; false where that is full or the block is not for it (null, large,
+/// foreign): then [`free`] is next.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[inline(always)]
+pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
+    slot::get().push(map::double_code(block.addr()), block)
+}
+
+/// Frees a block that did not fit the cache; null is nothing to free.
 ///
 /// # Errors
 ///
@@ -89,19 +91,7 @@ pub(crate) fn allocate_zeroed(size: usize, align: usize) -> *mut u8 {
 /// # Safety
 ///
 /// - If `block` is ours, it was handed out, is not free, and is not used any more.
-#[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
-    let double_code = map::double_code(block.addr());
-    if slot::get().push(double_code, block) {
-        return Ok(());
-    }
-    // SAFETY: The caller's condition.
-    unsafe { free_slow(block) }
-}
-
-#[cold]
-#[inline(never)]
-unsafe fn free_slow(block: *mut u8) -> Result<(), Foreign> {
     let Some(block) = NonNull::new(block) else { return Ok(()) };
     let code = code_of(block.as_ptr());
     if let Some(class) = Class::from_code(code) {
@@ -130,6 +120,21 @@ pub(crate) unsafe fn free_class(block: *mut u8, class: Class) {
     }
 }
 
+/// Frees a block that was allocated with `layout`.
+///
+/// # Safety
+///
+/// - `block` was allocated with `layout`, is not free, and is not used any more.
+#[inline(always)]
+pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
+    match Class::of(layout.size(), layout.align()) {
+        // SAFETY: The block was allocated with this layout, so it has this class.
+        Some(class) => unsafe { free_class(block, class) },
+        // SAFETY: Without a class the block is a large one.
+        None => unsafe { large::free(NonNull::new_unchecked(block)) },
+    }
+}
+
 /// # Safety
 ///
 /// - As [`free_class`].
@@ -148,7 +153,7 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 /// Whose `block` is.
 #[inline]
 fn code_of(block: *mut u8) -> u8 {
-    match map::double_code(block.addr()) >> 1 {
+    match (map::double_code(block.addr()) >> 1) as u8 {
         FOREIGN => arena::code_at(block.addr()),
         code => code,
     }
@@ -201,8 +206,11 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
-        // SAFETY: The caller's condition.
-        unsafe { free(block.as_ptr()) }?;
+        // SAFETY: The caller's condition; what did not fit the cache goes the other way.
+        if !unsafe { free_cached(block.as_ptr()) } {
+            // SAFETY: As above.
+            unsafe { free(block.as_ptr()) }?;
+        }
     }
     Ok(new)
 }
@@ -239,9 +247,8 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block, new, old_size.min(new_size)) };
-        // SAFETY: The caller's condition; a block of ours is never foreign.
-        let freed = unsafe { free(block) };
-        debug_assert!(freed.is_ok());
+        // SAFETY: The caller's condition.
+        unsafe { free_layout(block, layout) };
     }
     new
 }

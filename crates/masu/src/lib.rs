@@ -45,9 +45,6 @@ mod large;
 mod statistics;
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::ptr::NonNull;
-
-use class::Class;
 
 /// The allocator, to be a program's `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,12 +68,8 @@ unsafe impl GlobalAlloc for Masu {
 
     #[inline(always)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        match Class::of(layout.size(), layout.align()) {
-            // SAFETY: The layout is the one the block was allocated with, so it has this class.
-            Some(class) => unsafe { front::free_class(block, class) },
-            // SAFETY: Without a class the block is a large one.
-            None => unsafe { large::free(NonNull::new_unchecked(block)) },
-        }
+        // SAFETY: The block was allocated with this layout.
+        unsafe { front::free_layout(block, layout) }
     }
 
     #[inline(always)]

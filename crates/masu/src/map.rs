@@ -12,39 +12,40 @@
 use core::ptr::NonNull;
 
 use crate::arena::{ARENA_BYTES, SLICE_BYTES, SLICE_SHIFT};
+use crate::class::FOREIGN;
 use crate::kernel::{self, Advice, Protection};
-use crate::sync::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Address bits of a user program: 47 on x86-64, 48 on aarch64. Tags above them do not count.
 const ADDRESS_BITS: u32 = if cfg!(target_arch = "aarch64") { 48 } else { 47 };
 /// Bytes of the whole map: 2 GiB or 4 GiB of addresses.
 const MAP_BYTES: usize = 1 << (ADDRESS_BITS - SLICE_SHIFT);
 
-static NOTHING: AtomicU8 = AtomicU8::new(0);
+static NOTHING: u8 = FOREIGN;
 
 /// Written once, by [`establish`]; read by every `free`.
 static MAP: ClassMap =
     ClassMap { mask: AtomicUsize::new(0), bytes: AtomicPtr::new((&raw const NOTHING).cast_mut()) };
 
+#[repr(C, align(16))]
 struct ClassMap {
     /// `MAP_BYTES - 1`, or 0 while there is no map.
     mask: AtomicUsize,
     /// The map, or the one byte that says "not ours".
-    bytes: AtomicPtr<AtomicU8>,
+    bytes: AtomicPtr<u8>,
 }
 
 /// Twice the code of the memory at `address`; 0 where it is not ours or there is no map.
 #[inline(always)]
-pub(crate) fn double_code(address: usize) -> u8 {
+pub(crate) fn double_code(address: usize) -> usize {
     // ORDERING: Acquire pairs with the Release in `establish`: whoever sees the mask sees the map.
     let mask = MAP.mask.load(Ordering::Acquire);
     // ORDERING: Relaxed, ordered by the mask.
     let bytes = MAP.bytes.load(Ordering::Relaxed);
-    // SAFETY: The mask keeps the index inside the map, or at the one byte.
-    let byte = unsafe { &*bytes.add((address >> SLICE_SHIFT) & mask) };
-    // ORDERING: Relaxed: the byte of a block was written before the block was handed out, and
-    // whoever frees the block got it from there.
-    byte.load(Ordering::Relaxed)
+    // SAFETY: The mask keeps the index inside the map, or at the one byte. Nobody writes the byte
+    // meanwhile: it was written before the block was handed out and stays while the block lives,
+    // and where no arena is no byte is ever written.
+    usize::from(unsafe { bytes.add((address >> SLICE_SHIFT) & mask).read() })
 }
 
 /// Reserves the map; `None` where the kernel refuses. Called once, before the first arena.
@@ -54,13 +55,15 @@ pub(crate) fn establish() -> Option<usize> {
     // SAFETY: The range was mapped just now. Without the advice core dumps only grow.
     let _ = unsafe { kernel::advise(bytes, MAP_BYTES, Advice::DontDump) };
     // ORDERING: Relaxed, published by the mask below.
-    MAP.bytes.store(bytes.as_ptr().cast(), Ordering::Relaxed);
+    MAP.bytes.store(bytes.as_ptr(), Ordering::Relaxed);
     // ORDERING: Release publishes the map with its mask.
     MAP.mask.store(MAP_BYTES - 1, Ordering::Release);
+    // Seen as a whole, so that the compiler keeps both fields together in one cache line.
+    core::hint::black_box(&MAP);
     Some(bytes.as_ptr().addr())
 }
 
-fn byte_at(address: usize) -> Option<&'static AtomicU8> {
+fn byte_at(address: usize) -> Option<NonNull<u8>> {
     // ORDERING: Acquire, as in `double_code`.
     if MAP.mask.load(Ordering::Acquire) == 0 {
         return None;
@@ -68,7 +71,7 @@ fn byte_at(address: usize) -> Option<&'static AtomicU8> {
     // ORDERING: Relaxed, ordered by the mask.
     let bytes = MAP.bytes.load(Ordering::Relaxed);
     // SAFETY: The map covers every address of the program.
-    Some(unsafe { &*bytes.add((address >> SLICE_SHIFT) & (MAP_BYTES - 1)) })
+    NonNull::new(unsafe { bytes.add((address >> SLICE_SHIFT) & (MAP_BYTES - 1)) })
 }
 
 /// Makes the bytes of an arena's addresses writable; whether that worked (it does where there is
@@ -76,7 +79,6 @@ fn byte_at(address: usize) -> Option<&'static AtomicU8> {
 pub(crate) fn open(arena: usize, length: usize) -> bool {
     let page = kernel::page_size();
     let Some(first) = byte_at(arena) else { return true };
-    let first = NonNull::from(first).cast::<u8>();
     let skipped = first.as_ptr().addr() & (page - 1);
     let bytes = (length.div_ceil(SLICE_BYTES) + skipped).next_multiple_of(page);
     // SAFETY: The map starts at a page boundary, so rounding down stays inside.
@@ -90,8 +92,8 @@ pub(crate) fn set(address: usize, slices: usize, code: u8) {
     debug_assert!(slices * SLICE_BYTES <= ARENA_BYTES);
     for slice in 0..slices {
         if let Some(byte) = byte_at(address + slice * SLICE_BYTES) {
-            // ORDERING: Relaxed: published with the blocks, see `double_code`.
-            byte.store(code << 1, Ordering::Relaxed);
+            // SAFETY: The byte is the arena's and writable, and no live block leads to it.
+            unsafe { byte.write(code << 1) };
         }
     }
 }

@@ -6,7 +6,7 @@
 
 mod raw_lock;
 
-pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
