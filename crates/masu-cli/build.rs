@@ -45,16 +45,17 @@ fn build_libraries() -> Result<(), String> {
     for (libc, name) in [("gnu", "glibc"), ("musl", "musl")] {
         let carried = out.join(format!("libmasu-{name}.so"));
         let is_own = libc == own;
-        let target =
-            if is_own { target.clone() } else { format!("{arch}-unknown-linux-{libc}") };
+        let target = if is_own { target.clone() } else { format!("{arch}-unknown-linux-{libc}") };
         let absent = match build_library(&workspace, &target, libc, is_own) {
             Ok(built) => {
-                fs::copy(&built, &carried).map_err(|error| format!("{}: {error}", built.display()))?;
+                fs::copy(&built, &carried)
+                    .map_err(|error| format!("{}: {error}", built.display()))?;
                 String::new()
             }
             Err(why) if is_own => return Err(why),
             Err(why) => {
-                fs::write(&carried, []).map_err(|error| format!("{}: {error}", carried.display()))?;
+                fs::write(&carried, [])
+                    .map_err(|error| format!("{}: {error}", carried.display()))?;
                 why
             }
         };
@@ -196,7 +197,8 @@ fn flags_for(libc: &str, is_own: bool) -> OsString {
             }
             _ => word.to_owned(),
         };
-        let never = ["crt-static", "instrument-coverage", "sanitizer", "prefer-dynamic", "profile-"];
+        let never =
+            ["crt-static", "instrument-coverage", "sanitizer", "prefer-dynamic", "profile-"];
         let own_only = ["-Clink", "-Crelocation-model", "-Clinker"];
         if !never.iter().any(|part| flag.contains(part))
             && (is_own || !own_only.iter().any(|start| flag.starts_with(start)))

@@ -10,54 +10,86 @@ mod place;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use masu_lab::{Catalogue, Libc, Places, Spec};
 
 use self::place::Surroundings;
 
-/// The C library a program runs on, and so the `libmasu.so` that fits it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Libc {
-    Glibc,
-    Musl,
+/// One library, and what its build left to say.
+struct Library {
+    /// Its file; empty where it was not built.
+    bytes: &'static [u8],
+    /// Why it was not built; empty where it was.
+    absence: &'static str,
+    /// The C library it is for.
+    libc: &'static str,
 }
 
-impl Libc {
-    /// The library's bytes; empty where it was not built.
-    fn library(self) -> &'static [u8] {
-        match self {
-            Self::Glibc => include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-glibc.so")),
-            Self::Musl => include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-musl.so")),
-        }
-    }
+static GLIBC: Library = Library {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-glibc.so")),
+    absence: env!("LIBMASU_GLIBC_ABSENT"),
+    libc: "glibc",
+};
 
-    /// Why the library was not built; empty where it was.
-    fn absence(self) -> &'static str {
-        match self {
-            Self::Glibc => env!("LIBMASU_GLIBC_ABSENT"),
-            Self::Musl => env!("LIBMASU_MUSL_ABSENT"),
-        }
-    }
+static MUSL: Library = Library {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-musl.so")),
+    absence: env!("LIBMASU_MUSL_ABSENT"),
+    libc: "musl",
+};
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Glibc => "glibc",
-            Self::Musl => "musl",
-        }
-    }
+/// Whether `spec` names the malloc that is carried, rather than one with a file of its own.
+pub(crate) fn is_meant(spec: &Spec) -> bool {
+    spec.allocator == "masu"
 }
 
-/// Lays the library for programs on `libc` into a private folder and returns its path, fit for
-/// `LD_PRELOAD`.
+/// The allocators of this machine, with the carried one that suits programs on `libc`: none for
+/// static ones.
+///
+/// # Errors
+///
+/// The library is not carried, or no folder is fit to hold it.
+pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
+    let mut places = Places::default();
+    match libc {
+        Libc::Glibc => places.masu_glibc = Some(lay_out(&GLIBC)?),
+        Libc::Musl => places.masu_musl = Some(lay_out(&MUSL)?),
+        Libc::Static => {}
+    }
+    Ok(find(&places))
+}
+
+/// The allocators of this machine, with the carried one for every C library; and why it could not
+/// be had for some.
+pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {
+    let mut absences = Vec::new();
+    let mut get = |library| lay_out(library).map_err(|why| absences.push(why.to_string())).ok();
+    let (masu_glibc, masu_musl) = (get(&GLIBC), get(&MUSL));
+    (find(&Places { masu_glibc, masu_musl, ..Places::default() }), absences)
+}
+
+/// The lab's catalogue; of the carried libraries masu itself knows the version.
+fn find(places: &Places) -> Catalogue {
+    let mut catalogue = Catalogue::find(places);
+    for allocator in &mut catalogue.allocators {
+        let is_at = |place: &Option<PathBuf>| place.as_ref() == Some(&allocator.path);
+        if is_at(&places.masu_glibc) || is_at(&places.masu_musl) {
+            allocator.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        }
+    }
+    catalogue
+}
+
+/// Lays `library` into a private folder and returns its path, fit for `LD_PRELOAD`.
 ///
 /// # Errors
 ///
 /// This `masu` was built without it, or no folder is fit to hold it.
-pub(crate) fn lay_out(libc: Libc) -> Result<PathBuf> {
-    let library = libc.library();
-    if library.is_empty() {
-        bail!("this masu carries no libmasu.so for {} programs: {}", libc.name(), libc.absence());
+fn lay_out(library: &Library) -> Result<PathBuf> {
+    let Library { bytes, absence, libc } = library;
+    if bytes.is_empty() {
+        bail!("this masu carries no libmasu.so for {libc} programs: {absence}");
     }
-    let name = format!("libmasu-{}-{:016x}.so", libc.name(), fingerprint(library));
-    extract::extract(library, &name, &place::candidates(&Surroundings::of_this_process()))
+    let name = format!("libmasu-{libc}-{:016x}.so", fingerprint(bytes));
+    extract::extract(bytes, &name, &place::candidates(&Surroundings::of_this_process()))
 }
 
 /// FNV-1a over `bytes`: names the content so that two versions of masu keep two files. It proves

@@ -1,9 +1,39 @@
 //! The `masu` command: arguments in, lab called, terminal out.
+//!
+//! `main` is the pipeline: the arguments as written become a request that is looked up and ready,
+//! the request is performed, and [`exit`] turns how that went into an exit code. Everything that
+//! is measured or known about allocators comes from `masu-lab`.
+#![forbid(unsafe_code)]
 
+mod arguments;
 mod carried;
+mod compare;
+mod exit;
+mod list;
+mod progress;
+mod report;
+mod run;
 
-fn main() -> anyhow::Result<()> {
-    println!("{}", carried::lay_out(carried::Libc::Musl)?.display());
-    println!("{}", carried::lay_out(carried::Libc::Glibc)?.display());
-    Ok(())
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::exit::Ending;
+
+fn main() -> ExitCode {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => return exit::of_usage(&error),
+    };
+    match command {
+        Command::Compare(arguments) => {
+            exit::of(compare::Request::prepare(arguments).and_then(compare::Request::perform))
+        }
+        Command::Run(arguments) => {
+            let program = arguments.program.name().to_owned();
+            exit::of_run(&program, run::Request::prepare(arguments).map(run::Request::perform))
+        }
+        Command::List => exit::of(list::perform().map(|()| Ending::Done)),
+    }
 }

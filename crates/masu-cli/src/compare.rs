@@ -1,0 +1,161 @@
+//! `masu compare`: which variant is better for a program, and how sure that is.
+//!
+//! Relies on the lab to run and judge. What is decided here is who takes part: an allocator that
+//! was named must work, one that was merely found is left out with its reason.
+
+use std::io::Write;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use masu_lab::{
+    Catalogue, CompareOptions, Comparison, Error, Input, Places, Spec, Stop, Variant, Workload,
+    compare,
+};
+
+use crate::arguments;
+use crate::carried;
+use crate::exit::Ending;
+use crate::progress::Progress;
+use crate::report::{self, LeftOut};
+
+/// How long standard input is read before masu says what it is doing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A comparison ready to be made.
+pub(crate) struct Request {
+    workload: Workload,
+    variants: Vec<Variant>,
+    left_out: Vec<LeftOut>,
+    /// Whether the user named the variants, so that none may be left out.
+    are_named: bool,
+    options: CompareOptions,
+}
+
+impl Request {
+    /// Looks up the program and the allocators.
+    pub(crate) fn prepare(arguments: arguments::Compare) -> Result<Self> {
+        let arguments::Compare { variants: specs, runs, json, seed, program } = arguments;
+        let workload = Workload::new(program.words, own_input()?)?;
+        let are_named = !specs.is_empty();
+        let (variants, left_out) =
+            if are_named { (named(&specs, &workload)?, Vec::new()) } else { found(&workload)? };
+        let mut options = CompareOptions { seed, results: json, ..CompareOptions::default() };
+        if let Some(runs) = runs {
+            options.runs = usize::try_from(runs.get()).context("so many runs do not fit")?;
+        }
+        Ok(Self { workload, variants, left_out, are_named, options })
+    }
+
+    /// Runs everything and prints the page.
+    pub(crate) fn perform(mut self) -> Result<Ending> {
+        let stop = Stop::on_signals()?;
+        let progress = Progress::on_stderr();
+        anstream::eprint!("{}", report::plan(&self.variants, self.options.runs));
+        let comparison = loop {
+            let made =
+                compare(&self.workload, &self.variants, &self.options, &stop, &mut |event| {
+                    progress.observe(&event)
+                });
+            match made {
+                Ok(comparison) => break comparison,
+                Err(error) if self.can_leave_out(&error) => {}
+                Err(error) => {
+                    progress.finish();
+                    return Err(error.into());
+                }
+            }
+        };
+        progress.finish();
+        print(&comparison, &self.left_out)?;
+        if let Some(file) = &self.options.results {
+            anstream::eprintln!("Every run is in {}.", file.display());
+        }
+        Ok(if comparison.stopped { Ending::Stopped } else { Ending::Done })
+    }
+
+    /// Takes the variant that `error` is about out of the comparison, if it may be missing.
+    fn can_leave_out(&mut self, error: &Error) -> bool {
+        let Error::NotInEffect { variant, reason } = error else {
+            return false;
+        };
+        let position = self.variants.iter().position(|one| one.label == *variant);
+        // The reference is what the others are compared with, and alone it says nothing.
+        let Some(position) = position.filter(|at| *at > 0 && self.variants.len() > 2) else {
+            return false;
+        };
+        if self.are_named {
+            return false;
+        }
+        let gone = self.variants.remove(position);
+        self.left_out.push(LeftOut { label: gone.label, reason: reason.clone() });
+        true
+    }
+}
+
+/// The variants the user named; one alone is held against the system's malloc.
+fn named(specs: &[Spec], workload: &Workload) -> Result<Vec<Variant>> {
+    let program = &workload.program;
+    let catalogue = if specs.iter().any(carried::is_meant) {
+        program.preloadable()?;
+        carried::catalogue(program.libc)?
+    } else {
+        Catalogue::find(&Places::default())
+    };
+    let mut variants = Vec::new();
+    if let [alone] = specs
+        && alone.allocator != "system"
+    {
+        variants.extend(catalogue.variants_for(program).into_iter().take(1));
+    }
+    for spec in specs {
+        variants.push(catalogue.resolve(spec, program)?);
+    }
+    Ok(variants)
+}
+
+/// Every malloc of this machine that fits the program, the system's first, and those that do not.
+fn found(workload: &Workload) -> Result<(Vec<Variant>, Vec<LeftOut>)> {
+    let program = &workload.program;
+    program.preloadable()?;
+    let mut left_out = Vec::new();
+    let catalogue = carried::catalogue(program.libc).unwrap_or_else(|error| {
+        left_out.push(LeftOut { label: "masu".to_owned(), reason: error.to_string() });
+        Catalogue::find(&Places::default())
+    });
+    let variants = catalogue.variants_for(program);
+    for allocator in &catalogue.allocators {
+        let is_known = |label: &str| label == allocator.name;
+        if !allocator.preloaded || variants.iter().any(|one| is_known(&one.label)) {
+            continue;
+        }
+        let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
+        if let Err(error) = catalogue.resolve(&spec, program) {
+            left_out.push(LeftOut { label: spec.allocator, reason: error.to_string() });
+        }
+    }
+    Ok((variants, left_out))
+}
+
+/// Standard input, read to its end; says so where that takes a while, because whoever gave none
+/// on purpose would wait for ever.
+fn own_input() -> Result<Input> {
+    let (done, waiting) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            anstream::eprintln!(
+                "Reading standard input to its end, to give it to every run \
+                 (without any: </dev/null)."
+            );
+        }
+    });
+    let input = Input::own();
+    drop(done);
+    Ok(input?)
+}
+
+fn print(comparison: &Comparison, left_out: &[LeftOut]) -> Result<()> {
+    let page = report::page(comparison, left_out);
+    write!(anstream::stdout(), "\n{page}").context("printing the comparison")
+}

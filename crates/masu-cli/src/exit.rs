@@ -1,0 +1,97 @@
+//! The exit code: the one place that decides it, and the one that prints errors.
+//!
+//! `compare` and `list` end with 0 or 2, so that 1 stays free for a gate that failed; `run` keeps
+//! out of the program's way with 125 to 127, as `env` and `nohup` do.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Error, Result};
+use clap::error::ErrorKind;
+use masu_lab::Error as LabError;
+
+/// How a command ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It did what was asked.
+    Done,
+    /// Ctrl-C, after which what was measured was shown.
+    Stopped,
+}
+
+/// The arguments were wrong, or something kept masu from its work.
+const FAILED: u8 = 2;
+/// What a shell reports for a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+/// `run` could not do its part.
+const RUN_FAILED: u8 = 125;
+/// `run` found the program, but it cannot be started.
+const RUN_CANNOT_START: u8 = 126;
+/// `run` found no such program.
+const RUN_NOT_FOUND: u8 = 127;
+
+/// The exit code of a command that measures or lists.
+pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {
+    match outcome {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Stopped) => INTERRUPTED.into(),
+        // Whoever reads the output has seen enough: `masu list | head -1`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            let is_stop = matches!(error.downcast_ref(), Some(LabError::Stopped));
+            if is_stop { INTERRUPTED.into() } else { FAILED.into() }
+        }
+    }
+}
+
+/// The exit code of a `run` that did not become `program`: `Ok` holds why it could not start.
+pub(crate) fn of_run(program: &OsStr, outcome: Result<Error>) -> ExitCode {
+    let (error, code) = match outcome {
+        Ok(error) => (error, RUN_CANNOT_START),
+        Err(error) => match error.downcast_ref() {
+            Some(LabError::Program { .. }) if exists(program) => (error, RUN_CANNOT_START),
+            Some(LabError::Program { .. }) => (error, RUN_NOT_FOUND),
+            _ => (error, RUN_FAILED),
+        },
+    };
+    complain(&error);
+    code.into()
+}
+
+/// Whether there is a file that `program` could mean, fit to be started or not.
+fn exists(program: &OsStr) -> bool {
+    if program.as_bytes().contains(&b'/') {
+        return Path::new(program).exists();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).exists())
+}
+
+/// The exit code for arguments that clap refused; help and version are no error.
+pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
+    // A terminal that is gone cannot be told anything.
+    let _ = error.print();
+    let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let is_run = env::args_os().nth(1).is_some_and(|command| command == "run");
+    match (is_asked, is_run) {
+        (true, _) => ExitCode::SUCCESS,
+        (false, true) => RUN_FAILED.into(),
+        (false, false) => FAILED.into(),
+    }
+}
+
+fn complain(error: &Error) {
+    let style: Style = AnsiColor::Red.on_default().bold();
+    anstream::eprintln!("{style}masu:{style:#} {error:#}");
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

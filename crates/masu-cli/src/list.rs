@@ -1,0 +1,61 @@
+//! `masu list`: the mallocs of this machine, and those a package would bring.
+//!
+//! Relies on the lab's catalogue for what is there. What is not there cannot be looked up, so the
+//! few allocators that Debian packages are named here.
+
+use std::io::Write;
+
+use anstyle::Style;
+use anyhow::{Context, Result};
+use masu_lab::{Allocator, Catalogue, Libc};
+
+use crate::carried;
+
+/// Allocators by the Debian package that brings them.
+///
+/// COUPLING: the names are those of the lab's catalogue.
+const PACKAGED: [(&str, &str); 4] = [
+    ("jemalloc", "libjemalloc2"),
+    ("mimalloc", "libmimalloc2.0"),
+    ("tbbmalloc", "libtbbmalloc2"),
+    ("tcmalloc", "libtcmalloc-minimal4"),
+];
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Prints the list.
+pub(crate) fn perform() -> Result<()> {
+    let (catalogue, absences) = carried::whole_catalogue();
+    let page = page(&catalogue, &absences);
+    write!(anstream::stdout(), "{page}").context("printing the list")
+}
+
+fn page(catalogue: &Catalogue, absences: &[String]) -> String {
+    let mut page = format!("{BOLD}{:<18}{:<11}{:<7}file{BOLD:#}\n", "allocator", "version", "for");
+    for allocator in &catalogue.allocators {
+        let Allocator { name, path, version, libc, notes, .. } = allocator;
+        let version = version.as_deref().unwrap_or("–");
+        let libc = match libc {
+            Libc::Glibc => "glibc",
+            Libc::Musl => "musl",
+            Libc::Static => "any",
+        };
+        page.push_str(&format!("{name:<17} {version:<10} {libc:<6} {}\n", path.display()));
+        for note in notes {
+            page.push_str(&format!("{DIM}{:18}{note}{DIM:#}\n", ""));
+        }
+    }
+    let missing: Vec<_> =
+        PACKAGED.iter().filter(|(name, _)| catalogue.get(name, Libc::Glibc).is_none()).collect();
+    if !missing.is_empty() {
+        page.push_str(&format!("\n{BOLD}{:<18}Debian package{BOLD:#}\n", "not installed"));
+    }
+    for (name, package) in missing {
+        page.push_str(&format!("{name:<17} {package}\n"));
+    }
+    for absence in absences {
+        page.push_str(&format!("\n{DIM}{absence}{DIM:#}\n"));
+    }
+    page
+}

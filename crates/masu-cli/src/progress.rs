@@ -1,0 +1,105 @@
+//! How far a comparison is, on standard error: a bar with the time left where that is a terminal,
+//! else a few plain lines.
+//!
+//! Relies on the lab calling only between runs, so nothing is drawn while a run is timed; for the
+//! same reason the bar has no ticking thread.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use masu_lab::compare::Event;
+
+use crate::report::about;
+
+/// Plain output tells of every such part done.
+const PLAIN_STEPS: usize = 4;
+
+/// Where the lab's events go.
+pub(crate) enum Progress {
+    /// A terminal: one line, drawn anew.
+    Bar(ProgressBar),
+    /// A file or a pipe: few lines.
+    Plain,
+}
+
+impl Progress {
+    /// The form that fits standard error.
+    pub(crate) fn on_stderr() -> Self {
+        if !io::stderr().is_terminal() {
+            return Self::Plain;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸ "));
+        Self::Bar(bar)
+    }
+
+    /// Shows `event`.
+    pub(crate) fn observe(&self, event: &Event<'_>) {
+        match self {
+            Self::Bar(bar) => draw(bar, event),
+            Self::Plain => tell(event),
+        }
+    }
+
+    /// Takes the bar away, so that it is no part of what stays on the screen.
+    pub(crate) fn finish(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn draw(bar: &ProgressBar, event: &Event<'_>) {
+    let at = |done: usize, of: usize, message: String| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        bar.set_message(message);
+        bar.tick();
+    };
+    match event {
+        Event::WarmUp { variant, index, of } => {
+            at(*index, *of, format!("warming up {}", variant.label));
+        }
+        Event::Planned { runs, estimate } => bar.suspend(|| announce(*runs, *estimate)),
+        Event::Running { variant, done, of, remaining } => {
+            at(*done, *of, format!("{} left, now {}", about(*remaining), variant.label));
+        }
+        _ => {}
+    }
+}
+
+fn tell(event: &Event<'_>) {
+    match event {
+        Event::Planned { runs, estimate } => announce(*runs, *estimate),
+        Event::Running { done, of, remaining, .. } if is_step(*done, *of) => {
+            anstream::eprintln!("{done} of {of} runs done, {} left", about(*remaining));
+        }
+        _ => {}
+    }
+}
+
+/// Whether `done` of `of` runs is the first moment past another part of the whole.
+fn is_step(done: usize, of: usize) -> bool {
+    done > 0 && done < of && done * PLAIN_STEPS / of > (done - 1) * PLAIN_STEPS / of
+}
+
+fn announce(runs: usize, estimate: Duration) {
+    anstream::eprintln!(
+        "{runs} runs, about {}; Ctrl-C ends early with what there is.",
+        about(estimate)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_step;
+
+    #[test]
+    fn plain_output_tells_of_each_quarter_once() {
+        let steps: Vec<usize> = (0..=100).filter(|done| is_step(*done, 100)).collect();
+        assert_eq!(steps, [25, 50, 75]);
+        assert_eq!((0..=3).filter(|done| is_step(*done, 3)).count(), 2);
+    }
+}

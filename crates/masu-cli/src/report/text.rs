@@ -1,0 +1,88 @@
+//! Lines of text: styled, padded by what is seen rather than by bytes, wrapped at 80 columns.
+//!
+//! Relies on every character being one column wide, which holds for what masu itself prints.
+
+use anstyle::Style;
+
+/// What a terminal holds.
+const WIDTH: usize = 80;
+
+/// The first column; labels that would fill it stand on a line of their own.
+pub(super) const LABEL_WIDTH: usize = 16;
+
+/// Adds `text` and the end of the line to `page`.
+pub(super) fn line(page: &mut String, text: &str, style: Style) {
+    page.push_str(&format!("{style}{text}{style:#}\n"));
+}
+
+/// `text` at the right of a column of `width`.
+pub(super) fn right(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+/// `label` padded to the first column, or on a line of its own.
+pub(super) fn label_column(label: &str) -> String {
+    if label.chars().count() < LABEL_WIDTH {
+        format!("{label:LABEL_WIDTH$}")
+    } else {
+        format!("{label}\n{:LABEL_WIDTH$}", "")
+    }
+}
+
+/// `label` in the first column, `text` beside it, wrapped under itself.
+pub(super) fn labelled(page: &mut String, label: &str, text: &str, style: Style) {
+    page.push_str(&label_column(label));
+    for (index, part) in wrap(text, WIDTH - LABEL_WIDTH).iter().enumerate() {
+        if index > 0 {
+            page.push_str(&" ".repeat(LABEL_WIDTH));
+        }
+        line(page, part, style);
+    }
+}
+
+/// `text` as a paragraph.
+pub(super) fn wrapped(text: &str) -> String {
+    wrap(text, WIDTH).join("\n") + "\n"
+}
+
+/// `text` broken at spaces into lines of at most `width` characters. A longer word is kept whole.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is always one line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_wraps_under_itself_beside_its_label() {
+        let mut page = String::new();
+        let text = "one two three four five six seven eight nine ten eleven twelve thirteen 14";
+        labelled(&mut page, "label", text, Style::new());
+        let expected = "\
+label           one two three four five six seven eight nine ten eleven twelve
+                thirteen 14\n";
+        assert_eq!(page, expected);
+    }
+
+    #[test]
+    fn a_long_label_and_a_long_word_are_kept_whole() {
+        let mut page = String::new();
+        let word = "x".repeat(100);
+        labelled(&mut page, "glibc:top_pad=64M", &format!("a {word}"), Style::new());
+        let indent = " ".repeat(LABEL_WIDTH);
+        assert_eq!(page, format!("glibc:top_pad=64M\n{indent}a\n{indent}{word}\n"));
+    }
+}

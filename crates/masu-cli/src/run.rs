@@ -1,0 +1,39 @@
+//! `masu run`: a program under one variant, in masu's own place.
+//!
+//! Relies on the lab's `launch`, which is an `exec`: exit code, signals and streams need no care.
+
+use anyhow::Result;
+use masu_lab::{Catalogue, Input, Places, Variant, Workload, launch};
+
+use crate::arguments;
+use crate::carried;
+
+/// A program ready to be started.
+pub(crate) struct Request {
+    workload: Workload,
+    variant: Variant,
+}
+
+impl Request {
+    /// Looks up the program and the allocator.
+    pub(crate) fn prepare(arguments: arguments::Run) -> Result<Self> {
+        let arguments::Run { variant, program } = arguments;
+        let workload = Workload::new(program.words, Input::Empty)?;
+        // A program that takes no preload is told so before any file is laid out for it.
+        let catalogue = if carried::is_meant(&variant) {
+            workload.program.preloadable()?;
+            carried::catalogue(workload.program.libc)?
+        } else {
+            Catalogue::find(&Places::default())
+        };
+        let variant = catalogue.resolve(&variant, &workload.program)?;
+        Ok(Self { workload, variant })
+    }
+
+    /// Becomes the program; returns only where that fails.
+    pub(crate) fn perform(self) -> anyhow::Error {
+        match launch(&self.workload, &self.variant) {
+            Err(error) => error.into(),
+        }
+    }
+}
