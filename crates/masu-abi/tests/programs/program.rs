@@ -36,7 +36,7 @@ pub(crate) struct Program {
     input: Vec<u8>,
     prepare: Vec<Box<dyn Fn(&Path)>>,
     served: Vec<String>,
-    excused: Vec<(&'static str, &'static str)>,
+    excused: Vec<(String, &'static str)>,
     ignored: Vec<&'static str>,
     prints: Option<String>,
     produces: Vec<&'static str>,
@@ -73,34 +73,29 @@ impl Program {
     ///
     /// Where it is not installed, with the command that installs it.
     pub(crate) fn new(name: &str, package: &str) -> Program {
-        let path = SEARCH_PATH
-            .split(':')
-            .map(|folder| Path::new(folder).join(name))
-            .find(|path| path.is_file())
-            .unwrap_or_else(|| {
-                panic!("this test runs `{name}`, which is missing: apt-get install {package}")
-            });
+        let path = find(name).unwrap_or_else(|| {
+            panic!("this test runs `{name}`, which is missing: apt-get install {package}")
+        });
         Program::at(path)
     }
 
     /// The program in a file that need not come from a package.
     pub(crate) fn at(path: PathBuf) -> Program {
-        let real = fs::canonicalize(&path)
-            .unwrap_or_else(|error| panic!("cannot find {}: {error}", path.display()));
-        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Program {
+        let program = Program {
             path,
             arguments: Vec::new(),
             environment: BTreeMap::new(),
             input: Vec::new(),
             prepare: Vec::new(),
-            served: vec![name],
+            served: Vec::new(),
             excused: Vec::new(),
             ignored: Vec::new(),
             prints: None,
             produces: Vec::new(),
             stderr_varies: false,
-        }
+        };
+        let path = program.path.clone();
+        program.serves(path.to_str().expect("programs have plain names"))
     }
 
     /// Adds arguments.
@@ -135,13 +130,13 @@ impl Program {
 
     /// Names another executable of the process tree that the library must have served.
     pub(crate) fn serves(mut self, executable: &str) -> Self {
-        self.served.push(executable.to_owned());
+        self.served.push(real_name(executable));
         self
     }
 
     /// Names an executable of the process tree that the library need not serve, and why.
-    pub(crate) fn excuses(mut self, executable: &'static str, reason: &'static str) -> Self {
-        self.excused.push((executable, reason));
+    pub(crate) fn excuses(mut self, executable: &str, reason: &'static str) -> Self {
+        self.excused.push((real_name(executable), reason));
         self
     }
 
@@ -204,7 +199,7 @@ impl Program {
             "{} under libmasu:\n  {}\nits stderr was:\n{}",
             self.path.display(),
             faults.join("\n  "),
-            String::from_utf8_lossy(&masu.stderr),
+            end_of(&masu.stderr),
         );
         Left { base: folder }
     }
@@ -244,7 +239,7 @@ impl Program {
             "{} {} libmasu was still running after {LIMIT:?}; its stderr was:\n{}",
             self.path.display(),
             if preload { "under" } else { "without" },
-            String::from_utf8_lossy(&stderr),
+            end_of(&stderr),
         );
         Run {
             stdout: fs::read(&stdout).expect("read stdout"),
@@ -258,7 +253,7 @@ impl Program {
     /// The run without the library must have done what the test is about, without the library.
     fn check_reference(&self, plain: &Run) {
         let program = self.path.display();
-        let stderr = String::from_utf8_lossy(&plain.stderr);
+        let stderr = end_of(&plain.stderr);
         assert!(plain.exit.success(), "{program} fails by itself with {}:\n{stderr}", plain.exit);
         let stranger = plain.images.iter().find(|image| image.mapped);
         assert!(stranger.is_none(), "libmasu came unasked: {stranger:?}");
@@ -295,6 +290,19 @@ impl Program {
     }
 }
 
+/// The file of a program that is found by its name.
+fn find(name: &str) -> Option<PathBuf> {
+    let mut folders = SEARCH_PATH.split(':').map(|folder| Path::new(folder).join(name));
+    folders.find(|path| path.is_file())
+}
+
+/// The file name that `/proc/PID/exe` will show for a program: where links lead, if it is found.
+fn real_name(program: &str) -> String {
+    let path = find(program).unwrap_or_else(|| PathBuf::from(program));
+    let real = fs::canonicalize(&path).unwrap_or(path);
+    real.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The first line in which two outputs differ.
 fn first_difference(what: &str, plain: &[u8], masu: &[u8]) -> Option<String> {
     if plain == masu {
@@ -308,4 +316,12 @@ fn first_difference(what: &str, plain: &[u8], masu: &[u8]) -> Option<String> {
         masu.lines().nth(same).unwrap_or("(end)"),
         plain.lines().nth(same).unwrap_or("(end)"),
     ))
+}
+
+/// The last lines of an output, for a message.
+fn end_of(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let mut lines: Vec<_> = text.lines().rev().take(20).collect();
+    lines.reverse();
+    lines.join("\n")
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 template class std::vector<std::string>;
-template class std::deque<std::unique_ptr<int>>;
+template class std::deque<std::shared_ptr<int>>;
 template class std::map<std::string, std::vector<double>>;
 template class std::unordered_map<std::string, std::map<int, std::string>>;
 template class std::basic_regex<char>;
