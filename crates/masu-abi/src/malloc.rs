@@ -81,7 +81,9 @@ pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
 }
 
 /// A block for any power of two: C promises 16 for small sizes too, whatever was asked for.
-#[inline(always)]
+///
+/// One copy for all that align: they are many, and rarely called.
+#[inline(never)]
 pub(crate) fn aligned(align: usize, size: usize) -> *mut u8 {
     if align <= C_ALIGN { c::malloc(size) } else { c::aligned_alloc(align, size) }
 }
@@ -123,7 +125,7 @@ pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
 /// `valloc(3)`: a block aligned to the OS page.
 #[unsafe(no_mangle)]
 pub extern "C" fn valloc(size: usize) -> *mut u8 {
-    c::aligned_alloc(libc::page_size(), size)
+    aligned(libc::page_size(), size)
 }
 
 /// `pvalloc(3)`: whole OS pages, at least one; null and `ENOMEM` where rounding up overflows.
@@ -131,7 +133,7 @@ pub extern "C" fn valloc(size: usize) -> *mut u8 {
 pub extern "C" fn pvalloc(size: usize) -> *mut u8 {
     let page_size = libc::page_size();
     match size.max(1).checked_next_multiple_of(page_size) {
-        Some(size) => c::aligned_alloc(page_size, size),
+        Some(size) => aligned(page_size, size),
         None => {
             libc::set_errno(ENOMEM);
             ptr::null_mut()

@@ -46,11 +46,11 @@ macro_rules! throwing_new {
         /// `operator new(size, std::align_val_t)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $aligned(size: usize, align: usize) -> *mut u8 {
-            if !align.is_power_of_two() {
-                return arch::throw_bad_alloc();
+            if align.is_power_of_two() {
+                arch::new_slow(size, align)
+            } else {
+                arch::throw_bad_alloc()
             }
-            let block = aligned(align, size);
-            if block.is_null() { arch::new_slow(size, align) } else { block }
         }
     )*};
 }
@@ -68,11 +68,11 @@ macro_rules! nothrow_new {
         /// `operator new(size, std::align_val_t, std::nothrow)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $aligned(size: usize, align: usize, _nothrow: *const u8) -> *mut u8 {
-            if !align.is_power_of_two() {
-                return core::ptr::null_mut();
+            if align.is_power_of_two() {
+                arch::new_nothrow_slow(size, align)
+            } else {
+                core::ptr::null_mut()
             }
-            let block = aligned(align, size);
-            if block.is_null() { arch::new_nothrow_slow(size, align) } else { block }
         }
     )*};
 }
@@ -129,9 +129,8 @@ extern "C" fn installed_handler() -> Option<Handler> {
     get.and_then(|get| unsafe { get() })
 }
 
-/// Another attempt after the handler ran.
-#[cold]
-extern "C" fn retry(size: usize, align: usize) -> *mut u8 {
+/// An attempt, the first or one after the handler ran.
+extern "C" fn attempt(size: usize, align: usize) -> *mut u8 {
     aligned(align, size)
 }
 

@@ -6,9 +6,9 @@
 
 use core::arch::naked_asm;
 
-use super::{installed_handler, retry, way_out};
+use super::{attempt, installed_handler, way_out};
 
-/// Calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
+/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -24,13 +24,14 @@ pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
         "mov x19, x0",
         "mov x20, x1",
         "2:",
+        "mov x0, x19",
+        "mov x1, x20",
+        "bl {attempt}",
+        "cbnz x0, 3f",
         "bl {installed_handler}",
         "cbz x0, 3f",
         "blr x0",
-        "mov x0, x19",
-        "mov x1, x20",
-        "bl {retry}",
-        "cbz x0, 2b",
+        "b 2b",
         "3:",
         "ldp x19, x20, [sp, #16]",
         "ldp x29, x30, [sp], #32",
@@ -45,7 +46,7 @@ pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
         "ret",
         ".cfi_endproc",
         installed_handler = sym installed_handler,
-        retry = sym retry,
+        attempt = sym attempt,
         throw_bad_alloc = sym throw_bad_alloc,
     )
 }
@@ -70,7 +71,7 @@ pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
     )
 }
 
-/// Calls the installed handler until there is memory; null where none is, or where it throws.
+/// Allocates; calls the installed handler until there is memory; null where none is, or where it throws.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -97,15 +98,16 @@ pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 
         "mov x19, x0",
         "mov x20, x1",
         "3:",
+        "mov x0, x19",
+        "mov x1, x20",
+        "bl {attempt}",
+        "cbnz x0, 6f",
         "bl {installed_handler}",
         "cbz x0, 6f",
         "4:",
         "blr x0",
         "5:",
-        "mov x0, x19",
-        "mov x1, x20",
-        "bl {retry}",
-        "cbz x0, 3b",
+        "b 3b",
         "6:",
         ".cfi_remember_state",
         "ldp x19, x20, [sp, #16]",
@@ -151,6 +153,6 @@ pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 
         "25:",
         ".popsection",
         installed_handler = sym installed_handler,
-        retry = sym retry,
+        attempt = sym attempt,
     )
 }

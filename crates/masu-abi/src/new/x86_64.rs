@@ -7,9 +7,9 @@
 
 use core::arch::naked_asm;
 
-use super::{installed_handler, retry, way_out};
+use super::{attempt, installed_handler, way_out};
 
-/// Calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
+/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -25,15 +25,16 @@ pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
         "mov rbx, rdi",
         "mov r14, rsi",
         "2:",
+        "mov rdi, rbx",
+        "mov rsi, r14",
+        "call {attempt}",
+        "test rax, rax",
+        "jnz 3f",
         "call {installed_handler}",
         "test rax, rax",
         "jz 3f",
         "call rax",
-        "mov rdi, rbx",
-        "mov rsi, r14",
-        "call {retry}",
-        "test rax, rax",
-        "jz 2b",
+        "jmp 2b",
         "3:",
         "add rsp, 8",
         ".cfi_def_cfa_offset 24",
@@ -48,7 +49,7 @@ pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
         "ret",
         ".cfi_endproc",
         installed_handler = sym installed_handler,
-        retry = sym retry,
+        attempt = sym attempt,
         throw_bad_alloc = sym throw_bad_alloc,
     )
 }
@@ -69,7 +70,7 @@ pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
     )
 }
 
-/// Calls the installed handler until there is memory; null where none is, or where it throws.
+/// Allocates; calls the installed handler until there is memory; null where none is, or where it throws.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -99,17 +100,18 @@ pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 
         "mov rbx, rdi",
         "mov r14, rsi",
         "3:",
+        "mov rdi, rbx",
+        "mov rsi, r14",
+        "call {attempt}",
+        "test rax, rax",
+        "jnz 6f",
         "call {installed_handler}",
         "test rax, rax",
         "jz 6f",
         "4:",
         "call rax",
         "5:",
-        "mov rdi, rbx",
-        "mov rsi, r14",
-        "call {retry}",
-        "test rax, rax",
-        "jz 3b",
+        "jmp 3b",
         "6:",
         ".cfi_remember_state",
         "add rsp, 8",
@@ -151,6 +153,6 @@ pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 
         "25:",
         ".popsection",
         installed_handler = sym installed_handler,
-        retry = sym retry,
+        attempt = sym attempt,
     )
 }

@@ -13,6 +13,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The path of the release `libmasu.so`, built if it is not up to date.
 ///
@@ -71,8 +72,11 @@ pub(crate) fn compile_with(
 ) -> PathBuf {
     let stem = source.file_name().and_then(OsStr::to_str).expect("sources have plain names");
     let result = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.{kind}"));
-    // Another test process may compile or run the same program now: write aside, then rename.
-    let aside = result.with_extension(std::process::id().to_string());
+    // Another test may compile or run the same program now: write aside, then rename.
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    // ORDERING: Relaxed, for the number need only be different each time.
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let aside = result.with_extension(format!("{}-{number}", std::process::id()));
     // Without builtins the compiler may not drop or merge the very calls that are tested.
     let compiled = Command::new(compiler)
         .args(["-g", "-O1", "-Wall", "-Wextra", "-Wno-alloc-size-larger-than"])
