@@ -44,6 +44,7 @@ pub mod program;
 pub mod results;
 pub mod statistics;
 pub mod stop;
+mod trace;
 pub mod variant;
 pub mod verify;
 pub mod workload;

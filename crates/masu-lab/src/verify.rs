@@ -1,16 +1,101 @@
 //! Proof that a preload took effect: mapped into the program, and seen to serve an allocation.
+//!
+//! Variables set and libraries found prove nothing: loaders ignore preloads silently, programs
+//! bring a malloc along, wrappers clear the environment. So the warm-up run of each variant is
+//! traced (see `trace.rs`), and this module judges what was seen. The rule: of the programs that a
+//! command runs at least one must have been served; every other is accounted for by name.
 
 use serde::{Deserialize, Serialize};
+
+use crate::trace::{Seen, run_traced};
+use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
 
 /// What the traced warm-up run of a variant showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Processes whose allocations the variant served, by name and pid.
+    /// Programs whose allocations the variant served, by name and pid.
     pub served: Vec<String>,
-    /// Processes that had the library mapped but never asked any malloc for memory.
+    /// Programs that had the library mapped but never asked any malloc for memory.
     pub idle: Vec<String>,
-    /// Processes the variant did not serve, each with the reason.
+    /// Programs the variant did not serve, each with the reason.
     pub not_served: Vec<String>,
     /// What the reader should know about how this was found out.
     pub notes: Vec<String>,
 }
+
+/// Runs `workload` once under `variant`, traced, and proves that the variant took effect. A
+/// variant without a library needs no proof and is run without tracing.
+///
+/// A run that [`Stop`] or a limit cut short is returned without a proof: see [`Run::ending`].
+///
+/// # Errors
+///
+/// [`Error::NotInEffect`] when no program of the tree was served, with the reason for each;
+/// otherwise as [`execute`](crate::execute::execute).
+pub fn verify(
+    workload: &Workload,
+    variant: &Variant,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<(Run, Evidence), Error> {
+    let Some(library) = &variant.library else {
+        let run = crate::execute::execute(workload, variant, limits, stop)?;
+        return Ok((run, Evidence::default()));
+    };
+    // Before the loader silently ignores it.
+    std::fs::File::open(library).map_err(|error| Error::Library {
+        path: library.clone(),
+        reason: format!("{error}; check the path"),
+    })?;
+    let (run, seen) = run_traced(workload, variant, limits, stop)?;
+    let evidence = judge(&seen);
+    let cut_short = !matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
+    if cut_short || !evidence.served.is_empty() || evidence.not_served.is_empty() {
+        return Ok((run, evidence));
+    }
+    let mut reason = evidence.not_served.join("; ");
+    if let Some(said) = run.stderr.tail.lines().find(|line| line.contains("ld.so")) {
+        reason = format!("{reason}; the loader says: {said}");
+    }
+    Err(Error::NotInEffect { variant: variant.label.clone(), reason })
+}
+
+/// Sorts the programs seen into those served, those that needed nothing, and the others.
+fn judge(seen: &[Seen]) -> Evidence {
+    let mut evidence = Evidence::default();
+    for one in seen {
+        let name = one.program.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{name} ({})", one.pid);
+        if one.served {
+            evidence.served.push(name);
+        } else if let Some(reason) = why_not_served(one) {
+            evidence.not_served.push(format!("{name}: {reason}"));
+        } else {
+            evidence.idle.push(name);
+        }
+    }
+    if evidence.served.is_empty() && evidence.not_served.is_empty() {
+        evidence.notes.push(
+            "the program never asked for memory, so no malloc can make a difference".to_owned(),
+        );
+    }
+    evidence
+}
+
+fn why_not_served(seen: &Seen) -> Option<String> {
+    let reason = if let Some(obstacle) = &seen.obstacle {
+        obstacle.as_str()
+    } else if !seen.entered {
+        "it ended before its first instruction; the loader could not start it"
+    } else if !seen.mapped {
+        "the library was not loaded into it; the loader could not use it"
+    } else if seen.bypassed {
+        "the library was loaded, but the C library's own malloc was called instead"
+    } else {
+        return None;
+    };
+    Some(reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! The tracing calls: what a tracer waits for, and what it may do with a stopped thread.
+//!
+//! A thread's registers and its tracer belong together: all calls here are for the one thread that
+//! started the traced program.
+
+use std::io;
+
+use super::{Status, Usage, checked, wait4};
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64.rs"]
+mod machine;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64.rs"]
+mod machine;
+
+pub(crate) use machine::{BREAKPOINT, PASSED};
+use machine::{PROGRAM_COUNTER, REGISTERS};
+
+/// What happened to a traced thread.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// It is gone.
+    Ended(Status, Usage),
+    /// It started this thread or process, which is traced too.
+    Started(libc::pid_t),
+    /// It runs a new program.
+    Exec,
+    /// This signal is about to be delivered to it.
+    Signal(i32),
+    /// Something that needs no answer but to go on.
+    Other,
+}
+
+/// Waits for the next thing to happen to a thread traced or started by the calling thread; none
+/// when there is no such thread left.
+pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
+    let (pid, status, usage) = match wait4(-1, libc::__WALL | libc::__WNOTHREAD) {
+        Ok(change) => change,
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !libc::WIFSTOPPED(status) {
+        return Ok(Some((pid, Change::Ended(Status::of(status), usage))));
+    }
+    let change = match status >> 16 {
+        0 => Change::Signal(libc::WSTOPSIG(status)),
+        libc::PTRACE_EVENT_EXEC => Change::Exec,
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+            match started_by(pid) {
+                Ok(new) => Change::Started(new),
+                Err(_) => Change::Other,
+            }
+        }
+        _ => Change::Other,
+    };
+    Ok(Some((pid, change)))
+}
+
+/// Asks to be told of new threads, processes and programs, and to take all of them along should
+/// the tracer end.
+pub(crate) fn follow(pid: libc::pid_t) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_EXITKILL;
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: The request takes a number in place of the last pointer and ignores the other.
+    let result = unsafe {
+        libc::ptrace(libc::PTRACE_SETOPTIONS, pid, none, options as usize as *mut libc::c_void)
+    };
+    checked(if result == -1 { -1 } else { 0 }).map(drop)
+}
+
+/// Lets a stopped thread go on, with `signal` delivered unless it is zero. That the thread may be
+/// gone already is no error.
+pub(crate) fn go_on(pid: libc::pid_t, signal: i32) {
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: The request takes a number in place of the last pointer and ignores the other.
+    unsafe { libc::ptrace(libc::PTRACE_CONT, pid, none, signal as usize as *mut libc::c_void) };
+}
+
+/// The thread that a stopped one has just started.
+fn started_by(pid: libc::pid_t) -> io::Result<libc::pid_t> {
+    let mut message: libc::c_ulong = 0;
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: The kernel writes one `unsigned long` to the pointer, which is to a local of that
+    // type.
+    let result = unsafe {
+        libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, none, (&raw mut message).cast::<libc::c_void>())
+    };
+    checked(if result == -1 { -1 } else { 0 })?;
+    libc::pid_t::try_from(message).map_err(io::Error::other)
+}
+
+/// Where a stopped thread is.
+pub(crate) fn program_counter(pid: libc::pid_t) -> io::Result<u64> {
+    let mut registers = [0_u64; REGISTERS];
+    transfer(libc::PTRACE_GETREGSET as libc::c_uint, pid, &mut registers)?;
+    Ok(registers[PROGRAM_COUNTER])
+}
+
+/// Makes a stopped thread go on at `address`.
+pub(crate) fn set_program_counter(pid: libc::pid_t, address: u64) -> io::Result<()> {
+    let mut registers = [0_u64; REGISTERS];
+    transfer(libc::PTRACE_GETREGSET as libc::c_uint, pid, &mut registers)?;
+    registers[PROGRAM_COUNTER] = address;
+    transfer(libc::PTRACE_SETREGSET as libc::c_uint, pid, &mut registers)
+}
+
+fn transfer(
+    request: libc::c_uint,
+    pid: libc::pid_t,
+    registers: &mut [u64; REGISTERS],
+) -> io::Result<()> {
+    /// The number of the general registers among the register sets (`NT_PRSTATUS`).
+    const GENERAL: usize = 1;
+    let mut area =
+        libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(registers) };
+    // SAFETY: The area is as long as it says, and the array it points to lives through the call.
+    let result = unsafe {
+        libc::ptrace(
+            request as _,
+            pid,
+            GENERAL as *mut libc::c_void,
+            (&raw mut area).cast::<libc::c_void>(),
+        )
+    };
+    checked(if result == -1 { -1 } else { 0 }).map(drop)
+}

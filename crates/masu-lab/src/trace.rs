@@ -1,0 +1,336 @@
+//! A traced run: every program that a process tree runs is watched for its first allocation.
+//!
+//! How it is seen: when a program starts, a breakpoint waits at its entry point. There the loader
+//! has done its work, so the memory map tells whether the variant's library is loaded, and
+//! breakpoints are put on its `malloc`, `calloc`, `operator new` and so on, and on the C library's.
+//! The first that is hit in the variant's library is the proof; then all are removed and the
+//! program runs on at full speed. This needs no cooperation of the program, works with every malloc
+//! and C library, and sees the shortest program as well as every child.
+//!
+//! The hard part is that a breakpoint is shared by all threads and copied by `fork`: so addresses
+//! stay known for as long as the program runs, and whoever hits one late is put right.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Doing;
+use crate::execute::{self, Run, assemble};
+use crate::kernel::trace::{self as ptrace, BREAKPOINT, Change, PASSED};
+use crate::kernel::{Status, Usage};
+use crate::program::elf::{ENTRIES, Image};
+use crate::{Error, Limits, Stop, Variant, Workload};
+
+type Pid = i32;
+
+/// One program that was run by some process of the tree, from its `exec` on, with whatever it
+/// forked without running something else.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The program's file.
+    pub(crate) program: PathBuf,
+    /// The process that started it.
+    pub(crate) pid: Pid,
+    /// Why nothing can be preloaded into it, as far as its start showed.
+    pub(crate) obstacle: Option<String>,
+    /// Whether it got as far as its entry point.
+    pub(crate) entered: bool,
+    /// Whether the variant's library was mapped at its entry point.
+    pub(crate) mapped: bool,
+    /// Whether the variant's library was asked for memory.
+    pub(crate) served: bool,
+    /// Whether the C library's own malloc was asked for memory.
+    pub(crate) bypassed: bool,
+    /// Original code by address, for every breakpoint ever placed.
+    pub(crate) breakpoints: HashMap<u64, Breakpoint>,
+}
+
+/// Code that was replaced to learn when it runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Breakpoint {
+    original: Vec<u8>,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Entry,
+    Library,
+    System,
+}
+
+/// Runs `workload` once under `variant` and returns every program seen. The run's times are those
+/// of a traced program.
+///
+/// # Errors
+///
+/// As [`execute`](crate::execute::execute), and [`Error::System`] when tracing is not permitted.
+pub(crate) fn run_traced(
+    workload: &Workload,
+    variant: &Variant,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<(Run, Vec<Seen>), Error> {
+    let _alone = execute::alone();
+    let (mut started, tree) = execute::start(workload, variant, true)?;
+    let root = tree.root;
+    let mut tracer = Tracer::new(variant.library.as_deref(), root);
+    let (watched, traced) = std::thread::scope(|scope| {
+        let watching = scope.spawn(move || {
+            let watched = started.watch(&tree, limits, stop);
+            (watched, tree)
+        });
+        let traced = tracer.run();
+        if traced.is_err() {
+            // Nobody lets the program go on any more, so the watch would wait for ever.
+            crate::kernel::kill(root);
+        }
+        (watching.join(), traced)
+    });
+    let Ok((watched, tree)) = watched else { unreachable!("the watch does not panic") };
+    let (status, usage) = traced.doing(|| "tracing the program")?;
+    let run = assemble(watched?, status, usage.plus(tree.reap()));
+    Ok((run, tracer.seen))
+}
+
+/// Follows the threads of one tree.
+struct Tracer<'a> {
+    library: Option<&'a Path>,
+    root: Pid,
+    /// Every program seen so far.
+    seen: Vec<Seen>,
+    /// The program each live thread runs, as an index into `seen`.
+    runs: HashMap<Pid, usize>,
+    /// New threads whose first stop is still to come.
+    newborn: HashSet<Pid>,
+    /// New threads that stopped before their starter's stop told whose they are.
+    early: HashSet<Pid>,
+    /// Libraries read so far.
+    images: HashMap<PathBuf, Option<Image>>,
+}
+
+impl<'a> Tracer<'a> {
+    fn new(library: Option<&'a Path>, root: Pid) -> Tracer<'a> {
+        Tracer {
+            library,
+            root,
+            seen: Vec::new(),
+            runs: HashMap::new(),
+            newborn: HashSet::new(),
+            early: HashSet::new(),
+            images: HashMap::new(),
+        }
+    }
+
+    /// Follows until the last thread is gone; returns how the root ended and what it used.
+    fn run(&mut self) -> std::io::Result<(Status, Usage)> {
+        let mut root_end = None;
+        while let Some((pid, change)) = ptrace::next_change()? {
+            match change {
+                Change::Ended(status, usage) => {
+                    self.runs.remove(&pid);
+                    self.newborn.remove(&pid);
+                    self.early.remove(&pid);
+                    if pid == self.root {
+                        root_end = Some((status, usage));
+                    }
+                    if root_end.is_some() && self.runs.is_empty() {
+                        break;
+                    }
+                }
+                Change::Started(new) => {
+                    if let Some(&program) = self.runs.get(&pid) {
+                        self.runs.insert(new, program);
+                    }
+                    if self.early.remove(&new) {
+                        ptrace::go_on(new, 0);
+                    } else {
+                        self.newborn.insert(new);
+                    }
+                    ptrace::go_on(pid, 0);
+                }
+                Change::Exec => {
+                    self.begin(pid);
+                    ptrace::go_on(pid, 0);
+                }
+                Change::Signal(signal) => self.on_signal(pid, signal)?,
+                Change::Other => ptrace::go_on(pid, 0),
+            }
+        }
+        root_end.ok_or_else(|| std::io::Error::other("the program vanished while it was traced"))
+    }
+
+    fn on_signal(&mut self, pid: Pid, signal: i32) -> std::io::Result<()> {
+        if self.seen.is_empty() && pid == self.root {
+            // The stop after the very first `exec`; no options were set yet to tell it by.
+            ptrace::follow(pid)?;
+            self.begin(pid);
+            ptrace::go_on(pid, 0);
+        } else if signal == libc::SIGSTOP && self.newborn.remove(&pid) {
+            ptrace::go_on(pid, 0);
+        } else if !self.runs.contains_key(&pid) {
+            self.early.insert(pid);
+        } else if signal == libc::SIGTRAP && self.on_breakpoint(pid) {
+            ptrace::go_on(pid, 0);
+        } else {
+            ptrace::go_on(pid, signal);
+        }
+        Ok(())
+    }
+
+    /// A new program is about to run its loader in `pid`.
+    fn begin(&mut self, pid: Pid) {
+        let mut seen = Seen {
+            program: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+            pid,
+            ..Seen::default()
+        };
+        match start_of(pid) {
+            Ok(entry) => {
+                seen.place(pid, entry, Place::Entry);
+                seen.obstacle = self.library.and_then(|library| lost_preload(pid, library));
+            }
+            Err(obstacle) => seen.obstacle = Some(obstacle),
+        }
+        self.runs.insert(pid, self.seen.len());
+        self.seen.push(seen);
+    }
+
+    /// Answers a trap; false when it was none of ours.
+    fn on_breakpoint(&mut self, pid: Pid) -> bool {
+        let Some(&program) = self.runs.get(&pid) else { return false };
+        let Ok(counter) = ptrace::program_counter(pid) else { return false };
+        let address = counter - PASSED;
+        let Some(breakpoint) = self.seen[program].breakpoints.get(&address).cloned() else {
+            return false;
+        };
+        write_code(pid, address, &breakpoint.original);
+        if ptrace::set_program_counter(pid, address).is_err() {
+            return false;
+        }
+        match breakpoint.place {
+            Place::Entry => self.enter(pid, program),
+            Place::System => self.seen[program].bypassed = true,
+            Place::Library => {
+                let seen = &mut self.seen[program];
+                seen.served = true;
+                for (&address, breakpoint) in &seen.breakpoints {
+                    write_code(pid, address, &breakpoint.original);
+                }
+            }
+        }
+        true
+    }
+
+    /// The loader is done: looks at what it mapped, and waits for the first allocation.
+    fn enter(&mut self, pid: Pid, program: usize) {
+        self.seen[program].entered = true;
+        let library = self.library.and_then(|path| fs::canonicalize(path).ok());
+        for (path, start) in mapped_files(pid) {
+            let place = if library.as_ref() == Some(&path) {
+                self.seen[program].mapped = true;
+                Place::Library
+            } else if is_c_library(&path) {
+                Place::System
+            } else {
+                continue;
+            };
+            let image = self.images.entry(path).or_insert_with_key(|path| Image::read(path).ok());
+            let Some(image) = image else { continue };
+            let page = crate::kernel::os_page_bytes();
+            let bias = start.wrapping_sub(image.lowest & !(page - 1));
+            for (name, address) in &image.defined {
+                if ENTRIES.contains(&name.as_str()) && *address != 0 {
+                    self.seen[program].place(pid, bias.wrapping_add(*address), place);
+                }
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// Puts a breakpoint at `address`, once.
+    fn place(&mut self, pid: Pid, address: u64, place: Place) {
+        if self.breakpoints.contains_key(&address) {
+            return;
+        }
+        let mut original = vec![0; BREAKPOINT.len()];
+        let read = memory(pid).and_then(|memory| memory.read_exact_at(&mut original, address));
+        if read.is_ok() {
+            self.breakpoints.insert(address, Breakpoint { original, place });
+            write_code(pid, address, BREAKPOINT);
+        }
+    }
+}
+
+fn memory(pid: Pid) -> std::io::Result<File> {
+    File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))
+}
+
+/// Writes code into a stopped process. It fails only when the process is being killed, and then
+/// its code does not matter any more.
+fn write_code(pid: Pid, address: u64, code: &[u8]) {
+    let _ = memory(pid).and_then(|memory| memory.write_all_at(code, address));
+}
+
+/// The entry point of the program that `pid` is about to run, or why nothing is preloaded into it.
+fn start_of(pid: Pid) -> Result<u64, String> {
+    // Keys of the auxiliary vector, from `<elf.h>`.
+    const AT_BASE: u64 = 7;
+    const AT_ENTRY: u64 = 9;
+    const AT_SECURE: u64 = 23;
+    let mut kind = [0; 5];
+    let program = File::open(format!("/proc/{pid}/exe"));
+    let read = program.and_then(|program| program.read_exact_at(&mut kind, 0));
+    if read.is_ok() && kind[4] == 1 {
+        return Err("a 32-bit program".to_owned());
+    }
+    let vector = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+    let value = |key: u64| {
+        let mut pairs = vector.chunks_exact(16);
+        pairs.find(|pair| word(&pair[..8]) == key).map(|pair| word(&pair[8..]))
+    };
+    if value(AT_SECURE).unwrap_or(0) != 0 {
+        return Err("it runs with more rights than ours, so its loader ignores preloads".to_owned());
+    }
+    if value(AT_BASE).unwrap_or(0) == 0 {
+        return Err("it is linked statically".to_owned());
+    }
+    value(AT_ENTRY).ok_or_else(|| "the kernel does not tell where it starts".to_owned())
+}
+
+/// Whether the environment of a new program lost the preload on its way, and then what to say.
+fn lost_preload(pid: Pid, library: &Path) -> Option<String> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let preload = environment
+        .split(|&byte| byte == 0)
+        .find_map(|variable| variable.strip_prefix(b"LD_PRELOAD="))
+        .unwrap_or_default();
+    let library = library.as_os_str().as_bytes();
+    let kept = preload.split(|byte| b": ".contains(byte)).any(|one| one == library);
+    (!kept).then(|| "whoever started it took LD_PRELOAD out of its environment".to_owned())
+}
+
+/// The files mapped into `pid`, each with its lowest address.
+fn mapped_files(pid: Pid) -> Vec<(PathBuf, u64)> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut files: Vec<(PathBuf, u64)> = Vec::new();
+    for line in maps.lines() {
+        let Some(path) = line.find('/').map(|at| Path::new(&line[at..])) else { continue };
+        let start = line.split('-').next().and_then(|word| u64::from_str_radix(word, 16).ok());
+        if let Some(start) = start
+            && !files.iter().any(|(known, _)| known == path)
+        {
+            files.push((path.to_owned(), start));
+        }
+    }
+    files
+}
+
+fn is_c_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ["libc.so", "libc-2.", "ld-musl-", "libc.musl-"].iter().any(|start| name.starts_with(start))
+}

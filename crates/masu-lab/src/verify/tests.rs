@@ -1,0 +1,146 @@
+//! Tests of the proof: on real programs under a real preloaded malloc, and on what must fail.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::{Catalogue, Input, Libc, Places};
+
+/// The variant for Debian's jemalloc.
+fn jemalloc(workload: &Workload) -> Variant {
+    let catalogue = Catalogue::find(&Places::default());
+    assert!(
+        catalogue.get("jemalloc", Libc::Glibc).is_some(),
+        "this test needs jemalloc: apt-get install libjemalloc2"
+    );
+    catalogue.resolve(&"jemalloc".parse().unwrap(), &workload.program).unwrap()
+}
+
+fn workload(arguments: &[&str]) -> Workload {
+    Workload::new(arguments.iter().copied(), Input::Empty).unwrap()
+}
+
+fn proof(arguments: &[&str]) -> (Run, Evidence) {
+    let workload = workload(arguments);
+    let variant = jemalloc(&workload);
+    verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap()
+}
+
+fn failure(arguments: &[&str], library: PathBuf) -> String {
+    let workload = workload(arguments);
+    let variant = Variant { library: Some(library), ..jemalloc(&workload) };
+    verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap_err().to_string()
+}
+
+fn seen(change: impl FnOnce(&mut Seen)) -> Seen {
+    let mut seen = Seen {
+        program: PathBuf::from("/bin/p"),
+        pid: 7,
+        entered: true,
+        mapped: true,
+        ..Seen::default()
+    };
+    change(&mut seen);
+    seen
+}
+
+#[test]
+fn a_served_program_is_seen_to_be_served() {
+    let (run, evidence) = proof(&["sed", "-n", "$="]);
+    assert_eq!(run.ending, Ending::Exited(0));
+    assert_eq!(evidence.served.len(), 1, "{evidence:?}");
+    assert!(evidence.served[0].starts_with("sed ("));
+    assert!(evidence.not_served.is_empty(), "{evidence:?}");
+}
+
+#[test]
+fn the_output_of_a_traced_run_is_the_programs() {
+    let (run, _) = proof(&["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    assert_eq!(run.ending, Ending::Exited(3));
+    assert_eq!((run.stdout.bytes, run.stderr.tail.as_str()), (4, "err\n"));
+}
+
+#[test]
+fn every_program_of_a_tree_is_accounted_for() {
+    let (_, evidence) = proof(&["sh", "-c", "ls / | sort; env -i ls /"]);
+    let served = evidence.served.join(" ");
+    for name in ["ls (", "sort ("] {
+        assert!(served.contains(name), "{evidence:?}");
+    }
+    assert_eq!(evidence.not_served.len(), 1, "{evidence:?}");
+    assert!(evidence.not_served[0].contains("LD_PRELOAD out of its environment"));
+}
+
+#[test]
+fn a_library_that_is_loaded_but_serves_nothing_is_an_error() {
+    let maths = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|path| path.exists())
+        .expect("this test preloads the mathematics library of the GNU C library");
+    let message = failure(&["sed", "-n", "$="], maths);
+    assert!(message.contains("sed (") && message.contains("called instead"), "{message}");
+}
+
+#[test]
+fn a_library_the_loader_ignores_is_an_error_with_the_loaders_words() {
+    let path = std::env::temp_dir().join(format!("masu-no-library-{}.so", std::process::id()));
+    std::fs::write(&path, "not a library").unwrap();
+    let message = failure(&["sed", "-n", "$="], path.clone());
+    std::fs::remove_file(&path).unwrap();
+    assert!(message.contains("not loaded"), "{message}");
+    assert!(message.contains("cannot be preloaded"), "{message}");
+}
+
+#[test]
+fn threads_and_forks_do_not_lose_their_breakpoints() {
+    let script = "for i in 1 2 3 4 5 6 7 8; do (x=$(echo $i | sed s/1/2/); echo $x) & done; wait";
+    let (run, evidence) = proof(&["sh", "-c", script]);
+    assert_eq!((run.ending, run.stdout.bytes), (Ending::Exited(0), 16));
+    let seds = evidence.served.iter().filter(|name| name.starts_with("sed ("));
+    assert_eq!(seds.count(), 8, "{evidence:?}");
+}
+
+#[test]
+fn signals_reach_a_traced_program() {
+    let (run, _) = proof(&["sh", "-c", "trap 'echo caught' USR1; kill -USR1 $$; kill -TERM $$"]);
+    assert_eq!(run.ending, Ending::Signalled(15));
+    assert_eq!(run.stdout.bytes, 7);
+}
+
+#[test]
+fn a_traced_run_over_its_time_is_killed() {
+    let workload = workload(&["sh", "-c", "sleep 1000 & sleep 1000"]);
+    let variant = jemalloc(&workload);
+    let limits = Limits { time: Some(std::time::Duration::from_millis(50)), memory_bytes: None };
+    let (run, _) = verify(&workload, &variant, &limits, &Stop::never()).unwrap();
+    assert_eq!(run.ending, Ending::TimedOut);
+}
+
+#[test]
+fn a_library_that_is_gone_is_named() {
+    let workload = workload(&["true"]);
+    let variant = Variant { library: Some("/no/such.so".into()), ..jemalloc(&workload) };
+    let error = verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap_err();
+    assert!(error.to_string().contains("/no/such.so"), "{error}");
+}
+
+#[test]
+fn each_way_to_miss_a_program_has_its_reason() {
+    for (one, word) in [
+        (seen(|one| one.obstacle = Some("it is linked statically".to_owned())), "statically"),
+        (seen(|one| one.entered = false), "before its first instruction"),
+        (seen(|one| one.mapped = false), "not loaded"),
+        (seen(|one| one.bypassed = true), "called instead"),
+    ] {
+        let evidence = judge(&[one]);
+        assert!(evidence.not_served[0].contains(word), "{evidence:?}");
+        assert!(evidence.served.is_empty() && evidence.idle.is_empty());
+    }
+}
+
+#[test]
+fn a_program_that_allocates_nothing_is_no_failure_but_said() {
+    let evidence = judge(&[seen(|_| {})]);
+    assert_eq!(evidence.idle, ["p (7)"]);
+    assert!(evidence.notes[0].contains("never asked"));
+}
