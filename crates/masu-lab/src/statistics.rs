@@ -1,8 +1,27 @@
 //! Which differences are real: paired ratios to the reference with simultaneous intervals.
+//!
+//! The method, chosen before any result is seen: in each round a variant's run is paired with the
+//! reference's run of the same round and the logarithm of their ratio taken, so that drift cancels
+//! and the noise is symmetric. Of these the Hodges–Lehmann centre and its exact signed-rank
+//! interval are reported (`signed_rank.rs` says why: no assumption about the noise, no wild run
+//! can decide). With m variants besides the reference each interval has level 1 − 0.01/m
+//! (Bonferroni), so that *all* of a table's verdicts are right with at least 99 %, however the
+//! variants depend on one another through the reference they share.
+//!
+//! One measure, wall-clock time, carries the verdict. The other measures get ratios and intervals
+//! at the same level to inform the reader; they are not tests.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Run;
+
+mod signed_rank;
+
+/// How sure all verdicts of a table are together.
+pub const CONFIDENCE: f64 = 0.99;
+
+/// Valid pairs without which there is no verdict, however few the variants.
+pub const PAIRS_MIN: usize = 8;
 
 /// What is measured of a run. [`Measure::Wall`] carries the verdict; the others inform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -107,3 +126,82 @@ pub enum Verdict {
         needed: usize,
     },
 }
+
+/// Pairs a verdict needs in a table that compares `others` variants with the reference: eight, or
+/// as many as the level requires (10 for 4 others, 11 for 9).
+#[must_use]
+pub fn pairs_needed(others: usize) -> usize {
+    // With n pairs the widest interval errs with probability 2 / 2^n.
+    let enough =
+        |pairs: &usize| 2.0 / 2_f64.powi(i32::try_from(*pairs).unwrap_or(64)) <= level(others);
+    (PAIRS_MIN..64).find(enough).unwrap_or(64)
+}
+
+/// The error one interval may have when `others` of them share what is left of [`CONFIDENCE`].
+#[expect(clippy::cast_precision_loss, reason = "nobody compares 2^53 variants")]
+fn level(others: usize) -> f64 {
+    (1.0 - CONFIDENCE) / others.max(1) as f64
+}
+
+/// The ratio of the second to the first of each pair, in a table of `others` such ratios. Pairs
+/// with a number that is not positive are left out; none when nothing is left.
+#[must_use]
+pub fn ratio(pairs: &[(f64, f64)], others: usize) -> Option<Ratio> {
+    let usable = pairs.iter().filter(|(reference, value)| *reference > 0.0 && *value > 0.0);
+    let differences: Vec<f64> = usable.map(|(reference, value)| (value / reference).ln()).collect();
+    let (centre, interval) = signed_rank::centre(&differences, level(others))?;
+    Some(Ratio {
+        estimate: centre.exp(),
+        interval: interval.map(|(low, high)| (low.exp(), high.exp())),
+        pairs: differences.len(),
+    })
+}
+
+/// What a ratio of the primary measure means in a table of `others` such ratios.
+#[must_use]
+pub fn verdict(ratio: Option<&Ratio>, others: usize) -> Verdict {
+    let needed = pairs_needed(others);
+    match ratio {
+        Some(Ratio { interval: Some((low, high)), pairs, .. }) if *pairs >= needed => {
+            if *high < 1.0 {
+                Verdict::Faster
+            } else if *low > 1.0 {
+                Verdict::Slower
+            } else {
+                // A true difference of more than half the interval would have pushed it off 1.
+                Verdict::NoDifferenceShown { could_have_seen: (high / low).sqrt() - 1.0 }
+            }
+        }
+        other => Verdict::TooFewRuns { pairs: other.map_or(0, |ratio| ratio.pairs), needed },
+    }
+}
+
+/// The middle of `values`; none without values.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// Half the distance between the quartiles of `values`; none without values.
+#[must_use]
+pub fn spread(values: &[f64]) -> Option<f64> {
+    Some((quantile(values, 0.75)? - quantile(values, 0.25)?) / 2.0)
+}
+
+/// The value below which `share` of `values` lie, neighbours interpolated.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a place among the values is small and not negative"
+)]
+fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = sorted.len().checked_sub(1)? as f64 * share;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(low + (high - low) * place.fract())
+}
+
+#[cfg(test)]
+mod tests;
