@@ -79,7 +79,14 @@ pub(crate) fn compile_with(
     let aside = result.with_extension(format!("{}-{number}", std::process::id()));
     // Without builtins the compiler may not drop or merge the very calls that are tested.
     let compiled = Command::new(compiler)
-        .args(["-g", "-O1", "-Wall", "-Wextra", "-Wno-alloc-size-larger-than"])
+        .args([
+            "-g",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Wno-alloc-size-larger-than",
+            "-Wno-deprecated-declarations",
+        ])
         .args(["-fno-builtin", "-D_GNU_SOURCE", "-pthread"])
         .arg(source)
         .arg("-o")

@@ -1,0 +1,548 @@
+/* A process's life under the library: before constructors, many threads, fork, loaded and unloaded
+ * libraries, locked memory, memory that runs out, and what it reports. The name of a group, given
+ * as argument, runs that one. */
+#include "served.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+/* --- Before everything: the executable's own pre-initialisers run before any constructor. --- */
+
+static char *earliest;
+
+static void before_constructors(void)
+{
+    earliest = malloc(1000);
+    memset(earliest, 'e', 1000);
+    for (size_t size = 1; size < 100000; size = size * 2 + 1)
+        free(calloc(1, size));
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*pre)(void) = before_constructors;
+
+#ifdef LOCK_FIRST
+/* Runs before the pre-initialiser above would matter: every page from here on is locked. */
+static void lock_first(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        _exit(77);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*lock)(void) = lock_first;
+#endif
+
+static void first_malloc_before_constructors(void)
+{
+    CHECK(is_masu((void *)malloc));
+    for (int i = 0; i < 1000; i++)
+        CHECK(earliest[i] == 'e');
+    earliest = realloc(earliest, 50000);
+    CHECK(earliest && earliest[999] == 'e');
+    free(earliest);
+}
+
+/* --- Work that touches all kinds of blocks. --- */
+
+static size_t random_size(unsigned *seed)
+{
+    *seed = *seed * 1103515245 + 12345;
+    unsigned draw = *seed >> 8;
+    if (draw % 500 == 0)
+        return draw % (2 * MIB);
+    return draw % 16 == 0 ? draw % 40000 : draw % 600;
+}
+
+static void work(unsigned seed, int steps)
+{
+    enum { LIVE = 64 };
+    struct {
+        unsigned char *start;
+        size_t size;
+        unsigned char mark;
+    } live[LIVE] = {0};
+    for (int step = 0; step < steps; step++) {
+        unsigned i = (seed >> 4) % LIVE;
+        if (live[i].start && live[i].size) {
+            CHECK(live[i].start[0] == live[i].mark);
+            CHECK(live[i].start[live[i].size - 1] == live[i].mark);
+        }
+        free(live[i].start);
+        size_t size = random_size(&seed);
+        live[i].start = malloc(size);
+        CHECK(live[i].start);
+        live[i].size = size;
+        live[i].mark = (unsigned char)step;
+        if (size)
+            live[i].start[0] = live[i].start[size - 1] = (unsigned char)step;
+    }
+    for (int i = 0; i < LIVE; i++)
+        free(live[i].start);
+}
+
+static atomic_int stop;
+
+static void *work_until_stopped(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    while (!stop)
+        work(seed++, 200);
+    return NULL;
+}
+
+static void *work_once(void *argument)
+{
+    work((unsigned)(uintptr_t)argument, 100);
+    return NULL;
+}
+
+/* --- fork --- */
+
+static void expect_success(pid_t child)
+{
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void fork_and_work(unsigned seed)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        work(seed, 500);
+        CHECK(pthread_create(&thread, NULL, work_once, (void *)(uintptr_t)seed) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        malloc_trim(0);
+        if (seed % 4 == 0)
+            fork_and_work(seed + 1);
+        /* Handlers and destructors run as well. */
+        exit(0);
+    }
+    expect_success(child);
+}
+
+static void *fork_some(void *argument)
+{
+    for (unsigned i = 0; i < 30; i++)
+        fork_and_work((unsigned)(uintptr_t)argument * 1000 + i);
+    return NULL;
+}
+
+static void fork_while_threads_allocate(void)
+{
+    pthread_t workers[3], forkers[2];
+    for (size_t i = 0; i < 3; i++)
+        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    for (size_t i = 0; i < 2; i++)
+        pthread_create(&forkers[i], NULL, fork_some, (void *)(i + 1));
+    fork_some((void *)9);
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(forkers[i], NULL);
+    stop = 1;
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(workers[i], NULL);
+}
+
+static void blocks_live_on_in_the_child(void)
+{
+    char *blocks[1000];
+    for (int i = 0; i < 1000; i++) {
+        blocks[i] = malloc((size_t)i * 50 + 1);
+        memset(blocks[i], i, (size_t)i * 50 + 1);
+    }
+    for (int round = 0; round < 3; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 1000; i++) {
+                CHECK(blocks[i][i * 50] == (char)i);
+                blocks[i] = realloc(blocks[i], (size_t)i * 70 + 2);
+                CHECK(blocks[i] && blocks[i][i * 50] == (char)i);
+                free(blocks[i]);
+            }
+            _exit(0);
+        }
+        expect_success(child);
+    }
+    for (int i = 0; i < 1000; i++) {
+        CHECK(blocks[i][i * 50] == (char)i);
+        free(blocks[i]);
+    }
+}
+
+pid_t _Fork(void) __attribute__((weak));
+
+static void other_forks(void)
+{
+    char *const none[] = {NULL};
+    for (int i = 0; i < 50; i++) {
+        pid_t child = vfork();
+        if (child == 0) {
+            execve("/bin/true", none, none);
+            _exit(1);
+        }
+        expect_success(child);
+        work((unsigned)i, 100);
+    }
+    /* Without the handlers of fork; this process has one thread, so the child may allocate. */
+    for (unsigned i = 0; _Fork && i < 50; i++) {
+        pid_t child = _Fork();
+        if (child == 0) {
+            work(i, 500);
+            _exit(0);
+        }
+        expect_success(child);
+    }
+}
+
+static void raw_fork_while_threads_allocate(void)
+{
+    pthread_t workers[3];
+    for (size_t i = 0; i < 3; i++)
+        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    /* The child of _Fork may call little more than this. */
+    for (unsigned i = 0; _Fork && i < 100; i++) {
+        pid_t child = _Fork();
+        if (child == 0)
+            _exit(0);
+        expect_success(child);
+    }
+    stop = 1;
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(workers[i], NULL);
+}
+
+/* --- Threads --- */
+
+/* Resident memory in bytes. */
+static size_t resident(void)
+{
+    size_t total, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%zu %zu", &total, &pages) == 2);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void *leave_a_block(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    free(malloc(random_size(&seed)));
+    char *left = malloc(seed % 3000 + 1);
+    *left = 'l';
+    return left;
+}
+
+static void threads_one_after_another(void)
+{
+    size_t count = getenv("MASU_SOAK") ? 1000000 : 5000, before = 0;
+    for (size_t i = 0; i < count; i++) {
+        pthread_t thread;
+        void *left;
+        CHECK(pthread_create(&thread, NULL, leave_a_block, (void *)i) == 0);
+        CHECK(pthread_join(thread, &left) == 0);
+        CHECK(*(char *)left == 'l');
+        free(left);
+        if (i == count / 5)
+            before = resident();
+    }
+    /* What a thread's end leaves behind would add up. */
+    CHECK(resident() < before + 8 * MIB);
+}
+
+static void threads_in_waves(void)
+{
+    for (int wave = 0; wave < 10; wave++) {
+        pthread_t threads[200];
+        void *left;
+        for (size_t i = 0; i < 200; i++)
+            CHECK(pthread_create(&threads[i], NULL, leave_a_block, (void *)(i * 77)) == 0);
+        for (size_t i = 0; i < 200; i++) {
+            CHECK(pthread_join(threads[i], &left) == 0);
+            free(left);
+        }
+    }
+}
+
+/* --- Libraries that come and go: tests/c/guest.c, named by the second argument. --- */
+
+static const char *guest_path;
+
+static void libraries_that_allocated_are_unloaded(void)
+{
+    char *left[100];
+    for (int i = 0; i < 100; i++) {
+        void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL);
+        CHECK(guest);
+        char *(*make)(size_t) = (char *(*)(size_t))dlsym(guest, "guest_make");
+        void *(*run)(void *) = (void *(*)(void *))dlsym(guest, "guest_thread");
+        CHECK(make && run);
+        left[i] = make((size_t)i * 100 + 1);
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(dlclose(guest) == 0);
+        CHECK(dlopen(guest_path, RTLD_NOW | RTLD_NOLOAD) == NULL);
+    }
+    for (int i = 0; i < 100; i++) {
+        CHECK(left[i][i * 100] == 'g');
+        free(left[i]);
+    }
+}
+
+static void the_library_stays(void)
+{
+    Dl_info info;
+    CHECK(dladdr((void *)malloc, &info));
+    void *masu = dlopen(info.dli_fname, RTLD_NOW);
+    CHECK(masu);
+    for (int i = 0; i < 10; i++)
+        dlclose(masu);
+    work(1, 1000);
+}
+
+/* --- Pointers that another malloc handed out --- */
+
+static void *from_guest(char *(*make)(size_t), size_t size)
+{
+    char *block = make(size);
+    CHECK(block && block[size - 1] == 'g');
+    return block;
+}
+
+static void foreign_pointers_go_to_their_malloc(void)
+{
+    /* RTLD_DEEPBIND: the guest finds glibc's malloc before ours. */
+    void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    CHECK(guest);
+    char *(*make)(size_t) = (char *(*)(size_t))dlsym(guest, "guest_make");
+    void *(*malloc_of)(void) = (void *(*)(void))dlsym(guest, "guest_malloc");
+    CHECK(make && malloc_of);
+    CHECK(!is_masu(malloc_of()));
+    static const size_t sizes[] = {1, 24, 100, 5000, 200000, 3 << 20};
+    for (int round = 0; round < 100; round++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            size_t size = sizes[s];
+            errno = 4711;
+            free(from_guest(make, size));
+            CHECK(errno == 4711);
+            void *block = from_guest(make, size);
+            CHECK(malloc_usable_size(block) >= size);
+            char *grown = realloc(block, size * 2);
+            CHECK(grown && grown[size - 1] == 'g');
+            free(grown);
+            CHECK(realloc(from_guest(make, size), 0) == NULL);
+        }
+    }
+}
+
+static void a_pointer_of_nobody_ends_the_program(void)
+{
+    static char nobody[64] __attribute__((aligned(64)));
+    free(nobody + 16);
+}
+
+/* --- Locked memory --- */
+
+static void locked_memory(void)
+{
+#ifndef LOCK_FIRST
+    work(1, 1000);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        _exit(77);
+#endif
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    work(2, 20000);
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    char *large = malloc(40 * MIB);
+    CHECK(large);
+    memset(large, 1, 40 * MIB);
+    free(large);
+    malloc_trim(0);
+    /* Only what is committed may be locked, never what is merely reserved: the C library, the
+     * stacks of the threads (8 MiB each) and the most that was live. */
+    CHECK(resident() < 256 * MIB);
+}
+
+/* --- Memory that runs out --- */
+
+/* Allocates blocks of `size` until there are no more, then frees all; returns how many. */
+static size_t until_none_is_left(size_t size)
+{
+    struct Link {
+        struct Link *next;
+    } *first = NULL;
+    size_t count = 0;
+    for (;; count++) {
+        errno = 0;
+        struct Link *link = malloc(size);
+        if (!link)
+            break;
+        memset(link, 0x77, size);
+        link->next = first;
+        first = link;
+    }
+    CHECK(errno == ENOMEM);
+    CHECK(calloc(1, size) == NULL && errno == ENOMEM);
+    if (size > 64) {
+        /* A block that cannot grow is intact. */
+        unsigned char *block = (unsigned char *)first;
+        CHECK(realloc(block, 100 * size + 200 * MIB) == NULL && errno == ENOMEM);
+        CHECK(block[size - 1] == 0x77);
+    }
+    while (first) {
+        struct Link *next = first->next;
+        free(first);
+        first = next;
+    }
+    return count;
+}
+
+/* Under a limit of 256 MiB on addresses, of which the program itself needs a part. */
+static void up_to_the_limit(void)
+{
+    static const size_t sizes[] = {1 << 16, 16, 200, 4000, 30000, 1 << 20, 5 << 20, 1 << 16};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        size_t size = sizes[s], count = until_none_is_left(size);
+        fprintf(stderr, "%zu blocks of %zu: %zu MiB\n", count, size, count * size / MIB);
+        CHECK(count * size > 128 * MIB);
+        work(3, 1000);
+    }
+}
+
+static void limit_that_comes_and_goes(void)
+{
+    struct rlimit limit, old;
+    getrlimit(RLIMIT_AS, &old);
+    for (int round = 0; round < 5; round++) {
+        limit = old;
+        limit.rlim_cur = 1;
+        CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+        /* What is already there is still served. */
+        size_t live = 0;
+        while (malloc(100000))
+            CHECK(++live < 100000);
+        CHECK(errno == ENOMEM);
+        CHECK(malloc(64 * MIB) == NULL);
+        CHECK(setrlimit(RLIMIT_AS, &old) == 0);
+        char *block = malloc(64 * MIB);
+        CHECK(block);
+        block[64 * MIB - 1] = 1;
+        free(block);
+        work((unsigned)round, 1000);
+    }
+}
+
+/* --- Reports --- */
+
+static void freed_memory_goes_back(void)
+{
+    enum { COUNT = 400000 };
+    static char *blocks[COUNT];
+    size_t before = resident();
+    for (size_t i = 0; i < COUNT; i++) {
+        blocks[i] = malloc(200);
+        memset(blocks[i], 1, 200);
+    }
+    size_t full = resident();
+    CHECK(full > before + 70 * MIB);
+    for (size_t i = 0; i < COUNT; i++)
+        free(blocks[i]);
+    CHECK(malloc_trim(0) == 1);
+    size_t after = resident();
+    fprintf(stderr, "%zu MiB, %zu MiB, %zu MiB\n", before / MIB, full / MIB, after / MIB);
+    CHECK(after < before + 8 * MIB);
+    work(1, 1000);
+}
+
+static void numbers_follow_the_program(void)
+{
+    struct mallinfo2 before = mallinfo2();
+    static char *small[10000];
+    for (int i = 0; i < 10000; i++)
+        small[i] = malloc(1000);
+    char *large = malloc(30 * MIB);
+    struct mallinfo2 during = mallinfo2();
+    CHECK(during.uordblks >= before.uordblks + 10000 * 1000);
+    CHECK(during.uordblks < before.uordblks + 10000 * 1200);
+    CHECK(during.hblks == before.hblks + 1);
+    CHECK(during.hblkhd >= before.hblkhd + 30 * MIB && during.hblkhd < before.hblkhd + 32 * MIB);
+    struct mallinfo narrow = mallinfo();
+    CHECK((size_t)narrow.uordblks == during.uordblks);
+    for (int i = 0; i < 10000; i++)
+        free(small[i]);
+    free(large);
+    struct mallinfo2 after = mallinfo2();
+    CHECK(after.hblks == before.hblks && after.hblkhd == before.hblkhd);
+    CHECK(after.uordblks <= before.uordblks + MIB);
+    CHECK(after.arena == after.uordblks + after.fordblks);
+}
+
+static void reports_are_printed(void)
+{
+    char text[4096] = "";
+    FILE *file = tmpfile();
+    CHECK(file);
+    CHECK(malloc_info(1, file) == EINVAL);
+    CHECK(malloc_info(0, file) == 0);
+    rewind(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    CHECK(length > 100 && strncmp(text, "<malloc version=\"1\">\n", 21) == 0);
+    CHECK(strcmp(text + length - 10, "</malloc>\n") == 0);
+    CHECK(strstr(text, "<system type=\"current\" size=\""));
+    /* To standard error, where the test looks. */
+    malloc_stats();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} groups[] = {
+#define GROUP(name) {#name, name}
+    GROUP(first_malloc_before_constructors),
+    GROUP(fork_while_threads_allocate),
+    GROUP(blocks_live_on_in_the_child),
+    GROUP(other_forks),
+    GROUP(raw_fork_while_threads_allocate),
+    GROUP(threads_one_after_another),
+    GROUP(threads_in_waves),
+    GROUP(libraries_that_allocated_are_unloaded),
+    GROUP(the_library_stays),
+    GROUP(foreign_pointers_go_to_their_malloc),
+    GROUP(a_pointer_of_nobody_ends_the_program),
+    GROUP(locked_memory),
+    GROUP(up_to_the_limit),
+    GROUP(limit_that_comes_and_goes),
+    GROUP(freed_memory_goes_back),
+    GROUP(numbers_follow_the_program),
+    GROUP(reports_are_printed),
+};
+
+int main(int count, char **arguments)
+{
+    served_by_masu();
+    guest_path = count > 2 ? arguments[2] : NULL;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (count > 1 && strcmp(groups[i].name, arguments[1]) == 0) {
+            groups[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "no group of that name\n");
+    return 2;
+}

@@ -1,0 +1,101 @@
+//! A process's whole life under the library: its first allocation, threads, fork, libraries that
+//! come and go, locked memory, memory that runs out, and the reports on the way.
+//!
+//! It relies on `tests/c/life.c`, one program with a group of checks for each test here, and on
+//! `guest.c`, a library that it loads. With `MASU_SOAK` set, a million threads are started and
+//! ended one after another instead of some thousands.
+
+mod library;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| library::compile("life.c", "program", &[]))
+}
+
+fn guest() -> &'static Path {
+    static GUEST: OnceLock<PathBuf> = OnceLock::new();
+    GUEST.get_or_init(|| library::compile("guest.c", "so", &["-shared", "-fPIC"]))
+}
+
+fn run(group: &str) -> Output {
+    let mut command = library::preloaded(program());
+    command.arg(group).arg(guest()).output().expect("the program starts")
+}
+
+/// One test for each group of the program that only has to succeed.
+macro_rules! groups {
+    ($($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            let output = run(stringify!($group));
+            assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
+        }
+    )*};
+}
+
+groups! {
+    first_malloc_before_constructors
+    fork_while_threads_allocate
+    blocks_live_on_in_the_child
+    other_forks
+    raw_fork_while_threads_allocate
+    threads_one_after_another
+    threads_in_waves
+    libraries_that_allocated_are_unloaded
+    the_library_stays
+    foreign_pointers_go_to_their_malloc
+    limit_that_comes_and_goes
+    freed_memory_goes_back
+    numbers_follow_the_program
+}
+
+#[test]
+fn a_pointer_of_nobody_ends_the_program() {
+    let output = run("a_pointer_of_nobody_ends_the_program");
+    assert!(!output.status.success());
+    // glibc's own words, for such a pointer may be glibc's as far as we know.
+    let printed = library::printed(&output);
+    assert!(printed.contains("invalid pointer") || printed.contains("masu:"), "{printed}");
+}
+
+/// The program's way to say that it may not lock memory here.
+const NOT_PERMITTED: Option<i32> = Some(77);
+
+fn locked_memory(program: &Path) {
+    let output = library::preloaded(program).arg("locked_memory").output().expect("it starts");
+    if output.status.code() == NOT_PERMITTED {
+        eprintln!("not tested: locking memory is not permitted here (ulimit -l)");
+        return;
+    }
+    assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
+}
+
+#[test]
+fn memory_locked_after_the_first_malloc() {
+    locked_memory(program());
+}
+
+#[test]
+fn memory_locked_before_the_first_malloc() {
+    locked_memory(&library::compile("life.c", "lock-first", &["-DLOCK_FIRST"]));
+}
+
+#[test]
+fn up_to_the_limit_of_addresses_and_back() {
+    // The limit must hold before the program is loaded, as it would for any user.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 262144; LD_PRELOAD=$0 exec \"$1\" up_to_the_limit"]);
+    library::succeeds(command.arg(library::path()).arg(program()));
+}
+
+#[test]
+fn reports_are_printed() {
+    let output = run("reports_are_printed");
+    let printed = library::printed(&output);
+    assert!(output.status.success(), "{}\n{printed}", output.status);
+    assert!(printed.contains("masu: live "), "malloc_stats printed nothing: {printed}");
+}
