@@ -9,7 +9,7 @@ static uint64_t pair_untouched(const struct share *share) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < share->ops; i++) {
         void *block = take(share->size);
-        if ((uintptr_t)block % 16 != 0) contents_wrong(block, share->size);
+        if ((uintptr_t)block % 16 != 0) alignment_wrong(block, share->size, 16);
         free(block);
         sum += i;
     }

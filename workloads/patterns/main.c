@@ -13,7 +13,7 @@
 
 #define LIVE_BYTES_MAX ((uint64_t)1 << 30)
 
-enum { EXIT_CANNOT = 1, EXIT_USAGE = 2, EXIT_CONTENTS = 3 };
+enum { EXIT_CANNOT = 1, EXIT_USAGE = 2, EXIT_BLOCK = 3 };
 
 static const struct pattern *const groups[] = {small_patterns, large_patterns, thread_patterns,
                                                lifetime_patterns};
@@ -41,7 +41,13 @@ __attribute__((format(printf, 2, 3))) static void print(int fd, const char *form
 _Noreturn void contents_wrong(const void *block, size_t size) {
     print(STDERR_FILENO, "patterns: %s: the block of %zu bytes at %p does not hold what was written\n",
           running, size, block);
-    _exit(EXIT_CONTENTS);
+    _exit(EXIT_BLOCK);
+}
+
+_Noreturn void alignment_wrong(const void *block, size_t size, size_t align) {
+    print(STDERR_FILENO, "patterns: %s: the block of %zu bytes at %p is not aligned to %zu\n", running, size,
+          block, align);
+    _exit(EXIT_BLOCK);
 }
 
 _Noreturn void cannot(const char *what) {

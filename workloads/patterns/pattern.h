@@ -84,8 +84,9 @@ void table_drop(void *table, size_t count, size_t size);
 /* A field of /proc/self/status in KiB, such as "VmRSS:"; 0 where there is none. */
 uint64_t status_kb(const char *field);
 
-/* The ways a run fails: exit code 3 when memory does not hold what was written, 1 for the rest. */
+/* The ways a run fails: exit code 3 when a block is not what it must be, 1 for the rest. */
 _Noreturn void contents_wrong(const void *block, size_t size);
+_Noreturn void alignment_wrong(const void *block, size_t size, size_t align);
 _Noreturn void cannot(const char *what);
 
 /* Makes the compiler believe that `block` and what it points to are used here. */
@@ -247,6 +248,9 @@ static inline uint64_t sealed_free(struct sealed *block, size_t size_max) {
     if (size < SEALED_MIN || size > size_max) contents_wrong(block, size);
     uint64_t seal = word_at(block, size - 8);
     if (seal != mix(block->label)) contents_wrong(block, size);
+    /* Whoever else was given the same block finds no label. */
+    block->label = 0;
+    keep(block);
     free(block);
     return seal;
 }

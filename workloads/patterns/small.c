@@ -225,7 +225,7 @@ static uint64_t aligned(const struct share *share) {
         }
         if (!block) cannot("allocate: aligned allocation returned NULL");
         keep(block);
-        if ((uintptr_t)block % align != 0) contents_wrong(block, size);
+        if ((uintptr_t)block % align != 0) alignment_wrong(block, size, align);
         *slot = (struct held){block, (uint32_t)size, (uint32_t)i};
         stamp_block(block, size, slot->stamp);
     }

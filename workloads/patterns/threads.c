@@ -315,7 +315,7 @@ static uint64_t mixed_cross(const struct plan *plan) {
 
 /* ---- false sharing: small blocks of two threads in one cache line make every write slow ---- */
 
-#define WRITES 100
+#define WRITES 50 /* to each block, each time */
 
 static uint64_t write_often(void *block, uint64_t start) {
     volatile uint64_t *counter = block;
@@ -339,21 +339,17 @@ static uint64_t false_sharing_active(const struct share *share) {
  * hands a thread the block it has just freed keeps them neighbours for ever. Each thread writes to all its
  * blocks in turn, so that two threads meet in a line without running in step. */
 static uint64_t passive_body(const struct share *share) {
-    void **blocks = share->context;
+    void **blocks = (void **)share->context + (size_t)share->index * share->live;
     uint64_t *written = table_new(share->live, sizeof *written);
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < share->ops; i++) {
-        size_t at = i % share->live;
-        void **slot = &blocks[at * share->threads + share->index];
-        free(*slot);
-        *slot = take(share->size);
-        *(uint64_t *)*slot = written[at] = i;
-        for (size_t write = 0; write < WRITES; write++) {
-            size_t to = write % share->live;
-            ++*(volatile uint64_t *)blocks[to * share->threads + share->index];
-            written[to]++;
-        }
-        if (*(volatile uint64_t *)*slot != written[at]) contents_wrong(*slot, share->size);
+    for (uint64_t i = 0, at = 0; i < share->ops; i++, at = at + 1 < share->live ? at + 1 : 0) {
+        free(blocks[at]);
+        blocks[at] = take(share->size);
+        *(uint64_t *)blocks[at] = written[at] = i;
+        for (unsigned write = 0; write < WRITES; write++)
+            for (size_t to = 0; to < share->live; to++) ++*(volatile uint64_t *)blocks[to];
+        for (size_t to = 0; to < share->live; to++) written[to] += WRITES;
+        if (*(volatile uint64_t *)blocks[at] != written[at]) contents_wrong(blocks[at], share->size);
         sum += written[at];
     }
     table_drop(written, share->live, sizeof *written);
@@ -361,15 +357,17 @@ static uint64_t passive_body(const struct share *share) {
 }
 
 static uint64_t false_sharing_passive(const struct plan *plan) {
-    size_t count = plan->live / plan->threads ? plan->live / plan->threads * plan->threads : plan->threads;
-    void **blocks = table_new(count, sizeof *blocks);
-    for (size_t i = 0; i < count; i++) {
-        blocks[i] = take(plan->size);
-        *(uint64_t *)blocks[i] = 0;
+    size_t each = plan->live / plan->threads ? plan->live / plan->threads : 1;
+    void **blocks = table_new(each * plan->threads, sizeof *blocks);
+    for (size_t i = 0; i < each * plan->threads; i++) {
+        /* In turn: block i goes to thread i modulo the number of threads. */
+        void **block = &blocks[i % plan->threads * each + i / plan->threads];
+        *block = take(plan->size);
+        *(uint64_t *)*block = 0;
     }
     uint64_t sum = on_threads(plan, passive_body, blocks);
-    for (size_t i = 0; i < count; i++) free(blocks[i]);
-    table_drop(blocks, count, sizeof *blocks);
+    for (size_t i = 0; i < each * plan->threads; i++) free(blocks[i]);
+    table_drop(blocks, each * plan->threads, sizeof *blocks);
     return sum;
 }
 
@@ -435,11 +433,11 @@ static uint64_t many_threads(const struct plan *plan) {
 const struct pattern thread_patterns[] = {
     THREADS("server", 2, 1, 16, 500, 10000, 80000000, .whole = server, "random replacement; threads end and successors take their blocks"),
     THREADS("ring", 2, 2, SEALED_MIN, 256, 8192, 30000000, .whole = ring, "one thread allocates, its partner frees"),
-    THREADS("asymmetric", 4, 2, SEALED_MIN, 256, 16384, 25000000, .whole = asymmetric, "one thread allocates, all others free"),
+    THREADS("asymmetric", 4, 2, SEALED_MIN, 256, 16384, 20000000, .whole = asymmetric, "one thread allocates, all others free"),
     THREADS("generations", 2, 1, 4096, 16384, 4096, 50000000, .whole = generations, "threads come and go, lists are handed on"),
     THREADS("mixed-cross", 2, 1, 64, 8000, 20000, 16000000, .whole = mixed_cross, "mixed sizes, one in four freed by a neighbour"),
     THREADS("false-sharing-active", 2, 1, 8, 8, 2, 25000000, .each = false_sharing_active, "threads allocate and write at once"),
-    THREADS("false-sharing-passive", 2, 1, 8, 8, 16, 3000000, .whole = false_sharing_passive, "threads free neighbours, allocate and write"),
+    THREADS("false-sharing-passive", 2, 1, 8, 8, 16, 2000000, .whole = false_sharing_passive, "threads free neighbours, allocate and write"),
     THREADS("thread-start-exit", 2, 2, 16, 256, 8, 40000, .whole = thread_start_exit, "threads that allocate a little and end"),
     THREADS("many-threads", 64, 1, 16, 512, 64 * 200, 60000000, .whole = many_threads, "one amount of work on many threads"),
     {0},

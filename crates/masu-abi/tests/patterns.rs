@@ -1,0 +1,143 @@
+//! The allocation patterns of `workloads/patterns` run under libmasu as they run under the system's
+//! malloc, and they do notice a malloc that is wrong.
+//!
+//! It relies on the patterns checking the contents of their blocks and printing a checksum that is
+//! the same in each run. The hard idea: equal output shows that both mallocs did the same work, so
+//! that times compared elsewhere are times of the same thing.
+
+mod library;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The folder of the patterns' sources.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/patterns")
+}
+
+/// Compiles `sources` with `arguments` into the target folder.
+fn compile(sources: &[PathBuf], name: &str, arguments: &[&str]) -> PathBuf {
+    let result = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut command = Command::new("cc");
+    command.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-pthread", "-fno-builtin-malloc"]);
+    library::succeeds(command.args(arguments).args(sources).arg("-o").arg(&result));
+    result
+}
+
+/// The program, compiled once.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let entries = std::fs::read_dir(sources()).expect("the patterns are in the checkout");
+        let paths = entries.map(|entry| entry.expect("the folder is readable").path());
+        let files: Vec<_> = paths.filter(|path| path.extension() == Some("c".as_ref())).collect();
+        compile(&files, "patterns", &["-Wall", "-Wextra", "-Werror"])
+    })
+}
+
+/// Arguments that make a pattern short but let it do each thing it does at least once.
+fn brief(name: &str, group: &str) -> Vec<String> {
+    let ops = match (name, group) {
+        ("realloc-1k" | "realloc-double", _) => 3_000,
+        (_, "large") => 130,
+        ("thread-start-exit", _) => 300,
+        ("phase-change", _) => 3_000_000,
+        (_, "small") => 150_000,
+        (_, "threads") => 300_000,
+        _ => 100_000,
+    };
+    let mut arguments = vec![name.to_owned(), "--ops".to_owned(), ops.to_string()];
+    if name == "idle-threads" {
+        arguments.extend(["--threads".to_owned(), "50".to_owned()]);
+    }
+    arguments
+}
+
+/// Runs every pattern of a group under both mallocs; returns how many there were.
+fn same_under_both(wanted: &str) -> usize {
+    let listed = library::succeeds(Command::new(program()).arg("--list"));
+    let mut count = 0;
+    for line in listed.lines() {
+        let mut words = line.split_whitespace();
+        let (name, group) = (words.next().expect("a name"), words.next().expect("a group"));
+        if group != wanted {
+            continue;
+        }
+        let arguments = brief(name, group);
+        let system = library::succeeds(Command::new(program()).args(&arguments));
+        let masu = library::succeeds(library::preloaded(program()).args(&arguments));
+        assert!(system.contains(" checksum "), "{name} printed no checksum: {system}");
+        assert_eq!(system, masu, "{name} did different work under libmasu");
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn small_patterns_do_the_same_work_under_both_mallocs() {
+    assert_eq!(same_under_both("small"), 16);
+}
+
+#[test]
+fn large_patterns_do_the_same_work_under_both_mallocs() {
+    assert_eq!(same_under_both("large"), 10);
+}
+
+#[test]
+fn thread_patterns_do_the_same_work_under_both_mallocs() {
+    assert_eq!(same_under_both("threads"), 9);
+}
+
+#[test]
+fn lifetime_patterns_do_the_same_work_under_both_mallocs() {
+    assert_eq!(same_under_both("lifetime"), 6);
+}
+
+#[test]
+fn work_on_many_threads_does_not_depend_on_their_number() {
+    let checksum = |threads: &str| {
+        let mut command = library::preloaded(program());
+        let printed = library::succeeds(command.args([
+            "many-threads",
+            "--ops",
+            "100000",
+            "--threads",
+            threads,
+        ]));
+        printed.split_once(" checksum ").expect("a checksum").1.to_owned()
+    };
+    assert_eq!(checksum("64"), checksum("1"));
+}
+
+#[test]
+fn a_malloc_that_hands_out_a_live_block_is_noticed() {
+    let twice = compile(&[sources().join("smoke/twice.c")], "libtwice.so", &["-shared", "-fPIC"]);
+    for name in ["batch-in-order", "tiny", "random-100k", "server", "ring", "mixed-cross", "jsonl"]
+    {
+        let mut command = Command::new(program());
+        command.args([name, "--ops", "20000"]).env("LD_PRELOAD", &twice);
+        let output = command.output().expect("the program starts");
+        let printed = library::printed(&output);
+        assert_eq!(output.status.code(), Some(3), "{name} noticed nothing: {printed}");
+        assert!(printed.contains("does not hold what was written"), "{name}: {printed}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let cases: [(&[&str], &str); 6] = [
+        (&[], "name a pattern"),
+        (&["no-such"], "'no-such' is not a pattern"),
+        (&["pair-16", "--size", "8"], "--size needs a number from 16"),
+        (&["random-4m", "--size", "1024"], "--size needs a number from 16 to 268"),
+        (&["pair-16", "--ops", "-1"], "--ops needs a number"),
+        (&["jsonl", "--size", "64"], "jsonl takes no --size"),
+    ];
+    for (arguments, message) in cases {
+        let output = Command::new(program()).args(arguments).output().expect("the program starts");
+        let printed = library::printed(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {printed}");
+        assert!(printed.contains(message), "{arguments:?}: {printed}");
+    }
+}
