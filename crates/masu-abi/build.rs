@@ -3,12 +3,12 @@
 //! It relies on cargo's `links` metadata: a package that depends on this one reads
 //! `DEP_MASU_ABI_MANIFEST_DIR` in its own build script, in a workspace and from a registry alike.
 
-use std::env;
+use std::path::Path;
+use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let manifest_dir = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    println!("cargo::metadata=manifest_dir={manifest_dir}");
+    println!("cargo::metadata=manifest_dir={}", variable("CARGO_MANIFEST_DIR"));
 
     // A program that links with `-lmasu` asks for this name, wherever it was built.
     link_arg("-Wl,-soname,libmasu.so");
@@ -17,13 +17,34 @@ fn main() {
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
-    // COUPLING: the list in `src/oldest_glibc.rs`, which says why.
-    if env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu") {
-        link_arg("-Wl,--wrap=pthread_key_create");
-        link_arg("-Wl,--wrap=pthread_setspecific");
+    match variable("CARGO_CFG_TARGET_ENV").as_str() {
+        "gnu" => {
+            // COUPLING: the list in `src/oldest_glibc.rs`, which says why.
+            link_arg("-Wl,--wrap=pthread_key_create");
+            link_arg("-Wl,--wrap=pthread_setspecific");
+        }
+        "musl" => link_no_c_library(),
+        other => println!("cargo::error=masu knows glibc and musl, not `{other}`"),
+    }
+}
+
+/// Leaves the C library's functions open; the program that loads the library has them all.
+///
+/// A linker on a glibc machine would else take glibc for `-lc`, and on any machine there is just
+/// one C library in a musl process.
+fn link_no_c_library() {
+    let folder = variable("OUT_DIR");
+    let script = Path::new(&folder).join("libc.so");
+    match fs::write(&script, "/* An empty linker script. */\n") {
+        Ok(()) => link_arg(&format!("-L{folder}")),
+        Err(error) => println!("cargo::error={}: {error}", script.display()),
     }
 }
 
 fn link_arg(argument: &str) {
     println!("cargo::rustc-cdylib-link-arg={argument}");
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
 }

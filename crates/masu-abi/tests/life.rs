@@ -51,6 +51,7 @@ groups! {
     limit_that_comes_and_goes
     freed_memory_goes_back
     numbers_follow_the_program
+    settings_are_accepted
 }
 
 #[test]

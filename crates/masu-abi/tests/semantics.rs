@@ -27,7 +27,6 @@ groups! {
     errno_is_kept_by_free
     sized_frees_do_not_believe_the_size
     second_names
-    settings
 }
 
 fn program() -> &'static std::path::Path {

@@ -447,7 +447,7 @@ static void limit_that_comes_and_goes(void)
     }
 }
 
-/* --- Reports --- */
+/* --- Reports and settings --- */
 
 static void freed_memory_goes_back(void)
 {
@@ -509,6 +509,14 @@ static void reports_are_printed(void)
     malloc_stats();
 }
 
+static void settings_are_accepted(void)
+{
+    CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
+    CHECK(mallopt(M_ARENA_MAX, 1) == 1);
+    CHECK(mallopt(M_MXFAST, 0) == 1);
+    CHECK(mallopt(12345, 1) == 0);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -531,6 +539,7 @@ static const struct {
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),
+    GROUP(settings_are_accepted),
 };
 
 int main(int count, char **arguments)

@@ -319,14 +319,6 @@ static void second_names(void)
     free(result);
 }
 
-static void settings(void)
-{
-    CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
-    CHECK(mallopt(M_ARENA_MAX, 1) == 1);
-    CHECK(mallopt(M_MXFAST, 0) == 1);
-    CHECK(mallopt(12345, 1) == 0);
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -343,7 +335,6 @@ static const struct {
     GROUP(errno_is_kept_by_free),
     GROUP(sized_frees_do_not_believe_the_size),
     GROUP(second_names),
-    GROUP(settings),
 };
 
 int main(int count, char **arguments)

@@ -1,0 +1,92 @@
+//! The other kinds of the library: linked statically, linked by a program, and for musl.
+//!
+//! It relies on glibc's static library (part of Debian's libc6-dev) and, for musl, on `musl-gcc`
+//! and musl's own dynamic linker (Debian's musl-tools); without those the tests say so.
+
+mod library;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// Compiles `tests/c/without_dynamic_linker.c` with `arguments` and checks that masu serves it.
+fn is_served(compiler: &str, kind: &str, arguments: &[&str]) {
+    let source = source("without_dynamic_linker.c");
+    let program = library::compile_with(compiler, &source, kind, arguments);
+    let output = Command::new(program).output().expect("the program starts");
+    let printed = library::printed(&output);
+    assert!(output.status.success(), "{}\n{printed}", output.status);
+    assert!(printed.contains("masu: live "), "not served by masu: {printed}");
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the target folder has a plain name")
+}
+
+#[test]
+fn static_library_in_a_dynamic_program() {
+    is_served("cc", "archive", &[text(&library::static_path())]);
+}
+
+#[test]
+fn static_library_in_a_static_program() {
+    is_served("cc", "static", &["-static", text(&library::static_path())]);
+}
+
+#[test]
+fn shared_library_that_the_program_asks_for() {
+    let folder = library::path().parent().expect("a file is in a folder");
+    let run_path = format!("-Wl,-rpath,{}", text(folder));
+    is_served("cc", "linked", &[&format!("-L{}", text(folder)), "-lmasu", &run_path]);
+}
+
+/// The compiler for musl, if this machine has one.
+fn musl_compiler() -> Option<&'static str> {
+    let found =
+        cfg!(target_arch = "x86_64") && Command::new("musl-gcc").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("not tested: there is no musl-gcc (Debian: musl-tools)");
+    }
+    found.then_some("musl-gcc")
+}
+
+#[test]
+fn musl_static_library() {
+    let Some(compiler) = musl_compiler() else { return };
+    let archive = library::build("libmasu.a", &["--target", MUSL], &[]);
+    is_served(compiler, "musl-static", &["-static", text(&archive)]);
+}
+
+#[test]
+fn musl_shared_library_keeps_the_rules_of_c() {
+    let Some(compiler) = musl_compiler() else { return };
+    // The Rust target is static unless told otherwise; a folder of its own keeps the two apart.
+    let folder = format!("{}/musl-shared", env!("CARGO_TARGET_TMPDIR"));
+    let arguments = ["--target", MUSL, "--target-dir", &folder];
+    let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
+    let built = library::build("libmasu.so", &arguments, &[flags]);
+    let program = library::compile_with(compiler, &source("semantics.c"), "musl", &[text(&built)]);
+    let groups = [
+        "zero_sizes",
+        "every_size_is_aligned_and_writable",
+        "impossible_sizes_fail",
+        "realloc_rules",
+        "calloc_is_zero_after_dirty_reuse",
+        "alignments",
+        "bad_alignments",
+        "whole_pages",
+        "errno_is_kept_by_free",
+        "sized_frees_do_not_believe_the_size",
+        "second_names",
+    ];
+    for group in groups {
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", built.parent().expect("a file is in a folder"));
+        library::succeeds(command.env("LD_PRELOAD", &built).arg(group));
+    }
+}
