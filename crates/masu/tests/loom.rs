@@ -12,6 +12,9 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread::{self, Thread};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A futex: the threads that sleep. One is enough, for a model has one word to sleep on.
 ///
@@ -31,12 +34,18 @@ impl Futex {
         // ORDERING: Relaxed, the weakest that a kernel could use; an exchange of nothing reads the
         // newest value, as a read under the kernel's lock does.
         if word.fetch_or(0, Ordering::Relaxed) == expected {
-            self.wait();
+            self.sleep();
         }
     }
 
     /// What a futex is not: it sleeps whatever the word holds.
-    fn wait(&self) {
+    fn wait_whatever(&self, word: &AtomicU32) {
+        // ORDERING: Relaxed, as above.
+        let _ = word.fetch_or(0, Ordering::Relaxed);
+        self.sleep();
+    }
+
+    fn sleep(&self) {
         self.sleepers.lock().expect("no thread panics").push(thread::current());
         thread::park();
     }
@@ -132,9 +141,12 @@ door!(
     |word, expected| crate::FUTEX.wait_while(word, expected),
     || ()
 );
-door!(sleeping_without_a_look, crate::orderings::Sound, |_, _| crate::FUTEX.wait(), || {
-    crate::FUTEX.wake_one()
-});
+door!(
+    sleeping_without_a_look,
+    crate::orderings::Sound,
+    |word, _| crate::FUTEX.wait_whatever(word),
+    || { crate::FUTEX.wake_one() }
+);
 
 /// The lock behind any of the doors.
 trait Raw: Send + Sync + 'static {
@@ -161,38 +173,51 @@ impl<L: Raw> Counter<L> {
     }
 }
 
+/// More interleavings than any model here has, unless something in it loops.
+const INTERLEAVINGS_MAX: usize = 200_000;
+
 /// Lets `threads` threads add to a count `rounds` times each, in every interleaving.
 fn count_under<L: Raw>(threads: usize, rounds: usize) {
+    let tried = Arc::new(AtomicUsize::new(0));
     let mut model = Builder::new();
-    model.preemption_bound = Some(2);
-    model.max_branches = 20_000;
-    let n = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let m = n.clone();
-    model.check(move || {
-        m.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        // Leaked: dropping a loom object while a found deadlock unwinds would abort the test.
-        let counter: &Counter<L> =
-            Box::leak(Box::new(Counter { lock: L::new(), count: UnsafeCell::new(0) }));
-        let others: Vec<_> = (1..threads)
-            .map(|_| thread::spawn(move || (0..rounds).for_each(|_| counter.increment())))
-            .collect();
-        (0..rounds).for_each(|_| counter.increment());
-        others.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
-        // SAFETY: All other threads have ended.
-        let count = counter.count.with(|count| unsafe { *count });
-        assert_eq!(count, threads * rounds);
+    model.preemption_bound = Some(3);
+    model.max_permutations = Some(INTERLEAVINGS_MAX);
+    model.check({
+        let tried = Arc::clone(&tried);
+        move || {
+            // ORDERING: Relaxed, for loom runs one thread at a time.
+            tried.fetch_add(1, Relaxed);
+            count_once::<L>(threads, rounds);
+        }
     });
-    println!("N={n:?}");
+    // ORDERING: As above.
+    let tried = tried.load(Relaxed);
+    println!("{threads} threads, {rounds} rounds: {tried} interleavings");
+    assert!(tried < INTERLEAVINGS_MAX, "not all were tried: does the lock spin long under loom?");
+}
+
+fn count_once<L: Raw>(threads: usize, rounds: usize) {
+    // Leaked: dropping a loom object while a found deadlock unwinds would abort the test.
+    let counter: &Counter<L> =
+        Box::leak(Box::new(Counter { lock: L::new(), count: UnsafeCell::new(0) }));
+    let others: Vec<_> = (1..threads)
+        .map(|_| thread::spawn(move || (0..rounds).for_each(|_| counter.increment())))
+        .collect();
+    (0..rounds).for_each(|_| counter.increment());
+    others.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+    // SAFETY: All other threads have ended.
+    let count = counter.count.with(|count| unsafe { *count });
+    assert_eq!(count, threads * rounds);
 }
 
 #[test]
 fn two_threads_exclude_each_other_and_no_wake_up_is_lost() {
-    count_under::<sound::RawLock>(2, 2);
+    count_under::<sound::RawLock>(2, 3);
 }
 
 #[test]
 fn three_threads_exclude_each_other_and_no_wake_up_is_lost() {
-    count_under::<sound::RawLock>(3, 1);
+    count_under::<sound::RawLock>(3, 2);
 }
 
 #[test]
