@@ -36,16 +36,23 @@ pub(crate) enum State {
     Ended,
 }
 
-/// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
-/// depths from outside and accept stale ones.
+/// The part of a cache that the fast paths touch, and all there is of the static ones.
 #[repr(C)]
-pub(crate) struct ThreadCache {
+pub(crate) struct Stacks {
     // COUPLING: first, for the class map holds offsets into this array in units of 8 bytes.
     stacks: [Stack; CODES],
     /// Where the stack for a size lies, in bytes from the start of this structure, by size in
     /// steps of 16 bytes.
     offsets: [u16; TABLE_LENGTH],
-    pub(crate) state: State,
+    state: State,
+}
+
+/// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
+/// depths from outside and accept stale ones.
+#[repr(C)]
+pub(crate) struct ThreadCache {
+    // COUPLING: first, so that the address of a live cache's stacks is the cache's.
+    pub(crate) stacks: Stacks,
     pub(crate) shard: Cell<Shard>,
     depths: [Depth; CODES],
     /// Bytes that the stacks may hold together, as their limits stand.
@@ -62,20 +69,20 @@ pub(crate) struct ThreadCache {
 /// The zero below the lowest entry of stacks that have no array: always empty, always full.
 static NO_ENTRIES: AtomicUsize = AtomicUsize::new(0);
 
-/// A cache without arrays, shared by threads because nothing is ever written to it.
+/// Stacks without arrays, shared by threads because nothing is ever written to them.
 #[repr(transparent)]
-pub(crate) struct Inert(ThreadCache);
+pub(crate) struct Inert(Stacks);
 
-// SAFETY: The stacks of these caches are empty and full, and slow paths look at `state` before
-// they write, so no thread writes.
+// SAFETY: These stacks are empty and full at once, so no fast path writes, and slow paths look at
+// `state` before they do.
 unsafe impl Sync for Inert {}
 
-/// What every thread's slot holds at first.
-pub(crate) static EMPTY: Inert = Inert(ThreadCache::new(State::Empty));
-static ENDED: Inert = Inert(ThreadCache::new(State::Ended));
+/// What every thread's slot leads to at first.
+pub(crate) static EMPTY: Inert = Inert(Stacks::new(State::Empty));
+static ENDED: Inert = Inert(Stacks::new(State::Ended));
 
-/// What the slot of an ended thread holds.
-pub(crate) fn ended() -> &'static ThreadCache {
+/// What the slot of an ended thread leads to.
+pub(crate) fn ended() -> &'static Stacks {
     &ENDED.0
 }
 
@@ -119,21 +126,21 @@ impl Stack {
     }
 }
 
-impl ThreadCache {
-    pub(crate) const fn new(state: State) -> ThreadCache {
-        ThreadCache {
-            stacks: [const { Stack::inert() }; CODES],
-            offsets: offsets(),
-            state,
-            shard: Cell::new(Shard(0)),
-            depths: [const { Depth::new() }; CODES],
-            limit_bytes: Cell::new(0),
-            slow_calls: Cell::new(0),
-            denials: Cell::new(0),
-            last_giver: Cell::new(0),
-            next: Cell::new(None),
-            next_idle: Cell::new(None),
-        }
+impl Stacks {
+    const fn new(state: State) -> Stacks {
+        Stacks { stacks: [const { Stack::inert() }; CODES], offsets: offsets(), state }
+    }
+
+    /// What these stacks are good for.
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// The whole cache, where these are a live one's stacks.
+    #[inline]
+    pub(crate) fn cache(&'static self) -> Option<&'static ThreadCache> {
+        // SAFETY: Live stacks are the first part of a cache.
+        (self.state == State::Live).then(|| unsafe { &*ptr::from_ref(self).cast() })
     }
 
     /// A free block of `class`, or null.
@@ -169,6 +176,23 @@ impl ThreadCache {
         // SAFETY: Offsets come from the table above or from the class map, which both hold
         // multiples of a stack's size below the number of codes.
         unsafe { &*ptr::from_ref(self).byte_add(offset).cast::<Stack>() }
+    }
+}
+
+impl ThreadCache {
+    /// A live cache that holds nothing.
+    pub(crate) const fn new() -> ThreadCache {
+        ThreadCache {
+            stacks: Stacks::new(State::Live),
+            shard: Cell::new(Shard(0)),
+            depths: [const { Depth::new() }; CODES],
+            limit_bytes: Cell::new(0),
+            slow_calls: Cell::new(0),
+            denials: Cell::new(0),
+            last_giver: Cell::new(0),
+            next: Cell::new(None),
+            next_idle: Cell::new(None),
+        }
     }
 
     /// Bytes of the blocks held now.

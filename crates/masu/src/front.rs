@@ -7,7 +7,6 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::arena::SLICE_BYTES;
-use crate::cache::State;
 use crate::class::{Class, FOREIGN, LARGE, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT};
 use crate::{arena, large, map, slot, thread};
 
@@ -41,10 +40,9 @@ pub(crate) fn allocate_class(class: Class) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn allocate_class_slow(class: Class) -> *mut u8 {
-    let cache = thread::cache();
-    match cache.state {
-        State::Live => cache.pop_slow(class),
-        State::Empty | State::Ended => thread::take_uncached(class),
+    match thread::cache() {
+        Some(cache) => cache.pop_slow(class),
+        None => thread::take_uncached(class),
     }
 }
 
@@ -141,12 +139,11 @@ pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
 #[cold]
 #[inline(never)]
 unsafe fn free_class_slow(block: *mut u8, class: Class) {
-    let cache = thread::cache();
-    match cache.state {
+    match thread::cache() {
         // The stack may have had room all the while, where there is no class map.
-        State::Live if cache.push_class(class, block) => {}
-        State::Live => cache.push_slow(class, block),
-        State::Empty | State::Ended => thread::put_uncached(class, block),
+        Some(cache) if cache.stacks.push_class(class, block) => {}
+        Some(cache) => cache.push_slow(class, block),
+        None => thread::put_uncached(class, block),
     }
 }
 
@@ -255,8 +252,7 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
 
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    let cache = slot::get();
-    if cache.state == State::Live {
+    if let Some(cache) = slot::get().cache() {
         cache.empty_stacks();
     }
     crate::transfer::trim();

@@ -1,9 +1,9 @@
-//! The thread slot: one word a thread that holds the address of its thread cache.
+//! The thread slot: one word a thread that holds the address of its thread cache's stacks.
 //!
 //! Relies on ELF thread-local storage, initial-exec model. Stable Rust has no attribute for that
 //! model, and `thread_local!` in a shared library costs a call a read, so the variable is defined
 //! in assembly and its *value* is read with two instructions. The hard idea: the slot starts out
-//! as the address of a static cache that is empty and full at once, so no read ever has to test
+//! as the address of static stacks that are empty and full at once, so no read ever has to test
 //! for null; whoever finds nothing there ends in a slow path, which makes a real cache.
 
 #[cfg(target_arch = "aarch64")]
@@ -13,21 +13,21 @@ mod arch;
 #[path = "slot/x86_64.rs"]
 mod arch;
 
-use crate::cache::ThreadCache;
+use crate::cache::Stacks;
 
-/// This thread's cache.
+/// This thread's stacks.
 ///
 /// Reads may be merged, also across [`set`]: whoever has just set the slot goes on with the
 /// reference it set.
 #[inline(always)]
-pub(crate) fn get() -> &'static ThreadCache {
-    // SAFETY: The slot holds the address of a cache from the thread's first moment, and caches are
+pub(crate) fn get() -> &'static Stacks {
+    // SAFETY: The slot holds the address of stacks from the thread's first moment, and they are
     // never unmapped.
     unsafe { &*arch::read() }
 }
 
-/// Makes `cache` this thread's cache.
-pub(crate) fn set(cache: &'static ThreadCache) {
+/// Makes `stacks` this thread's.
+pub(crate) fn set(stacks: &'static Stacks) {
     // SAFETY: Only this thread reads its slot.
-    unsafe { arch::write(cache) };
+    unsafe { arch::write(stacks) };
 }

@@ -43,33 +43,24 @@ static THREADS: Lock<Threads> = Lock::new(Threads {
     holds_all: false,
 });
 
-/// This thread's cache for a slow path: makes one where the thread has none yet. The ended one
-/// where there is no memory for one, or where the thread has ended.
-pub(crate) fn cache() -> &'static ThreadCache {
-    let cache = slot::get();
-    match cache.state {
-        State::Live | State::Ended => cache,
-        State::Empty => begin(),
-    }
+/// This thread's cache for a slow path: makes one where the thread has none yet. `None` where there
+/// is no memory for one, or where the thread has ended.
+pub(crate) fn cache() -> Option<&'static ThreadCache> {
+    let stacks = slot::get();
+    if stacks.state() == State::Empty { begin() } else { stacks.cache() }
 }
 
 #[cold]
-fn begin() -> &'static ThreadCache {
+fn begin() -> Option<&'static ThreadCache> {
     let mut threads = THREADS.lock();
-    let cache = match threads.take_idle() {
-        Some(cache) => cache,
-        None => match threads.make() {
-            Some(cache) => cache,
-            None => return cache::ended(),
-        },
-    };
+    let cache = threads.take_idle().or_else(|| threads.make())?;
     if threads.key.is_none() {
         threads.key = Key::new(end);
     }
     let key = threads.key;
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
-    slot::set(cache);
+    slot::set(&cache.stacks);
     // From here on the thread has a cache, so the C library may allocate in these calls.
     if let Some(key) = key {
         key.set(ptr::from_ref(cache).cast());
@@ -77,7 +68,7 @@ fn begin() -> &'static ThreadCache {
     if !watches_fork {
         libc::at_fork(before_fork, after_fork);
     }
-    cache
+    Some(cache)
 }
 
 /// Called by the C library at a thread's end with the thread's cache.
@@ -99,7 +90,7 @@ impl Threads {
     }
 
     fn make(&mut self) -> Option<&'static ThreadCache> {
-        let cache = metadata::forever(ThreadCache::new(State::Live))?;
+        let cache = metadata::forever(ThreadCache::new())?;
         // Most programs have one thread and never ask how many CPUs there are.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();

@@ -96,7 +96,7 @@ enum Destination {
 
 impl ThreadCache {
     fn stack(&self, class: Class) -> &Stack {
-        &self.stacks[class.index()]
+        &self.stacks.stacks[class.index()]
     }
 
     fn depth(&self, class: Class) -> &Depth {

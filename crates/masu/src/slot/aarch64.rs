@@ -3,7 +3,7 @@
 
 use core::arch::{asm, global_asm};
 
-use crate::cache::{EMPTY, ThreadCache};
+use crate::cache::{EMPTY, Stacks};
 
 // COUPLING: the name carries the crate's version, so that two versions in one program each have
 // their slot.
@@ -25,8 +25,8 @@ global_asm!(
 ///
 /// - None; it is unsafe only for being assembly.
 #[inline(always)]
-pub(super) unsafe fn read() -> *const ThreadCache {
-    let value: *const ThreadCache;
+pub(super) unsafe fn read() -> *const Stacks {
+    let value: *const Stacks;
     // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no
     // side effect.
     unsafe {
@@ -47,18 +47,18 @@ pub(super) unsafe fn read() -> *const ThreadCache {
 ///
 /// # Safety
 ///
-/// - `cache` stays mapped while any thread may read the slot.
-pub(super) unsafe fn write(cache: *const ThreadCache) {
+/// - `stacks` stay mapped while any thread may read the slot.
+pub(super) unsafe fn write(stacks: *const Stacks) {
     // SAFETY: As in `read`; the word belongs to this thread.
     unsafe {
         asm!(
             "adrp {offset}, :gottprel:masu_slot_0_1",
             "ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_0_1]",
             "mrs {base}, tpidr_el0",
-            "str {cache}, [{base}, {offset}]",
+            "str {stacks}, [{base}, {offset}]",
             base = out(reg) _,
             offset = out(reg) _,
-            cache = in(reg) cache,
+            stacks = in(reg) stacks,
             options(nostack, preserves_flags),
         );
     }
