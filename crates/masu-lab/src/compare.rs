@@ -1,9 +1,23 @@
 //! Variants × runs: a verified warm-up each, then alternating rounds in randomised, balanced order.
 
-use std::path::PathBuf;
-use std::time::Duration;
+//!
+//! It ties the other modules together and holds no knowledge of its own but this: what is run
+//! when, what is said meanwhile, and that whatever was measured survives a stop.
 
-use crate::{Error, Evidence, Header, Limits, Run, Stop, Summary, Variant, Workload};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use crate::execute::execute;
+use crate::results::{Record, SCHEMA_VERSION, Writer};
+use crate::summary::summarise;
+use crate::verify::verify;
+use crate::{
+    Ending, Error, Evidence, Header, Limits, Machine, Run, Stop, Summary, Variant, Workload,
+};
+
+mod order;
+
+use order::Rounds;
 
 /// Rounds when the caller does not say: enough to find a 3 % difference under 1.5 % noise.
 pub const DEFAULT_RUNS: usize = 20;
@@ -112,6 +126,202 @@ pub fn compare(
     stop: &Stop,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, Error> {
-    let _ = (workload, variants, options, stop, observe);
-    Err(Error::Compare("this version cannot compare yet".to_owned()))
+    check(variants, options)?;
+    let header = header(workload, variants, options);
+    let mut writer = Writer::create(options.results.as_deref())?;
+    writer.write(&Record::Header(header.clone()))?;
+    let mut series = Series { workload, variants, options, stop, observe, writer };
+    let warm_ups = series.warm_up()?;
+    let (mut runs, stopped) = series.rounds(header.seed, &warm_ups)?;
+    runs.retain(|run| run.ending != Ending::Stopped);
+    if stopped && runs.is_empty() {
+        return Err(Error::Stopped);
+    }
+    let labels: Vec<String> = variants.iter().map(|variant| variant.label.clone()).collect();
+    let mut summary = summarise(&labels, &runs);
+    summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
+    series.writer.write(&Record::Summary(summary.clone()))?;
+    let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();
+    Ok(Comparison { header, evidence, runs, summary, stopped })
 }
+
+fn check(variants: &[Variant], options: &Options) -> Result<(), Error> {
+    if variants.is_empty() {
+        return Err(Error::Compare("no variant given".to_owned()));
+    }
+    if options.runs == 0 {
+        return Err(Error::Compare("no runs asked for; ask for one or more".to_owned()));
+    }
+    for (index, variant) in variants.iter().enumerate() {
+        if variants[..index].iter().any(|earlier| earlier.label == variant.label) {
+            return Err(Error::Compare(format!("`{}` is given twice", variant.label)));
+        }
+    }
+    Ok(())
+}
+
+fn header(workload: &Workload, variants: &[Variant], options: &Options) -> Header {
+    let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
+    Header {
+        schema_version: SCHEMA_VERSION,
+        masu_version: env!("CARGO_PKG_VERSION").to_owned(),
+        began: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
+        command: workload.arguments.iter().map(lossy).collect(),
+        program: workload.program.path.display().to_string(),
+        variants: variants.to_vec(),
+        runs: options.runs,
+        seed: options.seed.unwrap_or_else(seed_from_clock),
+        machine: Machine::here(),
+    }
+}
+
+fn seed_from_clock() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Milliseconds keep the seed short enough to be typed again.
+    u64::try_from(now.as_millis()).unwrap_or(0)
+}
+
+/// What was there before any run and may mislead the reader.
+fn surroundings(
+    workload: &Workload,
+    variants: &[Variant],
+    warm_ups: &[(Run, Evidence)],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(preload) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
+        warnings.push(format!(
+            "LD_PRELOAD was set already ({}) and was kept behind each variant's library; \
+             unset it to compare with the system's own malloc",
+            preload.display()
+        ));
+    }
+    if let Some(reason) = &workload.program.refusal {
+        warnings.push(format!("only settings can be compared on this program: {reason}"));
+    }
+    for (variant, (_, evidence)) in variants.iter().zip(warm_ups) {
+        if !evidence.served.is_empty() && !evidence.not_served.is_empty() {
+            warnings.push(format!(
+                "`{}` did not serve every program: {}",
+                variant.label,
+                evidence.not_served.join("; ")
+            ));
+        }
+        for note in &evidence.notes {
+            warnings.push(format!("`{}`: {note}", variant.label));
+        }
+    }
+    warnings
+}
+
+/// The runs of one comparison on their way.
+struct Series<'a> {
+    workload: &'a Workload,
+    variants: &'a [Variant],
+    options: &'a Options,
+    stop: &'a Stop,
+    observe: &'a mut dyn FnMut(Event<'_>),
+    writer: Writer,
+}
+
+impl Series<'_> {
+    /// One verified run of each variant, in their order.
+    fn warm_up(&mut self) -> Result<Vec<(Run, Evidence)>, Error> {
+        let mut done = Vec::new();
+        for (index, variant) in self.variants.iter().enumerate() {
+            let of = self.variants.len();
+            (self.observe)(Event::WarmUp { variant, index, of });
+            let (mut run, evidence) =
+                verify(self.workload, variant, &self.options.limits, self.stop)?;
+            run.variant = index;
+            match &run.ending {
+                Ending::Stopped => return Err(Error::Stopped),
+                Ending::Exited(_) | Ending::Signalled(_) => {}
+                cut_short => {
+                    let variant = variant.label.clone();
+                    return Err(Error::WarmUp { variant, reason: cut_short.to_string() });
+                }
+            }
+            (self.observe)(Event::Verified { variant, evidence: &evidence, run: &run });
+            let record = Record::WarmUp { evidence: evidence.clone(), run: run.clone() };
+            self.writer.write(&record)?;
+            done.push((run, evidence));
+        }
+        Ok(done)
+    }
+
+    /// The timed rounds; also whether they were stopped early.
+    fn rounds(
+        &mut self,
+        seed: u64,
+        warm_ups: &[(Run, Evidence)],
+    ) -> Result<(Vec<Run>, bool), Error> {
+        let of = self.options.runs * self.variants.len();
+        let mut clock = Clock::new(warm_ups.iter().map(|(run, _)| run.wall_s), self.options.runs);
+        (self.observe)(Event::Planned { runs: of, estimate: clock.remaining() });
+        let mut runs: Vec<Run> = Vec::with_capacity(of);
+        let mut rounds = Rounds::new(seed, self.variants.len());
+        for round in 0..self.options.runs {
+            for index in rounds.round() {
+                let variant = &self.variants[index];
+                let remaining = clock.remaining();
+                (self.observe)(Event::Running { variant, done: runs.len(), of, remaining });
+                if self.stop.requested() {
+                    return Ok((runs, true));
+                }
+                let mut run = execute(self.workload, variant, &self.options.limits, self.stop)?;
+                run.variant = index;
+                run.round = Some(round);
+                if run.ending == Ending::Stopped {
+                    return Ok((runs, true));
+                }
+                clock.count(index, run.wall_s);
+                self.writer.write(&Record::Run(run.clone()))?;
+                (self.observe)(Event::Ran { variant, run: &run, done: runs.len() + 1, of });
+                runs.push(run);
+            }
+        }
+        Ok((runs, false))
+    }
+}
+
+/// Estimates how long the rest takes: each variant's runs to come at the mean of those it had, or
+/// at its warm-up while it had none.
+#[derive(Debug)]
+struct Clock {
+    variants: Vec<Timing>,
+    rounds: usize,
+}
+
+#[derive(Debug)]
+struct Timing {
+    warm_up_s: f64,
+    total_s: f64,
+    done: usize,
+}
+
+impl Clock {
+    fn new(warm_ups_s: impl Iterator<Item = f64>, rounds: usize) -> Clock {
+        let timing = |warm_up_s| Timing { warm_up_s, total_s: 0.0, done: 0 };
+        Clock { variants: warm_ups_s.map(timing).collect(), rounds }
+    }
+
+    fn count(&mut self, variant: usize, wall_s: f64) {
+        self.variants[variant].total_s += wall_s;
+        self.variants[variant].done += 1;
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
+    fn remaining(&self) -> Duration {
+        let seconds = self.variants.iter().map(|timing| {
+            let each = match timing.done {
+                0 => timing.warm_up_s,
+                done => timing.total_s / done as f64,
+            };
+            each * self.rounds.saturating_sub(timing.done) as f64
+        });
+        Duration::try_from_secs_f64(seconds.sum()).unwrap_or(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 //! output and guards the limits, `tree` looks at the processes. What each figure means, and what
 //! it cannot see, is said at the fields of [`Run`].
 
+use std::fmt;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,7 +38,9 @@ pub struct Run {
     /// CPU seconds in the kernel on its behalf, children it waited for included.
     pub sys_s: f64,
     /// Peak resident bytes: the larger of the largest single process (exact) and the largest
-    /// sampled sum over the process tree (pages shared between processes count in each).
+    /// sampled sum over the process tree (pages shared between processes count in each). It cannot
+    /// be less than this process's private memory when it started the run: a lab that holds much
+    /// hides how little a small program needs.
     pub peak_rss_bytes: u64,
     /// Page faults served without reading from disk.
     pub minor_faults: u64,
@@ -79,6 +82,23 @@ pub enum Ending {
     },
     /// [`Stop`] was requested and it was killed.
     Stopped,
+}
+
+impl fmt::Display for Ending {
+    /// As a predicate: `returned 0`, `ran out of time`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exited(code) => write!(f, "returned {code}"),
+            Ending::Signalled(signal) => write!(f, "was ended by signal {signal}"),
+            Ending::TimedOut => f.write_str("ran out of time and was killed"),
+            Ending::OutOfMemory { process, bytes } => write!(
+                f,
+                "was killed over the memory limit, with {} MiB resident, most of it in {process}",
+                bytes >> 20
+            ),
+            Ending::Stopped => f.write_str("was stopped"),
+        }
+    }
 }
 
 /// What a run wrote to one of its streams.
@@ -146,6 +166,7 @@ pub(crate) fn start(
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     kernel::start_apart(&mut command, traced);
     let before = Tree::children_here();
+    kernel::release_freed_memory();
     let began = Instant::now();
     let mut child = command.spawn().map_err(|source| launch::refused(workload, source))?;
     let root = child.id().cast_signed();

@@ -1,9 +1,18 @@
 //! Results: a header, one line a run, a summary; JSON lines that later versions can still read.
+//!
+//! Every line is an object whose `record` says what it is, and it is written as soon as it is
+//! known: a comparison that is cut off has lost nothing but its summary, which
+//! [`summarise`](crate::summary::summarise) makes again from the runs.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Doing;
 use crate::statistics::{Estimate, Verdict};
-use crate::{Machine, Variant};
+use crate::{Error, Evidence, Machine, Run, Variant};
 
 /// The version of the lines this module writes. It grows when a reader would misread them.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -58,3 +67,94 @@ pub struct Row {
     /// Runs that waited long for a CPU; they count, with a warning.
     pub starved_runs: usize,
 }
+
+/// One line of a results file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// The first line.
+    Header(Header),
+    /// The warm-up run of a variant.
+    WarmUp {
+        /// What it showed.
+        evidence: Evidence,
+        /// The run; its times are those of a traced program.
+        run: Run,
+    },
+    /// A timed run.
+    Run(Run),
+    /// The last line.
+    Summary(Summary),
+}
+
+/// Writes records as they come, or nowhere.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: Option<(PathBuf, File)>,
+}
+
+impl Writer {
+    /// Replaces the file at `path`; without a path every record is dropped.
+    pub(crate) fn create(path: Option<&Path>) -> Result<Writer, Error> {
+        let Some(path) = path else { return Ok(Writer { file: None }) };
+        let file = File::create(path).doing(|| format!("creating {}", path.display()))?;
+        Ok(Writer { file: Some((path.to_owned(), file)) })
+    }
+
+    /// Writes one line, all of it at once.
+    pub(crate) fn write(&mut self, record: &Record) -> Result<(), Error> {
+        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        let mut line = serde_json::to_vec(record)
+            .map_err(std::io::Error::from)
+            .doing(|| format!("writing {}", path.display()))?;
+        line.push(b'\n');
+        file.write_all(&line).doing(|| format!("writing {}", path.display()))
+    }
+}
+
+/// Reads a results file. A last line that was cut off in the middle is left out.
+///
+/// # Errors
+///
+/// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
+/// a file that does not begin with a header, or one written by a later version.
+pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
+    let text = fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
+    let wrong =
+        |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };
+    let mut records = Vec::new();
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if index == 0 {
+            check_version(line).map_err(|reason| wrong(1, reason))?;
+        }
+        match serde_json::from_str(line) {
+            Ok(record) => records.push(record),
+            Err(_) if index > 0 && !line.ends_with('\n') => {}
+            Err(error) => return Err(wrong(index + 1, error.to_string())),
+        }
+    }
+    if records.is_empty() {
+        return Err(wrong(1, "the file is empty".to_owned()));
+    }
+    Ok(records)
+}
+
+/// Looks at the version before the rest, which a later version may have changed.
+fn check_version(line: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema_version: u32,
+    }
+    let version: Version = serde_json::from_str(line)
+        .map_err(|_| "this is no results file: its first line has no schema_version".to_owned())?;
+    if version.schema_version > SCHEMA_VERSION {
+        return Err(format!(
+            "written by a later masu (schema {}, this one reads up to {SCHEMA_VERSION}); update",
+            version.schema_version
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,89 @@
+//! From runs to a table: medians, ratios, verdicts, and the warnings without which they would
+//! mislead.
+//!
+//! Which runs count: those that ended by themselves and in the way most runs did. A crash is
+//! quick, and must not make its variant look fast.
 
+use crate::execute::{Ending, Run};
+use crate::results::{Row, Summary};
+use crate::statistics::{self, CONFIDENCE, Estimate, Measure, Ratio, Verdict};
+
+mod warnings;
+
+/// Summarises `runs` of the variants called `labels`, the first of which is the reference. Works
+/// on runs as they come, also on a comparison that was stopped.
+#[must_use]
+pub fn summarise(labels: &[String], runs: &[Run]) -> Summary {
+    let usual = usual_ending(runs);
+    let valid: Vec<&Run> = runs.iter().filter(|run| Some(&run.ending) == usual).collect();
+    let rows = labels.iter().enumerate().map(|(index, label)| row(index, label, labels, &valid));
+    Summary {
+        rows: rows.collect(),
+        confidence: CONFIDENCE,
+        warnings: warnings::of_runs(labels, runs, &valid),
+        repeatable: warnings::is_repeatable(runs),
+    }
+}
+
+/// How most runs ended, of those that ended by themselves.
+fn usual_ending(runs: &[Run]) -> Option<&Ending> {
+    let own = |run: &&Run| matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
+    let count = |ending: &Ending| runs.iter().filter(|run| run.ending == *ending).count();
+    // `max_by_key` keeps the last of equals; the first run's way is to win a tie.
+    runs.iter().rev().filter(own).map(|run| &run.ending).max_by_key(|ending| count(ending))
+}
+
+fn row(index: usize, label: &str, labels: &[String], valid: &[&Run]) -> Row {
+    let others = labels.len().saturating_sub(1);
+    let own: Vec<&&Run> = valid.iter().filter(|run| run.variant == index).collect();
+    let estimates: Vec<Estimate> = Measure::ALL
+        .into_iter()
+        .map(|measure| {
+            let values: Vec<f64> = own.iter().map(|run| measure.of(run)).collect();
+            let pairs = pairs(index, measure, valid);
+            Estimate {
+                measure,
+                median: statistics::median(&values),
+                spread: statistics::spread(&values),
+                range: range(&values),
+                ratio: if index == 0 { None } else { statistics::ratio(&pairs, others) },
+            }
+        })
+        .collect();
+    Row {
+        variant: label.to_owned(),
+        verdict: verdict(index, &estimates, others),
+        valid_runs: own.len(),
+        starved_runs: own.iter().filter(|run| run.starved).count(),
+        estimates,
+    }
+}
+
+fn verdict(index: usize, estimates: &[Estimate], others: usize) -> Verdict {
+    if index == 0 {
+        return Verdict::Reference;
+    }
+    let primary = estimates.iter().find(|estimate| estimate.measure == Measure::PRIMARY);
+    let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
+    statistics::verdict(ratio, others)
+}
+
+/// The values of the reference and of variant `index` in every round that has a valid run of both.
+fn pairs(index: usize, measure: Measure, valid: &[&Run]) -> Vec<(f64, f64)> {
+    let of = |variant: usize| valid.iter().filter(move |run| run.variant == variant);
+    of(0)
+        .filter_map(|reference| {
+            let partner = of(index).find(|run| run.round == reference.round)?;
+            Some((measure.of(reference), measure.of(partner)))
+        })
+        .collect()
+}
+
+fn range(values: &[f64]) -> Option<(f64, f64)> {
+    let smallest = values.iter().copied().min_by(f64::total_cmp)?;
+    let largest = values.iter().copied().max_by(f64::total_cmp)?;
+    Some((smallest, largest))
+}
+
+#[cfg(test)]
+mod tests;

@@ -72,6 +72,11 @@ pub(super) fn of_file(file: &str) -> Option<&'static Known> {
     })
 }
 
+/// Whether the Debian package called `name` is an allocator or musl.
+pub(super) fn is_package(name: &str) -> bool {
+    name == "musl" || KNOWN.iter().any(|known| known.packages.contains(&name))
+}
+
 /// The folders the loader looks in, as Debian, Fedora and hand-made installations have them.
 pub(super) fn folders() -> Vec<PathBuf> {
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);

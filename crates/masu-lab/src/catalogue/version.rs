@@ -1,10 +1,12 @@
 //! Versions of allocators, where they cost little to know: the package database, the file's own
 //! name, and the line glibc carries inside.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use super::known;
 use crate::Libc;
 
 /// The version of the library at `path`: that of the first installed package of `packages`, or
@@ -39,16 +41,26 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
 
 /// The installed version of a Debian package, epoch and packaging left out.
 fn of_package(package: &str) -> Option<String> {
-    static STATUS: OnceLock<String> = OnceLock::new();
-    let status =
-        STATUS.get_or_init(|| fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default());
-    let heading = format!("Package: {package}");
-    let entry = status.split("\n\n").find(|entry| entry.lines().next() == Some(&heading))?;
-    let line = |name: &str| entry.lines().find_map(|line| line.strip_prefix(name));
-    if !line("Status: ")?.ends_with(" installed") {
-        return None;
+    static INSTALLED: OnceLock<HashMap<String, String>> = OnceLock::new();
+    INSTALLED.get_or_init(installed_packages).get(package).cloned()
+}
+
+/// The versions of the packages that are an allocator. No more is kept, because what this process
+/// holds when it forks is a floor under the peak RSS of every run.
+fn installed_packages() -> HashMap<String, String> {
+    let status = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
+    let mut versions = HashMap::new();
+    for entry in status.split("\n\n") {
+        let line = |name: &str| entry.lines().find_map(|line| line.strip_prefix(name));
+        let (Some(package), Some(version)) = (line("Package: "), line("Version: ")) else {
+            continue;
+        };
+        let is_installed = line("Status: ").is_some_and(|status| status.ends_with(" installed"));
+        if is_installed && known::is_package(package) {
+            let version = version.split_once(':').map_or(version, |(_, rest)| rest);
+            let upstream = version.rsplit_once('-').map_or(version, |(upstream, _)| upstream);
+            versions.insert(package.to_owned(), upstream.to_owned());
+        }
     }
-    let version = line("Version: ")?;
-    let version = version.split_once(':').map_or(version, |(_, rest)| rest);
-    Some(version.rsplit_once('-').map_or(version, |(upstream, _)| upstream).to_owned())
+    versions
 }

@@ -27,8 +27,12 @@ impl Rounds {
         if self.coming.is_empty() {
             let mut names: Vec<usize> = (0..self.variants).collect();
             self.random.shuffle(&mut names);
-            let row = |shift| (0..self.variants).map(|at| names[(at + shift) % names.len()]);
-            self.coming = (0..self.variants).map(|shift| row(shift).collect()).collect();
+            let row = |shift: usize| {
+                let mut row = names.clone();
+                row.rotate_left(shift);
+                row
+            };
+            self.coming = (0..self.variants).map(row).collect();
             self.random.shuffle(&mut self.coming);
         }
         self.coming.pop().unwrap_or_default()

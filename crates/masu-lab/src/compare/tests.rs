@@ -1,0 +1,106 @@
+//! Tests of whole comparisons, on commands short enough for a test.
+
+use super::*;
+use crate::{Catalogue, Input, Places, results};
+
+fn workload(arguments: &[&str]) -> Workload {
+    Workload::new(arguments.iter().copied(), Input::Empty).unwrap()
+}
+
+fn variant(text: &str, workload: &Workload) -> Variant {
+    Catalogue::find(&Places::default())
+        .resolve(&text.parse().unwrap(), &workload.program)
+        .unwrap_or_else(|error| panic!("{error}; this test needs: apt-get install libjemalloc2"))
+}
+
+fn options(runs: usize) -> Options {
+    Options { runs, seed: Some(1), ..Options::default() }
+}
+
+#[test]
+fn every_round_has_every_variant_and_all_are_reported() {
+    let work = workload(&["sh", "-c", "echo hello | sed s/h/H/"]);
+    let variants = ["system", "jemalloc", "system:top_pad=1M"].map(|text| variant(text, &work));
+    let path = std::env::temp_dir().join(format!("masu-compare-{}.jsonl", std::process::id()));
+    let options = Options { results: Some(path.clone()), ..options(3) };
+    let mut ran = 0;
+    let mut observe = |event: Event<'_>| ran += usize::from(matches!(event, Event::Ran { .. }));
+    let comparison = compare(&work, &variants, &options, &Stop::never(), &mut observe).unwrap();
+    assert_eq!((ran, comparison.runs.len()), (9, 9));
+    for round in 0..3 {
+        let of_round = comparison.runs.iter().filter(|run| run.round == Some(round));
+        let mut indices: Vec<usize> = of_round.map(|run| run.variant).collect();
+        indices.sort_unstable();
+        assert_eq!(indices, [0, 1, 2]);
+    }
+    assert!(comparison.summary.repeatable, "{:?}", comparison.summary.warnings);
+    assert!(!comparison.evidence[1].served.is_empty());
+    assert_eq!(comparison.summary.rows.len(), 3);
+    let records = results::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(records.len(), 1 + 3 + 9 + 1);
+    assert_eq!(records.last(), Some(&Record::Summary(comparison.summary)));
+}
+
+#[test]
+fn a_stop_returns_what_was_measured() {
+    let work = workload(&["true"]);
+    let variants = [variant("system", &work), variant("system:top_pad=1M", &work)];
+    let stop = Stop::never();
+    let mut observe = |event: Event<'_>| {
+        if let Event::Ran { done: 3, .. } = event {
+            stop.request();
+        }
+    };
+    let comparison = compare(&work, &variants, &options(50), &stop, &mut observe).unwrap();
+    assert!(comparison.stopped);
+    assert_eq!(comparison.runs.len(), 3);
+    assert!(matches!(comparison.summary.rows[1].verdict, crate::Verdict::TooFewRuns { .. }));
+}
+
+#[test]
+fn a_stop_before_the_first_run_is_an_error() {
+    let work = workload(&["sleep", "1000"]);
+    let variants = [variant("system", &work)];
+    let stop = Stop::never();
+    stop.request();
+    let error = compare(&work, &variants, &options(2), &stop, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, Error::Stopped), "{error}");
+}
+
+#[test]
+fn output_that_changes_is_said() {
+    let work = workload(&["sh", "-c", "echo $$"]);
+    let variants = [variant("system", &work)];
+    let comparison = compare(&work, &variants, &options(3), &Stop::never(), &mut |_| {}).unwrap();
+    assert!(!comparison.summary.repeatable);
+    assert!(comparison.summary.warnings.iter().any(|warning| warning.contains("not repeatable")));
+}
+
+#[test]
+fn a_warm_up_that_is_cut_short_is_an_error() {
+    let work = workload(&["sleep", "1000"]);
+    let variants = [variant("system", &work)];
+    let limits = Limits { time: Some(Duration::from_millis(20)), memory_bytes: None };
+    let options = Options { limits, ..options(2) };
+    let error = compare(&work, &variants, &options, &Stop::never(), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("out of time"), "{error}");
+}
+
+#[test]
+fn nothing_to_compare_is_an_error() {
+    let work = workload(&["true"]);
+    let one = variant("system", &work);
+    for (variants, runs) in [(vec![], 1), (vec![one.clone()], 0), (vec![one.clone(), one], 1)] {
+        let result = compare(&work, &variants, &options(runs), &Stop::never(), &mut |_| {});
+        assert!(matches!(result, Err(Error::Compare(_))));
+    }
+}
+
+#[test]
+fn the_time_left_follows_the_runs() {
+    let mut clock = Clock::new([2.0, 4.0].into_iter(), 10);
+    assert_eq!(clock.remaining(), Duration::from_secs(60));
+    clock.count(0, 1.0);
+    assert_eq!(clock.remaining(), Duration::from_secs(9 + 40));
+}

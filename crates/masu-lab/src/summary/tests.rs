@@ -1,0 +1,110 @@
+//! Tests of the table on made-up runs.
+
+use super::*;
+use crate::execute::Output;
+
+fn run(variant: usize, round: usize, wall_s: f64) -> Run {
+    Run {
+        variant,
+        round: Some(round),
+        ending: Ending::Exited(0),
+        wall_s,
+        user_s: wall_s,
+        sys_s: 0.0,
+        peak_rss_bytes: 1 << 20,
+        minor_faults: 10,
+        major_faults: 0,
+        voluntary_switches: 1,
+        involuntary_switches: 2,
+        queued_s: Some(0.0),
+        starved: false,
+        stdout: Output { bytes: 1, hash: "a".to_owned(), tail: String::new() },
+        stderr: Output::default(),
+        left_behind: Vec::new(),
+    }
+}
+
+/// Ten rounds of two variants, the second twice as fast; `change` alters them afterwards.
+fn summary(change: impl Fn(&mut Run)) -> Summary {
+    let mut runs: Vec<Run> =
+        (0..10).flat_map(|round| [run(0, round, 2.0), run(1, round, 1.0)]).collect();
+    runs.iter_mut().for_each(change);
+    summarise(&["reference".to_owned(), "other".to_owned()], &runs)
+}
+
+fn warned(summary: &Summary, word: &str) -> bool {
+    summary.warnings.iter().any(|warning| warning.contains(word))
+}
+
+#[test]
+fn equal_work_gives_ratios_verdicts_and_no_warning() {
+    let summary = summary(|_| {});
+    assert_eq!(summary.rows[0].verdict, Verdict::Reference);
+    assert_eq!(summary.rows[1].verdict, Verdict::Faster);
+    let wall = &summary.rows[1].estimates[0];
+    assert_eq!(wall.median, Some(1.0));
+    assert!((wall.ratio.unwrap().estimate - 0.5).abs() < 1e-12);
+    assert_eq!(summary.rows[1].estimates[2].ratio, None, "sys is zero everywhere");
+    assert!(summary.repeatable && summary.warnings.is_empty(), "{:?}", summary.warnings);
+}
+
+#[test]
+fn a_crash_does_not_make_a_variant_fast() {
+    let summary = summary(|run| {
+        if run.variant == 1 && run.round == Some(3) {
+            run.ending = Ending::Signalled(11);
+            run.wall_s = 0.001;
+        }
+    });
+    assert_eq!(summary.rows[1].valid_runs, 9);
+    assert_eq!(summary.rows[1].estimates[0].range, Some((1.0, 1.0)));
+    assert_eq!(summary.rows[1].estimates[0].ratio.unwrap().pairs, 9);
+    assert!(!summary.repeatable && warned(&summary, "`other` was ended by signal 11"));
+}
+
+#[test]
+fn a_variant_that_always_fails_gets_no_verdict() {
+    let summary = summary(|run| {
+        if run.variant == 1 {
+            run.ending = Ending::OutOfMemory { process: "p (1)".to_owned(), bytes: 1 << 30 };
+        }
+    });
+    assert!(matches!(summary.rows[1].verdict, Verdict::TooFewRuns { pairs: 0, .. }));
+    assert_eq!(summary.rows[1].estimates[0].median, None);
+    assert!(warned(&summary, "(10 runs)") && warned(&summary, "more memory"));
+}
+
+#[test]
+fn differing_output_is_named_and_keeps_the_verdict() {
+    let between = summary(|run| {
+        if run.variant == 1 {
+            run.stdout.hash = "b".to_owned();
+        }
+    });
+    assert!(warned(&between, "output of other differs from that of reference"));
+    assert!(!between.repeatable);
+    assert_eq!(between.rows[1].verdict, Verdict::Faster);
+    let within = summary(|run| run.stdout.hash = format!("{:?}", run.round));
+    assert!(warned(&within, "between runs of reference, other"), "{:?}", within.warnings);
+}
+
+#[test]
+fn failing_starved_and_short_runs_are_said() {
+    let summary = summary(|run| {
+        run.ending = Ending::Exited(2);
+        run.stderr.tail = "first\nno such file\n".to_owned();
+        run.starved = true;
+        run.wall_s = 0.001;
+        run.left_behind = vec!["sleep (9)".to_owned()];
+    });
+    for word in ["returned 2 and says: no such file", "waited long", "1.0 ms", "sleep (9)"] {
+        assert!(warned(&summary, word), "{word}: {:?}", summary.warnings);
+    }
+}
+
+#[test]
+fn no_runs_give_an_empty_table() {
+    let summary = summarise(&["reference".to_owned(), "other".to_owned()], &[]);
+    assert_eq!(summary.rows.len(), 2);
+    assert_eq!(summary.rows[0].estimates[0].median, None);
+}

@@ -1,0 +1,153 @@
+//! What the reader of a table must know before trusting it, each with advice.
+
+use std::collections::HashSet;
+
+use crate::execute::{Ending, Run};
+use crate::statistics;
+
+/// Below this many seconds a run is mostly the start of the program.
+const SHORT_S: f64 = 0.005;
+
+/// The share of a table's runs that may be starved before it is worth a word.
+const STARVED_RUNS_SHARE: f64 = 0.1;
+
+/// Whether every run that ended by itself wrote the same bytes to standard output and ended in the
+/// same way. Standard error is left out: it carries times and process ids in too many programs.
+pub(super) fn is_repeatable(runs: &[Run]) -> bool {
+    let own = runs.iter().filter(|run| ended_itself(run));
+    let ways: HashSet<_> =
+        own.map(|run| (format!("{:?}", run.ending), &run.stdout.hash, run.stdout.bytes)).collect();
+    ways.len() <= 1
+}
+
+/// Everything there is to say about `runs`; `valid` are those the table rests on.
+pub(super) fn of_runs(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(endings(labels, runs, valid));
+    warnings.extend(outputs(labels, valid));
+    warnings.extend(failures(valid));
+    warnings.extend(left_behind(runs));
+    warnings.extend(starved(valid));
+    warnings.extend(short(valid));
+    warnings
+}
+
+fn ended_itself(run: &Run) -> bool {
+    matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_))
+}
+
+fn label(labels: &[String], run: &Run) -> String {
+    labels.get(run.variant).cloned().unwrap_or_else(|| format!("variant {}", run.variant))
+}
+
+/// Runs that ended differently from most, one line for each variant and way.
+fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
+    let Some(usual) = valid.first().map(|run| &run.ending) else { return Vec::new() };
+    let mut said: Vec<(String, usize)> = Vec::new();
+    for run in runs {
+        if run.ending == *usual || run.ending == Ending::Stopped {
+            continue;
+        }
+        let text = format!(
+            "not repeatable: `{}` {} where most runs {}; it does not count{}",
+            label(labels, run),
+            run.ending,
+            usual,
+            advice(&run.ending),
+        );
+        match said.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, times)) => *times += 1,
+            None => said.push((text, 1)),
+        }
+    }
+    let line = |(text, times): (String, usize)| {
+        if times == 1 { text } else { format!("{text} ({times} runs)") }
+    };
+    said.into_iter().map(line).collect()
+}
+
+fn advice(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::TimedOut => "; allow more time or a smaller input",
+        Ending::OutOfMemory { .. } => "; allow more memory or a smaller input",
+        Ending::Signalled(_) => "; run it alone under this variant to see why",
+        _ => "; a run may depend on what the last one left, so let each start from the same state",
+    }
+}
+
+/// Different bytes on standard output: within a variant, and between variants.
+fn outputs(labels: &[String], valid: &[&Run]) -> Option<String> {
+    let advice = "what differs may be a time, a process id or a file left by the run before; \
+                  the verdicts hold only if every run did the same work";
+    let hashes = |variant: usize| -> HashSet<&str> {
+        let own = valid.iter().filter(|run| run.variant == variant);
+        own.map(|run| run.stdout.hash.as_str()).collect()
+    };
+    let within: Vec<&str> = (0..labels.len())
+        .filter(|&variant| hashes(variant).len() > 1)
+        .map(|variant| labels[variant].as_str())
+        .collect();
+    if !within.is_empty() {
+        let all = within.join(", ");
+        return Some(format!("not repeatable: output differs between runs of {all}; {advice}"));
+    }
+    let reference = hashes(0);
+    let between: Vec<&str> = (1..labels.len())
+        .filter(|&variant| !hashes(variant).is_empty() && hashes(variant) != reference)
+        .map(|variant| labels[variant].as_str())
+        .collect();
+    if between.is_empty() || reference.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "not repeatable: the output of {} differs from that of {}; {advice}",
+        between.join(", "),
+        labels[0]
+    ))
+}
+
+/// Every run failed in the same way: perhaps not the run that was meant.
+fn failures(valid: &[&Run]) -> Option<String> {
+    let first = valid.first()?;
+    if first.ending == Ending::Exited(0) {
+        return None;
+    }
+    let said = first.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
+    let said = if said.is_empty() { String::new() } else { format!(" and says: {said}") };
+    Some(format!(
+        "every run that counts {}{said}; make sure this is the work you want measured",
+        first.ending
+    ))
+}
+
+fn left_behind(runs: &[Run]) -> Option<String> {
+    let run = runs.iter().find(|run| !run.left_behind.is_empty())?;
+    Some(format!(
+        "when the program ended, processes it had started still ran and were killed: {}; \
+         their work is not in the times, let the command wait for them",
+        run.left_behind.join(", ")
+    ))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "runs are few")]
+fn starved(valid: &[&Run]) -> Option<String> {
+    let starved = valid.iter().filter(|run| run.starved).count();
+    (starved as f64 > STARVED_RUNS_SHARE * valid.len() as f64).then(|| {
+        format!(
+            "{starved} of {} runs waited long for a CPU: other programs, or more threads than \
+             CPUs; a quieter machine gives narrower intervals",
+            valid.len()
+        )
+    })
+}
+
+fn short(valid: &[&Run]) -> Option<String> {
+    let walls: Vec<f64> = valid.iter().map(|run| run.wall_s).collect();
+    let median = statistics::median(&walls)?;
+    (median < SHORT_S).then(|| {
+        format!(
+            "a run takes {:.1} ms, most of it the program's start; measure a larger input",
+            median * 1e3
+        )
+    })
+}
