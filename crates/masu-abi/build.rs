@@ -17,6 +17,9 @@ fn main() {
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
+    // The library's own calls stay inside: a program whose `calloc` calls `__libc_calloc` must not
+    // be called back.
+    link_arg("-Wl,-Bsymbolic-functions");
     match variable("CARGO_CFG_TARGET_ENV").as_str() {
         "gnu" => {
             // COUPLING: the list in `src/oldest_glibc.rs`, which says why.

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use object::elf;
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
 type Names = BTreeSet<String>;
 
@@ -222,4 +222,49 @@ fn no_page_is_writable_and_executable() {
         let both = elf::PF_W.0 | elf::PF_X.0;
         assert_ne!(flags.0 & both, both);
     }
+}
+
+/// Decodes a function of the library from its start to its first return.
+#[cfg(target_arch = "x86_64")]
+fn straight_line(library: &Library<'_>, name: &str) -> Vec<iced_x86::Instruction> {
+    let symbol = library
+        .dynamic_symbols()
+        .find(|symbol| symbol.name() == Ok(name))
+        .unwrap_or_else(|| panic!("{name} is not exported"));
+    let text = library.section_by_name(".text").expect("the library has code");
+    let code = text
+        .data_range(symbol.address(), symbol.size())
+        .expect("well-formed")
+        .expect("functions lie in .text");
+    let mut decoder =
+        iced_x86::Decoder::with_ip(64, code, symbol.address(), iced_x86::DecoderOptions::NONE);
+    let mut instructions = Vec::new();
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        instructions.push(instruction);
+        if instruction.flow_control() == iced_x86::FlowControl::Return {
+            return instructions;
+        }
+    }
+    panic!("{name} does not return");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn hot_functions_are_leaves_of_few_instructions() {
+    use iced_x86::{FlowControl, Register};
+
+    let bytes = our_bytes();
+    let library = parse(&bytes);
+    for name in ["malloc", "free", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdlPvSt11align_val_t"] {
+        for instruction in straight_line(&library, name) {
+            let shape = format!("{name}: {:?}", instruction.code());
+            assert!(instruction.stack_pointer_increment() >= 0, "{shape} pushes");
+            assert_ne!(instruction.op0_register(), Register::RSP, "{shape} makes a frame");
+            let leaves = [FlowControl::Call, FlowControl::IndirectCall];
+            assert!(!leaves.contains(&instruction.flow_control()), "{shape} calls");
+        }
+    }
+    let pair = straight_line(&library, "malloc").len() + straight_line(&library, "free").len();
+    assert!(pair <= 30, "a hot pair takes {pair} instructions, goal 30 (docs/design.md)");
 }

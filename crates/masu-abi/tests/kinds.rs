@@ -1,4 +1,5 @@
-//! The other kinds of the library: linked statically, linked by a program, and for musl.
+//! The other kinds of the library and of its programs: linked statically, linked by a program, for
+//! musl, and under a program with wrappers of its own.
 //!
 //! It relies on glibc's static library (part of Debian's libc6-dev) and, for musl, on `musl-gcc`
 //! and musl's own dynamic linker (Debian's musl-tools); without those the tests say so.
@@ -43,6 +44,12 @@ fn shared_library_that_the_program_asks_for() {
     let folder = library::path().parent().expect("a file is in a folder");
     let run_path = format!("-Wl,-rpath,{}", text(folder));
     is_served("cc", "linked", &[&format!("-L{}", text(folder)), "-lmasu", &run_path]);
+}
+
+#[test]
+fn library_does_not_call_a_program_s_wrappers() {
+    let program = library::compile("wrapper.c", "program", &["-rdynamic"]);
+    library::succeeds(&mut library::preloaded(program));
 }
 
 /// The compiler for musl, if this machine has one.
