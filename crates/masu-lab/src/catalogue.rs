@@ -162,7 +162,7 @@ impl Catalogue {
             }
             if let Ok(variant) = self.resolve(&spec, program)
                 && !variants.iter().any(|known| known.label == variant.label)
-                && !(variant.library.is_none() && !variants.is_empty())
+                && (variant.library.is_some() || variants.is_empty())
             {
                 variants.push(variant);
             }

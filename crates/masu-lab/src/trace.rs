@@ -168,11 +168,11 @@ impl<'a> Tracer<'a> {
             ptrace::follow(pid)?;
             self.begin(pid);
             ptrace::go_on(pid, 0);
-        } else if signal == libc::SIGSTOP && self.newborn.remove(&pid) {
+        } else if signal == ptrace::STOP && self.newborn.remove(&pid) {
             ptrace::go_on(pid, 0);
         } else if !self.runs.contains_key(&pid) {
             self.early.insert(pid);
-        } else if signal == libc::SIGTRAP && self.on_breakpoint(pid) {
+        } else if signal == ptrace::TRAP && self.on_breakpoint(pid) {
             ptrace::go_on(pid, 0);
         } else {
             ptrace::go_on(pid, signal);

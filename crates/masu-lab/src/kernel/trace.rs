@@ -17,6 +17,12 @@ mod machine;
 pub(crate) use machine::{BREAKPOINT, PASSED};
 use machine::{PROGRAM_COUNTER, REGISTERS};
 
+/// The signal a new traced thread stops with.
+pub(crate) const STOP: i32 = libc::SIGSTOP;
+
+/// The signal of a breakpoint, and of the stop after the very first `exec`.
+pub(crate) const TRAP: i32 = libc::SIGTRAP;
+
 /// What happened to a traced thread.
 #[derive(Debug)]
 pub(crate) enum Change {
