@@ -13,6 +13,7 @@
 
 mod archives;
 mod compilers;
+mod defects;
 mod doors;
 mod huge_pages;
 mod interpreters;

@@ -41,6 +41,7 @@ pub(crate) struct Program {
     prints: Option<String>,
     produces: Vec<&'static str>,
     stderr_varies: bool,
+    limit: Duration,
 }
 
 /// One run.
@@ -93,6 +94,7 @@ impl Program {
             prints: None,
             produces: Vec::new(),
             stderr_varies: false,
+            limit: LIMIT,
         };
         let path = program.path.clone();
         program.serves(path.to_str().expect("programs have plain names"))
@@ -171,6 +173,12 @@ impl Program {
         self
     }
 
+    /// How long a run may take, where minutes are too long.
+    pub(crate) fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
     /// Runs the program without and with the library: the same exit status, output and files, and
     /// the library mapped and at work in every executable that is not excused. Returns what
     /// the run with the library left, until it is dropped.
@@ -231,14 +239,15 @@ impl Program {
         if preload {
             command.env("LD_PRELOAD", doors.library());
         }
-        let seen = witness::watch(command, doors, LIMIT)
+        let seen = witness::watch(command, doors, self.limit)
             .unwrap_or_else(|error| panic!("cannot watch {}: {error}", self.path.display()));
         let stderr = fs::read(&stderr).expect("read stderr");
         assert!(
             !seen.expired,
-            "{} {} libmasu was still running after {LIMIT:?}; its stderr was:\n{}",
+            "{} {} libmasu was still running after {:?}; its stderr was:\n{}",
             self.path.display(),
             if preload { "under" } else { "without" },
+            self.limit,
             end_of(&stderr),
         );
         Run {

@@ -1,0 +1,91 @@
+//! What the matrix must not let pass: each way in which a program can differ, and each way in which
+//! a library that is preloaded does not serve a program.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::program::Program;
+
+fn script(script: &str) -> Program {
+    Program::new("bash", "bash").arguments(["-c", script]).prints("begun")
+}
+
+#[test]
+#[should_panic(expected = "stdout differs in line 2")]
+fn another_output_is_found() {
+    script(r#"echo begun; echo "${LD_PRELOAD:-none}""#).same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "ends with exit status: 3 in place of exit status: 0")]
+fn another_exit_status_is_found() {
+    script(r#"echo begun; [[ -z "${LD_PRELOAD:-}" ]] || exit 3"#).same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "ends with signal: 11")]
+fn a_crash_is_found() {
+    script(r#"echo begun; [[ -z "${LD_PRELOAD:-}" ]] || kill -SEGV $$"#).same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "file: differs from byte 0 on (1 and 2 bytes)")]
+fn other_file_contents_are_found() {
+    script(r#"echo begun; echo "${LD_PRELOAD:+y}" > file"#).same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "file: is there as well")]
+fn another_file_is_found() {
+    script(r#"echo begun; [[ -z "${LD_PRELOAD:-}" ]] || touch file"#).same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "under libmasu was still running")]
+fn a_program_without_end_is_ended() {
+    script(r#"echo begun; [[ -z "${LD_PRELOAD:-}" ]] || sleep 10000"#)
+        .limit(Duration::from_secs(15))
+        .same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "libmasu was not at work in Image")]
+fn a_child_that_drops_the_library_is_found() {
+    script("echo begun; env -u LD_PRELOAD sort /dev/null").same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "mapped: false, served: false")]
+fn a_static_program_is_found() {
+    script("echo begun; ./program")
+        .prepare(|folder| compile(folder, "int main(void) { return !malloc(9); }", "-static"))
+        .same_under_masu();
+}
+
+#[test]
+#[should_panic(expected = "mapped: true, served: false")]
+fn a_program_that_brings_its_own_malloc_is_found() {
+    let own = "
+        static char heap[100000], *next = heap;
+        void *malloc(size_t n) { return (next += n + 64) - n - n % 16; }
+        void free(void *block) { (void)block; }
+        void *calloc(size_t n, size_t m) { return malloc(n * m); }
+        void *realloc(void *block, size_t n) { (void)block; return malloc(n); }
+        int main(void) { return !malloc(9); }";
+    script("echo begun; ./program")
+        .prepare(|folder| compile(folder, own, "-rdynamic"))
+        .same_under_masu();
+}
+
+/// Makes the executable `program` in `folder`.
+fn compile(folder: &Path, source: &str, option: &str) {
+    let file = folder.join("program.c");
+    std::fs::write(&file, format!("#include <stdlib.h>\n{source}\n")).expect("write a source");
+    let compiled = Command::new("gcc")
+        .args(["-O0", "-fno-builtin", option, "-o"])
+        .args([&folder.join("program"), &file])
+        .status()
+        .expect("run gcc: apt-get install gcc libc6-dev");
+    assert!(compiled.success(), "the program does not compile");
+}
