@@ -43,6 +43,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Compare(Compare),
     Run(Run),
+    /// Allocators found, and those a package would bring
     List,
 }
 

@@ -147,3 +147,6 @@ fn foot(page: &mut String, comparison: &Comparison) {
     );
     line(page, &text, DIM);
 }
+
+#[cfg(test)]
+mod tests;

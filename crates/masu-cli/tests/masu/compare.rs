@@ -1,0 +1,150 @@
+//! `masu compare`: what it measures, what it refuses, and that it can be interrupted.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::programs::{setuid_program, static_program};
+use crate::{failure, masu};
+
+/// The fewest runs that make a comparison.
+const FEW: [&str; 6] = ["-n", "2", "-a", "system", "-a", "masu"];
+
+fn compare(more: &[&str]) -> Output {
+    masu(&[&["compare"], &FEW[..], more].concat()).stdin(Stdio::null()).output().unwrap()
+}
+
+fn page(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The lines of a results file that are about a timed run.
+fn timed_runs(results: &Path) -> Vec<String> {
+    let text = fs::read_to_string(results).unwrap_or_default();
+    text.lines().filter(|line| line.contains("\"wall_s\"")).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_has_a_row_and_a_verdict_for_each_variant() {
+    let page = page(&compare(&["--", "sh", "-c", "echo hello"]));
+    for label in ["system", "masu"] {
+        let lines = page.lines().filter(|line| line.split(' ').next() == Some(label));
+        assert_eq!(lines.count(), 2, "{page}");
+    }
+    assert!(page.contains("the reference"), "{page}");
+    assert!(page.contains("too few runs for a verdict"), "{page}");
+    assert!(!page.contains("hello"), "the program's output is not shown: {page}");
+}
+
+#[test]
+fn one_variant_alone_is_held_against_the_systems_malloc() {
+    let output = masu(&["compare", "-n", "1", "-a", "masu", "--", "sh", "-c", ":"]).output();
+    let page = page(&output.unwrap());
+    assert!(page.lines().any(|line| line.starts_with("glibc ")), "{page}");
+}
+
+#[test]
+fn every_malloc_found_takes_part_when_none_is_named() {
+    let page = page(&masu(&["compare", "-n", "1", "--", "sh", "-c", "echo"]).output().unwrap());
+    let list = String::from_utf8(masu(&["list"]).output().unwrap().stdout).unwrap();
+    let found = list.lines().take_while(|line| !line.is_empty()).skip(1);
+    for line in found.filter(|line| line.contains(" glibc ")) {
+        let name = line.split(' ').next().unwrap();
+        assert!(page.lines().any(|line| line.starts_with(name)), "{name}: {page}");
+    }
+}
+
+#[test]
+fn standard_input_is_given_to_every_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let to = results.to_str().unwrap();
+    let mut child = masu(&[&["compare", "--json", to], &FEW[..], &["--", "cat"]].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&[b'x'; 300_000]).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let runs = timed_runs(&results);
+    assert!(runs.len() >= 4, "{runs:?}");
+    assert!(runs.iter().all(|run| run.contains("\"bytes\":300000")), "{runs:?}");
+}
+
+#[test]
+fn output_that_differs_is_named() {
+    let page = page(&compare(&["--", "sh", "-c", "echo $$"]));
+    let warning = page.lines().skip_while(|line| !line.starts_with("Warning"));
+    let text: Vec<&str> = warning.flat_map(str::split_whitespace).collect();
+    assert!(text.join(" ").contains("repeatable"), "{page}");
+}
+
+#[test]
+fn a_fixed_seed_is_shown_to_be_used_again() {
+    let page = page(&compare(&["--seed", "12345", "--", "sh", "-c", ":"]));
+    assert!(page.contains("--seed 12345"), "{page}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixed = static_program(folder.path());
+    let privileged = setuid_program(folder.path());
+    let (fixed, privileged) = (fixed.to_str().unwrap(), privileged.to_str().unwrap());
+    let cases: [(&[&str], &str); 6] = [
+        (&["compare", "--", fixed], "static"),
+        (&["compare", "-a", "system", "-a", "masu", "--", fixed], "static"),
+        (&["compare", "--", privileged], "setuid"),
+        (&["compare", "--", "masu-test-no-such-command"], "no such command"),
+        (&["compare", "-a", "masu", "-a", "masu", "--", "sh"], "masu"),
+        (&["compare", "-n1", "--json", "/no/such/folder/f", "-a", "masu", "--", "sh"], "/no/such"),
+    ];
+    for (arguments, said) in cases {
+        let (message, code) = failure(arguments);
+        assert_eq!(code, 2, "{message}");
+        assert!(message.contains(said), "{said}: {message}");
+    }
+}
+
+#[test]
+fn an_interrupt_stops_the_runs_and_shows_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let own = folder.path().join("a-name-of-this-test");
+    fs::copy("/bin/sleep", &own).unwrap();
+    let mut child = masu(&["compare", "-n", "100000", "-a", "system", "-a", "masu"])
+        .args(["--json".as_ref(), results.as_os_str(), "--".as_ref(), own.as_os_str()])
+        .arg("0.01")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while timed_runs(&results).len() < 6 {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("Stopped"), "{page}");
+    assert!(page.lines().any(|line| line.starts_with("masu ") && line.contains(" ms")), "{page}");
+    assert_eq!(running(&own), 0, "no child is left");
+}
+
+/// How many processes run `program`.
+fn running(program: &Path) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|one| fs::read_link(one.path().join("exe")).is_ok_and(|exe| exe == program))
+        .count()
+}

@@ -1,0 +1,86 @@
+//! Wherever `masu` is started and whatever its surroundings, `libmasu.so` finds a place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::masu;
+
+/// Where the library lies that `command`, a `masu run` of `cat /proc/self/maps`, is served by.
+fn library(command: &mut Command) -> PathBuf {
+    let output = command.output().unwrap();
+    let maps = String::from_utf8_lossy(&output.stdout);
+    let found = maps.split_whitespace().find(|word| word.contains("/libmasu-"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    PathBuf::from(found.unwrap_or_else(|| panic!("not mapped: {said}")))
+}
+
+fn show_maps() -> Command {
+    let mut command = masu(&["run", "--", "cat", "/proc/self/maps"]);
+    for variable in ["XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR", "HOME"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+#[test]
+fn a_home_gets_a_cache() {
+    let home = tempfile::tempdir().unwrap();
+    let library = library(show_maps().env("HOME", home.path()).current_dir("/"));
+    let cache = fs::canonicalize(home.path()).unwrap().join(".cache/masu");
+    assert_eq!(library.parent(), Some(cache.as_path()));
+}
+
+#[test]
+fn without_a_home_the_temporary_folder_serves() {
+    let library = library(show_maps().current_dir("/"));
+    assert!(library.starts_with("/tmp"), "{}", library.display());
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_is_passed_over() {
+    // Not even root may make folders in /proc.
+    let library = library(show_maps().env("HOME", "/proc").current_dir("/"));
+    assert!(library.starts_with("/tmp"), "{}", library.display());
+}
+
+#[test]
+fn a_folder_whose_name_would_break_the_preload_is_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    for odd in ["with space", "with:colon", "with$dollar"] {
+        let library = library(show_maps().env("XDG_CACHE_HOME", root.path().join(odd)));
+        assert!(library.starts_with("/tmp"), "{odd}: {}", library.display());
+    }
+}
+
+#[test]
+fn a_noexec_mount_is_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let mount = "mount -t tmpfs -o noexec,mode=700 none \"$XDG_CACHE_HOME\"";
+    let namespace = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+        command.env("XDG_CACHE_HOME", root.path()).env_remove("LD_PRELOAD");
+        command
+    };
+    if !namespace(mount).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: this machine lets nobody mount inside a namespace of their own");
+        return;
+    }
+    let masu = env!("CARGO_BIN_EXE_masu");
+    let script = format!("{mount} && exec {masu} run -- cat /proc/self/maps");
+    let library = library(&mut namespace(&script));
+    assert!(!library.starts_with(root.path()), "{}", library.display());
+}
+
+#[test]
+fn a_place_that_is_a_link_of_somebody_is_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let elsewhere = root.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, root.path().join("masu")).unwrap();
+    let library = library(show_maps().env("XDG_CACHE_HOME", root.path()));
+    assert!(library.starts_with("/tmp/masu-") || !library.starts_with(root.path()));
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    assert!(Path::new(&library).exists());
+}

@@ -1,0 +1,28 @@
+//! The `masu` command from outside, as a user and a script meet it.
+//!
+//! Relies on the programs every Debian has (`sh`, `cat`, `env`) and on nothing that is installed
+//! beside: allocators other than the system's and masu's own may be missing.
+
+mod compare;
+mod laid_out;
+mod programs;
+mod run;
+mod text;
+
+use std::process::Command;
+
+/// The `masu` that was built, in an environment that is the same on every machine.
+fn masu(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_masu"));
+    command.args(arguments).env_remove("LD_PRELOAD").env_remove("GLIBC_TUNABLES");
+    command.env("COLUMNS", "80").env("NO_COLOR", "1");
+    command
+}
+
+/// What `masu` with `arguments` wrote to standard error, and its exit code.
+fn failure(arguments: &[&str]) -> (String, i32) {
+    let output = masu(arguments).output().expect("masu starts");
+    let code = output.status.code().expect("masu ends by itself");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "failures go to standard error");
+    (String::from_utf8(output.stderr).expect("messages are text"), code)
+}

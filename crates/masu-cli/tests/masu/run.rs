@@ -1,0 +1,140 @@
+//! `masu run`: the program is alone with its caller, and under the allocator asked for.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::programs::{setuid_program, static_program};
+use crate::{failure, masu};
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    for code in [0, 1, 2, 125, 255] {
+        let script = format!("exit {code}");
+        let status = masu(&["run", "--", "sh", "-c", &script]).status().unwrap();
+        assert_eq!(status.code(), Some(code));
+    }
+}
+
+#[test]
+fn a_signal_that_ends_the_program_is_seen_by_the_caller() {
+    let status = masu(&["run", "--", "sh", "-c", "kill -USR1 $$"]).status().unwrap();
+    assert_eq!(status.signal(), Some(Signal::USR1.as_raw()));
+}
+
+#[test]
+fn a_signal_sent_to_masu_reaches_the_program() {
+    let script = "trap 'echo caught; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut child =
+        masu(&["run", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    kill_process(pid(&child), Signal::TERM).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "caught");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_program_as_without_masu() {
+    let mut child = masu(&["run", "--", "yes"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::PIPE.as_raw()));
+}
+
+#[test]
+fn input_and_output_are_the_programs_own() {
+    let mut child = masu(&["run", "--", "sh", "-c", "cat; echo aside >&2"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"one\0two\n\xff").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.stdout, b"one\0two\n\xff");
+    assert_eq!(output.stderr, b"aside\n", "masu itself says nothing");
+}
+
+#[test]
+fn the_program_runs_under_masu_unless_told_otherwise() {
+    let mapped = |arguments: &[&str]| {
+        let output = masu(arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).contains("/libmasu-")
+    };
+    assert!(mapped(&["run", "--", "cat", "/proc/self/maps"]));
+    assert!(mapped(&["run", "cat", "/proc/self/maps"]));
+    assert!(!mapped(&["run", "-a", "system", "--", "cat", "/proc/self/maps"]));
+}
+
+#[test]
+fn options_of_the_program_stay_its_own() {
+    let output = masu(&["run", "sh", "-c", "echo $0 $*", "-a", "--", "-n"]).output().unwrap();
+    assert_eq!(output.stdout, b"-a -- -n\n");
+}
+
+#[test]
+fn a_preload_of_the_user_is_kept_behind_ours() {
+    // The C library is loaded anyway, so preloading it changes nothing but the variable.
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let own = maps.split_whitespace().find(|word| word.ends_with("/libc.so.6")).unwrap();
+    let output =
+        masu(&["run", "--", "sh", "-c", "echo $LD_PRELOAD"]).env("LD_PRELOAD", own).output();
+    let value = String::from_utf8(output.unwrap().stdout).unwrap();
+    let (first, rest) = value.trim_end().split_once([':', ' ']).unwrap();
+    assert!(first.contains("/libmasu-glibc-"), "{value}");
+    assert_eq!(rest, own);
+}
+
+#[test]
+fn no_such_command_is_127() {
+    for command in ["masu-test-no-such-command", "./masu-test-no-such-command"] {
+        let (message, code) = failure(&["run", "--", command]);
+        assert_eq!(code, 127, "{message}");
+        assert!(message.contains(command), "{message}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_started_is_126() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text");
+    fs::write(&file, "hello").unwrap();
+    for command in [file.to_str().unwrap(), folder.path().to_str().unwrap()] {
+        let (message, code) = failure(&["run", "--", command]);
+        assert_eq!(code, 126, "{message}");
+        assert!(message.contains(command), "{message}");
+    }
+}
+
+#[test]
+fn what_masu_cannot_do_is_125_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixed = static_program(folder.path());
+    let privileged = setuid_program(folder.path());
+    let cases: [(&[&str], &str); 4] = [
+        (&["run", "--", fixed.to_str().unwrap()], "static"),
+        (&["run", "--", privileged.to_str().unwrap()], "setuid"),
+        (&["run", "-a", "nosuchmalloc", "--", "true"], "no allocator `nosuchmalloc`"),
+        (&["run", "-a", "glibc:top_pad=much", "--", "true"], "top_pad=64M"),
+    ];
+    for (arguments, said) in cases {
+        let (message, code) = failure(arguments);
+        assert_eq!(code, 125, "{message}");
+        assert!(message.contains(said), "{said}: {message}");
+    }
+}
+
+#[test]
+fn a_static_program_still_runs_under_the_systems_malloc() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = static_program(folder.path());
+    let output = masu(&["run", "-a", "system", program.to_str().unwrap()]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "[1, 2]\n");
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}

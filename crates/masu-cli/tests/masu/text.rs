@@ -1,0 +1,97 @@
+//! What `masu` says: pages and messages as files, to be read as a user reads them.
+//!
+//! `SNAPSHOTS=overwrite cargo test -p masu-cli` writes the files anew; the diff is the review.
+
+use std::process::Command;
+
+use snapbox::cmd::OutputAssert;
+use snapbox::{Data, file};
+
+use crate::masu;
+
+fn says(arguments: &[&str]) -> OutputAssert {
+    let command = snapbox::cmd::Command::from_std(masu(arguments));
+    let mut redactions = snapbox::Redactions::new();
+    redactions.insert("[VERSION]", env!("CARGO_PKG_VERSION")).unwrap();
+    command
+        .with_assert(snapbox::Assert::new().redact_with(redactions).action_env("SNAPSHOTS"))
+        .assert()
+}
+
+#[track_caller]
+fn pages(arguments: &[&str], page: Data) {
+    says(arguments).code(0).stdout_eq(page).stderr_eq("");
+}
+
+#[track_caller]
+fn refuses(arguments: &[&str], code: i32, message: Data) {
+    says(arguments).code(code).stdout_eq("").stderr_eq(message);
+}
+
+#[test]
+fn help() {
+    pages(&["--help"], file!["text/help.txt"]);
+    pages(&["-h"], file!["text/help.txt"]);
+    pages(&["help"], file!["text/help.txt"]);
+    pages(&["compare", "--help"], file!["text/compare.txt"]);
+    pages(&["run", "--help"], file!["text/run.txt"]);
+    pages(&["list", "--help"], file!["text/list.txt"]);
+}
+
+#[test]
+fn version() {
+    pages(&["--version"], Data::from("masu [VERSION]\n"));
+}
+
+#[test]
+fn wrong_usage() {
+    refuses(&[], 2, file!["text/nothing.txt"]);
+    refuses(&["dianose"], 2, file!["text/unknown-command.txt"]);
+    refuses(&["compare"], 2, file!["text/no-program.txt"]);
+    refuses(&["compare", "--rnus=3", "--", "true"], 2, file!["text/unknown-option.txt"]);
+    refuses(&["compare", "-n", "0", "--", "true"], 2, file!["text/no-runs.txt"]);
+    refuses(&["compare", "-a", "", "--", "true"], 2, file!["text/no-variant.txt"]);
+    refuses(&["run", "-a", "glibc:x", "--", "true"], 125, file!["text/odd-variant.txt"]);
+}
+
+#[test]
+fn what_is_not_there() {
+    refuses(&["compare", "--", "no-such-program"], 2, file!["text/no-such-program.txt"]);
+    refuses(
+        &["compare", "-a", "/no/such/lib.so", "--", "true"],
+        2,
+        file!["text/no-such-library.txt"],
+    );
+}
+
+#[test]
+fn no_page_is_wider_than_80_columns() {
+    for arguments in [&["--help"][..], &["compare", "--help"], &["run", "--help"]] {
+        let output = masu(arguments).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
+
+#[test]
+fn the_list_has_the_systems_malloc_first_and_masu() {
+    let output = masu(&["list"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<&str> =
+        text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(["glibc", "musl"].contains(&names[0]), "{text}");
+    assert!(names.contains(&"masu"), "{text}");
+    // Each packaged allocator is either found or offered, never both.
+    for name in ["jemalloc", "mimalloc", "tcmalloc", "tbbmalloc"] {
+        let count = names.iter().filter(|found| found.starts_with(name)).count();
+        assert!(count >= 1, "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let script =
+        format!("'{}' list | true; exit \"${{PIPESTATUS[0]}}\"", env!("CARGO_BIN_EXE_masu"));
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
