@@ -20,10 +20,13 @@ fn xz_with_two_threads_compresses_the_same() {
 
 #[test]
 fn xz_with_two_threads_restores_the_same() {
-    Program::new("bash", "bash")
-        .arguments(["-c", "xz -T2 --block-size=256KiB -1 <corpus >c.xz && xz -T2 -dc c.xz | cmp - corpus && xz -lv c.xz"])
+    let script = "
+        xz -T2 --block-size=256KiB -1 <corpus >corpus.xz
+        xz -T2 -dc corpus.xz | cmp - corpus
+        xz -lv corpus.xz";
+    Program::script(script, "")
         .file("corpus", corpus())
-        .produces("c.xz")
+        .produces("corpus.xz")
         .prints("CRC64")
         .serves("xz")
         .serves("cmp")
@@ -32,8 +35,12 @@ fn xz_with_two_threads_restores_the_same() {
 
 #[test]
 fn zstd_with_two_threads_compresses_and_restores_the_same() {
-    Program::new("bash", "bash")
-        .arguments(["-c", "zstd -q -T2 -B256KiB -12 corpus && zstd -q -T2 -dc corpus.zst | cmp - corpus && zstd -q -T2 --train -B1KiB corpus -o dictionary && zstd -lv corpus.zst"])
+    let script = "
+        zstd -q -T2 -B256KiB -12 corpus
+        zstd -q -T2 -dc corpus.zst | cmp - corpus
+        zstd -q -T2 --train -B1KiB corpus -o dictionary
+        zstd -lv corpus.zst";
+    Program::script(script, "")
         .file("corpus", corpus())
         .produces("corpus.zst")
         .produces("dictionary")
@@ -44,8 +51,15 @@ fn zstd_with_two_threads_compresses_and_restores_the_same() {
 
 #[test]
 fn tar_packs_lists_and_unpacks_the_same() {
-    Program::new("bash", "bash")
-        .arguments(["-c", "tar --sort=name --owner=0 --group=0 -cf tree.tar tree && tar -tvf tree.tar && mkdir out && tar -xf tree.tar -C out && diff -r tree out/tree && tar --sort=name --owner=0 --group=0 -cJf tree.tar.xz tree"])
+    let script = "
+        same='--sort=name --owner=0 --group=0'
+        tar $same -cf tree.tar tree
+        tar -tvf tree.tar
+        mkdir out
+        tar -xf tree.tar -C out
+        diff -r tree out/tree
+        tar $same -cJf tree.tar.xz tree";
+    Program::script(script, "")
         .prepare(|folder| text::tree(folder, if soak() { 300 } else { 30 }))
         .produces("tree.tar")
         .produces("tree.tar.xz")

@@ -5,10 +5,10 @@ use crate::soak;
 
 /// The headers of Perl's interpreter, with all their inline functions: real C, and much of it.
 pub(crate) fn compiling() -> Program {
-    let core = "-I$(perl -MConfig -e 'print $Config{archlibexp}')/CORE";
-    let flags = "$(perl -MConfig -e 'print $Config{ccflags}')";
-    Program::new("bash", "bash")
-        .arguments(["-c", &format!("gcc -O2 -g -Wall -c embed.c {core} {flags}")])
+    let script = r"
+        core=$(perl -MConfig -e 'print $Config{archlibexp}')/CORE
+        gcc -O2 -g -Wall -c embed.c -I$core $(perl -MConfig -e 'print $Config{ccflags}')";
+    Program::script(script, "")
         .file("embed.c", include_str!("scripts/embed.c"))
         .produces("embed.o")
         .serves("cc1")
@@ -25,8 +25,8 @@ fn gcc_links_with_whole_program_optimisation_the_same() {
     Program::new("gcc", "gcc")
         .arguments(["-O2", "-g", "-flto=2", "-ffat-lto-objects", "-save-temps", "-frandom-seed=1"])
         .arguments(["one.c", "two.c", "-o", "program", "-lm"])
-        .file("one.c", "#include <math.h>\ndouble two(double);\nint main(int c, char **v) { return (int)two(c + sin(c)); }\n")
-        .file("two.c", "#include <math.h>\n#include <stdio.h>\ndouble two(double x) { printf(\"%f\\n\", x); return x > 9 ? pow(x, x) : 0; }\n")
+        .file("one.c", include_str!("scripts/one.c"))
+        .file("two.c", include_str!("scripts/two.c"))
         .produces("program")
         .serves("lto1")
         .serves("ld")

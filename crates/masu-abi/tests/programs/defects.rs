@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::program::Program;
 
 fn script(script: &str) -> Program {
-    Program::new("bash", "bash").arguments(["-c", script]).prints("begun")
+    Program::script(script, "").prints("begun")
 }
 
 #[test]

@@ -64,7 +64,10 @@ impl Produced {
 
     /// Whether a file of that name is there and holds something.
     pub(crate) fn has(&self, path: &str) -> bool {
-        matches!(self.0.get(Path::new(path)), Some(Kind::File { contents, .. }) if !contents.is_empty())
+        match self.0.get(Path::new(path)) {
+            Some(Kind::File { contents, .. }) => !contents.is_empty(),
+            _ => false,
+        }
     }
 
     /// In what the other differs, a sentence a file.

@@ -34,7 +34,7 @@ pub(crate) struct Program {
     arguments: Vec<OsString>,
     environment: BTreeMap<String, OsString>,
     input: Vec<u8>,
-    prepare: Vec<Box<dyn Fn(&Path)>>,
+    prepare: Vec<Preparation>,
     served: Vec<String>,
     excused: Vec<(String, &'static str)>,
     ignored: Vec<&'static str>,
@@ -43,6 +43,9 @@ pub(crate) struct Program {
     stderr_varies: bool,
     limit: Duration,
 }
+
+/// Something done in the folder before a run.
+type Preparation = Box<dyn Fn(&Path)>;
 
 /// One run.
 struct Run {
@@ -80,6 +83,11 @@ impl Program {
         Program::at(path)
     }
 
+    /// A script for bash that ends at the first command that fails; `$0` is its argument.
+    pub(crate) fn script(script: &str, argument: &str) -> Program {
+        Program::new("bash", "bash").arguments(["-euo", "pipefail", "-c", script, argument])
+    }
+
     /// The program in a file that need not come from a package.
     pub(crate) fn at(path: PathBuf) -> Program {
         let program = Program {
@@ -106,7 +114,7 @@ impl Program {
         self
     }
 
-    /// Sets an environment variable; but for a few that make output repeatable, there are no others.
+    /// Sets an environment variable; there are few others, so that output is repeatable.
     pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.insert(name.to_owned(), value.into());
         self
