@@ -4,10 +4,9 @@
 //! commands stand in groups; a test holds it against the commands that exist.
 
 use std::ffi::{OsStr, OsString};
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
 use masu_lab::Spec;
 
 const HELP: &str = "\
@@ -65,8 +64,8 @@ pub(crate) struct Compare {
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
     pub(crate) variants: Vec<Spec>,
     /// Timed runs of each variant [default: 20]
-    #[arg(short = 'n', long, value_name = "RUNS")]
-    pub(crate) runs: Option<NonZeroU32>,
+    #[arg(short = 'n', long, value_name = "RUNS", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
     /// Write every run to this file, one line of JSON each
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

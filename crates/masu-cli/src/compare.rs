@@ -43,7 +43,7 @@ impl Request {
             if are_named { (named(&specs, &workload)?, Vec::new()) } else { found(&workload)? };
         let mut options = CompareOptions { seed, results: json, ..CompareOptions::default() };
         if let Some(runs) = runs {
-            options.runs = usize::try_from(runs.get()).context("so many runs do not fit")?;
+            options.runs = usize::try_from(runs).context("so many runs do not fit")?;
         }
         Ok(Self { workload, variants, left_out, are_named, options })
     }

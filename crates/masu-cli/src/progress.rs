@@ -87,7 +87,7 @@ fn is_step(done: usize, of: usize) -> bool {
 
 fn announce(runs: usize, estimate: Duration) {
     anstream::eprintln!(
-        "{runs} runs, about {}; Ctrl-C ends early with what there is.",
+        "{runs} runs, {}; Ctrl-C ends early and shows what there is.",
         about(estimate)
     );
 }

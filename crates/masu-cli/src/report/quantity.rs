@@ -64,15 +64,15 @@ pub(super) fn percent(value: f64) -> String {
     if value < 1.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
 }
 
-/// How long something will take, roughly: `a few seconds`, `40 seconds`, `6 minutes`, `3 hours`.
+/// How long something will take, roughly: `a few seconds`, `about 40 seconds`, `about 6 minutes`.
 pub(crate) fn about(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
         _ if seconds < 5.0 => "a few seconds".to_owned(),
-        _ if seconds < 55.0 => format!("{:.0} seconds", (seconds / 5.0).ceil() * 5.0),
-        _ if seconds < 90.0 => "a minute".to_owned(),
-        _ if seconds < 90.0 * 60.0 => format!("{:.0} minutes", seconds / 60.0),
-        _ => format!("{:.1} hours", seconds / 3600.0),
+        _ if seconds < 55.0 => format!("about {:.0} seconds", (seconds / 5.0).ceil() * 5.0),
+        _ if seconds < 90.0 => "about a minute".to_owned(),
+        _ if seconds < 90.0 * 60.0 => format!("about {:.0} minutes", seconds / 60.0),
+        _ => format!("about {:.1} hours", seconds / 3600.0),
     }
 }
 
@@ -134,11 +134,15 @@ mod tests {
 
     #[test]
     fn durations_are_rough() {
-        let table = [(1, "a few seconds"), (37, "40 seconds"), (70, "a minute")];
+        let table = [
+            (1, "a few seconds"),
+            (37, "about 40 seconds"),
+            (70, "about a minute"),
+            (360, "about 6 minutes"),
+            (7200, "about 2.0 hours"),
+        ];
         for (value, text) in table {
             assert_eq!(about(Duration::from_secs(value)), text);
         }
-        assert_eq!(about(Duration::from_secs(360)), "6 minutes");
-        assert_eq!(about(Duration::from_secs(7200)), "2.0 hours");
     }
 }
