@@ -17,6 +17,8 @@ fn main() {
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
+    // `src/start.rs` runs before other libraries' constructors, where the dynamic linker can do it.
+    link_arg("-Wl,-z,initfirst");
     // The library's own calls stay inside: a program whose `calloc` calls `__libc_calloc` must not
     // be called back.
     link_arg("-Wl,-Bsymbolic-functions");

@@ -15,12 +15,8 @@ use alloc_core::c;
 
 use crate::libc;
 
-/// Runs with the library's constructors, before any of the program's own code can free.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = know_foreign;
-
-extern "C" fn know_foreign() {
+/// Tells the allocator what to do with such pointers.
+pub(crate) fn announce() {
     // A static program has one malloc: any other pointer is a bug, which the allocator reports.
     if libc::has_dynamic_linker() {
         static HOOKS: c::Foreign = c::Foreign { free, realloc, usable_size };

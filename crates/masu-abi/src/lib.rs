@@ -24,6 +24,7 @@ pub mod new;
 #[cfg(target_env = "gnu")]
 mod oldest_glibc;
 pub mod report;
+mod start;
 
 /// Nothing here panics on purpose; a bug that does ends the program.
 #[panic_handler]

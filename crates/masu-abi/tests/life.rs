@@ -45,6 +45,8 @@ groups! {
     raw_fork_while_threads_allocate
     threads_one_after_another
     threads_in_waves
+    threads_with_the_smallest_stack
+    threads_that_are_cancelled
     libraries_that_allocated_are_unloaded
     the_library_stays
     foreign_pointers_go_to_their_malloc
@@ -52,6 +54,15 @@ groups! {
     freed_memory_goes_back
     numbers_follow_the_program
     settings_are_accepted
+}
+
+#[test]
+fn fork_handlers_may_allocate() {
+    // The guest comes with the program here, so that its constructor is among the first.
+    let guest = guest().to_str().expect("the target folder has a plain name");
+    let arguments = ["-Wl,--no-as-needed", guest];
+    let program = library::compile("life.c", "with-guest", &arguments);
+    library::succeeds(library::preloaded(program).arg("fork_handlers_may_allocate"));
 }
 
 #[test]

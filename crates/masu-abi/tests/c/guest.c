@@ -1,13 +1,20 @@
 /* A library that is loaded and unloaded: it allocates in its constructor, in a thread's own
  * storage and for its host, and frees its own when it goes. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 static char *own;
 static __thread char in_thread[1000];
 
+static void around_fork(void)
+{
+    free(malloc(3000));
+}
+
 __attribute__((constructor)) static void load(void)
 {
+    pthread_atfork(around_fork, around_fork, around_fork);
     own = malloc(5000);
     memset(own, 'o', 5000);
 }

@@ -152,6 +152,26 @@ static void fork_while_threads_allocate(void)
         pthread_join(workers[i], NULL);
 }
 
+static void allocate_around_fork(void)
+{
+    work(7, 100);
+    free(calloc(1, 100000));
+}
+
+/* The guest's constructor registered handlers too, before this program allocated at all. */
+static void fork_handlers_may_allocate(void)
+{
+    pthread_t workers[3];
+    CHECK(pthread_atfork(allocate_around_fork, allocate_around_fork, allocate_around_fork) == 0);
+    for (size_t i = 0; i < 3; i++)
+        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    for (unsigned i = 0; i < 100; i++)
+        fork_and_work(4 * i + 1);
+    stop = 1;
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(workers[i], NULL);
+}
+
 static void blocks_live_on_in_the_child(void)
 {
     char *blocks[1000];
@@ -269,6 +289,49 @@ static void threads_in_waves(void)
             CHECK(pthread_join(threads[i], &left) == 0);
             free(left);
         }
+    }
+}
+
+/* The smallest stack that POSIX lets a thread have must do, and an allocation may happen near its
+ * end. */
+static void threads_with_the_smallest_stack(void)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    CHECK(pthread_attr_setstacksize(&attributes, (size_t)sysconf(_SC_THREAD_STACK_MIN)) == 0);
+    for (size_t i = 0; i < 500; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, &attributes, work_once, (void *)i) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+}
+
+static void *work_and_leave_early(void *argument)
+{
+    work((unsigned)(uintptr_t)argument, 100);
+    pthread_exit(malloc(10));
+}
+
+static void *work_until_cancelled(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    for (;;) {
+        work(seed++, 50);
+        pthread_testcancel();
+    }
+}
+
+static void threads_that_are_cancelled(void)
+{
+    for (size_t i = 0; i < 100; i++) {
+        pthread_t leaves, cancelled;
+        void *left;
+        CHECK(pthread_create(&leaves, NULL, work_and_leave_early, (void *)i) == 0);
+        CHECK(pthread_create(&cancelled, NULL, work_until_cancelled, (void *)i) == 0);
+        CHECK(pthread_cancel(cancelled) == 0);
+        CHECK(pthread_join(cancelled, &left) == 0 && left == PTHREAD_CANCELED);
+        CHECK(pthread_join(leaves, &left) == 0);
+        free(left);
     }
 }
 
@@ -524,11 +587,14 @@ static const struct {
 #define GROUP(name) {#name, name}
     GROUP(first_malloc_before_constructors),
     GROUP(fork_while_threads_allocate),
+    GROUP(fork_handlers_may_allocate),
     GROUP(blocks_live_on_in_the_child),
     GROUP(other_forks),
     GROUP(raw_fork_while_threads_allocate),
     GROUP(threads_one_after_another),
     GROUP(threads_in_waves),
+    GROUP(threads_with_the_smallest_stack),
+    GROUP(threads_that_are_cancelled),
     GROUP(libraries_that_allocated_are_unloaded),
     GROUP(the_library_stays),
     GROUP(foreign_pointers_go_to_their_malloc),
@@ -545,6 +611,8 @@ static const struct {
 int main(int count, char **arguments)
 {
     served_by_masu();
+    /* A lock that is never given back shall end the test, not hold it for ever. */
+    alarm(getenv("MASU_SOAK") ? 0 : 300);
     guest_path = count > 2 ? arguments[2] : NULL;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if (count > 1 && strcmp(groups[i].name, arguments[1]) == 0) {
