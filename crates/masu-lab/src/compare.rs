@@ -206,11 +206,23 @@ fn surroundings(
                 evidence.not_served.join("; ")
             ));
         }
+    }
+    warnings.extend(notes(variants, warm_ups));
+    warnings
+}
+
+/// The notes of the warm-ups, each once with the variants it is about.
+fn notes(variants: &[Variant], warm_ups: &[(Run, Evidence)]) -> Vec<String> {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (variant, (_, evidence)) in variants.iter().zip(warm_ups) {
         for note in &evidence.notes {
-            warnings.push(format!("`{}`: {note}", variant.label));
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, labels)) => labels.push(&variant.label),
+                None => notes.push((note, vec![&variant.label])),
+            }
         }
     }
-    warnings
+    notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
 }
 
 /// The runs of one comparison on their way.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Doing;
 use crate::kernel::{self, Status, Usage};
-use crate::{Error, Stop, Variant, Workload, launch};
+use crate::{Error, Stop, Variant, Workload, launch, machine};
 
 mod tree;
 mod watch;
@@ -143,8 +143,8 @@ pub fn execute(
     stop: &Stop,
 ) -> Result<Run, Error> {
     let _alone = alone();
-    let (mut started, tree) = start(workload, variant, false)?;
-    let watched = started.watch(&tree, limits, stop);
+    let (mut started, tree) = start(workload, variant, limits, false)?;
+    let watched = started.watch(&tree, stop);
     let (status, usage) = kernel::wait_for(tree.root).doing(|| "waiting for the program")?;
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
@@ -159,8 +159,13 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 pub(crate) fn start(
     workload: &Workload,
     variant: &Variant,
+    limits: &Limits,
     traced: bool,
 ) -> Result<(Started, Tree), Error> {
+    let limits = Limits {
+        memory_bytes: limits.memory_bytes.or_else(default_memory_limit),
+        ..limits.clone()
+    };
     kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
     let mut command = launch::command(workload, variant);
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -172,8 +177,13 @@ pub(crate) fn start(
     let root = child.id().cast_signed();
     let pipes = (child.stdout.take(), child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let started = Started::new(root, began, stdout.into(), stderr.into())?;
+    let started = Started::new(root, began, limits, stdout.into(), stderr.into())?;
     Ok((started, Tree::new(root, before)))
+}
+
+/// Three quarters of what is available now: a runaway then leaves room for everyone else.
+fn default_memory_limit() -> Option<u64> {
+    machine::memory_available().map(|bytes| bytes / 4 * 3)
 }
 
 /// Puts together what the watch saw and what the kernel counted.

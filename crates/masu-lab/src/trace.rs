@@ -31,8 +31,6 @@ type Pid = i32;
 pub(crate) struct Seen {
     /// The program's file.
     pub(crate) program: PathBuf,
-    /// The process that started it.
-    pub(crate) pid: Pid,
     /// Why nothing can be preloaded into it, as far as its start showed.
     pub(crate) obstacle: Option<String>,
     /// Whether it got as far as its entry point.
@@ -74,12 +72,12 @@ pub(crate) fn run_traced(
     stop: &Stop,
 ) -> Result<(Run, Vec<Seen>), Error> {
     let _alone = execute::alone();
-    let (mut started, tree) = execute::start(workload, variant, true)?;
+    let (mut started, tree) = execute::start(workload, variant, limits, true)?;
     let root = tree.root;
     let mut tracer = Tracer::new(variant.library.as_deref(), root);
     let (watched, traced) = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
-            let watched = started.watch(&tree, limits, stop);
+            let watched = started.watch(&tree, stop);
             (watched, tree)
         });
         let traced = tracer.run();
@@ -184,7 +182,6 @@ impl<'a> Tracer<'a> {
     fn begin(&mut self, pid: Pid) {
         let mut seen = Seen {
             program: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
-            pid,
             ..Seen::default()
         };
         match start_of(pid) {

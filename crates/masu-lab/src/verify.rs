@@ -3,21 +3,27 @@
 //! Variables set and libraries found prove nothing: loaders ignore preloads silently, programs
 //! bring a malloc along, wrappers clear the environment. So the warm-up run of each variant is
 //! traced (see `trace.rs`), and this module judges what was seen. The rule: of the programs that a
-//! command runs at least one must have been served; every other is accounted for by name.
+//! command runs at least one must have been served; every other is accounted for by name. Where
+//! tracing is not permitted, glibc's loader is asked to log instead (see `loader.rs`), which proves
+//! less, and the evidence says so.
+
+use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
 
+mod loader;
+
 /// What the traced warm-up run of a variant showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Programs whose allocations the variant served, by name and pid.
+    /// Programs whose allocations the variant served, by name: `sed`, or `sed (3 times)`.
     pub served: Vec<String>,
-    /// Programs that had the library mapped but never asked any malloc for memory.
+    /// Programs that had the library mapped but never asked any malloc for memory, by name.
     pub idle: Vec<String>,
-    /// Programs the variant did not serve, each with the reason.
+    /// Programs the variant did not serve, by name and reason: `ls: it is linked statically`.
     pub not_served: Vec<String>,
     /// What the reader should know about how this was found out.
     pub notes: Vec<String>,
@@ -47,8 +53,13 @@ pub fn verify(
         path: library.clone(),
         reason: format!("{error}; check the path"),
     })?;
-    let (run, seen) = run_traced(workload, variant, limits, stop)?;
-    let evidence = judge(&seen);
+    let (run, evidence) = match run_traced(workload, variant, limits, stop) {
+        Ok((run, seen)) => (run, judge(&seen)),
+        Err(Error::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            loader::run_logged(workload, variant, library, limits, stop)?
+        }
+        Err(error) => return Err(error),
+    };
     let cut_short = !matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
     if cut_short || !evidence.served.is_empty() || evidence.not_served.is_empty() {
         return Ok((run, evidence));
@@ -64,8 +75,7 @@ pub fn verify(
 fn judge(seen: &[Seen]) -> Evidence {
     let mut evidence = Evidence::default();
     for one in seen {
-        let name = one.program.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("{name} ({})", one.pid);
+        let name = one.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if one.served {
             evidence.served.push(name);
         } else if let Some(reason) = why_not_served(one) {
@@ -74,12 +84,32 @@ fn judge(seen: &[Seen]) -> Evidence {
             evidence.idle.push(name);
         }
     }
-    if evidence.served.is_empty() && evidence.not_served.is_empty() {
-        evidence.notes.push(
-            "the program never asked for memory, so no malloc can make a difference".to_owned(),
-        );
+    evidence.counted()
+}
+
+impl Evidence {
+    /// With equal entries counted instead of repeated.
+    fn counted(mut self) -> Evidence {
+        for list in [&mut self.served, &mut self.idle, &mut self.not_served] {
+            let mut counts: Vec<(String, usize)> = Vec::new();
+            for entry in list.drain(..) {
+                match counts.iter_mut().find(|(known, _)| *known == entry) {
+                    Some((_, times)) => *times += 1,
+                    None => counts.push((entry, 1)),
+                }
+            }
+            list.extend(counts.into_iter().map(|(entry, times)| match times {
+                1 => entry,
+                _ => format!("{entry} ({times} times)"),
+            }));
+        }
+        if self.served.is_empty() && self.not_served.is_empty() {
+            self.notes.push(
+                "the program never asked for memory, so no malloc can make a difference".to_owned(),
+            );
+        }
+        self
     }
-    evidence
 }
 
 fn why_not_served(seen: &Seen) -> Option<String> {

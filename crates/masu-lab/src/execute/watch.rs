@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::tree::{Pid, Tree, name_with_pid};
+use super::tree::{Pid, Sample, Tree, name_with_pid};
 use super::{Ending, Limits, Output};
 use crate::error::Doing;
-use crate::{Error, Stop, kernel, machine};
+use crate::{Error, Stop, kernel};
 
 /// The time between two looks at the tree, when a look is cheap.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
@@ -35,6 +35,7 @@ const LAST_OUTPUT: Duration = Duration::from_millis(500);
 pub(crate) struct Started {
     began: Instant,
     process: OwnedFd,
+    limits: Limits,
     stdout: Drain,
     stderr: Drain,
 }
@@ -55,6 +56,7 @@ impl Started {
     pub(crate) fn new(
         root: Pid,
         began: Instant,
+        limits: Limits,
         stdout: OwnedFd,
         stderr: OwnedFd,
     ) -> Result<Started, Error> {
@@ -62,6 +64,7 @@ impl Started {
         Ok(Started {
             began,
             process,
+            limits,
             stdout: Drain::new(stdout, 0)?,
             stderr: Drain::new(stderr, Output::TAIL_BYTES)?,
         })
@@ -69,13 +72,7 @@ impl Started {
 
     /// Waits until the program ends or is cut short, then ends what it left behind. The root stays
     /// a zombie for the caller to wait for.
-    pub(crate) fn watch(
-        &mut self,
-        tree: &Tree,
-        limits: &Limits,
-        stop: &Stop,
-    ) -> Result<Watched, Error> {
-        let memory_limit = limits.memory_bytes.or_else(default_memory_limit).unwrap_or(u64::MAX);
+    pub(crate) fn watch(&mut self, tree: &Tree, stop: &Stop) -> Result<Watched, Error> {
         let mut peak_rss_bytes = 0;
         let mut cut = None;
         let mut next_look = Instant::now() + SAMPLE_EVERY / 2;
@@ -95,16 +92,7 @@ impl Started {
             let cost = look.elapsed() * SAMPLE_COST_FACTOR;
             next_look = look + cost.clamp(SAMPLE_EVERY, SAMPLE_AT_LEAST_EVERY);
             if cut.is_none() {
-                cut = if stop.requested() {
-                    Some(Ending::Stopped)
-                } else if limits.time.is_some_and(|limit| self.began.elapsed() > limit) {
-                    Some(Ending::TimedOut)
-                } else if sample.rss_bytes > memory_limit {
-                    let process = sample.largest.map(name_with_pid).unwrap_or_default();
-                    Some(Ending::OutOfMemory { process, bytes: sample.rss_bytes })
-                } else {
-                    None
-                };
+                cut = self.reason_to_cut(&sample, stop);
                 if cut.is_some() {
                     tree.kill();
                 }
@@ -123,6 +111,21 @@ impl Started {
             stdout: self.stdout.output(),
             stderr: self.stderr.output(),
         })
+    }
+
+    /// How the run ends if it must not go on.
+    fn reason_to_cut(&self, sample: &Sample, stop: &Stop) -> Option<Ending> {
+        let is_over = |limit: Duration| self.began.elapsed() > limit;
+        if stop.requested() {
+            Some(Ending::Stopped)
+        } else if self.limits.time.is_some_and(is_over) {
+            Some(Ending::TimedOut)
+        } else if self.limits.memory_bytes.is_some_and(|limit| sample.rss_bytes > limit) {
+            let process = sample.largest.map(name_with_pid).unwrap_or_default();
+            Some(Ending::OutOfMemory { process, bytes: sample.rss_bytes })
+        } else {
+            None
+        }
     }
 
     /// Waits for the program's end (then it is true), for output, or for `patience` to run out.
@@ -147,11 +150,6 @@ impl Started {
             kernel::wait_readable(open, patience).doing(|| "reading the last output")?;
         }
     }
-}
-
-/// Three quarters of what is available now: a runaway then leaves room for everyone else.
-fn default_memory_limit() -> Option<u64> {
-    machine::memory_available().map(|bytes| bytes / 4 * 3)
 }
 
 /// The reading end of one of the program's streams.

@@ -111,3 +111,22 @@ fn a_library_that_is_a_malloc_shows_its_entries() {
     let image = elf::Image::read(libc).unwrap();
     assert!(image.defines("malloc") && image.defines("posix_memalign"));
 }
+
+#[test]
+fn more_rights_than_ours_are_a_reason_to_refuse() {
+    let folder = Folder::new("rights");
+    let bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
+    let program = folder.file("program", &bytes, 0o4755);
+    // Setuid to ourselves changes nothing; setuid to someone else does.
+    assert_eq!(Program::find(OsStr::new(&program)).unwrap().refusal, None);
+    let someone = if kernel::effective_ids().0 == 0 {
+        std::os::unix::fs::chown(&program, Some(12345), None).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+        program
+    } else {
+        "/usr/bin/passwd".to_owned()
+    };
+    let found = Program::find(OsStr::new(&someone)).unwrap();
+    assert!(found.refusal.as_ref().unwrap().contains("setuid"), "{found:?}");
+    assert!(matches!(found.preloadable(), Err(Error::NoPreload { .. })));
+}

@@ -1,0 +1,103 @@
+//! The weaker proof, for where tracing is forbidden: glibc's loader logs to which library it binds
+//! `malloc`.
+//!
+//! It relies on `LD_DEBUG=bindings` and `LD_DEBUG_OUTPUT`, so the program's own output stays as it
+//! is. A binding shows that a call to `malloc` leads into the library; that it was called, and what
+//! became of programs without such a log (static ones, or with another environment), is not known.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::Evidence;
+use crate::error::Doing;
+use crate::execute::execute;
+use crate::{Error, Libc, Limits, Run, Stop, Variant, Workload};
+
+/// Runs `workload` once under `variant` with the loader's log on, and reads from it what each
+/// program's `malloc` was bound to.
+pub(super) fn run_logged(
+    workload: &Workload,
+    variant: &Variant,
+    library: &Path,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<(Run, Evidence), Error> {
+    if workload.program.libc == Libc::Musl {
+        return Err(Error::NotInEffect {
+            variant: variant.label.clone(),
+            reason: "whether it does cannot be seen: tracing is not permitted here and musl's \
+                     loader keeps no log; allow ptrace"
+                .to_owned(),
+        });
+    }
+    let folder = Folder::new()?;
+    let mut logged = variant.clone();
+    let log = folder.0.join("log").to_string_lossy().into_owned();
+    logged.variables.push(("LD_DEBUG".to_owned(), "bindings".to_owned()));
+    logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
+    let run = execute(workload, &logged, limits, stop)?;
+    let mut evidence = Evidence {
+        notes: vec![
+            "tracing is not permitted here, so the loader's log was read instead; it proves less: \
+             that calls to malloc lead into the library, not that there were any"
+                .to_owned(),
+        ],
+        ..Evidence::default()
+    };
+    for entry in fs::read_dir(&folder.0).into_iter().flatten().flatten() {
+        let text = fs::read(entry.path()).unwrap_or_default();
+        match read_log(&String::from_utf8_lossy(&text), &library.to_string_lossy()) {
+            None => {}
+            Some((name, Ok(()))) => evidence.served.push(name),
+            Some((name, Err(reason))) => evidence.not_served.push(format!("{name}: {reason}")),
+        }
+    }
+    Ok((run, evidence.counted()))
+}
+
+/// The program that wrote this log and whether its `malloc` is that of `library`, or why not; none
+/// if it never bound a `malloc`.
+pub(super) fn read_log(log: &str, library: &str) -> Option<(String, Result<(), String>)> {
+    let bindings = || {
+        log.lines().filter_map(|line| {
+            let (from, rest) = line.split_once("binding file ")?.1.split_once(" [0] to ")?;
+            let (to, rest) = rest.split_once(" [0]: ")?;
+            Some((from, to, rest.split_once('`')?.1.split_once('\'')?.0))
+        })
+    };
+    let providers: Vec<&str> =
+        bindings().filter(|(_, _, symbol)| *symbol == "malloc").map(|(_, to, _)| to).collect();
+    let first = *providers.first()?;
+    let programs = bindings().map(|(from, _, _)| from).filter(|from| !from.contains(".so"));
+    let name = programs.last().map_or("a program", |path| path.rsplit('/').next().unwrap_or(path));
+    let found = if providers.contains(&library) {
+        Ok(())
+    } else {
+        Err(format!("its malloc is that of {first}"))
+    };
+    Some((name.to_owned(), found))
+}
+
+/// A folder for the logs, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder, Error> {
+        let name = format!("masu-loader-log-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // One left by a process that was killed and had our number.
+        let _ = fs::remove_dir_all(&path);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .doing(|| format!("creating {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,29 @@
+//! Ctrl-C, as a user sends it: to the process that compares, while a program runs. Alone in its
+//! file because the signal is for the whole process.
+
+use masu_lab::{Catalogue, CompareOptions, Error, Event, Input, Places, Stop, Workload, compare};
+
+#[test]
+fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
+    let catalogue = Catalogue::find(&Places::default());
+    // The program interrupts its parent, which is this process, in its fourth run, the first of
+    // which is the warm-up, and would then sleep for as long as the test may take.
+    let script = "printf x >> $0; [ $(wc -c < $0) -lt 4 ] || { kill -INT $PPID; sleep 1000; }";
+    let count = std::env::temp_dir().join(format!("masu-interrupt-{}", std::process::id()));
+    let arguments = ["sh", "-c", script, count.to_str().unwrap()];
+    let workload = Workload::new(arguments, Input::Empty).unwrap();
+    let variants = [catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap()];
+    let stop = Stop::on_signals().unwrap();
+    let options = CompareOptions { runs: 10, ..CompareOptions::default() };
+    let mut ran = 0;
+    let mut observe = |event: Event<'_>| ran += usize::from(matches!(event, Event::Ran { .. }));
+    let result = compare(&workload, &variants, &options, &stop, &mut observe);
+    std::fs::remove_file(&count).unwrap();
+    let comparison = match result {
+        Ok(comparison) => comparison,
+        Err(Error::Stopped) => panic!("what was measured is lost"),
+        Err(error) => panic!("{error}"),
+    };
+    assert!(comparison.stopped && stop.requested());
+    assert_eq!((ran, comparison.runs.len()), (2, 2));
+}
