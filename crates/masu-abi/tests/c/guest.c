@@ -9,7 +9,13 @@ static __thread char in_thread[1000];
 
 static void around_fork(void)
 {
-    free(malloc(3000));
+    /* More than a thread's cache would hold, so that every lock is asked for. */
+    char *blocks[300];
+    for (int i = 0; i < 300; i++)
+        blocks[i] = malloc((size_t)i * 200);
+    for (int i = 0; i < 300; i++)
+        free(blocks[i]);
+    free(calloc(1, 300000));
 }
 
 __attribute__((constructor)) static void load(void)
