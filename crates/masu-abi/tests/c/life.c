@@ -19,7 +19,7 @@
 
 static char *earliest;
 
-static void before_constructors(void)
+__attribute__((unused)) static void before_constructors(void)
 {
     earliest = malloc(1000);
     memset(earliest, 'e', 1000);
@@ -27,7 +27,9 @@ static void before_constructors(void)
         free(calloc(1, size));
 }
 
+#ifndef WITHOUT_EARLIEST
 __attribute__((section(".preinit_array"), used)) static void (*pre)(void) = before_constructors;
+#endif
 
 #ifdef LOCK_FIRST
 /* Runs before the pre-initialiser above would matter: every page from here on is locked. */
