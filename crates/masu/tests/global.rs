@@ -1,0 +1,145 @@
+//! Masu as this program's own allocator: the test harness, its threads and all collections live in
+//! it.
+//!
+//! It relies on nothing but `#[global_allocator]`, as a program of masu's users does.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::panic::catch_unwind;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+#[global_allocator]
+static GLOBAL: masu::Masu = masu::Masu::new();
+
+#[test]
+fn blocks_of_this_program_are_masus() {
+    let bytes = vec![1_u8; 300 << 20];
+    let live = masu::c::statistics().live_bytes;
+    assert!(live >= bytes.len(), "{live} bytes live, 300 MiB in one block");
+}
+
+#[test]
+fn collections_of_threads_hold_what_was_put_in() {
+    let work = |seed: usize| {
+        let mut words: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut order: BTreeMap<usize, Rc<str>> = BTreeMap::new();
+        let mut queue = VecDeque::new();
+        for n in 0..20_000 {
+            let word = format!("word {}", (n * seed) % 1_000);
+            order.insert(n, Rc::from(word.as_str()));
+            words.entry(word).or_default().push(n);
+            queue.push_back(Box::new([n; 5]));
+            if n % 3 == 0 {
+                queue.pop_front();
+            }
+        }
+        assert!(order.iter().all(|(n, word)| words[&**word].binary_search(n).is_ok()));
+        assert_eq!(words.values().map(Vec::len).sum::<usize>(), 20_000);
+        queue.iter().map(|numbers| numbers[4]).sum::<usize>()
+    };
+    let threads: Vec<_> = (1..=8).map(|seed| thread::spawn(move || work(seed))).collect();
+    let mut sums = threads.into_iter().map(|thread| thread.join().expect("works"));
+    let first = sums.next();
+    assert!(sums.all(|sum| Some(sum) == first));
+}
+
+#[test]
+fn strings_sent_to_other_threads_arrive_unchanged() {
+    let (sender, receiver) = channel::<(usize, String)>();
+    let senders: Vec<_> = (0..4)
+        .map(|_| {
+            let sender = sender.clone();
+            let send = move |n: usize| sender.send((n, "x".repeat(n % 300))).expect("received");
+            thread::spawn(move || (0..50_000).for_each(send))
+        })
+        .collect();
+    drop(sender);
+    let arrived = receiver.into_iter().filter(|(n, text)| text.len() == n % 300).count();
+    senders.into_iter().for_each(|thread| thread.join().expect("sends"));
+    assert_eq!(arrived, 4 * 50_000);
+}
+
+#[test]
+fn a_panic_frees_what_it_unwinds() {
+    let shared = Arc::new(Mutex::new(Vec::new()));
+    for n in 0..100 {
+        let held = Arc::clone(&shared);
+        let result = catch_unwind(move || {
+            let _block = vec![n; 1_000];
+            held.lock().expect("panics come after").push(Box::new(n));
+            std::panic::resume_unwind(Box::new(format!("number {n}")));
+        });
+        let message = result.expect_err("panics").downcast::<String>().expect("a string");
+        assert_eq!(*message, format!("number {n}"));
+    }
+    assert_eq!(Arc::strong_count(&shared), 1);
+}
+
+#[test]
+fn a_vector_grows_to_many_megabytes_and_shrinks() {
+    let mut numbers: Vec<u64> = Vec::new();
+    numbers.extend(0..20_000_000);
+    assert!(numbers.iter().zip(0..).all(|(&number, n)| number == n));
+    numbers.truncate(1_000);
+    numbers.shrink_to_fit();
+    assert!(numbers.iter().zip(0..).all(|(&number, n)| number == n));
+}
+
+#[test]
+fn zeroed_boxes_are_zero() {
+    for _ in 0..5 {
+        for size in [1, 24, 1_000, 40_000, 5 << 20] {
+            let mut dirty = vec![0xff_u8; size].into_boxed_slice();
+            dirty[0] = 1;
+            drop(dirty);
+            let zeroed = vec![0_u8; size].into_boxed_slice();
+            assert!(zeroed.iter().all(|&byte| byte == 0), "{size} bytes");
+        }
+    }
+}
+
+#[test]
+fn types_of_any_alignment_lie_as_they_must() {
+    #[derive(Clone)]
+    #[repr(align(64))]
+    struct Line;
+    #[derive(Clone)]
+    #[repr(align(8192))]
+    struct Pages;
+    fn aligned<T: Clone>(value: &T) {
+        let boxes: Vec<_> = (0..100).map(|_| Box::new(value.clone())).collect();
+        for held in &boxes {
+            assert!(std::ptr::from_ref::<T>(held).addr().is_multiple_of(align_of::<T>()));
+        }
+        let many = vec![value.clone(); 77];
+        assert!(many.as_ptr().addr().is_multiple_of(align_of::<T>()));
+    }
+    aligned(&Line);
+    aligned(&Pages);
+    aligned(&1_u128);
+    aligned(&1_u8);
+}
+
+#[test]
+fn a_block_resized_by_layout_keeps_alignment_and_contents() {
+    for align in [1, 8, 64, 4096, 1 << 20] {
+        let (small, large) = (3 * align, 40 * align + 5);
+        let layout = Layout::from_size_align(small, align).expect("a small layout");
+        // SAFETY: The layout is not empty.
+        let block = unsafe { GLOBAL.alloc(layout) };
+        // SAFETY: The block is that long.
+        unsafe { block.write_bytes(9, small) };
+        // SAFETY: The block is live and of that layout.
+        let block = unsafe { GLOBAL.realloc(block, layout, large) };
+        assert!(block.addr().is_multiple_of(align));
+        // SAFETY: So many bytes came along.
+        let kept = unsafe { std::slice::from_raw_parts(block, small) };
+        assert!(kept.iter().all(|&byte| byte == 9), "alignment {align}");
+        let layout = Layout::from_size_align(large, align).expect("a small layout");
+        // SAFETY: The block is live and of that layout.
+        unsafe { GLOBAL.dealloc(block, layout) };
+    }
+}

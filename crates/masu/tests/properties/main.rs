@@ -1,0 +1,89 @@
+//! Properties of the allocator, one a test: what a request may be, what threads may do, and where
+//! memory goes.
+//!
+//! Masu is called directly, while the tests themselves live in the system's malloc. Some properties
+//! are sums over the process, so the tests take turns.
+
+mod memory;
+mod requests;
+mod threads;
+
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Holds the other tests off, so that counts over the process are this test's.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A block of masu's, freed when dropped.
+struct Block {
+    start: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: A block is memory that only its holder uses.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Allocates a block.
+    fn new(size: usize) -> Block {
+        Block::of(masu::c::malloc(size), size)
+    }
+
+    /// Takes a block that was handed out for `size` bytes.
+    fn of(start: *mut u8, size: usize) -> Block {
+        let start = NonNull::new(start).unwrap_or_else(|| panic!("no {size} bytes"));
+        Block { start, size }
+    }
+
+    /// Allocates a block and writes every byte.
+    fn filled(size: usize, byte: u8) -> Block {
+        let mut block = Block::new(size);
+        block.bytes().fill(byte);
+        block
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: The block is at least that long and this value's alone; the callers write before
+        // they read, or ask for zeroed memory.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
+    }
+
+    /// Whether every byte is `byte`.
+    fn is_all(&mut self, byte: u8) -> bool {
+        self.bytes().iter().all(|&found| found == byte)
+    }
+
+    fn usable_size(&self) -> usize {
+        // SAFETY: The block is live.
+        unsafe { masu::c::usable_size(self.start.as_ptr()) }
+    }
+
+    /// Changes the size; the block as it was, where that is refused.
+    fn resized(self, size: usize) -> Result<Block, Block> {
+        // SAFETY: The block is live; where the call succeeds, the old one is forgotten.
+        let start = unsafe { masu::c::realloc(self.start.as_ptr(), size) };
+        match NonNull::new(start) {
+            None => Err(self),
+            Some(start) => {
+                std::mem::forget(self);
+                Ok(Block { start, size })
+            }
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: The block is live and nobody uses it afterwards.
+        unsafe { masu::c::free(self.start.as_ptr()) };
+    }
+}
+
+/// A number under `end`, the next of a sequence that is the same in every run (Knuth's LCG).
+fn next_below(state: &mut u64, end: usize) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % end
+}

@@ -1,0 +1,126 @@
+//! Where memory goes: counted while it is live, given back when it is not, kept where it is wanted
+//! again at once.
+
+use std::fs;
+
+use crate::{Block, alone, next_below};
+
+/// Resident bytes of this process.
+fn resident_bytes() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("proc is mounted");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel tells");
+    let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
+    kilobytes.expect("a number of kB") << 10
+}
+
+/// Page faults of this thread that needed no disk.
+fn minor_faults() -> usize {
+    let stat = fs::read_to_string("/proc/thread-self/stat").expect("proc is mounted");
+    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+    // `proc(5)`: the tenth field; two lie before the parenthesis.
+    fields.split_whitespace().nth(7).and_then(|n| n.parse().ok()).expect("a number")
+}
+
+/// A size as programs have them: mostly small, with some large ones in between.
+fn mixed_size(random: &mut u64) -> usize {
+    match next_below(random, 100) {
+        0..=69 => 16 + next_below(random, 500),
+        70..=89 => 512 + next_below(random, 8_000),
+        90..=98 => 8_192 + next_below(random, 100_000),
+        _ => 100_000 + next_below(random, 2_000_000),
+    }
+}
+
+/// Blocks of mixed sizes, written whole, until they are `bytes` together.
+fn mixed_blocks(bytes: usize, random: &mut u64) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut sum = 0;
+    while sum < bytes {
+        let size = mixed_size(random);
+        sum += size;
+        blocks.push(Block::filled(size, 1));
+    }
+    blocks
+}
+
+fn shuffle(blocks: &mut [Block], random: &mut u64) {
+    for end in (1..blocks.len()).rev() {
+        blocks.swap(end, next_below(random, end + 1));
+    }
+}
+
+#[test]
+fn live_bytes_count_every_block_and_return_to_their_start() {
+    let _turn = alone();
+    let start = masu::c::statistics().live_bytes;
+    let mut random = 3;
+    let mut blocks: Vec<_> =
+        (0..100_000).map(|_| Block::new(mixed_size(&mut random) / 8)).collect();
+    let usable: usize = blocks.iter().map(Block::usable_size).sum();
+    assert_eq!(masu::c::statistics().live_bytes, start + usable);
+    shuffle(&mut blocks, &mut random);
+    drop(blocks);
+    assert_eq!(masu::c::statistics().live_bytes, start);
+}
+
+#[test]
+fn memory_goes_back_when_it_is_free_and_more_of_it_at_trim() {
+    let _turn = alone();
+    masu::c::trim(0);
+    let start = resident_bytes();
+    let mut random = 4;
+    let mut blocks = mixed_blocks(512 << 20, &mut random);
+    shuffle(&mut blocks, &mut random);
+    let full = resident_bytes();
+    assert!(full >= start + (500 << 20), "the blocks were written: {start} to {full}");
+    drop(blocks);
+    let freed = resident_bytes();
+    // What tests before this one asked for again and again may be kept for a while.
+    assert!(freed <= start + (256 << 20), "{start}, full {full}, freed {freed}");
+    masu::c::trim(0);
+    let trimmed = resident_bytes();
+    assert!(trimmed <= start + (24 << 20), "{start}, full {full}, trimmed {trimmed}");
+}
+
+#[test]
+fn memory_of_a_heap_that_shrank_to_a_tenth_goes_back() {
+    let _turn = alone();
+    masu::c::trim(0);
+    let start = resident_bytes();
+    let mut random = 5;
+    let mut blocks = mixed_blocks(256 << 20, &mut random);
+    // The last tenth lives on: it lies together, as what a program made last often does.
+    blocks.drain(..blocks.len() * 9 / 10);
+    masu::c::trim(0);
+    let shrunk = resident_bytes();
+    assert!(shrunk <= start + (80 << 20), "26 MB live: {start} to {shrunk}");
+}
+
+#[test]
+fn a_large_block_allocated_and_freed_in_turns_does_not_fault_in_turns() {
+    let _turn = alone();
+    let round = || {
+        let mut block = Block::new(64 << 20);
+        block.bytes().iter_mut().step_by(1 << 20).for_each(|byte| *byte = 1);
+    };
+    let before = minor_faults();
+    (0..10_000).for_each(|_| round());
+    let faults = minor_faults() - before;
+    // Given back every time, the 64 OS pages that a round touches fault 640,000 times.
+    assert!(faults < 64_000, "{faults} faults");
+}
+
+#[test]
+fn a_block_grown_by_steps_is_not_copied_each_time() {
+    let _turn = alone();
+    let mut block = Block::filled(1 << 20, 1);
+    let before = minor_faults();
+    for megabytes in 2..=256 {
+        block = block.resized(megabytes << 20).ok().expect("256 MiB");
+    }
+    let faults = minor_faults() - before;
+    assert!(block.bytes()[..1 << 20].iter().all(|&byte| byte == 1));
+    // Only the first megabyte, 256 OS pages, was ever written. A copy of the rest would read it:
+    // 255 × 128 MiB on average, in OS pages 8 million.
+    assert!(faults < 20_000, "{faults} faults");
+}

@@ -1,0 +1,145 @@
+//! What threads may do: free each other's blocks, end while their blocks live, end in thousands.
+
+use std::cell::RefCell;
+use std::sync::mpsc::{channel, sync_channel};
+use std::thread;
+
+use crate::{Block, alone, next_below};
+
+fn committed_bytes() -> usize {
+    masu::c::statistics().committed_bytes
+}
+
+#[test]
+fn blocks_freed_by_another_thread_are_used_again() {
+    let _turn = alone();
+    let (to_freer, blocks) = sync_channel::<Vec<Block>>(0);
+    let (freed, to_allocator) = channel();
+    let freer = thread::spawn(move || {
+        for batch in blocks {
+            drop(batch);
+            freed.send(()).expect("the allocator waits");
+        }
+    });
+    let mut random = 1;
+    let mut committed_after = Vec::new();
+    for _ in 0..40 {
+        let sizes = (0..40_000).map(|_| 16 + next_below(&mut random, 1_000));
+        to_freer.send(sizes.map(|size| Block::filled(size, 1)).collect()).expect("freer runs");
+        to_allocator.recv().expect("freer runs");
+        committed_after.push(committed_bytes());
+    }
+    drop(to_freer);
+    freer.join().expect("freer runs");
+    let (early, late) = (committed_after[9], committed_after[39]);
+    assert!(late <= early + (8 << 20), "20 MB a round, committed: {committed_after:?}");
+}
+
+#[test]
+fn a_million_blocks_pass_through_a_channel_in_little_memory() {
+    let _turn = alone();
+    let before = committed_bytes();
+    let (to_freer, blocks) = sync_channel::<Block>(1_000);
+    let freer = thread::spawn(move || blocks.into_iter().for_each(drop));
+    let mut random = 2;
+    for _ in 0..1_000_000 {
+        let block = Block::new(16 + next_below(&mut random, 500));
+        to_freer.send(block).expect("freer runs");
+    }
+    drop(to_freer);
+    freer.join().expect("freer runs");
+    let grown = committed_bytes().saturating_sub(before);
+    assert!(grown <= 32 << 20, "0.5 MB live at once, 250 MB in all, committed {grown} more");
+}
+
+#[test]
+fn two_thousand_short_threads_leave_no_memory_behind() {
+    let _turn = alone();
+    let start = masu::c::statistics();
+    let mut settled = 0;
+    for number in 0..2_000 {
+        // A megabyte in small blocks: half freed by the thread, half by whoever outlives it.
+        let work = move || {
+            let mut random = number;
+            let size = |_| 16 + next_below(&mut random, 1_000);
+            let mut blocks: Vec<_> = (0..2_000).map(size).map(|s| Block::filled(s, 1)).collect();
+            blocks.split_off(1_000)
+        };
+        let left_over = thread::spawn(work).join().expect("allocates and ends");
+        drop(left_over);
+        if number == 200 {
+            settled = committed_bytes();
+        }
+    }
+    let end = masu::c::statistics();
+    assert_eq!(end.live_bytes, start.live_bytes);
+    let committed = end.committed_bytes;
+    assert!(committed <= settled + (4 << 20), "200 threads: {settled}, 2,000: {committed}");
+}
+
+#[test]
+fn many_threads_at_once_leave_no_memory_behind() {
+    let _turn = alone();
+    let start = masu::c::statistics().live_bytes;
+    let work = |number: u64| {
+        let mut random = number;
+        let mut size = || 16 + next_below(&mut random, 40_000);
+        let blocks: Vec<_> = (0..500).map(|_| Block::filled(size(), 1)).collect();
+        drop(blocks);
+    };
+    for _ in 0..5 {
+        let threads: Vec<_> = (0..200).map(|n| thread::spawn(move || work(n))).collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+    }
+    assert_eq!(masu::c::statistics().live_bytes, start);
+}
+
+#[test]
+fn blocks_outlive_their_thread_unchanged() {
+    let _turn = alone();
+    let make = |byte: u8| (1..3_000).map(|size| Block::filled(size, byte)).collect::<Vec<_>>();
+    let threads: Vec<_> = (1..=8).map(|byte| thread::spawn(move || make(byte))).collect();
+    let mut all: Vec<_> =
+        threads.into_iter().map(|thread| thread.join().expect("allocates and ends")).collect();
+    for byte in 100..108 {
+        drop(thread::spawn(move || make(byte)).join().expect("allocates and ends"));
+    }
+    for (blocks, byte) in all.iter_mut().zip(1..) {
+        assert!(blocks.iter_mut().all(|block| block.is_all(byte)), "thread {byte}");
+    }
+}
+
+/// Frees and allocates when its thread ends.
+struct Late(Vec<Block>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.clear();
+        let again: Vec<_> = (0..100).map(|n| Block::filled(16 * n + 1, 1)).collect();
+        drop(again);
+    }
+}
+
+#[test]
+fn blocks_may_be_freed_and_allocated_while_a_thread_ends() {
+    thread_local! {
+        static FIRST: RefCell<Late> = const { RefCell::new(Late(Vec::new())) };
+        static LAST: RefCell<Late> = const { RefCell::new(Late(Vec::new())) };
+    }
+    let _turn = alone();
+    let start = masu::c::statistics();
+    for _ in 0..300 {
+        let work = || {
+            // One destructor is known before the thread's first block, one after.
+            FIRST.with_borrow_mut(|late| late.0.clear());
+            let blocks = (0..200).map(|n| Block::filled(10 * n + 1, 1));
+            FIRST.with_borrow_mut(|late| late.0.extend(blocks));
+            LAST.with_borrow_mut(|late| late.0.push(Block::filled(100_000, 1)));
+        };
+        thread::spawn(work).join().expect("allocates and ends");
+    }
+    let end = masu::c::statistics();
+    assert_eq!(end.live_bytes, start.live_bytes);
+    let grown = end.committed_bytes.saturating_sub(start.committed_bytes);
+    assert!(grown <= 16 << 20, "committed {grown} more");
+}
