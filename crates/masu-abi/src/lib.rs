@@ -14,6 +14,10 @@
 //!     cargo build --release -p masu-abi --target x86_64-unknown-linux-musl
 //! ```
 //!
+//! A static C++ program that links `libmasu.a` needs `-Wl,-u,_ZSt17__throw_bad_allocv` to have
+//! `std::bad_alloc` thrown: a weak reference takes nothing out of an archive, and without a function
+//! to throw it, `operator new` ends the program with a message.
+//!
 //! What it does not do: hold state, decide policy, or name a system call.
 #![no_std]
 

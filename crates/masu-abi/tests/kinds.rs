@@ -13,7 +13,11 @@ const MUSL: &str = "x86_64-unknown-linux-musl";
 
 /// Compiles `tests/c/without_dynamic_linker.c` with `arguments` and checks that masu serves it.
 fn is_served(compiler: &str, kind: &str, arguments: &[&str]) {
-    let source = source("without_dynamic_linker.c");
+    source_is_served("without_dynamic_linker.c", compiler, kind, arguments);
+}
+
+fn source_is_served(name: &str, compiler: &str, kind: &str, arguments: &[&str]) {
+    let source = source(name);
     let program = library::compile_with(compiler, &source, kind, arguments);
     let output = Command::new(program).output().expect("the program starts");
     let printed = library::printed(&output);
@@ -37,6 +41,13 @@ fn static_library_in_a_dynamic_program() {
 #[test]
 fn static_library_in_a_static_program() {
     is_served("cc", "static", &["-static", text(&library::static_path())]);
+}
+
+#[test]
+fn static_cxx_program_throws_if_told_to_link_what_throws() {
+    let archive = library::static_path();
+    let arguments = ["-static", text(&archive), "-Wl,-u,_ZSt17__throw_bad_allocv"];
+    source_is_served("static_throw.cpp", "c++", "static", &arguments);
 }
 
 #[test]
