@@ -1,5 +1,5 @@
-//! A process's whole life under the library: its first allocation, threads, fork, libraries that
-//! come and go, locked memory, memory that runs out, and the reports on the way.
+//! A process's life under the library: its first allocation, fork, threads, libraries that come and
+//! go, pointers of other mallocs.
 //!
 //! It relies on `tests/c/life.c`, one program with a group of checks for each test here, and on
 //! `guest.c`, a library that it loads. With `MASU_SOAK` set, a million threads are started and
@@ -8,7 +8,7 @@
 mod library;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
 
 fn program() -> &'static Path {
@@ -50,10 +50,6 @@ groups! {
     libraries_that_allocated_are_unloaded
     the_library_stays
     foreign_pointers_go_to_their_malloc
-    limit_that_comes_and_goes
-    freed_memory_goes_back
-    numbers_follow_the_program
-    settings_are_accepted
 }
 
 #[test]
@@ -72,42 +68,4 @@ fn a_pointer_of_nobody_ends_the_program() {
     // glibc's own words, for such a pointer may be glibc's as far as we know.
     let printed = library::printed(&output);
     assert!(printed.contains("invalid pointer") || printed.contains("masu:"), "{printed}");
-}
-
-/// The program's way to say that it may not lock memory here.
-const NOT_PERMITTED: Option<i32> = Some(77);
-
-fn locked_memory(program: &Path) {
-    let output = library::preloaded(program).arg("locked_memory").output().expect("it starts");
-    if output.status.code() == NOT_PERMITTED {
-        eprintln!("not tested: locking memory is not permitted here (ulimit -l)");
-        return;
-    }
-    assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
-}
-
-#[test]
-fn memory_locked_after_the_first_malloc() {
-    locked_memory(program());
-}
-
-#[test]
-fn memory_locked_before_the_first_malloc() {
-    locked_memory(&library::compile("life.c", "lock-first", &["-DLOCK_FIRST"]));
-}
-
-#[test]
-fn up_to_the_limit_of_addresses_and_back() {
-    // The limit must hold before the program is loaded, as it would for any user.
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v 262144; LD_PRELOAD=$0 exec \"$1\" up_to_the_limit"]);
-    library::succeeds(command.arg(library::path()).arg(program()));
-}
-
-#[test]
-fn reports_are_printed() {
-    let output = run("reports_are_printed");
-    let printed = library::printed(&output);
-    assert!(output.status.success(), "{}\n{printed}", output.status);
-    assert!(printed.contains("masu: live "), "malloc_stats printed nothing: {printed}");
 }

@@ -1,0 +1,217 @@
+/* Memory as the system sees it: locked, limited, given back, and what the library reports of it.
+ * The name of a group, given as argument, runs that one. */
+#include "work.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* --- Locked memory --- */
+
+#ifdef LOCK_FIRST
+/* The executable's own pre-initialisers run before any constructor: every page from here on is
+ * locked. */
+static void lock_first(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        _exit(77);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*lock)(void) = lock_first;
+#endif
+
+static void locked_memory(void)
+{
+#ifndef LOCK_FIRST
+    work(1, 1000);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        _exit(77);
+#endif
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    work(2, 20000);
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    char *large = malloc(40 * MIB);
+    CHECK(large);
+    memset(large, 1, 40 * MIB);
+    free(large);
+    malloc_trim(0);
+    /* Only what is committed may be locked, never what is merely reserved: the C library, the
+     * stacks of the threads (8 MiB each) and the most that was live. */
+    CHECK(resident() < 256 * MIB);
+}
+
+/* --- Memory that runs out --- */
+
+/* Allocates blocks of `size` until there are no more, then frees all; returns how many. */
+static size_t until_none_is_left(size_t size)
+{
+    struct Link {
+        struct Link *next;
+    } *first = NULL;
+    size_t count = 0;
+    for (;; count++) {
+        errno = 0;
+        struct Link *link = malloc(size);
+        if (!link)
+            break;
+        memset(link, 0x77, size);
+        link->next = first;
+        first = link;
+    }
+    CHECK(errno == ENOMEM);
+    CHECK(calloc(1, size) == NULL && errno == ENOMEM);
+    if (size > 64) {
+        /* A block that cannot grow is intact. */
+        unsigned char *block = (unsigned char *)first;
+        CHECK(realloc(block, 100 * size + 200 * MIB) == NULL && errno == ENOMEM);
+        CHECK(block[size - 1] == 0x77);
+    }
+    while (first) {
+        struct Link *next = first->next;
+        free(first);
+        first = next;
+    }
+    return count;
+}
+
+/* Under a limit of 256 MiB on addresses, of which the program itself needs a part. */
+static void up_to_the_limit(void)
+{
+    static const size_t sizes[] = {1 << 16, 16, 200, 4000, 30000, 1 << 20, 5 << 20, 1 << 16};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        size_t size = sizes[s], count = until_none_is_left(size);
+        fprintf(stderr, "%zu blocks of %zu: %zu MiB\n", count, size, count * size / MIB);
+        CHECK(count * size > 128 * MIB);
+        work(3, 1000);
+    }
+}
+
+static void limit_that_comes_and_goes(void)
+{
+    struct rlimit limit, old;
+    getrlimit(RLIMIT_AS, &old);
+    for (int round = 0; round < 5; round++) {
+        limit = old;
+        limit.rlim_cur = 1;
+        CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+        /* What is already there is still served. */
+        size_t live = 0;
+        while (malloc(100000))
+            CHECK(++live < 100000);
+        CHECK(errno == ENOMEM);
+        CHECK(malloc(64 * MIB) == NULL);
+        CHECK(setrlimit(RLIMIT_AS, &old) == 0);
+        char *block = malloc(64 * MIB);
+        CHECK(block);
+        block[64 * MIB - 1] = 1;
+        free(block);
+        work((unsigned)round, 1000);
+    }
+}
+
+/* --- Reports and settings --- */
+
+static void freed_memory_goes_back(void)
+{
+    enum { COUNT = 400000 };
+    static char *blocks[COUNT];
+    size_t before = resident();
+    for (size_t i = 0; i < COUNT; i++) {
+        blocks[i] = malloc(200);
+        memset(blocks[i], 1, 200);
+    }
+    size_t full = resident();
+    CHECK(full > before + 70 * MIB);
+    for (size_t i = 0; i < COUNT; i++)
+        free(blocks[i]);
+    CHECK(malloc_trim(0) == 1);
+    size_t after = resident();
+    fprintf(stderr, "%zu MiB, %zu MiB, %zu MiB\n", before / MIB, full / MIB, after / MIB);
+    CHECK(after < before + 8 * MIB);
+    work(1, 1000);
+}
+
+static void numbers_follow_the_program(void)
+{
+    struct mallinfo2 before = mallinfo2();
+    static char *small[10000];
+    for (int i = 0; i < 10000; i++)
+        small[i] = malloc(1000);
+    char *large = malloc(30 * MIB);
+    struct mallinfo2 during = mallinfo2();
+    CHECK(during.uordblks >= before.uordblks + 10000 * 1000);
+    CHECK(during.uordblks < before.uordblks + 10000 * 1200);
+    CHECK(during.hblks == before.hblks + 1);
+    CHECK(during.hblkhd >= before.hblkhd + 30 * MIB && during.hblkhd < before.hblkhd + 32 * MIB);
+    struct mallinfo narrow = mallinfo();
+    CHECK((size_t)narrow.uordblks == during.uordblks);
+    for (int i = 0; i < 10000; i++)
+        free(small[i]);
+    free(large);
+    struct mallinfo2 after = mallinfo2();
+    CHECK(after.hblks == before.hblks && after.hblkhd == before.hblkhd);
+    CHECK(after.uordblks <= before.uordblks + MIB);
+    CHECK(after.arena == after.uordblks + after.fordblks);
+}
+
+static void reports_are_printed(void)
+{
+    char text[4096] = "";
+    FILE *file = tmpfile();
+    CHECK(file);
+    CHECK(malloc_info(1, file) == EINVAL);
+    CHECK(malloc_info(0, file) == 0);
+    rewind(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    CHECK(length > 100 && strncmp(text, "<malloc version=\"1\">\n", 21) == 0);
+    CHECK(strcmp(text + length - 10, "</malloc>\n") == 0);
+    CHECK(strstr(text, "<system type=\"current\" size=\""));
+    /* To standard error, where the test looks. */
+    malloc_stats();
+}
+
+static void settings_are_accepted(void)
+{
+    CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
+    CHECK(mallopt(M_ARENA_MAX, 1) == 1);
+    CHECK(mallopt(M_MXFAST, 0) == 1);
+    CHECK(mallopt(12345, 1) == 0);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} groups[] = {
+#define GROUP(name) {#name, name}
+    GROUP(locked_memory),
+    GROUP(up_to_the_limit),
+    GROUP(limit_that_comes_and_goes),
+    GROUP(freed_memory_goes_back),
+    GROUP(numbers_follow_the_program),
+    GROUP(reports_are_printed),
+    GROUP(settings_are_accepted),
+};
+
+int main(int count, char **arguments)
+{
+    served_by_masu();
+    /* A lock that is never given back shall end the test, not hold it for ever. */
+    alarm(300);
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (count == 2 && strcmp(groups[i].name, arguments[1]) == 0) {
+            groups[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "no group of that name\n");
+    return 2;
+}
