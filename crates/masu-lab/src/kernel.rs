@@ -230,7 +230,8 @@ pub(crate) fn wait_readable<const N: usize>(
         revents: 0,
     });
     let patience = libc::timespec {
-        tv_sec: libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX),
+        // The type differs between C libraries; half a lifetime is patience enough.
+        tv_sec: i32::try_from(patience.as_secs()).unwrap_or(i32::MAX).into(),
         tv_nsec: patience.subsec_nanos().into(),
     };
     // SAFETY: The array holds N entries and the time is valid; both live through the call.

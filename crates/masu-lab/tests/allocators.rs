@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use masu_lab::{
@@ -37,10 +36,10 @@ fn variants(catalogue: &Catalogue, program: &Program) -> Vec<Variant> {
         .collect()
 }
 
-/// A file with `text`, without a name any more.
-fn file(name: &str, text: &str) -> File {
-    let path = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
-    File::create(&path).unwrap().write_all(text.as_bytes()).unwrap();
+/// A file with `content`, without a name any more.
+fn file(name: &str, content: &[u8]) -> File {
+    let path = std::env::temp_dir().join(format!("masu-{name}-input-{}", std::process::id()));
+    File::create(&path).unwrap().write_all(content).unwrap();
     let file = File::open(&path).unwrap();
     std::fs::remove_file(path).unwrap();
     file
@@ -50,7 +49,7 @@ fn file(name: &str, text: &str) -> File {
 fn sed_says_the_same_under_every_malloc_and_each_one_serves_it() {
     let catalogue = catalogue();
     let input: String = (0..2000).map(|number| format!("line {number}\n")).collect();
-    let input = Input::keep(file("sed", &input)).unwrap();
+    let input = Input::keep(file("sed", input.as_bytes())).unwrap();
     let workload = Workload::new(["sed", "-e", "H;$!d;x;s/line/LINE/g"], input).unwrap();
     let variants = variants(&catalogue, &workload.program);
     let options = CompareOptions { runs: 2, seed: Some(1), ..CompareOptions::default() };
@@ -104,10 +103,16 @@ fn static_program() -> Vec<u8> {
 struct Executable(PathBuf);
 
 impl Executable {
+    /// `cat` writes the file: had this process it open for writing, a program that another test
+    /// starts meanwhile would hold it open too for a moment, and a busy file cannot be started.
     fn new(name: &str, bytes: &[u8]) -> Executable {
         let path = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
-        fs::write(&path, bytes).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let bytes = Input::keep(file(name, bytes)).unwrap();
+        let script = "cat > $0 && chmod 755 $0";
+        let copy = Workload::new(["sh", "-c", script, path.to_str().unwrap()], bytes).unwrap();
+        let system = catalogue().resolve(&"system".parse().unwrap(), &copy.program).unwrap();
+        let run = execute::execute(&copy, &system, &Limits::default(), &Stop::never()).unwrap();
+        assert_eq!(run.ending, Ending::Exited(0));
         Executable(path)
     }
 

@@ -69,8 +69,8 @@ pub(super) fn read_log(log: &str, library: &str) -> Option<(String, Result<(), S
     let providers: Vec<&str> =
         bindings().filter(|(_, _, symbol)| *symbol == "malloc").map(|(_, to, _)| to).collect();
     let first = *providers.first()?;
-    let programs = bindings().map(|(from, _, _)| from).filter(|from| !from.contains(".so"));
-    let name = programs.last().map_or("a program", |path| path.rsplit('/').next().unwrap_or(path));
+    let mut programs = bindings().map(|(from, _, _)| from).filter(|from| !from.contains(".so"));
+    let name = programs.next().map_or("a program", |path| path.rsplit('/').next().unwrap_or(path));
     let found = if providers.contains(&library) {
         Ok(())
     } else {
