@@ -15,6 +15,7 @@ use masu_lab::{
 };
 
 use crate::arguments;
+use crate::aside;
 use crate::carried;
 use crate::exit::Ending;
 use crate::progress::Progress;
@@ -52,11 +53,11 @@ impl Request {
     pub(crate) fn perform(mut self) -> Result<Ending> {
         let stop = Stop::on_signals()?;
         let progress = Progress::on_stderr();
-        anstream::eprint!("{}", report::plan(&self.variants, self.options.runs));
+        aside::say(report::plan(&self.variants, self.options.runs));
         let comparison = loop {
             let made =
                 compare(&self.workload, &self.variants, &self.options, &stop, &mut |event| {
-                    progress.observe(&event)
+                    progress.observe(&event);
                 });
             match made {
                 Ok(comparison) => break comparison,
@@ -70,7 +71,7 @@ impl Request {
         progress.finish();
         print(&comparison, &self.left_out)?;
         if let Some(file) = &self.options.results {
-            anstream::eprintln!("Every run is in {}.", file.display());
+            aside::say(format_args!("Every run is in {}.", file.display()));
         }
         Ok(if comparison.stopped { Ending::Stopped } else { Ending::Done })
     }
@@ -144,9 +145,9 @@ fn own_input() -> Result<Input> {
     let (done, waiting) = mpsc::channel::<()>();
     thread::spawn(move || {
         if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            anstream::eprintln!(
+            aside::say(
                 "Reading standard input to its end, to give it to every run \
-                 (without any: </dev/null)."
+                 (without any: </dev/null).",
             );
         }
     });
@@ -157,5 +158,6 @@ fn own_input() -> Result<Input> {
 
 fn print(comparison: &Comparison, left_out: &[LeftOut]) -> Result<()> {
     let page = report::page(comparison, left_out);
-    write!(anstream::stdout(), "\n{page}").context("printing the comparison")
+    aside::say("");
+    write!(anstream::stdout(), "{page}").context("printing the comparison")
 }

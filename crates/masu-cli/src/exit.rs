@@ -15,6 +15,8 @@ use anyhow::{Error, Result};
 use clap::error::ErrorKind;
 use masu_lab::Error as LabError;
 
+use crate::aside;
+
 /// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -88,7 +90,7 @@ pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
 
 fn complain(error: &Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
-    anstream::eprintln!("{style}masu:{style:#} {error:#}");
+    aside::say(format_args!("{style}masu:{style:#} {error:#}"));
 }
 
 fn is_broken_pipe(error: &Error) -> bool {

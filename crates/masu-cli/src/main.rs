@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod aside;
 mod carried;
 mod compare;
 mod exit;

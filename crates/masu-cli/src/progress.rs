@@ -10,10 +10,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use masu_lab::compare::Event;
 
+use crate::aside;
 use crate::report::about;
 
 /// Plain output tells of every such part done.
 const PLAIN_STEPS: usize = 4;
+
+/// Less time left than this needs no plain line.
+const WORTH_TELLING: Duration = Duration::from_secs(5);
 
 /// Where the lab's events go.
 pub(crate) enum Progress {
@@ -73,8 +77,10 @@ fn draw(bar: &ProgressBar, event: &Event<'_>) {
 fn tell(event: &Event<'_>) {
     match event {
         Event::Planned { runs, estimate } => announce(*runs, *estimate),
-        Event::Running { done, of, remaining, .. } if is_step(*done, *of) => {
-            anstream::eprintln!("{done} of {of} runs done, {} left", about(*remaining));
+        Event::Running { done, of, remaining, .. }
+            if is_step(*done, *of) && *remaining > WORTH_TELLING =>
+        {
+            aside::say(format_args!("{done} of {of} runs done, {} left", about(*remaining)));
         }
         _ => {}
     }
@@ -86,10 +92,8 @@ fn is_step(done: usize, of: usize) -> bool {
 }
 
 fn announce(runs: usize, estimate: Duration) {
-    anstream::eprintln!(
-        "{runs} runs, {}; Ctrl-C ends early and shows what there is.",
-        about(estimate)
-    );
+    let text = format!("{runs} runs, {}", about(estimate));
+    aside::say(format_args!("{text}; Ctrl-C ends early and shows what there is."));
 }
 
 #[cfg(test)]

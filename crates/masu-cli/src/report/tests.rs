@@ -109,6 +109,6 @@ fn a_measure_without_runs_is_a_dash() {
 #[test]
 fn the_plan_names_versions_but_not_beside_settings() {
     let variants = [variant("glibc", Some("2.36")), variant("glibc:top_pad=1M", Some("2.36"))];
-    let expected = "Comparing glibc 2.36, glibc:top_pad=1M: a warm-up of each, then 20 runs.\n";
+    let expected = "Comparing glibc 2.36, glibc:top_pad=1M: a warm-up of each, then 20 runs.";
     assert_eq!(plan(&variants, 20), expected);
 }

@@ -42,7 +42,7 @@ pub(super) fn labelled(page: &mut String, label: &str, text: &str, style: Style)
 
 /// `text` as a paragraph.
 pub(super) fn wrapped(text: &str) -> String {
-    wrap(text, WIDTH).join("\n") + "\n"
+    wrap(text, WIDTH).join("\n")
 }
 
 /// `text` broken at spaces into lines of at most `width` characters. A longer word is kept whole.

@@ -25,7 +25,7 @@ pub(super) fn words(row: &Row) -> (String, Style) {
             (format!("no difference shown; could have seen {seen}"), Style::new())
         }
         Verdict::TooFewRuns { pairs, needed } => {
-            (format!("too few runs for a verdict: {pairs} pairs, it takes {needed}"), DIM)
+            (format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"), DIM)
         }
         // The lab may learn verdicts that this version has no words for.
         _ => ("no verdict".to_owned(), DIM),

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::programs::{setuid_program, static_program};
 use crate::{failure, masu};
@@ -28,7 +29,7 @@ fn page(output: &Output) -> String {
 /// The lines of a results file that are about a timed run.
 fn timed_runs(results: &Path) -> Vec<String> {
     let text = fs::read_to_string(results).unwrap_or_default();
-    text.lines().filter(|line| line.contains("\"wall_s\"")).map(str::to_owned).collect()
+    text.lines().filter(|line| line.starts_with("{\"record\":\"run\"")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn standard_input_is_given_to_every_run() {
     child.stdin.take().unwrap().write_all(&[b'x'; 300_000]).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let runs = timed_runs(&results);
-    assert!(runs.len() >= 4, "{runs:?}");
+    assert!(runs.len() == 4, "{runs:?}");
     assert!(runs.iter().all(|run| run.contains("\"bytes\":300000")), "{runs:?}");
 }
 
@@ -126,19 +127,40 @@ fn an_interrupt_stops_the_runs_and_shows_what_was_measured() {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .unwrap();
     while timed_runs(&results).len() < 6 {
         assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
         thread::sleep(Duration::from_millis(10));
     }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // As a terminal does it: to masu and to whatever it runs.
+    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(page.contains("Stopped"), "{page}");
     assert!(page.lines().any(|line| line.starts_with("masu ") && line.contains(" ms")), "{page}");
+    let cut = |run: &String| !run.contains("\"ending\":{\"exited\":0}");
+    assert_eq!(timed_runs(&results).into_iter().find(cut), None, "what was stopped is no run");
     assert_eq!(running(&own), 0, "no child is left");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_nothing_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let to = results.to_str().unwrap();
+    let mut child =
+        masu(&[&["compare", "--json", to], &FEW[..], &["--", "sh", "-c", ":"]].concat())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(fs::read_to_string(&results).unwrap().contains("\"record\":\"summary\""));
 }
 
 /// How many processes run `program`.
