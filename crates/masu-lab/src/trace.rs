@@ -2,7 +2,8 @@
 //!
 //! How it is seen: when a program starts, a breakpoint waits at its entry point. There the loader
 //! has done its work, so the memory map tells whether the variant's library is loaded, and
-//! breakpoints are put on its `malloc`, `calloc`, `operator new` and so on, and on the C library's.
+//! breakpoints are put on its `malloc`, `calloc`, `operator new` and so on, and on those of
+//! every other file that has a `malloc`: the C library, perhaps the program itself.
 //! The first that is hit in the variant's library is the proof; then all are removed and the
 //! program runs on at full speed. This needs no cooperation of the program, works with every malloc
 //! and C library, and sees the shortest program as well as every child.
@@ -39,8 +40,8 @@ pub(crate) struct Seen {
     pub(crate) mapped: bool,
     /// Whether the variant's library was asked for memory.
     pub(crate) served: bool,
-    /// Whether the C library's own malloc was asked for memory.
-    pub(crate) bypassed: bool,
+    /// The file whose malloc was asked for memory, if it was not the variant's library.
+    pub(crate) elsewhere: Option<PathBuf>,
     /// Original code by address, for every breakpoint ever placed.
     pub(crate) breakpoints: HashMap<u64, Breakpoint>,
 }
@@ -52,11 +53,14 @@ pub(crate) struct Breakpoint {
     place: Place,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
+    /// Where the program starts.
     Entry,
+    /// An allocation function of the variant's library.
     Library,
-    System,
+    /// An allocation function of this other file.
+    Elsewhere(PathBuf),
 }
 
 /// Runs `workload` once under `variant` and returns every program seen. The run's times are those
@@ -186,7 +190,7 @@ impl<'a> Tracer<'a> {
         };
         match start_of(pid) {
             Ok(entry) => {
-                seen.place(pid, entry, Place::Entry);
+                seen.place(pid, entry, &Place::Entry);
                 seen.obstacle = self.library.and_then(|library| lost_preload(pid, library));
             }
             Err(obstacle) => seen.obstacle = Some(obstacle),
@@ -209,7 +213,7 @@ impl<'a> Tracer<'a> {
         }
         match breakpoint.place {
             Place::Entry => self.enter(pid, program),
-            Place::System => self.seen[program].bypassed = true,
+            Place::Elsewhere(path) => self.seen[program].elsewhere = Some(path),
             Place::Library => {
                 let seen = &mut self.seen[program];
                 seen.served = true;
@@ -221,26 +225,32 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// The loader is done: looks at what it mapped, and waits for the first allocation.
+    /// The loader is done: looks at what it mapped, and waits for the first allocation in any
+    /// library that defines `malloc`, and in the program itself.
     fn enter(&mut self, pid: Pid, program: usize) {
-        self.seen[program].entered = true;
+        let seen = &mut self.seen[program];
+        seen.entered = true;
         let library = self.library.and_then(|path| fs::canonicalize(path).ok());
         for (path, start) in mapped_files(pid) {
+            let image = self.images.entry(path.clone()).or_insert_with(|| Image::read(&path).ok());
+            let Some(image) = image else { continue };
+            if path == seen.program {
+                seen.obstacle = seen.obstacle.take().or_else(|| image.refusal());
+            }
             let place = if library.as_ref() == Some(&path) {
-                self.seen[program].mapped = true;
+                seen.mapped = true;
                 Place::Library
-            } else if is_c_library(&path) {
-                Place::System
+            } else if image.defines("malloc") && !is_glibc_loader(&path) {
+                Place::Elsewhere(path)
             } else {
                 continue;
             };
-            let image = self.images.entry(path).or_insert_with_key(|path| Image::read(path).ok());
-            let Some(image) = image else { continue };
             let page = crate::kernel::os_page_bytes();
+            // A program that is not position-independent has its addresses as they are.
             let bias = start.wrapping_sub(image.lowest & !(page - 1));
             for (name, address) in &image.defined {
                 if ENTRIES.contains(&name.as_str()) && *address != 0 {
-                    self.seen[program].place(pid, bias.wrapping_add(*address), place);
+                    seen.place(pid, bias.wrapping_add(*address), &place);
                 }
             }
         }
@@ -249,14 +259,14 @@ impl<'a> Tracer<'a> {
 
 impl Seen {
     /// Puts a breakpoint at `address`, once.
-    fn place(&mut self, pid: Pid, address: u64, place: Place) {
+    fn place(&mut self, pid: Pid, address: u64, place: &Place) {
         if self.breakpoints.contains_key(&address) {
             return;
         }
         let mut original = vec![0; BREAKPOINT.len()];
         let read = memory(pid).and_then(|memory| memory.read_exact_at(&mut original, address));
         if read.is_ok() {
-            self.breakpoints.insert(address, Breakpoint { original, place });
+            self.breakpoints.insert(address, Breakpoint { original, place: place.clone() });
             write_code(pid, address, BREAKPOINT);
         }
     }
@@ -327,7 +337,8 @@ fn mapped_files(pid: Pid) -> Vec<(PathBuf, u64)> {
     files
 }
 
-fn is_c_library(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    ["libc.so", "libc-2.", "ld-musl-", "libc.musl-"].iter().any(|start| name.starts_with(start))
+/// glibc's loader has a small malloc of its own for the time before any other is loaded. musl's
+/// loader is the C library itself.
+fn is_glibc_loader(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-linux"))
 }

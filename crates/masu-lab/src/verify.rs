@@ -76,10 +76,10 @@ fn judge(seen: &[Seen]) -> Evidence {
     let mut evidence = Evidence::default();
     for one in seen {
         let name = one.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if one.served {
-            evidence.served.push(name);
-        } else if let Some(reason) = why_not_served(one) {
+        if let Some(reason) = why_not_served(one) {
             evidence.not_served.push(format!("{name}: {reason}"));
+        } else if one.served {
+            evidence.served.push(name);
         } else {
             evidence.idle.push(name);
         }
@@ -112,19 +112,22 @@ impl Evidence {
     }
 }
 
+/// A program with a malloc of its own counts as not served even if a library it uses was: the
+/// bulk of its blocks comes from elsewhere.
 fn why_not_served(seen: &Seen) -> Option<String> {
-    let reason = if let Some(obstacle) = &seen.obstacle {
-        obstacle.as_str()
+    if let Some(obstacle) = &seen.obstacle {
+        Some(obstacle.clone())
+    } else if seen.served {
+        None
     } else if !seen.entered {
-        "it ended before its first instruction; the loader could not start it"
+        Some("it ended before its first instruction; the loader could not start it".to_owned())
     } else if !seen.mapped {
-        "the library was not loaded into it; the loader could not use it"
-    } else if seen.bypassed {
-        "the library was loaded, but the C library's own malloc was called instead"
+        Some("the library was not loaded into it; the loader could not use it".to_owned())
     } else {
-        return None;
-    };
-    Some(reason.to_owned())
+        let instead = seen.elsewhere.as_ref()?;
+        let instead = instead.display();
+        Some(format!("the library was loaded, but the malloc of {instead} was called instead"))
+    }
 }
 
 #[cfg(test)]

@@ -155,14 +155,15 @@ impl Image {
                 image.take_needed(endian, entries, &names);
             }
         }
-        for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
-            let symbols = sections.symbols(endian, data, kind).map_err(broken)?;
-            for symbol in symbols.iter() {
-                let name = symbol.name(endian, symbols.strings()).unwrap_or_default();
-                let Ok(name) = std::str::from_utf8(name) else { continue };
-                if is_telling(name) {
-                    image.take_symbol(name, symbol.is_undefined(endian), symbol.st_value(endian));
-                }
+        for section in sections.iter() {
+            let kind = section.sh_type(endian);
+            // What a library does not export is of no interest, and may be very long.
+            if kind == elf::SHT_DYNSYM || (kind == elf::SHT_SYMTAB && image.has_loader) {
+                let symbols: &[elf::Sym64<Endianness>] =
+                    section.data_as_array(endian, data).map_err(broken)?;
+                let strings = sections.section(section.link(endian)).map_err(broken)?;
+                let strings = strings.data(endian, data).map_err(broken)?;
+                image.take_symbols(endian, symbols, strings);
             }
         }
         if image.libc == Libc::Static && !image.needed.is_empty() {
@@ -185,11 +186,28 @@ impl Image {
         self.needed.extend(needed);
     }
 
-    fn take_symbol(&mut self, name: &str, undefined: bool, address: u64) {
-        if undefined {
-            self.imported.push(name.to_owned());
-        } else if !self.defined.iter().any(|(known, _)| known == name) {
-            self.defined.push((name.to_owned(), address));
+    /// Takes the telling ones of `symbols`. Their names are looked up in the string table at once:
+    /// large libraries have hundreds of thousands.
+    fn take_symbols(
+        &mut self,
+        endian: Endianness,
+        symbols: &[elf::Sym64<Endianness>],
+        strings: &[u8],
+    ) {
+        for symbol in symbols {
+            let name = strings.get(symbol.st_name(endian) as usize..).unwrap_or_default();
+            let length = name.iter().position(|&byte| byte == 0);
+            let Some(name) = length.and_then(|length| str::from_utf8(&name[..length]).ok()) else {
+                continue;
+            };
+            if !is_telling(name) {
+                continue;
+            }
+            if symbol.is_undefined(endian) {
+                self.imported.push(name.to_owned());
+            } else if !self.defines(name) {
+                self.defined.push((name.to_owned(), symbol.st_value(endian)));
+            }
         }
     }
 

@@ -150,9 +150,16 @@ fn the_loaders_log_shows_a_preload_that_is_not_used() {
 fn each_way_to_miss_a_program_has_its_reason() {
     for (one, word) in [
         (seen(|one| one.obstacle = Some("it is linked statically".to_owned())), "statically"),
+        (
+            seen(|one| {
+                one.obstacle = Some("it brings mimalloc along".to_owned());
+                one.served = true;
+            }),
+            "mimalloc",
+        ),
         (seen(|one| one.entered = false), "before its first instruction"),
         (seen(|one| one.mapped = false), "not loaded"),
-        (seen(|one| one.bypassed = true), "called instead"),
+        (seen(|one| one.elsewhere = Some("/lib/libc.so.6".into())), "libc.so.6 was called instead"),
     ] {
         let evidence = judge(&[one]);
         assert!(evidence.not_served[0].contains(word), "{evidence:?}");
