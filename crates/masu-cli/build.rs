@@ -108,7 +108,8 @@ fn build_library(
 
 /// Lays a workspace of `masu` and `masu-abi` under `out`; returns its folder.
 ///
-/// The manifests are the real ones: what they inherit stands in the workspace made here.
+/// The manifests are the real ones, cut to what is built: what they inherit stands in the
+/// workspace made here.
 fn copy_sources(out: &Path) -> io::Result<PathBuf> {
     let links = Path::new("libmasu");
     let workspace = out.join("libmasu");
@@ -119,7 +120,8 @@ fn copy_sources(out: &Path) -> io::Result<PathBuf> {
             fs::remove_dir_all(&to)?;
         }
         copy_tree(&links.join(package), &to)?;
-        fs::rename(to.join("manifest.toml"), to.join("Cargo.toml"))?;
+        let manifest = fs::read_to_string(to.join("manifest.toml"))?;
+        fs::write(to.join("Cargo.toml"), without_development(&manifest))?;
     }
     // Cargo watches a folder with everything in it, and follows links.
     println!("cargo::rerun-if-changed={}", links.display());
@@ -145,6 +147,28 @@ fn copy_sources(out: &Path) -> io::Result<PathBuf> {
     );
     fs::write(workspace.join("Cargo.toml"), manifest)?;
     Ok(workspace)
+}
+
+/// `manifest` without what only tests, benchmarks and examples need: those are not copied, and
+/// crates that only they use may be on no disk when masu is installed.
+fn without_development(manifest: &str) -> String {
+    let is_header = |line: &str| line.starts_with('[');
+    let is_development = |header: &str| {
+        let parts = ["dev-dependencies", "[[test]]", "[[bench]]", "[[example]]"];
+        parts.iter().any(|part| header.contains(part))
+    };
+    let mut keeps = true;
+    let mut kept = String::new();
+    for line in manifest.lines() {
+        if is_header(line) {
+            keeps = !is_development(line);
+        }
+        if keeps {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 /// Copies a folder, following links and keeping each file's time, so that the nested cargo sees

@@ -99,3 +99,44 @@ fn fingerprint(bytes: &[u8]) -> u64 {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_library_is_built_from_nothing_but_masu() {
+        // Any other package would have to be downloaded where masu is installed offline.
+        let lock = Path::new(env!("OUT_DIR")).join("libmasu/Cargo.lock");
+        let lock = fs::read_to_string(lock).unwrap();
+        let packages: Vec<&str> =
+            lock.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
+        assert_eq!(packages, ["\"masu\"", "\"masu-abi\""]);
+    }
+
+    #[test]
+    fn a_library_is_carried_or_its_absence_explained() {
+        for Library { bytes, absence, libc } in [&GLIBC, &MUSL] {
+            assert_eq!(bytes.is_empty(), !absence.is_empty(), "{libc}: {absence}");
+            assert!(bytes.is_empty() || bytes.starts_with(b"\x7fELF"), "{libc}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_carried_is_told_with_its_reason() {
+        let absent = Library { bytes: &[], absence: "no such target", libc: "musl" };
+        let message = lay_out(&absent).unwrap_err().to_string();
+        assert!(message.contains("musl") && message.contains("no such target"), "{message}");
+    }
+
+    #[test]
+    fn different_bytes_have_different_names() {
+        assert_ne!(fingerprint(b"one"), fingerprint(b"two"));
+        // FNV-1a of the empty text and of "a", from its specification.
+        assert_eq!(fingerprint(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fingerprint(b"a"), 0xaf63_dc4c_8601_ec8c);
+    }
+}

@@ -161,3 +161,62 @@ fn print(comparison: &Comparison, left_out: &[LeftOut]) -> Result<()> {
     aside::say("");
     write!(anstream::stdout(), "{page}").context("printing the comparison")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(labels: &[&str], are_named: bool) -> Request {
+        let variant = |label: &&str| Variant {
+            label: (*label).to_owned(),
+            allocator: (*label).to_owned(),
+            version: None,
+            library: None,
+            tunables: Vec::new(),
+            variables: Vec::new(),
+        };
+        Request {
+            workload: Workload::new(["sh"], Input::Empty).unwrap(),
+            variants: labels.iter().map(variant).collect(),
+            left_out: Vec::new(),
+            are_named,
+            options: CompareOptions::default(),
+        }
+    }
+
+    fn not_in_effect(variant: &str) -> Error {
+        Error::NotInEffect { variant: variant.to_owned(), reason: "because".to_owned() }
+    }
+
+    #[test]
+    fn a_malloc_that_was_merely_found_is_left_out_with_its_reason() {
+        let mut request = request(&["glibc", "masu", "jemalloc"], false);
+        assert!(request.can_leave_out(&not_in_effect("masu")));
+        let labels: Vec<&str> = request.variants.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!(labels, ["glibc", "jemalloc"]);
+        let left_out: Vec<(&str, &str)> =
+            request.left_out.iter().map(|one| (&*one.label, &*one.reason)).collect();
+        assert_eq!(left_out, [("masu", "because")]);
+    }
+
+    #[test]
+    fn a_malloc_that_was_named_must_work() {
+        let mut request = request(&["glibc", "masu", "jemalloc"], true);
+        assert!(!request.can_leave_out(&not_in_effect("masu")));
+        assert_eq!(request.variants.len(), 3);
+    }
+
+    #[test]
+    fn neither_the_reference_nor_the_last_rival_is_left_out() {
+        let mut three = request(&["glibc", "masu", "jemalloc"], false);
+        assert!(!three.can_leave_out(&not_in_effect("glibc")));
+        let mut two = request(&["glibc", "masu"], false);
+        assert!(!two.can_leave_out(&not_in_effect("masu")));
+    }
+
+    #[test]
+    fn other_errors_leave_nobody_out() {
+        let mut request = request(&["glibc", "masu", "jemalloc"], false);
+        assert!(!request.can_leave_out(&Error::Stopped));
+    }
+}

@@ -41,6 +41,9 @@ pub(crate) fn plan(variants: &[Variant], runs: usize) -> String {
         Some(version) if variant.label == variant.allocator => {
             format!("{} {version}", variant.label)
         }
+        Some(version) if variant.label == "system" => {
+            format!("system ({} {version})", variant.allocator)
+        }
         _ => variant.label.clone(),
     };
     let names: Vec<String> = variants.iter().map(named).collect();
