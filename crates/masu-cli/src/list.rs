@@ -3,7 +3,10 @@
 //! Relies on the lab's catalogue for what is there. What is not there cannot be looked up, so the
 //! few allocators that Debian packages are named here.
 
+use std::env;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::path::Path;
 
 use anstyle::Style;
 use anyhow::{Context, Result};
@@ -27,11 +30,11 @@ const DIM: Style = Style::new().dimmed();
 /// Prints the list.
 pub(crate) fn perform() -> Result<()> {
     let (catalogue, absences) = carried::whole_catalogue();
-    let page = page(&catalogue, &absences);
+    let page = page(&catalogue, &absences, env::var_os("HOME").as_deref());
     write!(anstream::stdout(), "{page}").context("printing the list")
 }
 
-fn page(catalogue: &Catalogue, absences: &[String]) -> String {
+fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> String {
     let mut page = format!("{BOLD}{:<18}{:<11}{:<7}file{BOLD:#}\n", "allocator", "version", "for");
     for allocator in &catalogue.allocators {
         let Allocator { name, path, version, libc, notes, .. } = allocator;
@@ -41,7 +44,7 @@ fn page(catalogue: &Catalogue, absences: &[String]) -> String {
             Libc::Musl => "musl",
             Libc::Static => "any",
         };
-        page.push_str(&format!("{name:<17} {version:<10} {libc:<6} {}\n", path.display()));
+        page.push_str(&format!("{name:<17} {version:<10} {libc:<6} {}\n", short(path, home)));
         for note in notes {
             page.push_str(&format!("{DIM}{:18}{note}{DIM:#}\n", ""));
         }
@@ -58,4 +61,34 @@ fn page(catalogue: &Catalogue, absences: &[String]) -> String {
         page.push_str(&format!("\n{DIM}{absence}{DIM:#}\n"));
     }
     page
+}
+
+/// `path`, with `~` for the user's home as in a shell.
+fn short(path: &Path, home: Option<&OsStr>) -> String {
+    let home = home.map(Path::new).filter(|home| home.is_absolute() && home.parent().is_some());
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_written_as_in_a_shell() {
+        let path = Path::new("/home/a/.cache/masu/lib.so");
+        assert_eq!(short(path, Some(OsStr::new("/home/a"))), "~/.cache/masu/lib.so");
+        for home in [None, Some(""), Some("/"), Some("/home/ab"), Some("home")] {
+            assert_eq!(short(path, home.map(OsStr::new)), "/home/a/.cache/masu/lib.so");
+        }
+    }
+
+    #[test]
+    fn what_is_not_installed_is_offered_with_its_package() {
+        let page = page(&Catalogue::default(), &["no musl here".to_owned()], None);
+        let page = anstream::adapter::strip_str(&page).to_string();
+        snapbox::assert_data_eq!(page, snapbox::file!["list/tests/nothing.txt"]);
+    }
 }
