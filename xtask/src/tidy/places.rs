@@ -25,8 +25,8 @@ const DOWNLOADS: &[&str] = &["CARGO", "INDEX", "MIRROR", "PROXY", "REGISTRY", "R
 /// Folders that are on everybody's machine.
 const PUBLIC_FOLDERS: &[&str] = &["/", "/tmp", "/var/tmp", "/home", "/usr/src", "/opt", "/mnt"];
 
-/// Names in a path of a home folder that are nobody's.
-const NOBODY: &[&str] = &["a", "me", "user", "you"];
+/// Names in a path of a home folder that are nobody's, like those of one or two letters.
+const NOBODY: &[&str] = &["user", "you"];
 
 /// Lines that name this machine.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -107,7 +107,7 @@ fn names_a_home(line: &str) -> bool {
             let is_absolute = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '.');
             let mut names = line[at + homes.len()..].split(|c: char| !c.is_alphanumeric());
             let name = names.next().unwrap_or_default();
-            is_absolute && !name.is_empty() && !NOBODY.contains(&name)
+            is_absolute && name.len() > 2 && !NOBODY.contains(&name)
         })
     })
 }
