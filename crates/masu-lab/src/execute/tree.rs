@@ -1,6 +1,6 @@
 //! The processes of a run: who they are, what they hold, how to be rid of them.
 //!
-//! It relies on `/proc/PID/task/TID/children` and on this process being a *subreaper*: a process
+//! It relies on `/proc` (the lists of children where the kernel has them) and on this process being a *subreaper*: a process
 //! whose parent ends becomes our child instead of init's, so nothing escapes by forking twice. A
 //! run's processes are therefore the root's descendants, plus those of our children that were not
 //! there before the run.
@@ -8,6 +8,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::kernel::{self, Usage};
@@ -47,10 +49,11 @@ impl Tree {
         children(std::process::id().cast_signed())
     }
 
-    /// The processes of the run, zombies included, parents before children.
+    /// The processes of the run, zombies included: the root first, parents before children.
     pub(crate) fn members(&self) -> Vec<Pid> {
-        let mut members: Vec<Pid> = Tree::children_here();
-        members.retain(|pid| !self.before.contains(pid));
+        let mut members = vec![self.root];
+        let adopted = Tree::children_here().into_iter();
+        members.extend(adopted.filter(|pid| *pid != self.root && !self.before.contains(pid)));
         let mut next = 0;
         while next < members.len() {
             members.extend(children(members[next]));
@@ -139,6 +142,13 @@ fn threads(pid: Pid) -> Vec<Pid> {
 }
 
 fn children(pid: Pid) -> Vec<Pid> {
+    static ARE_LISTED: OnceLock<bool> = OnceLock::new();
+    let are_listed = ARE_LISTED.get_or_init(|| Path::new("/proc/thread-self/children").exists());
+    if *are_listed { listed_children(pid) } else { searched_children(pid) }
+}
+
+/// What the kernel lists for each thread, where it was built to.
+fn listed_children(pid: Pid) -> Vec<Pid> {
     let mut children = Vec::new();
     for thread in threads(pid) {
         let path = format!("/proc/{pid}/task/{thread}/children");
@@ -146,6 +156,21 @@ fn children(pid: Pid) -> Vec<Pid> {
         children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<Pid>().ok()));
     }
     children
+}
+
+/// The same by asking every process of the machine for its parent.
+fn searched_children(parent: Pid) -> Vec<Pid> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
+    pids.filter(|&pid| state_and_parent(pid).is_some_and(|(_, of)| of == parent)).collect()
+}
+
+/// The state letter of a process and the process that is its parent.
+fn state_and_parent(pid: Pid) -> Option<(char, Pid)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before the state may hold anything, parentheses and spaces too.
+    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }
 
 fn rss_bytes(pid: Pid) -> Option<u64> {
@@ -156,8 +181,24 @@ fn rss_bytes(pid: Pid) -> Option<u64> {
 
 /// Whether the process exists and is no zombie.
 fn is_alive(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name before the state may hold anything, parentheses and spaces too.
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    state.is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'))
+    state_and_parent(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X' | 'x'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searching_for_children_finds_those_that_are_listed() {
+        let _alone = super::super::alone();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let here = std::process::id().cast_signed();
+        let (mut listed, mut searched) = (listed_children(here), searched_children(here));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        listed.sort_unstable();
+        searched.sort_unstable();
+        assert!(searched.contains(&child.id().cast_signed()), "{searched:?}");
+        assert_eq!(listed, searched);
+    }
 }
