@@ -124,6 +124,14 @@ mod tests {
     }
 
     #[test]
+    fn the_library_for_musl_asks_nothing_of_glibc() {
+        let has = |text: &[u8]| MUSL.bytes.windows(text.len()).any(|window| window == text);
+        for text in [&b"GLIBC_"[..], b"libc.so.6", b"__register_atfork"] {
+            assert!(!has(text), "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
     fn what_is_not_carried_is_told_with_its_reason() {
         let absent = Library { bytes: &[], absence: "no such target", libc: "musl" };
         let message = lay_out(&absent).unwrap_err().to_string();

@@ -89,9 +89,21 @@ fn output_that_differs_is_named() {
 }
 
 #[test]
-fn a_fixed_seed_is_shown_to_be_used_again() {
-    let page = page(&compare(&["--seed", "12345", "--", "sh", "-c", ":"]));
-    assert!(page.contains("--seed 12345"), "{page}");
+fn a_seed_is_shown_and_fixes_the_order_of_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let to = results.to_str().unwrap();
+    let order = || {
+        let arguments = ["compare", "-n", "8", "-a", "masu", "--seed", "12345", "--json", to];
+        let output = masu(&arguments).args(["--", "sh", "-c", ":"]).stdin(Stdio::null()).output();
+        let page = page(&output.unwrap());
+        assert!(page.contains("--seed 12345"), "{page}");
+        let start = |run: &String| run.split("\"ending\"").next().map(str::to_owned);
+        timed_runs(&results).iter().map(start).collect::<Vec<_>>()
+    };
+    let first = order();
+    assert_eq!(first.len(), 16);
+    assert_eq!(first, order());
 }
 
 #[test]

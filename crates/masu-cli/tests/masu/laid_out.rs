@@ -84,3 +84,21 @@ fn a_place_that_is_a_link_of_somebody_is_passed_over() {
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     assert!(Path::new(&library).exists());
 }
+
+#[test]
+fn a_program_on_musl_gets_the_library_made_for_it() {
+    let root = tempfile::tempdir().unwrap();
+    let (source, program) = (root.path().join("maps.c"), root.path().join("maps"));
+    let text = "#include <stdio.h>\n#include <stdlib.h>\n\
+        int main(void) { char *line = malloc(4096); FILE *maps = fopen(\"/proc/self/maps\", \"r\");\
+        while (fgets(line, 4096, maps)) fputs(line, stdout); return 0; }\n";
+    fs::write(&source, text).unwrap();
+    let mut compiler = Command::new("musl-gcc");
+    if !compiler.arg("-o").args([&program, &source]).status().is_ok_and(|it| it.success()) {
+        eprintln!("skipped: no musl-gcc here (Debian: musl-tools)");
+        return;
+    }
+    let library = library(&mut masu(&["run", "--", program.to_str().unwrap()]));
+    let name = library.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.starts_with("libmasu-musl-"), "{name}");
+}
