@@ -74,9 +74,11 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
     if own.mode() & OTHERS_WRITE != 0 {
         return Err("others may write to it".to_owned());
     }
+    // In a user namespace root may be nobody that has a number here, but `/` is still root's.
+    let top = fs::metadata("/").map_err(|error| error.to_string())?.uid();
     for above in folder.ancestors().skip(1) {
         let metadata = fs::metadata(above).map_err(|error| error.to_string())?;
-        if !is_safe_above(&metadata, user) {
+        if !is_safe_above(&metadata, &[user, 0, top]) {
             return Err(format!("others may rename it, through {}", above.display()));
         }
     }
@@ -97,10 +99,10 @@ fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Whether nobody but `user` and root could rename what lies in the folder of `metadata`.
-fn is_safe_above(metadata: &Metadata, user: u32) -> bool {
-    let is_trusted = metadata.uid() == user || metadata.uid() == 0;
-    is_trusted && (metadata.mode() & OTHERS_WRITE == 0 || metadata.mode() & STICKY != 0)
+/// Whether nobody but the `trusted` users could rename what lies in the folder of `metadata`.
+fn is_safe_above(metadata: &Metadata, trusted: &[u32]) -> bool {
+    trusted.contains(&metadata.uid())
+        && (metadata.mode() & OTHERS_WRITE == 0 || metadata.mode() & STICKY != 0)
 }
 
 /// `LD_PRELOAD` is split at colons and white space, and glibc expands `$ORIGIN` and its like.
