@@ -5,7 +5,7 @@
 //! output (debug information, logs, messages) are equal and everything else can be compared byte
 //! for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const SEARCH_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 const FOLDER: &str = "work";
 
 /// Every program of the matrix ends within seconds; a tree that runs this long hangs.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// A program, what it is given, and what may be said of its runs.
 pub(crate) struct Program {
@@ -302,7 +302,9 @@ impl Program {
             .iter()
             .filter(|image| !(image.mapped && image.served))
             .filter(|image| !self.excused.iter().any(|(name, _)| named(image, name)))
-            .map(|image| format!("libmasu was not at work in {image:?}"));
+            .map(|image| format!("libmasu was not at work in {image:?}"))
+            // The same executable may have run a thousand times.
+            .collect::<BTreeSet<_>>();
         not_served.chain(not_at_work).collect()
     }
 }

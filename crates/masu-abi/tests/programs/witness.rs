@@ -10,7 +10,8 @@
 //! at the program's entry point; when it is reached, the dynamic linker has mapped everything that
 //! was preloaded, and a breakpoint goes to every door. The first thread to reach one is the proof;
 //! all of them are then taken away, so that a program is stopped once, not at each allocation.
-//! What a preloaded library's constructors allocate comes before the entry point and does not count.
+//! What constructors of a preloaded library allocate comes before the entry point and does not
+//! count.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -86,9 +87,7 @@ struct Tracer<'a> {
     /// The breakpoint at the entry point of a program that has not begun: its address and the word
     /// that stood there.
     entry_of: HashMap<Tid, (u64, u64)>,
-    /// Threads that stopped for the first time before their parent said whose they are.
-    early: HashSet<Tid>,
-    /// Threads whose parent was heard and whose own first stop is still to come.
+    /// Threads that their parent's event has named and whose own first stop is still to come.
     announced: HashSet<Tid>,
 }
 
@@ -100,7 +99,6 @@ impl<'a> Tracer<'a> {
             images: Vec::new(),
             image_of: HashMap::new(),
             entry_of: HashMap::new(),
-            early: HashSet::new(),
             announced: HashSet::new(),
         }
     }
@@ -137,27 +135,33 @@ impl<'a> Tracer<'a> {
         match event {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 let child = tracee::event_message(tid)?;
-                self.image_of.insert(child, self.image_of[&tid]);
-                if self.early.remove(&child) {
-                    tracee::go_on(child, 0)?;
-                } else {
+                let image = self.image_of[&tid];
+                if self.image_of.insert(child, image).is_none() {
                     self.announced.insert(child);
                 }
                 tracee::go_on(tid, 0)
             }
             libc::PTRACE_EVENT_EXEC => self.begin(tid),
             _ if self.announced.remove(&tid) => tracee::go_on(tid, 0),
-            _ if !self.image_of.contains_key(&tid) => {
-                if tid == self.root {
-                    tracee::follow_children(tid)?;
-                    return self.begin(tid);
-                }
-                self.early.insert(tid);
-                Ok(())
+            _ if self.image_of.contains_key(&tid) => {
+                let ours = signal == libc::SIGTRAP && self.breakpoint(tid)?;
+                tracee::go_on(tid, if ours { 0 } else { signal })
             }
-            _ if signal == libc::SIGTRAP && self.breakpoint(tid)? => tracee::go_on(tid, 0),
-            _ => tracee::go_on(tid, signal),
+            _ if tid == self.root => {
+                tracee::follow_children(tid)?;
+                self.begin(tid)
+            }
+            _ => self.adopt(tid),
         }
+    }
+
+    /// A thread at its first stop before its parent's event, which comes later, or never where the
+    /// parent was killed meanwhile: until then it counts to the last image of its executable.
+    fn adopt(&mut self, tid: Tid) -> io::Result<()> {
+        let executable = fs::read_link(format!("/proc/{tid}/exe"))?;
+        let image = self.images.iter().rposition(|image| image.executable == executable);
+        self.image_of.insert(tid, image.unwrap_or_default());
+        tracee::go_on(tid, 0)
     }
 
     /// A new executable: waits for its entry point.
