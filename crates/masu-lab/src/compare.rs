@@ -132,8 +132,7 @@ pub fn compare(
     writer.write(&Record::Header(header.clone()))?;
     let mut series = Series { workload, variants, options, stop, observe, writer };
     let warm_ups = series.warm_up()?;
-    let (mut runs, stopped) = series.rounds(header.seed, &warm_ups)?;
-    runs.retain(|run| run.ending != Ending::Stopped);
+    let (runs, stopped) = series.rounds(header.seed, &warm_ups)?;
     if stopped && runs.is_empty() {
         return Err(Error::Stopped);
     }

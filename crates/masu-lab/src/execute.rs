@@ -1,7 +1,7 @@
 //! One run: a program is started, its output drained and hashed, its resources measured, its
 //! process tree ended.
 //!
-//! The pieces: [`kernel`](crate::kernel) starts and reaps, `watch` waits while it drains the
+//! The pieces: the kernel door starts and reaps, `watch` waits while it drains the
 //! output and guards the limits, `tree` looks at the processes. What each figure means, and what
 //! it cannot see, is said at the fields of [`Run`].
 

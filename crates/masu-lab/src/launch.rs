@@ -35,3 +35,50 @@ pub(crate) fn command(workload: &Workload, variant: &Variant) -> Command {
 pub(crate) fn refused(workload: &Workload, source: io::Error) -> Error {
     Error::System { doing: format!("starting {}", workload.program.path.display()), source }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::Input;
+
+    #[test]
+    fn the_program_gets_its_own_name_its_arguments_and_the_variant() {
+        let workload = Workload::new(["sed", "-n", "p"], Input::Empty).unwrap();
+        let variant = Variant {
+            label: "v".to_owned(),
+            allocator: "v".to_owned(),
+            version: None,
+            library: Some("/lib/libv.so".into()),
+            tunables: vec![("glibc.malloc.top_pad".to_owned(), "4096".to_owned())],
+            variables: vec![("V".to_owned(), "1".to_owned())],
+        };
+        let command = command(&workload, &variant);
+        assert_eq!(command.get_program(), workload.program.path);
+        assert_eq!(command.get_args().collect::<Vec<_>>(), ["-n", "p"]);
+        let value = |name: &str| {
+            let found = command.get_envs().find(|(key, _)| *key == OsStr::new(name));
+            found.and_then(|(_, value)| value).unwrap().to_str().unwrap().to_owned()
+        };
+        assert!(value("LD_PRELOAD").starts_with("/lib/libv.so"));
+        assert!(value("GLIBC_TUNABLES").ends_with("glibc.malloc.top_pad=4096"));
+        assert_eq!(value("V"), "1");
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_named() {
+        let mut workload = Workload::new(["true"], Input::Empty).unwrap();
+        workload.program.path = "/no/such/program".into();
+        let variant = Variant {
+            label: "system".to_owned(),
+            allocator: "system".to_owned(),
+            version: None,
+            library: None,
+            tunables: Vec::new(),
+            variables: Vec::new(),
+        };
+        let Err(error) = launch(&workload, &variant);
+        assert!(error.to_string().contains("/no/such/program"), "{error}");
+    }
+}

@@ -1,8 +1,8 @@
 //! From runs to a table: medians, ratios, verdicts, and the warnings without which they would
 //! mislead.
 //!
-//! Which runs count: those that ended by themselves and in the way most runs did. A crash is
-//! quick, and must not make its variant look fast.
+//! Which runs count: those that ended by themselves and in the way the reference usually did. A
+//! crash is quick, and must not make its variant look fast.
 
 use crate::execute::{Ending, Run};
 use crate::results::{Row, Summary};
@@ -25,12 +25,16 @@ pub fn summarise(labels: &[String], runs: &[Run]) -> Summary {
     }
 }
 
-/// How most runs ended, of those that ended by themselves.
+/// How most runs of the reference ended, of those that ended by themselves; of any variant if the
+/// reference has none. The reference decides because it stands for how things are.
 fn usual_ending(runs: &[Run]) -> Option<&Ending> {
     let own = |run: &&Run| matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
-    let count = |ending: &Ending| runs.iter().filter(|run| run.ending == *ending).count();
+    let of_reference: Vec<&Run> = runs.iter().filter(own).filter(|run| run.variant == 0).collect();
+    let of_any: Vec<&Run> = runs.iter().filter(own).collect();
+    let asked = if of_reference.is_empty() { of_any } else { of_reference };
+    let count = |ending: &Ending| asked.iter().filter(|run| run.ending == *ending).count();
     // `max_by_key` keeps the last of equals; the first run's way is to win a tie.
-    runs.iter().rev().filter(own).map(|run| &run.ending).max_by_key(|ending| count(ending))
+    asked.iter().rev().map(|run| &run.ending).max_by_key(|ending| count(ending))
 }
 
 fn row(index: usize, label: &str, labels: &[String], valid: &[&Run]) -> Row {

@@ -122,3 +122,30 @@ fn names_of_files_are_understood() {
     assert_eq!(name("libclang_rt.scudo_standalone-x86_64.so"), Some("scudo"));
     assert_eq!(stem("libfoo-2.so.1"), "foo-2");
 }
+
+#[test]
+fn libraries_in_a_given_folder_are_named_after_their_files() {
+    let catalogue = Catalogue::find(&Places::default());
+    let jemalloc = catalogue
+        .get("jemalloc", Libc::Glibc)
+        .expect("this test copies a malloc library: apt-get install libjemalloc2");
+    let folder = std::env::temp_dir().join(format!("masu-peers-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(&jemalloc.path, folder.join("libpeer.so")).unwrap();
+    fs::copy(&jemalloc.path, folder.join("libtcmalloc_google.so")).unwrap();
+    fs::write(folder.join("libbroken.so"), "no library").unwrap();
+    let places = Places {
+        masu_glibc: Some(jemalloc.path.clone()),
+        folders: vec![folder.clone()],
+        ..Places::default()
+    };
+    let found = Catalogue::find(&places);
+    fs::remove_dir_all(&folder).unwrap();
+    let masu = found.get("masu", Libc::Glibc).unwrap();
+    assert_eq!((masu.path.clone(), masu.preloaded), (jemalloc.path.clone(), true));
+    assert!(found.get("peer", Libc::Glibc).is_some());
+    assert!(found.get("broken", Libc::Glibc).is_none());
+    let variant =
+        found.resolve(&"tcmalloc-google".parse().unwrap(), &program(Libc::Glibc, None)).unwrap();
+    assert_eq!(variant.tunables, [("glibc.pthread.rseq".to_owned(), "0".to_owned())]);
+}

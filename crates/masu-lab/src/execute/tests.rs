@@ -91,7 +91,8 @@ fn a_run_over_its_time_is_killed_with_its_children() {
 #[test]
 fn a_runaway_is_killed_and_named() {
     let limits = Limits { time: None, memory_bytes: Some(64 << 20) };
-    let script = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done";
+    // It grows by a megabyte a step, so that it cannot outrun the watch by much.
+    let script = "y=$(head -c 1000000 /dev/zero | tr '\\0' x); while :; do x=$x$y; done";
     let run = run_with(&["sh", "-c", script], Input::Empty, &limits, &Stop::never());
     let Ending::OutOfMemory { process, bytes } = run.ending else { panic!("{:?}", run.ending) };
     assert!(process.starts_with("sh ("), "{process}");

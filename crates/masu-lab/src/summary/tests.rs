@@ -63,6 +63,20 @@ fn a_crash_does_not_make_a_variant_fast() {
 }
 
 #[test]
+fn a_variant_that_always_crashes_does_not_set_the_standard() {
+    let crashes = |variant: usize| {
+        summary(move |run| {
+            if run.variant == variant {
+                run.ending = Ending::Signalled(11);
+            }
+        })
+    };
+    assert_eq!(crashes(1).rows[0].valid_runs, 10);
+    assert_eq!(crashes(1).rows[1].valid_runs, 0);
+    assert_eq!(crashes(0).rows[1].valid_runs, 0);
+}
+
+#[test]
 fn a_variant_that_always_fails_gets_no_verdict() {
     let summary = summary(|run| {
         if run.variant == 1 {

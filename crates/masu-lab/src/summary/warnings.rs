@@ -40,7 +40,7 @@ fn label(labels: &[String], run: &Run) -> String {
     labels.get(run.variant).cloned().unwrap_or_else(|| format!("variant {}", run.variant))
 }
 
-/// Runs that ended differently from most, one line for each variant and way.
+/// Runs that ended differently from the reference's, one line for each variant and way.
 fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let Some(usual) = valid.first().map(|run| &run.ending) else { return Vec::new() };
     let mut said: Vec<(String, usize)> = Vec::new();
@@ -49,7 +49,7 @@ fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
             continue;
         }
         let text = format!(
-            "not repeatable: `{}` {} where most runs {}; it does not count{}",
+            "not repeatable: `{}` {} where the reference {}; it does not count{}",
             label(labels, run),
             run.ending,
             usual,
