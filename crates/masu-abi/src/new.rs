@@ -39,7 +39,7 @@ macro_rules! throwing_new {
         /// `operator new(size)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $plain(size: usize) -> *mut u8 {
-            let block = c::malloc(size);
+            let block = c::cached(size);
             if block.is_null() { arch::new_slow(size, C_ALIGN) } else { block }
         }
 
@@ -61,7 +61,7 @@ macro_rules! nothrow_new {
         /// `operator new(size, std::nothrow)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $plain(size: usize, _nothrow: *const u8) -> *mut u8 {
-            let block = c::malloc(size);
+            let block = c::cached(size);
             if block.is_null() { arch::new_nothrow_slow(size, C_ALIGN) } else { block }
         }
 

@@ -72,6 +72,14 @@ pub fn malloc(size: usize) -> *mut u8 {
     if block.is_null() { malloc_slow(size) } else { block }
 }
 
+/// A block for `size` bytes if this thread's cache holds one, else null and no `errno`: the part of
+/// [`malloc`] that needs no frame, for callers whose failure is not `errno`.
+#[inline(always)]
+#[must_use]
+pub fn cached(size: usize) -> *mut u8 {
+    front::cached(size)
+}
+
 #[inline(never)]
 fn malloc_slow(size: usize) -> *mut u8 {
     checked(front::allocate(size))

@@ -29,6 +29,11 @@ const STEP_LIMIT: usize = 256;
 const PER_DOUBLING_LOG2: usize = 3;
 /// The share of a page that may be lost behind its last block, in percent.
 const TAIL_PERCENT_MAX: usize = 3;
+/// The same for blocks of several OS pages: the tail then lies in OS pages that nobody touches, and
+/// shorter pages empty sooner.
+const TAIL_PERCENT_MAX_BIG: usize = 13;
+/// From this size on, blocks are big in that sense.
+const BIG: usize = 8 << 10;
 /// The longest page, in slices.
 pub(crate) const PAGE_SLICES_MAX: usize = 8;
 
@@ -169,13 +174,16 @@ const fn size_of_code(code: usize) -> usize {
     ((1 << PER_DOUBLING_LOG2) + step + 1) << (doubling - PER_DOUBLING_LOG2)
 }
 
-/// The fewest slices whose tail waste stays within [`TAIL_PERCENT_MAX`], at most
-/// [`PAGE_SLICES_MAX`].
+const fn tail_percent_max(size: usize) -> usize {
+    if size >= BIG { TAIL_PERCENT_MAX_BIG } else { TAIL_PERCENT_MAX }
+}
+
+/// The fewest slices whose tail waste stays within bounds, at most [`PAGE_SLICES_MAX`].
 const fn fewest_slices(size: usize) -> usize {
     let mut slices = 1;
     while slices < PAGE_SLICES_MAX {
         let bytes = slices * SLICE_BYTES;
-        if (bytes % size) * 100 <= bytes * TAIL_PERCENT_MAX {
+        if (bytes % size) * 100 <= bytes * tail_percent_max(size) {
             break;
         }
         slices += 1;

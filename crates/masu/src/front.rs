@@ -100,6 +100,9 @@ pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
     if code != LARGE {
         return Err(Foreign);
     }
+    if let Some(cache) = slot::get().cache() {
+        cache.count_slow_call(None);
+    }
     // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
     unsafe { large::free(block) };
     Ok(())

@@ -3,14 +3,12 @@
 //! Relies on a POSIX threads library, glibc or musl. Memory functions are the compiler's own
 //! business (`memset`, `memcpy`).
 
-#![expect(clippy::missing_safety_doc, reason = "declarations of the C library's functions")]
-
 use core::ffi::{c_int, c_uint, c_void};
 
 type Destructor = unsafe extern "C" fn(*mut c_void);
 type ForkHandler = extern "C" fn();
 
-#[link(name = "c")]
+#[cfg_attr(target_env = "gnu", link(name = "c"))]
 unsafe extern "C" {
     #[link_name = "abort"]
     safe fn c_abort() -> !;
@@ -27,19 +25,6 @@ unsafe extern "C" {
     #[cfg(not(target_env = "gnu"))]
     safe fn pthread_atfork(prepare: ForkHandler, parent: ForkHandler, child: ForkHandler) -> c_int;
 }
-
-// `libmasu.so` must load on every glibc since 2.17, but linkers bind these two to the newest
-// version they know (2.34, when libpthread moved into libc). Name the version that all have.
-#[cfg(all(feature = "oldest-glibc", target_env = "gnu", target_arch = "x86_64"))]
-core::arch::global_asm!(
-    ".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5",
-    ".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5",
-);
-#[cfg(all(feature = "oldest-glibc", target_env = "gnu", target_arch = "aarch64"))]
-core::arch::global_asm!(
-    ".symver pthread_key_create, pthread_key_create@GLIBC_2.17",
-    ".symver pthread_setspecific, pthread_setspecific@GLIBC_2.17",
-);
 
 /// Ends the program with `SIGABRT`.
 pub(crate) fn abort() -> ! {

@@ -2,10 +2,10 @@
 //!
 //! Relies on arenas for addresses and commitment. Free runs are merged with their free neighbours
 //! and kept in lists by length. The hard idea is the hysteresis: a free run stays resident ("dirty")
-//! while the sum of such runs is within a budget, a small share of what is live plus a *demand* that
-//! grows only when purged memory was asked for again and fades afterwards. So a program that frees
-//! and allocates in turns soon makes no system calls, and one that has shrunk gives memory back.
-//! Purging happens inside `free`, in batches; there is no hidden thread.
+//! while the sum of such runs is within a budget: a small share of what is live, plus a *demand* that
+//! only purging too early creates, and no more than what was live at the last peak. So a program
+//! whose memory goes up and down soon makes no system calls, and one that has shrunk for good gives
+//! memory back. Purging happens inside `free`, in batches; there is no hidden thread.
 
 use core::ptr::NonNull;
 
@@ -25,12 +25,14 @@ const LISTS: usize = 128;
 const TRIES: usize = 16;
 /// Free memory that stays resident whatever else holds, in bytes.
 const KEPT_BYTES_MIN: usize = 4 << 20;
+/// How far live and dirty memory together may pass the last peak of live memory, in bytes or as a
+/// share, whichever is more.
+const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
+const OVER_PEAK_SHARE: usize = 16;
 /// This share of live memory may stay resident while free.
 const KEPT_SHARE: usize = 8;
-/// How far demand may grow in bytes where less is live.
-const DEMAND_BYTES_MAX: usize = 32 << 20;
-/// Every so many frees, demand fades by an eighth.
-const DEMAND_FADES_EVERY: u32 = 1024;
+/// Every so many frees, what is remembered of peak and demand fades by an eighth.
+const FADES_EVERY: u32 = 1024;
 
 /// A run that was handed out.
 #[derive(Clone, Copy)]
@@ -50,7 +52,13 @@ pub(crate) struct Ranges {
     arena: Option<&'static Arena>,
     live_slices: usize,
     dirty_slices: usize,
+    /// The most that was live, fading towards what is.
+    peak_bytes: usize,
+    /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
+    /// swing will soon want back, and one that is clearing up will not.
     demand_bytes: usize,
+    /// The most that demand may be. Grows only when memory had been purged too early, and fades.
+    demand_bytes_max: usize,
     frees: u32,
 }
 
@@ -65,7 +73,9 @@ impl Ranges {
             arena: None,
             live_slices: 0,
             dirty_slices: 0,
+            peak_bytes: 0,
             demand_bytes: 0,
+            demand_bytes_max: 0,
             frees: 0,
         }
     }
@@ -92,7 +102,8 @@ impl Ranges {
         let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
         run.first.kind.set(kind);
         run.first.count.set(slices as u32);
-        self.live_slices += slices;
+        self.add_live(slices);
+        self.bound_total();
         Some(run)
     }
 
@@ -177,16 +188,33 @@ impl Ranges {
             let rest = unsafe { run.ahead(slices) };
             self.insert(rest, count - slices, dirty - taken_dirty, zero);
         }
-        if dirty == 0 {
-            self.note_demand(slices);
-        }
+        self.note_reuse(slices * SLICE_BYTES, dirty == 0);
         Run { first: run, zero }
     }
 
-    /// Memory that was purged is asked for again: keep more the next time.
-    fn note_demand(&mut self, slices: usize) {
-        let most = DEMAND_BYTES_MAX.max(self.live_bytes() + slices * SLICE_BYTES);
-        self.demand_bytes = (self.demand_bytes + 2 * slices * SLICE_BYTES).min(most);
+    /// Free memory is used again; if it had been purged, that was too early.
+    fn note_reuse(&mut self, bytes: usize, was_purged: bool) {
+        if was_purged {
+            self.demand_bytes_max = (self.demand_bytes_max + 2 * bytes).min(2 * self.peak_bytes);
+            self.demand_bytes += bytes;
+        }
+        self.demand_bytes = (self.demand_bytes + bytes).min(self.demand_bytes_max);
+    }
+
+    fn note_free(&mut self, bytes: usize) {
+        self.demand_bytes = self.demand_bytes.saturating_sub(bytes);
+        self.frees = self.frees.wrapping_add(1);
+        if self.frees.is_multiple_of(FADES_EVERY) {
+            self.demand_bytes_max -= self.demand_bytes_max / 8;
+            self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 8;
+        }
+    }
+
+    /// How much free memory may stay resident now.
+    fn budget_bytes(&self) -> usize {
+        let live = self.live_bytes();
+        let wanted_back = self.demand_bytes.min(self.peak_bytes - live);
+        KEPT_BYTES_MIN.max(live / KEPT_SHARE) + wanted_back
     }
 
     /// Takes a run of `slices` slices back.
@@ -203,11 +231,8 @@ impl Ranges {
             return;
         }
         self.insert(first, slices, slices, false);
-        self.frees = self.frees.wrapping_add(1);
-        if self.frees.is_multiple_of(DEMAND_FADES_EVERY) {
-            self.demand_bytes -= self.demand_bytes / 8;
-        }
-        let budget = KEPT_BYTES_MIN.max(self.live_bytes() / KEPT_SHARE) + self.demand_bytes;
+        self.note_free(slices * SLICE_BYTES);
+        let budget = self.budget_bytes();
         if self.dirty_bytes() > budget {
             self.purge_down_to(budget / 4 * 3);
         }
@@ -239,13 +264,28 @@ impl Ranges {
         };
         behind.kind.set(Kind::Opaque);
         first.count.set(wanted as u32);
-        self.live_slices += more;
+        self.add_live(more);
         Some(zero)
+    }
+
+    /// Keeps what is live and what is dirty together near the most that was ever live: free runs
+    /// that did not fit the last requests would add to the peak.
+    fn bound_total(&mut self) {
+        let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / OVER_PEAK_SHARE);
+        if self.live_bytes() + self.dirty_bytes() > most {
+            self.purge_down_to((most - self.live_bytes()) / 4 * 3);
+        }
+    }
+
+    fn add_live(&mut self, slices: usize) {
+        self.live_slices += slices;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes());
     }
 
     /// Makes a run free, merged with its free neighbours.
     fn insert(&mut self, run: &'static Slice, count: usize, dirty: usize, zero: bool) {
         let (mut first, mut count, mut dirty, mut zero) = (run, count, dirty, zero);
+        run.kind.set(Kind::Opaque);
         // SAFETY: Behind the run lies another slice, or the arena's end, which is `None`.
         if let Some(next) = unsafe { run.ahead_or_end(count) }
             && next.kind.get() == Kind::Free

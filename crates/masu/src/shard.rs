@@ -6,7 +6,7 @@
 //! to a thread, a thread's end is a flush and nothing else, and a block freed by any thread goes
 //! the same way home.
 
-use crate::arena::Slice;
+use crate::arena::{SLICE_BYTES, Slice};
 use crate::class::{CODES, Class};
 use crate::list::List;
 use crate::page::Page;
@@ -77,17 +77,31 @@ impl Shard {
     }
 }
 
+/// What a flush found out about the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Pages {
+    /// Nothing that needs doing.
+    Ordinary,
+    /// Few blocks keep many pages: those among them that caches hold had better go home too.
+    Sparse,
+}
+
 /// Brings blocks home to their pages. The array is used up.
-pub(crate) fn flush(class: Class, blocks: &mut [usize]) {
+pub(crate) fn flush(class: Class, blocks: &mut [usize]) -> Pages {
+    let mut pages = Pages::Ordinary;
     for chunk in blocks.chunks_mut(CHUNK) {
-        flush_chunk(class, chunk);
+        if flush_chunk(class, chunk) == Pages::Sparse {
+            pages = Pages::Sparse;
+        }
     }
+    pages
 }
 
 /// Blocks looked at together, so that the pages' data are still in the cache in the second pass.
 const CHUNK: usize = 256;
 
-fn flush_chunk(class: Class, blocks: &mut [usize]) {
+fn flush_chunk(class: Class, blocks: &mut [usize]) -> Pages {
     let mut shards = [0_u8; CHUNK];
     let mut present = 0_u32;
     for (block, shard) in blocks.iter().zip(&mut shards) {
@@ -95,20 +109,32 @@ fn flush_chunk(class: Class, blocks: &mut [usize]) {
         *shard = unsafe { Slice::at(*block) }.page().shard.get();
         present |= 1 << *shard;
     }
+    let mut pages = Pages::Ordinary;
     while present != 0 {
         let shard = present.trailing_zeros() as u8;
         present &= present - 1;
         let blocks = blocks.iter().zip(&shards).filter(|(_, s)| **s == shard).map(|(b, _)| *b);
-        flush_to(Shard(shard), class, blocks);
+        if flush_to(Shard(shard), class, blocks) == Pages::Sparse {
+            pages = Pages::Sparse;
+        }
     }
+    pages
 }
+
+/// Pages of this size together are worth a thought about how few blocks keep them.
+const SPARSE_BYTES_MIN: usize = 256 << 10;
+/// Pages are sparse when less than this share of them is handed out.
+const SPARSE_SHARE: usize = 4;
+
+/// Empty pages of fewer blocks than this are not kept.
+const KEPT_BLOCKS_MIN: usize = 16;
 
 /// Pages that became empty in one flush and are released behind the lock.
 const EMPTY_MAX: usize = 32;
 
-fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>) {
+fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>) -> Pages {
     let mut done = false;
-    while !done {
+    loop {
         let mut empty = [None; EMPTY_MAX];
         let mut count = 0;
         let mut pages = shard.pages(class).lock();
@@ -125,10 +151,14 @@ fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>)
                 }
             }
         }
+        let found = if pages.is_sparse(class) { Pages::Sparse } else { Pages::Ordinary };
         drop(pages);
         for page in empty.into_iter().flatten() {
             // SAFETY: `put` took the page out of its list because every block of it is free.
             unsafe { page.release(class) };
+        }
+        if done {
+            return found;
         }
     }
 }
@@ -182,12 +212,20 @@ impl ClassPages {
         if was_full {
             self.link(page);
         }
-        // One empty page is kept, so that a block freed and allocated in turns costs no page.
-        let releases = page.is_empty(class) && self.partial_count > 1;
+        // One empty page is kept, so that blocks freed and allocated in turns cost no page, unless
+        // it holds so few that caches see to that.
+        let kept = if class.page_blocks() < KEPT_BLOCKS_MIN { 0 } else { 1 };
+        let releases = page.is_empty(class) && self.partial_count > kept;
         releases.then(|| {
             self.unlink(page);
             page
         })
+    }
+
+    /// Whether few blocks keep many pages.
+    fn is_sparse(&self, class: Class) -> bool {
+        let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
+        bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
     }
 
     /// Takes an empty page out of the list, to be released.

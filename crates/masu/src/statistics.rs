@@ -20,6 +20,8 @@ pub struct Statistics {
     pub cached_bytes: usize,
     /// Bytes free inside pages, caches and free runs that may be resident.
     pub free_bytes: usize,
+    /// Bytes of free runs among them: kept for a next use, within the budget of the hysteresis.
+    pub kept_bytes: usize,
     /// Bytes readable and writable: what the kernel may have to back. RSS is at most this, besides
     /// the program's own memory.
     pub committed_bytes: usize,
@@ -42,6 +44,7 @@ pub(crate) fn now() -> Statistics {
         large_bytes,
         large_blocks,
         cached_bytes,
+        kept_bytes: dirty_bytes,
         free_bytes: (run_bytes + dirty_bytes).saturating_sub(live_bytes),
         ..Statistics::default()
     };

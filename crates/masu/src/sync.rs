@@ -6,7 +6,7 @@
 
 mod raw_lock;
 
-pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
@@ -29,7 +29,7 @@ unsafe impl<T> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {
-        Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
+        Lock { raw: RawLock::on(AtomicU32::new(0)), value: UnsafeCell::new(value) }
     }
 
     /// Waits until the value is this thread's.

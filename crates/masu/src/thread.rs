@@ -94,6 +94,7 @@ impl Threads {
         // Most programs have one thread and never ask how many CPUs there are.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
+            transfer::share();
         }
         cache.shard.set(Shard::for_thread(self.made, self.cpus));
         self.made += 1;
@@ -113,7 +114,7 @@ pub(crate) fn take_uncached(class: Class) -> *mut u8 {
 
 /// Frees a block of `class` for a thread without a cache.
 pub(crate) fn put_uncached(class: Class, block: *mut u8) {
-    shard::flush(class, &mut [block.expose_provenance()]);
+    let _ = shard::flush(class, &mut [block.expose_provenance()]);
 }
 
 /// Bytes of the blocks in all thread caches; other threads' change while they are counted.

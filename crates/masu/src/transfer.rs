@@ -7,8 +7,8 @@
 
 use crate::class::{CODES, Class};
 use crate::metadata;
-use crate::shard::{self, Shard};
-use crate::sync::Lock;
+use crate::shard::{self, Pages, Shard};
+use crate::sync::{AtomicBool, Lock, Ordering};
 
 /// Bytes of blocks kept of each class, and blocks at most.
 const BYTES_MAX: usize = 64 << 10;
@@ -33,6 +33,19 @@ struct Batch {
 struct Line(Lock<Batch>);
 
 static TRANSFER: [Line; CODES] = [const { Line(Lock::new(Batch::new())) }; CODES];
+
+/// Blocks of this size on are kept only if there are several threads: for one alone, pages that
+/// empty are worth more.
+const SHARED_ONLY: usize = 4 << 10;
+
+/// Whether there was ever a second thread.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// There is a second thread.
+pub(crate) fn share() {
+    // ORDERING: Relaxed, as in `give`.
+    SHARED.store(true, Ordering::Relaxed);
+}
 
 /// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
 fn fetch(class: Class, blocks: &mut [usize]) -> usize {
@@ -60,13 +73,22 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
     }
 }
 
-/// Gives blocks to other threads, and what does not fit to the pages. The array is used up.
-pub(crate) fn give(class: Class, blocks: &mut [usize]) {
+/// Gives blocks to other threads, and what does not fit to the pages. The array is used up. Where
+/// the pages turn out to be sparse, what was kept here has gone home too.
+pub(crate) fn give(class: Class, blocks: &mut [usize]) -> Pages {
+    // ORDERING: Relaxed: whoever misses the change sends a batch the longer way.
+    if class.size() >= SHARED_ONLY && !SHARED.load(Ordering::Relaxed) {
+        return shard::flush(class, blocks);
+    }
     let mut stale = [0; HOMEWARD_MAX];
     let (kept, stale_count) = TRANSFER[class.index()].0.lock().take_in(class, blocks, &mut stale);
     let left = blocks.len() - kept;
-    shard::flush(class, &mut blocks[..left]);
-    shard::flush(class, &mut stale[..stale_count]);
+    let pages = shard::flush(class, &mut blocks[..left]);
+    let _ = shard::flush(class, &mut stale[..stale_count]);
+    if pages == Pages::Sparse {
+        send_home(class);
+    }
+    pages
 }
 
 impl Batch {
@@ -85,7 +107,7 @@ impl Batch {
         let stale_count = self.decay(stale);
         if self.blocks.is_none() {
             let capacity = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
-            self.blocks = metadata::words(capacity);
+            self.blocks = metadata::words(capacity).map(|words| &mut words[..capacity]);
         }
         let Some(kept) = &mut self.blocks else { return (0, stale_count) };
         let taken = (kept.len() - self.count).min(blocks.len());
@@ -113,15 +135,19 @@ impl Batch {
 
 /// Sends every block home.
 pub(crate) fn trim() {
-    for class in Class::all() {
-        let mut blocks = [0; HOMEWARD_MAX];
-        loop {
-            let taken = fetch(class, &mut blocks);
-            if taken == 0 {
-                break;
-            }
-            shard::flush(class, &mut blocks[HOMEWARD_MAX - taken..]);
+    Class::all().for_each(send_home);
+}
+
+/// Sends every block of a class home.
+#[cold]
+fn send_home(class: Class) {
+    let mut blocks = [0; HOMEWARD_MAX];
+    loop {
+        let taken = fetch(class, &mut blocks);
+        if taken == 0 {
+            break;
         }
+        let _ = shard::flush(class, &mut blocks[HOMEWARD_MAX - taken..]);
     }
 }
 

@@ -14,7 +14,8 @@ use core::ptr::{self, NonNull};
 
 use super::{Stack, ThreadCache};
 use crate::class::{CODES, Class};
-use crate::{metadata, shard, transfer};
+use crate::shard::{self, Pages};
+use crate::{metadata, transfer};
 
 /// Where a stack's depth starts, and the least it shrinks to: the smaller of both.
 const FLOOR_ENTRIES: usize = 60;
@@ -28,11 +29,14 @@ const BUDGET_BYTES: usize = 512 << 10;
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Slow calls of a thread between two looks for surplus.
-const EPOCH: u32 = 256;
+const EPOCH: u32 = 64;
 /// Denials after which other classes have to give up depth.
 const DENIALS_MAX: u32 = 32;
-/// Stacks below this many entries always grow when full.
-const SHALLOW: usize = 64;
+/// Stacks that hold less than this always grow when full.
+const SHALLOW_BYTES: usize = 4 << 10;
+/// Stacks of blocks of this size on grow at a miss only if they overflowed before: each block more
+/// is a page more that cannot empty.
+const BIG: usize = 4 << 10;
 
 /// The policy's view of one stack.
 pub(super) struct Depth {
@@ -48,8 +52,9 @@ pub(super) struct Depth {
     mark: Cell<u32>,
     /// The block that the mark stands for.
     marked: Cell<usize>,
-    /// A pop missed since the last overflow.
+    /// A pop missed since the last overflow, and the other way round.
     missed: Cell<bool>,
+    overflowed: Cell<bool>,
 }
 
 impl Depth {
@@ -62,13 +67,14 @@ impl Depth {
             mark: Cell::new(0),
             marked: Cell::new(0),
             missed: Cell::new(false),
+            overflowed: Cell::new(false),
         }
     }
 }
 
 /// The limit at which a stack starts, in entries.
 fn floor(class: Class) -> usize {
-    (FLOOR_BYTES / class.size()).clamp(2, FLOOR_ENTRIES)
+    (FLOOR_BYTES / class.size()).clamp(1, FLOOR_ENTRIES)
 }
 
 /// The limit that a stack never passes, in entries.
@@ -115,7 +121,7 @@ impl ThreadCache {
     /// A block of `class` when its stack was found empty: fetches a batch. Null only for want of
     /// memory.
     pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
-        self.count_slow_call(class);
+        self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base.get().is_null() {
             if !self.open(class) {
@@ -123,7 +129,7 @@ impl ThreadCache {
             }
         } else if self.take_mark_away(class) && self.count(class) > 0 {
             return self.stack(class).pop();
-        } else {
+        } else if depth.overflowed.replace(false) || class.size() < BIG {
             self.deepen(class);
         }
         depth.missed.set(true);
@@ -147,18 +153,19 @@ impl ThreadCache {
 
     /// Keeps a block of `class` when its stack was found full: makes room first.
     pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
-        self.count_slow_call(class);
+        self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base.get().is_null() {
             if !self.open(class) {
-                shard::flush(class, &mut [block.expose_provenance()]);
+                let _ = shard::flush(class, &mut [block.expose_provenance()]);
                 return;
             }
         } else {
             let limit = depth.limit.get() as usize;
             // A stack that is only ever freed into need not be deep.
-            let grows = depth.missed.replace(false) || limit < SHALLOW;
+            let grows = depth.missed.replace(false) || limit * class.size() < SHALLOW_BYTES;
             if !(grows && self.deepen(class)) {
+                depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
             }
         }
@@ -284,10 +291,16 @@ impl ThreadCache {
         let base = self.depth(class).base.get();
         // SAFETY: The stack holds `have` entries above the zero.
         let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), have) };
-        let count = count.min(have);
-        match destination {
+        let mut count = count.min(have);
+        let pages = match destination {
             Destination::Transfer => transfer::give(class, &mut entries[..count]),
             Destination::Pages => shard::flush(class, &mut entries[..count]),
+        };
+        if pages == Pages::Sparse {
+            // The blocks held here are among the few that keep many pages.
+            let _ = shard::flush(class, &mut entries[count..]);
+            count = have;
+            self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
         }
         entries.copy_within(count.., 0);
         self.stack(class).top.set(base.wrapping_add(have - count));
@@ -317,10 +330,11 @@ impl ThreadCache {
         depth.mark.set(mark as u32);
     }
 
-    fn count_slow_call(&'static self, class: Class) {
+    /// A slow call on behalf of `class`, whose stack is not touched; or of a large block.
+    pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
         self.slow_calls.set(self.slow_calls.get().wrapping_add(1));
         if self.slow_calls.get().is_multiple_of(EPOCH) {
-            for other in Class::all().filter(|other| *other != class) {
+            for other in Class::all().filter(|other| Some(*other) != class) {
                 self.end_epoch(other);
             }
         }
@@ -363,6 +377,7 @@ impl ThreadCache {
                 continue;
             }
             depth.missed.set(false);
+            depth.overflowed.set(false);
             let shortest = (floor(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
             if depth.words.get() as usize > shortest {
                 self.give_array_back(class);

@@ -34,11 +34,15 @@ fn mean_waste_over_256_bytes_is_under_five_percent() {
 }
 
 #[test]
-fn pages_lose_at_most_three_percent_behind_their_last_block() {
+fn pages_lose_little_behind_their_last_block() {
     for class in Class::all() {
         let bytes = class.page_slices() * SLICE_BYTES;
         let tail = bytes - class.page_blocks() * class.size();
-        assert!(tail * 100 <= bytes * TAIL_PERCENT_MAX, "{} loses {tail}", class.size());
+        assert!(
+            tail * 100 <= bytes * tail_percent_max(class.size()),
+            "{} loses {tail}",
+            class.size()
+        );
     }
 }
 

@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn free_of(ranges: &Ranges) -> usize {
-    ranges.lists.iter().flat_map(List::iter).map(|run| run.count.get() as usize).sum()
-}
-
 #[test]
 fn list_of_grows_with_the_length() {
     let mut last = 0;
