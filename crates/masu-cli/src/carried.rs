@@ -10,7 +10,7 @@ mod place;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use masu_lab::{Catalogue, Libc, Places, Spec};
+use masu_lab::{Catalogue, Libc, Places, Program, Spec};
 
 use self::place::Surroundings;
 
@@ -36,9 +36,22 @@ static MUSL: Library = Library {
     libc: "musl",
 };
 
-/// Whether `spec` names the malloc that is carried, rather than one with a file of its own.
-pub(crate) fn is_meant(spec: &Spec) -> bool {
-    spec.allocator == "masu"
+/// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
+/// had is an error only where it is asked for.
+///
+/// # Errors
+///
+/// As for [`catalogue`], and for a program that takes no preload.
+pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalogue> {
+    let is_meant = specs.iter().any(|spec| spec.allocator == "masu");
+    if is_meant {
+        // Told before any file is laid out for nothing.
+        program.preloadable()?;
+    }
+    match catalogue(program.libc) {
+        Err(_) if !is_meant => Ok(find(&Places::default())),
+        outcome => outcome,
+    }
 }
 
 /// The allocators of this machine, with the carried one that suits programs on `libc`: none for

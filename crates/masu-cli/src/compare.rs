@@ -98,12 +98,7 @@ impl Request {
 /// The variants the user named; one alone is held against the system's malloc.
 fn named(specs: &[Spec], workload: &Workload) -> Result<Vec<Variant>> {
     let program = &workload.program;
-    let catalogue = if specs.iter().any(carried::is_meant) {
-        program.preloadable()?;
-        carried::catalogue(program.libc)?
-    } else {
-        Catalogue::find(&Places::default())
-    };
+    let catalogue = carried::catalogue_for(specs, program)?;
     let mut variants = Vec::new();
     if let [alone] = specs
         && alone.allocator != "system"
@@ -146,8 +141,8 @@ fn own_input() -> Result<Input> {
     thread::spawn(move || {
         if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
             aside::say(
-                "Reading standard input to its end, to give it to every run \
-                 (without any: </dev/null).",
+                "Reading standard input to its end, to give it to every run; \
+                 </dev/null if\nthere is none.",
             );
         }
     });

@@ -92,7 +92,8 @@ fn is_step(done: usize, of: usize) -> bool {
 }
 
 fn announce(runs: usize, estimate: Duration) {
-    let text = format!("{runs} runs, {}", about(estimate));
+    let plural = if runs == 1 { "" } else { "s" };
+    let text = format!("{runs} run{plural}, {}", about(estimate));
     aside::say(format_args!("{text}; Ctrl-C ends early and shows what there is."));
 }
 

@@ -47,7 +47,8 @@ pub(crate) fn plan(variants: &[Variant], runs: usize) -> String {
         _ => variant.label.clone(),
     };
     let names: Vec<String> = variants.iter().map(named).collect();
-    let text = format!("Comparing {}: a warm-up of each, then {runs} runs.", names.join(", "));
+    let each = if runs == 1 { "a run".to_owned() } else { format!("{runs} runs") };
+    let text = format!("Comparing {}: a warm-up of each, then {each}.", names.join(", "));
     text::wrapped(&text)
 }
 

@@ -3,7 +3,7 @@
 //! Relies on the lab's `launch`, which is an `exec`: exit code, signals and streams need no care.
 
 use anyhow::Result;
-use masu_lab::{Catalogue, Input, Places, Variant, Workload, launch};
+use masu_lab::{Input, Variant, Workload, launch};
 
 use crate::arguments;
 use crate::carried;
@@ -19,13 +19,8 @@ impl Request {
     pub(crate) fn prepare(arguments: arguments::Run) -> Result<Self> {
         let arguments::Run { variant, program } = arguments;
         let workload = Workload::new(program.words, Input::Empty)?;
-        // A program that takes no preload is told so before any file is laid out for it.
-        let catalogue = if carried::is_meant(&variant) {
-            workload.program.preloadable()?;
-            carried::catalogue(workload.program.libc)?
-        } else {
-            Catalogue::find(&Places::default())
-        };
+        let specs = std::slice::from_ref(&variant);
+        let catalogue = carried::catalogue_for(specs, &workload.program)?;
         let variant = catalogue.resolve(&variant, &workload.program)?;
         Ok(Self { workload, variant })
     }

@@ -117,7 +117,7 @@ fn what_masu_cannot_do_is_125_and_says_why() {
     let cases: [(&[&str], &str); 4] = [
         (&["run", "--", fixed.to_str().unwrap()], "static"),
         (&["run", "--", privileged.to_str().unwrap()], "setuid"),
-        (&["run", "-a", "nosuchmalloc", "--", "true"], "no allocator `nosuchmalloc`"),
+        (&["run", "-a", "nosuchmalloc", "--", "true"], ", masu,"),
         (&["run", "-a", "glibc:top_pad=much", "--", "true"], "top_pad=64M"),
     ];
     for (arguments, said) in cases {
