@@ -69,7 +69,8 @@ pub(crate) struct Slice {
     /// Slices back to the first of the run, in its other slices (of pages and of free runs'
     /// ends). Constant for a page's life, so that `free` reads it without a lock.
     pub(crate) back: Cell<u32>,
-    /// Slices of a free run that may be resident. The ranges' lock.
+    /// Slices of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
+    /// free when it was last purged, the lock of the page's shard and class.
     pub(crate) dirty: Cell<u32>,
     /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
     pub(crate) free_blocks: Cell<u32>,

@@ -8,8 +8,12 @@
 use crate::arena::{Kind, Slice};
 use crate::class::{Class, FOREIGN};
 use crate::fault::{self, Fault};
+use crate::kernel::{self, Advice};
 use crate::map;
 use crate::ranges::RANGES;
+
+/// Fewer free OS pages in a row are not worth a system call.
+const PURGE_OS_PAGES_MIN: usize = 2;
 
 /// A page, named by its first slice. Apart from creation and release, whoever calls its functions
 /// holds the lock of the page's shard and class.
@@ -32,6 +36,7 @@ impl Page {
         page.0.shard.set(shard);
         page.0.free_blocks.set(class.page_blocks() as u32);
         page.0.first_free.set(0);
+        page.0.dirty.set(0);
         page.set_all_free(class);
         map::set(page.0.address(), slices, class.code());
         Some(page)
@@ -100,6 +105,49 @@ impl Page {
         let taken = blocks.len() - left;
         self.0.free_blocks.set(self.0.free_blocks.get() - taken as u32);
         taken
+    }
+
+    /// Notes that blocks were taken; returns how many of them may lie in memory that was purged.
+    pub(crate) fn note_taken(self) -> usize {
+        let (purged, free) = (self.0.dirty.get(), self.0.free_blocks.get());
+        self.0.dirty.set(purged.min(free));
+        purged.saturating_sub(free) as usize
+    }
+
+    /// Gives the memory of free blocks back to the kernel where they fill whole OS pages, if the
+    /// page is mostly free and a good part of that was not given back before.
+    pub(crate) fn purge_free(self, class: Class) {
+        let (blocks, free) = (class.page_blocks(), self.0.free_blocks.get() as usize);
+        let before = self.0.dirty.get() as usize;
+        if free < blocks / 4 * 3 || free - before < (blocks / 8).max(1) {
+            return;
+        }
+        self.0.dirty.set(free as u32);
+        let words = self.0.bitmap(blocks.div_ceil(64));
+        let is_free = |index: usize| words[index / 64].get() & (1 << (index % 64)) != 0;
+        let mut index = 0;
+        while index < blocks {
+            let start = index;
+            while index < blocks && is_free(index) {
+                index += 1;
+            }
+            self.purge_between(start * class.size(), index * class.size());
+            index += 1;
+        }
+    }
+
+    /// Gives whole OS pages between two offsets back, if they are worth a system call.
+    fn purge_between(self, start: usize, end: usize) {
+        let os_page = kernel::page_size();
+        let (start, end) = (start.next_multiple_of(os_page), end & !(os_page - 1));
+        if end < start + PURGE_OS_PAGES_MIN * os_page {
+            return;
+        }
+        // SAFETY: The offsets lie inside the page.
+        let first = unsafe { self.0.start().add(start) };
+        // SAFETY: The blocks there are free, so nobody needs their contents; if the kernel refuses,
+        // they only stay resident.
+        let _ = unsafe { kernel::advise(first, end - start, Advice::DontNeed) };
     }
 
     /// Marks a block free.

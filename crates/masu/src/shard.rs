@@ -23,6 +23,11 @@ pub(crate) struct ClassPages {
     partial_count: usize,
     /// Blocks handed out from these pages: in the hands of the program or of caches.
     handed_out: usize,
+    /// `handed_out` when sparse pages were last purged.
+    handed_out_at_purge: usize,
+    /// Sparse pages are left alone up to this size together. Grows when purged blocks are used
+    /// again, fades with each purge.
+    left_alone_bytes: usize,
 }
 
 /// A lock on a cache line of its own.
@@ -126,6 +131,9 @@ const SPARSE_BYTES_MIN: usize = 256 << 10;
 /// Pages are sparse when less than this share of them is handed out.
 const SPARSE_SHARE: usize = 4;
 
+/// Sparse pages of this size together are left alone at first.
+const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
+
 /// Empty pages of fewer blocks than this are not kept.
 const KEPT_BLOCKS_MIN: usize = 16;
 
@@ -152,6 +160,9 @@ fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>)
             }
         }
         let found = if pages.is_sparse(class) { Pages::Sparse } else { Pages::Ordinary };
+        if found == Pages::Sparse {
+            pages.purge_sparse(class);
+        }
         drop(pages);
         for page in empty.into_iter().flatten() {
             // SAFETY: `put` took the page out of its list because every block of it is free.
@@ -165,7 +176,13 @@ fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>)
 
 impl ClassPages {
     const fn new() -> ClassPages {
-        ClassPages { partial: List::new(), partial_count: 0, handed_out: 0 }
+        ClassPages {
+            partial: List::new(),
+            partial_count: 0,
+            handed_out: 0,
+            handed_out_at_purge: usize::MAX,
+            left_alone_bytes: LEFT_ALONE_BYTES_MIN,
+        }
     }
 
     /// Takes a page with free blocks into the list: lower addresses to the front, so that high
@@ -193,6 +210,7 @@ impl ClassPages {
         {
             let page = Page(first);
             left -= page.take(class, &mut blocks[..left]);
+            self.left_alone_bytes += 2 * page.note_taken() * class.size();
             if page.is_full() {
                 self.unlink(page);
             }
@@ -226,6 +244,21 @@ impl ClassPages {
     fn is_sparse(&self, class: Class) -> bool {
         let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
         bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
+    }
+
+    /// Gives the free memory inside sparse pages back to the kernel, if it is much and a good part
+    /// was freed since the last time.
+    fn purge_sparse(&mut self, class: Class) {
+        let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
+        let freed_enough = self.handed_out < self.handed_out_at_purge / 4 * 3;
+        if bytes < self.left_alone_bytes || !freed_enough {
+            self.handed_out_at_purge = self.handed_out_at_purge.max(self.handed_out);
+            return;
+        }
+        self.handed_out_at_purge = self.handed_out;
+        let over = self.left_alone_bytes - LEFT_ALONE_BYTES_MIN;
+        self.left_alone_bytes -= over / 8;
+        self.partial.iter().for_each(|page| Page(page).purge_free(class));
     }
 
     /// Takes an empty page out of the list, to be released.

@@ -5,6 +5,8 @@
 //! copied in and copied out. What is kept is bounded for each class, and what nobody fetched for a
 //! while goes home to its pages, because cached blocks pin pages.
 
+use core::mem;
+
 use crate::class::{CODES, Class};
 use crate::metadata;
 use crate::shard::{self, Pages, Shard};
@@ -26,6 +28,8 @@ struct Batch {
     /// The fewest blocks there since the last decay.
     low_water: usize,
     visits: u32,
+    /// Keeps nothing, because the class's pages were sparse at the last flush.
+    closed: bool,
 }
 
 /// A lock on a cache line of its own.
@@ -82,10 +86,15 @@ pub(crate) fn give(class: Class, blocks: &mut [usize]) -> Pages {
     }
     let mut stale = [0; HOMEWARD_MAX];
     let (kept, stale_count) = TRANSFER[class.index()].0.lock().take_in(class, blocks, &mut stale);
+    let _ = shard::flush(class, &mut stale[..stale_count]);
+    if kept == blocks.len() {
+        return Pages::Ordinary;
+    }
     let left = blocks.len() - kept;
     let pages = shard::flush(class, &mut blocks[..left]);
-    let _ = shard::flush(class, &mut stale[..stale_count]);
-    if pages == Pages::Sparse {
+    let sparse = pages == Pages::Sparse;
+    let was_closed = mem::replace(&mut TRANSFER[class.index()].0.lock().closed, sparse);
+    if sparse && !was_closed {
         send_home(class);
     }
     pages
@@ -93,7 +102,7 @@ pub(crate) fn give(class: Class, blocks: &mut [usize]) -> Pages {
 
 impl Batch {
     const fn new() -> Batch {
-        Batch { blocks: None, count: 0, low_water: 0, visits: 0 }
+        Batch { blocks: None, count: 0, low_water: 0, visits: 0, closed: false }
     }
 
     /// Keeps as many of `blocks` as fit, the last ones, and moves what nobody fetched into `stale`.
@@ -105,6 +114,9 @@ impl Batch {
         stale: &mut [usize; HOMEWARD_MAX],
     ) -> (usize, usize) {
         let stale_count = self.decay(stale);
+        if self.closed {
+            return (0, stale_count);
+        }
         if self.blocks.is_none() {
             let capacity = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
             self.blocks = metadata::words(capacity).map(|words| &mut words[..capacity]);
