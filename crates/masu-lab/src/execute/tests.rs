@@ -76,7 +76,8 @@ fn cpu_time_memory_and_faults_are_those_of_the_program() {
     let run = run(&["sh", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}"]);
     assert_eq!(run.ending, Ending::Exited(0));
     assert!(run.peak_rss_bytes > 20_000_000, "{run:?}");
-    assert!(run.minor_faults > 4_000, "{run:?}");
+    // Huge pages, where they are always on, leave few faults.
+    assert!(run.minor_faults > 20, "{run:?}");
     assert!(run.wall_s > 0.0 && run.user_s + run.sys_s > 0.0, "{run:?}");
 }
 
