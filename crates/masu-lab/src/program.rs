@@ -158,7 +158,7 @@ fn interpreter(path: &Path, depth: u32) -> Result<PathBuf, String> {
 
 /// Why the kernel would start `path` with more rights than ours, if so: the loader then ignores
 /// `LD_PRELOAD`.
-fn privileges(path: &Path) -> Option<String> {
+pub(crate) fn privileges(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let (user, group) = kernel::effective_ids();
     let mode = metadata.mode();

@@ -22,6 +22,7 @@ use crate::execute::{self, Run, assemble};
 use crate::kernel::trace::{self as ptrace, BREAKPOINT, Change, PASSED};
 use crate::kernel::{Status, Usage};
 use crate::program::elf::{ENTRIES, Image};
+use crate::program::privileges;
 use crate::{Error, Limits, Stop, Variant, Workload};
 
 type Pid = i32;
@@ -188,12 +189,16 @@ impl<'a> Tracer<'a> {
             program: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
             ..Seen::default()
         };
+        // Under a tracer the kernel may withhold a setuid program's rights, and the loader would
+        // then not ignore the preload as it does otherwise.
+        let rights = privileges(&seen.program);
         match start_of(pid) {
             Ok(entry) => {
                 seen.place(pid, entry, &Place::Entry);
-                seen.obstacle = self.library.and_then(|library| lost_preload(pid, library));
+                let lost = || self.library.and_then(|library| lost_preload(pid, library));
+                seen.obstacle = rights.or_else(lost);
             }
-            Err(obstacle) => seen.obstacle = Some(obstacle),
+            Err(obstacle) => seen.obstacle = Some(rights.unwrap_or(obstacle)),
         }
         self.runs.insert(pid, self.seen.len());
         self.seen.push(seen);

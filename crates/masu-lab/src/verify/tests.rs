@@ -87,6 +87,19 @@ fn a_library_the_loader_ignores_is_an_error_with_the_loaders_words() {
 }
 
 #[test]
+fn a_setuid_program_behind_a_wrapper_is_named() {
+    // Root makes one that belongs to someone else; for everyone else `su` is one.
+    let copy = std::env::temp_dir().join(format!("masu-setuid-{}", std::process::id()));
+    let make = "cp $(command -v ls) $0 && chown 12345 $0 && chmod 4755 $0 && $0 /; rm -f $0";
+    let is_root = crate::kernel::effective_ids().0 == 0;
+    let script = if is_root { make } else { "ls /; su --version" };
+    let (run, evidence) = proof(&["sh", "-c", script, copy.to_str().unwrap()]);
+    assert!(run.stdout.bytes > 0, "{run:?}");
+    assert_eq!(evidence.not_served.len(), 1, "{evidence:?}");
+    assert!(evidence.not_served[0].contains("it is setuid"), "{evidence:?}");
+}
+
+#[test]
 fn threads_and_forks_do_not_lose_their_breakpoints() {
     let script = "for i in 1 2 3 4 5 6 7 8; do (x=$(echo $i | sed s/1/2/); echo $x) & done; wait";
     let (run, evidence) = proof(&["sh", "-c", script]);
