@@ -89,6 +89,8 @@ struct Tracer<'a> {
     entry_of: HashMap<Tid, (u64, u64)>,
     /// Threads that their parent's event has named and whose own first stop is still to come.
     announced: HashSet<Tid>,
+    /// Threads that run although their parent's event is still to come, and did not `exec` yet.
+    adopted: HashSet<Tid>,
 }
 
 impl<'a> Tracer<'a> {
@@ -100,6 +102,7 @@ impl<'a> Tracer<'a> {
             image_of: HashMap::new(),
             entry_of: HashMap::new(),
             announced: HashSet::new(),
+            adopted: HashSet::new(),
         }
     }
 
@@ -110,13 +113,14 @@ impl<'a> Tracer<'a> {
             match stop {
                 Stop::Ended(status) => {
                     self.image_of.remove(&tid);
+                    self.adopted.remove(&tid);
+                    self.entry_of.remove(&tid);
                     if tid == self.root {
                         exit = Some(ExitStatus::from_raw(status));
                     }
                 }
-                // A thread killed while it was stopped is not there to be asked: its end follows.
                 Stop::At { event, signal } => match self.take(tid, event, signal) {
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) if is_gone(&error) => {}
                     other => other?,
                 },
             }
@@ -136,8 +140,11 @@ impl<'a> Tracer<'a> {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 let child = tracee::event_message(tid)?;
                 let image = self.image_of[&tid];
-                if self.image_of.insert(child, image).is_none() {
+                if !self.image_of.contains_key(&child) {
                     self.announced.insert(child);
+                    self.image_of.insert(child, image);
+                } else if self.adopted.remove(&child) {
+                    self.image_of.insert(child, image);
                 }
                 tracee::go_on(tid, 0)
             }
@@ -161,6 +168,7 @@ impl<'a> Tracer<'a> {
         let executable = fs::read_link(format!("/proc/{tid}/exe"))?;
         let image = self.images.iter().rposition(|image| image.executable == executable);
         self.image_of.insert(tid, image.unwrap_or_default());
+        self.adopted.insert(tid);
         tracee::go_on(tid, 0)
     }
 
@@ -169,6 +177,7 @@ impl<'a> Tracer<'a> {
         let executable = fs::read_link(format!("/proc/{tid}/exe"))?;
         self.images.push(Image { executable, mapped: false, served: false });
         self.image_of.insert(tid, self.images.len() - 1);
+        self.adopted.remove(&tid);
         let entry = entry_point(tid)?;
         let word = tracee::peek(tid, entry)?;
         tracee::poke(tid, entry, with_breakpoint(word))?;
@@ -220,6 +229,12 @@ impl<'a> Tracer<'a> {
         let maps = fs::read_to_string(format!("/proc/{tid}/maps"))?;
         Ok(maps.lines().find_map(|line| mapping_base(line, self.doors.library())))
     }
+}
+
+/// A thread killed while it was stopped is not there to be asked, neither by `ptrace` nor in
+/// `/proc`; the report of its end follows.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
 }
 
 /// The start address of a line of `/proc/PID/maps` that maps the beginning of `file`.
