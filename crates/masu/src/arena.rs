@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 use crate::kernel::{self, Advice, Protection};
 use crate::list::Links;
 use crate::map;
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 
 /// Bytes of a slice, the unit of everything above blocks.
 pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
@@ -198,9 +198,10 @@ const _: () = assert!(size_of::<Slice>() == 64);
 const _: () = assert!(size_of::<Arena>() <= DEDICATED_HEAD_SLICES * size_of::<Slice>());
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
-/// All arenas, with gaps. Written under the ranges' lock, read by anyone.
-static ARENAS: [AtomicPtr<Arena>; ARENAS_MAX] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; ARENAS_MAX];
+/// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
+/// that whoever looks for an address need not touch arenas that are being released. Written under
+/// the ranges' lock, read by anyone.
+static ARENAS: [AtomicUsize; ARENAS_MAX] = [const { AtomicUsize::new(0) }; ARENAS_MAX];
 /// One more than the last place of [`ARENAS`] ever used.
 static ARENAS_USED: AtomicUsize = AtomicUsize::new(0);
 /// Where to try to reserve next. The ranges' lock.
@@ -208,20 +209,30 @@ static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 /// The length of ordinary arenas; shorter where address space is limited. The ranges' lock.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The arenas there are.
-pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
+/// The arenas there are, as their entries in the table.
+fn entries() -> impl Iterator<Item = usize> {
     // ORDERING: Acquire pairs with the Release in `enter`, so that the places below are filled.
     let used = ARENAS_USED.load(Ordering::Acquire);
-    // ORDERING: Acquire pairs with the Release in `enter`: the arena's fields are written.
-    let arenas = ARENAS[..used].iter().map(|place| place.load(Ordering::Acquire));
-    // SAFETY: An arena in the table is reserved.
-    arenas.filter_map(|arena| unsafe { arena.as_ref() })
+    // ORDERING: Acquire pairs with the Release in `enter`: the arena's slots are zero.
+    ARENAS[..used].iter().map(|place| place.load(Ordering::Acquire)).filter(|entry| *entry != 0)
+}
+
+/// The arenas there are. The caller holds the ranges' lock, so that none is released meanwhile.
+pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
+    // SAFETY: An arena in the table is reserved, and its head committed.
+    entries().map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
+}
+
+/// Whether the arena of a table entry holds `address` in its first GiB.
+fn holds(entry: usize, address: usize) -> bool {
+    let (start, slices) = (entry & !(ARENA_BYTES - 1), entry & (ARENA_BYTES - 1));
+    address.wrapping_sub(start) < slices * SLICE_BYTES
 }
 
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
-    if !all().any(|arena| arena.holds(address)) {
+    if !entries().any(|entry| holds(entry, address)) {
         return crate::class::FOREIGN;
     }
     // SAFETY: An arena holds the address within its first GiB.
@@ -292,13 +303,14 @@ impl Arena {
 
     fn enter(&'static self) -> bool {
         // ORDERING: Relaxed in this function except where written: the ranges' lock is held.
-        let Some(place) = ARENAS.iter().position(|a| a.load(Ordering::Relaxed).is_null()) else {
+        let Some(place) = ARENAS.iter().position(|a| a.load(Ordering::Relaxed) == 0) else {
             return false;
         };
         self.place.set(place);
-        // ORDERING: Release publishes the arena's fields to `all`.
-        ARENAS[place].store(ptr::from_ref(self).cast_mut(), Ordering::Release);
-        // ORDERING: Release publishes the place above to `all`.
+        let entry = self.address() | self.slices.get().min(ARENA_SLICES);
+        // ORDERING: Release publishes the arena's head to `entries`.
+        ARENAS[place].store(entry, Ordering::Release);
+        // ORDERING: Release publishes the place above to `entries`.
         ARENAS_USED.fetch_max(place + 1, Ordering::Release);
         true
     }
@@ -310,7 +322,7 @@ impl Arena {
     /// - Nobody uses its memory or holds a reference to its slices any more.
     pub(crate) unsafe fn release(&'static self) {
         // ORDERING: Relaxed, for readers only skip what they no longer find.
-        ARENAS[self.place.get()].store(ptr::null_mut(), Ordering::Relaxed);
+        ARENAS[self.place.get()].store(0, Ordering::Relaxed);
         let start = NonNull::from(self).cast();
         // ORDERING: Relaxed: the ranges' lock is held.
         NEXT_ADDRESS.store(self.address(), Ordering::Relaxed);
@@ -337,10 +349,9 @@ impl Arena {
         self.committed.get() * SLICE_BYTES
     }
 
-    /// Whether `address` lies in the first GiB of this arena.
-    fn holds(&self, address: usize) -> bool {
-        let offset = address.wrapping_sub(self.address());
-        offset < self.reserved_bytes().min(ARENA_BYTES)
+    /// Whether the run of `count` slices from `first` on is all that the arena has to hand out.
+    pub(crate) fn is_whole(&self, first: &Slice, count: usize) -> bool {
+        first.index() == self.head.get() && count == self.slices.get() - self.head.get()
     }
 
     /// Whether `slice` is the first one never handed out.

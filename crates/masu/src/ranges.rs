@@ -7,7 +7,7 @@
 //! whose memory goes up and down soon makes no system calls, and one that has shrunk for good gives
 //! memory back. Purging happens inside `free`, in batches; there is no hidden thread.
 
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use crate::arena::{Arena, Kind, SLICE_BYTES, Slice};
 use crate::kernel::{self, Advice};
@@ -230,12 +230,29 @@ impl Ranges {
             unsafe { arena.release() };
             return;
         }
-        self.insert(first, slices, slices, false);
+        let run = self.insert(first, slices, slices, false);
         self.note_free(slices * SLICE_BYTES);
+        if self.release_whole(run) {
+            return;
+        }
         let budget = self.budget_bytes();
         if self.dirty_bytes() > budget {
             self.purge_down_to(budget / 4 * 3);
         }
+    }
+
+    /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it
+    /// was.
+    fn release_whole(&mut self, run: &'static Slice) -> bool {
+        let arena = run.arena();
+        let grows = self.arena.is_some_and(|growing| ptr::eq(growing, arena));
+        if grows || !arena.is_whole(run, run.count.get() as usize) {
+            return false;
+        }
+        self.remove(run);
+        // SAFETY: Nobody has memory of this arena, and its run is in no list.
+        unsafe { arena.release() };
+        true
     }
 
     /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
@@ -282,8 +299,14 @@ impl Ranges {
         self.peak_bytes = self.peak_bytes.max(self.live_bytes());
     }
 
-    /// Makes a run free, merged with its free neighbours.
-    fn insert(&mut self, run: &'static Slice, count: usize, dirty: usize, zero: bool) {
+    /// Makes a run free, merged with its free neighbours; returns the first slice of the whole.
+    fn insert(
+        &mut self,
+        run: &'static Slice,
+        count: usize,
+        dirty: usize,
+        zero: bool,
+    ) -> &'static Slice {
         let (mut first, mut count, mut dirty, mut zero) = (run, count, dirty, zero);
         run.kind.set(Kind::Opaque);
         // SAFETY: Behind the run lies another slice, or the arena's end, which is `None`.
@@ -318,6 +341,7 @@ impl Ranges {
         self.lists[list].push_first(first);
         self.occupied |= 1 << list;
         self.dirty_slices += dirty;
+        first
     }
 
     fn remove(&mut self, run: &'static Slice) {

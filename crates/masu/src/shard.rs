@@ -164,7 +164,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>)
             pages.purge_sparse(class);
         }
         drop(pages);
-        for page in empty.into_iter().flatten() {
+        for page in empty.into_iter().take(count).flatten() {
             // SAFETY: `put` took the page out of its list because every block of it is free.
             unsafe { page.release(class) };
         }

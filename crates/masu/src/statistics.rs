@@ -3,6 +3,7 @@
 //! Relies on the books that each room keeps anyway; nothing is counted on a fast path. What is
 //! live is what pages handed out less what caches hold.
 
+use crate::arena::Arena;
 use crate::ranges::RANGES;
 use crate::{arena, large, shard, thread, transfer};
 
@@ -34,23 +35,16 @@ pub(crate) fn now() -> Statistics {
     let (large_bytes, large_blocks) = large::live();
     let cached_bytes = thread::cached_bytes() + transfer::kept_bytes();
     let small_bytes = shard::handed_out_bytes().saturating_sub(cached_bytes);
-    let (run_bytes, dirty_bytes) = {
-        let ranges = RANGES.lock();
-        (ranges.live_bytes(), ranges.dirty_bytes())
-    };
+    let ranges = RANGES.lock();
     let live_bytes = small_bytes + large_bytes;
-    let mut statistics = Statistics {
+    Statistics {
         live_bytes,
         large_bytes,
         large_blocks,
         cached_bytes,
-        kept_bytes: dirty_bytes,
-        free_bytes: (run_bytes + dirty_bytes).saturating_sub(live_bytes),
-        ..Statistics::default()
-    };
-    for arena in arena::all() {
-        statistics.committed_bytes += arena.committed_bytes();
-        statistics.reserved_bytes += arena.reserved_bytes();
+        free_bytes: (ranges.live_bytes() + ranges.dirty_bytes()).saturating_sub(live_bytes),
+        kept_bytes: ranges.dirty_bytes(),
+        committed_bytes: arena::all().map(Arena::committed_bytes).sum(),
+        reserved_bytes: arena::all().map(Arena::reserved_bytes).sum(),
     }
-    statistics
 }
