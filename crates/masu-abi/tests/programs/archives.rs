@@ -28,8 +28,8 @@ fn xz_with_two_threads_restores_the_same() {
         .file("corpus", corpus())
         .produces("corpus.xz")
         .prints("CRC64")
-        .serves("xz")
-        .serves("cmp")
+        .runs("xz", "xz-utils")
+        .runs("cmp", "diffutils")
         .same_under_masu();
 }
 
@@ -45,7 +45,7 @@ fn zstd_with_two_threads_compresses_and_restores_the_same() {
         .produces("corpus.zst")
         .produces("dictionary")
         .prints("Frames")
-        .serves("zstd")
+        .runs("zstd", "zstd")
         .same_under_masu();
 }
 
@@ -64,8 +64,8 @@ fn tar_packs_lists_and_unpacks_the_same() {
         .produces("tree.tar")
         .produces("tree.tar.xz")
         .prints("tree/folder 1/file-19.txt")
-        .serves("tar")
-        .serves("diff")
-        .serves("xz")
+        .runs("tar", "tar")
+        .runs("diff", "diffutils")
+        .runs("xz", "xz-utils")
         .same_under_masu();
 }

@@ -11,6 +11,8 @@ pub(crate) fn compiling() -> Program {
     Program::script(script, "")
         .file("embed.c", include_str!("scripts/embed.c"))
         .produces("embed.o")
+        .runs("gcc", "gcc")
+        .runs("perl", "perl")
         .serves("cc1")
         .serves("as")
 }
@@ -56,6 +58,7 @@ fn gxx_builds_a_program_that_runs_the_same() {
         .file("tour.cc", include_str!("scripts/tour.cc"))
         .produces("tour")
         .prints("caught 200 of 200")
+        .runs("g++", "g++")
         .serves("tour")
         .same_under_masu();
 }

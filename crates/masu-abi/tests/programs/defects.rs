@@ -12,6 +12,12 @@ fn script(script: &str) -> Program {
 }
 
 #[test]
+#[should_panic(expected = "apt-get install no-such-package")]
+fn a_missing_program_is_named_with_its_package() {
+    Program::new("no-such-program", "no-such-package").same_under_masu();
+}
+
+#[test]
 #[should_panic(expected = "stdout differs in line 2")]
 fn another_output_is_found() {
     script(r#"echo begun; echo "${LD_PRELOAD:-none}""#).same_under_masu();

@@ -77,10 +77,7 @@ impl Program {
     ///
     /// Where it is not installed, with the command that installs it.
     pub(crate) fn new(name: &str, package: &str) -> Program {
-        let path = find(name).unwrap_or_else(|| {
-            panic!("this test runs `{name}`, which is missing: apt-get install {package}")
-        });
-        Program::at(path)
+        Program::at(installed(name, package))
     }
 
     /// A script for bash that ends at the first command that fails; `$0` is its argument.
@@ -138,7 +135,18 @@ impl Program {
         self
     }
 
-    /// Names another executable of the process tree that the library must have served.
+    /// Names another program of the process tree, with its Debian package: the library must have
+    /// served it too.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`].
+    pub(crate) fn runs(self, name: &str, package: &str) -> Self {
+        installed(name, package);
+        self.serves(name)
+    }
+
+    /// Names an executable that another one brings along, and that the library must have served.
     pub(crate) fn serves(mut self, executable: &str) -> Self {
         self.served.push(real_name(executable));
         self
@@ -307,6 +315,13 @@ impl Program {
             .collect::<BTreeSet<_>>();
         not_served.chain(not_at_work).collect()
     }
+}
+
+/// The file of a program that a test needs.
+fn installed(name: &str, package: &str) -> PathBuf {
+    find(name).unwrap_or_else(|| {
+        panic!("this test runs `{name}`, which is missing: apt-get install {package}")
+    })
 }
 
 /// The file of a program that is found by its name.

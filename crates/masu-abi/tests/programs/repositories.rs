@@ -19,7 +19,7 @@ fn git_clone_and_gc_give_the_same_repository() {
         .variable("GIT_COMMITTER_EMAIL", "c@example.org")
         .ignores("origin/.git")
         .ignores("clone/.git")
-        .serves("git")
+        .runs("git", "git")
         .prints("objects match")
         .same_under_masu();
 }

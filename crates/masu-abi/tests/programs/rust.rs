@@ -40,6 +40,7 @@ fn cargo_run(rustc: &str) -> Program {
         .ignores("target/release/.fingerprint")
         .produces("target/release/small")
         .prints("threads: 8")
+        .runs("cc", "gcc")
         .serves("small")
 }
 
