@@ -80,6 +80,11 @@ impl Next {
     }
 }
 
+/// As the next malloc's `free`.
+///
+/// # Safety
+///
+/// - `block` is the next malloc's, and is not used any more.
 unsafe extern "C" fn free(block: *mut u8) {
     let Some(next) = NEXT_FREE.find() else { return };
     // SAFETY: This is the next malloc's `free`, of this signature.
@@ -88,6 +93,11 @@ unsafe extern "C" fn free(block: *mut u8) {
     unsafe { next(block) };
 }
 
+/// As the next malloc's `realloc`.
+///
+/// # Safety
+///
+/// - As [`free`], if this succeeds.
 unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     let Some(next) = NEXT_REALLOC.find() else {
         libc::set_errno(libc::ENOMEM);
@@ -99,6 +109,11 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     unsafe { next(block, size) }
 }
 
+/// As the next malloc's `malloc_usable_size`.
+///
+/// # Safety
+///
+/// - `block` is the next malloc's.
 unsafe extern "C" fn usable_size(block: *mut u8) -> usize {
     let Some(next) = NEXT_USABLE_SIZE.find() else { return 0 };
     // SAFETY: This is the next malloc's `malloc_usable_size`, of this signature.

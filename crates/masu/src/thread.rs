@@ -72,6 +72,10 @@ fn begin() -> Option<&'static ThreadCache> {
 }
 
 /// Called by the C library at a thread's end with the thread's cache.
+///
+/// # Safety
+///
+/// - `cache` is the thread's cache, as [`begin`] gave it to the key.
 unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };

@@ -45,9 +45,15 @@ const SHARED_ONLY: usize = 4 << 10;
 /// Whether there was ever a second thread.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
+/// Whether there was ever a second thread.
+pub(crate) fn is_shared() -> bool {
+    // ORDERING: Relaxed: whoever misses the change sends a batch the longer way.
+    SHARED.load(Ordering::Relaxed)
+}
+
 /// There is a second thread.
 pub(crate) fn share() {
-    // ORDERING: Relaxed, as in `give`.
+    // ORDERING: Relaxed, as in `is_shared`.
     SHARED.store(true, Ordering::Relaxed);
 }
 
@@ -80,8 +86,7 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
 /// Gives blocks to other threads, and what does not fit to the pages. The array is used up. Where
 /// the pages turn out to be sparse, what was kept here has gone home too.
 pub(crate) fn give(class: Class, blocks: &mut [usize]) -> Pages {
-    // ORDERING: Relaxed: whoever misses the change sends a batch the longer way.
-    if class.size() >= SHARED_ONLY && !SHARED.load(Ordering::Relaxed) {
+    if class.size() >= SHARED_ONLY && !is_shared() {
         return shard::flush(class, blocks);
     }
     let mut stale = [0; HOMEWARD_MAX];

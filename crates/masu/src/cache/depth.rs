@@ -28,8 +28,10 @@ const BUDGET_BYTES: usize = 512 << 10;
 /// further one is double, up to the last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
-/// Slow calls of a thread between two looks for surplus.
-const EPOCH: u32 = 64;
+/// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
+/// thread there are more looks.
+const EPOCH: u32 = 256;
+const EPOCH_ALONE: u32 = 64;
 /// Denials after which other classes have to give up depth.
 const DENIALS_MAX: u32 = 32;
 /// Stacks that hold less than this always grow when full.
@@ -332,11 +334,15 @@ impl ThreadCache {
 
     /// A slow call on behalf of `class`, whose stack is not touched; or of a large block.
     pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
-        self.slow_calls.set(self.slow_calls.get().wrapping_add(1));
-        if self.slow_calls.get().is_multiple_of(EPOCH) {
-            for other in Class::all().filter(|other| Some(*other) != class) {
-                self.end_epoch(other);
-            }
+        let calls = self.slow_calls.get().wrapping_add(1);
+        self.slow_calls.set(calls);
+        if !calls.is_multiple_of(EPOCH_ALONE) {
+            return;
+        }
+        let big = !transfer::is_shared();
+        let ends = |other: Class| calls.is_multiple_of(EPOCH) || big && other.size() >= BIG;
+        for other in Class::all().filter(|other| Some(*other) != class && ends(*other)) {
+            self.end_epoch(other);
         }
     }
 
