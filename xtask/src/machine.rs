@@ -47,6 +47,12 @@ pub(crate) const PEERS: &[Need] = &[
     library("libmimalloc.so.2", "libmimalloc2.0", "mimalloc, likewise"),
 ];
 
+/// What builds the allocation patterns.
+pub(crate) const PATTERNS: &[Need] = &[
+    program("gcc", "gcc", "compiles the allocation patterns"),
+    program("make", "make", "builds the allocation patterns"),
+];
+
 /// The programs that the tests run under masu or look at it with.
 pub(crate) const TESTED: &[Need] = &[
     program("gcc", "gcc", "compiles C tests; itself run under masu"),

@@ -2,8 +2,9 @@
 //! never differ.
 //!
 //! It relies on cargo, git and, where something is missing, apt-get. Every chore is a list of steps
-//! that run programs; nothing of masu is linked here.
+//! that run programs; of masu only the lab is linked here, which measures for `bench`.
 
+mod bench;
 mod ci;
 mod first_look;
 mod machine;
@@ -21,6 +22,8 @@ Usage: cargo xtask CHORE
   try          Build, then compare GNU sed under every malloc found (about a minute)
   ci           Check and test everything       (--soak: the long runs too)
   tidy         Check the house rules
+  bench        Run every allocation pattern under every malloc, write benches/record (about 11 minutes;
+               --quick: 3; --pattern NAME, --rounds N)
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         ["try"] => root().and_then(first_look::run),
         ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
+        ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["tidy"] => root().and_then(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu-code", &[]),
     ("masu-lab", &[]),
     ("xquo", &["masu", "masu-chunk"]),
-    ("xtask", &[]),
+    ("xtask", &["masu-lab"]),
 ];
 
 /// The room that builds on nothing, so that nothing can allocate beneath it.

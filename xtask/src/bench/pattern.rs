@@ -1,0 +1,127 @@
+//! The patterns as `patterns --list` tells them, and how much of its work each does here.
+//!
+//! Defaults take about a second with glibc; a fraction of that is enough to tell mallocs apart. The
+//! hard part is that some patterns are what they are only from some size on: a heap must be full
+//! before its replacement means anything. [`LEAST`] keeps them whole.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The part of a pattern's default operations that a run does.
+const PART: u64 = 8;
+
+/// The same for `--quick`.
+const QUICK_PART: u64 = 40;
+
+/// Operations below which a pattern is no longer itself. COUPLING: the parameters in
+/// `workloads/patterns`.
+const LEAST: &[(&str, u64)] = &[
+    // Four million blocks are live before the first is replaced.
+    ("random-4m", 5_000_000),
+    // Two rounds of 500,000: the second refills.
+    ("fill-random-free-refill", 1_000_000),
+    // glibc takes too short otherwise, however slow others are.
+    ("pair-1m-untouched", 2_500_000),
+    // Whole growths to 64 MiB, and enough of them for glibc to take longer than its start.
+    ("realloc-1m", 384),
+    ("realloc-1m-touched", 192),
+    // One operation in 64 makes a block that stays; 250,000 places are to be mostly filled.
+    ("long-among-short", 16_000_000),
+    // Five phases of 128 MiB, whose blocks grow fourfold.
+    ("phase-change", 2_800_000),
+    // Twenty bursts of 100,000 blocks.
+    ("bursts", 2_000_000),
+    // Their size is what they are about.
+    ("idle-threads", 1_000),
+    ("small-program", 100),
+];
+
+/// Patterns whose time is mostly not malloc's: their figure is memory.
+pub(super) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
+
+/// One pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern {
+    pub(super) name: String,
+    pub(super) group: String,
+    pub(super) threads: u64,
+    /// Operations by default; none for a program that counts none.
+    ops: Option<u64>,
+}
+
+impl Pattern {
+    /// A program that is measured as it is.
+    pub(super) fn unscaled(name: &str) -> Self {
+        Self { name: name.to_owned(), group: String::new(), threads: 1, ops: None }
+    }
+
+    /// What a run executes.
+    pub(super) fn command(&self, program: &Path, quick: bool) -> Vec<OsString> {
+        let mut command = vec![program.into(), self.name.clone().into()];
+        if let Some(ops) = self.scaled(quick) {
+            command.extend(["--ops".into(), ops.to_string().into()]);
+        }
+        command
+    }
+
+    /// Operations a run does.
+    pub(super) fn scaled(&self, quick: bool) -> Option<u64> {
+        let part = if quick { QUICK_PART } else { PART };
+        let least =
+            LEAST.iter().find(|(name, _)| *name == self.name).map_or(1, |(_, least)| *least);
+        self.ops.map(|ops| (ops / part).max(least).min(ops))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.group)
+    }
+}
+
+/// Every pattern the program has.
+///
+/// # Errors
+///
+/// When the program does not run or its list is not understood.
+pub(super) fn list(program: &Path) -> Result<Vec<Pattern>> {
+    let told = Command::new(program).arg("--list").output();
+    let told = told.with_context(|| format!("cannot run {}", program.display()))?;
+    understand(&String::from_utf8_lossy(&told.stdout))
+}
+
+/// The patterns that a list names, one a line.
+pub(super) fn understand(list: &str) -> Result<Vec<Pattern>> {
+    list.lines().map(understand_line).collect()
+}
+
+/// One line: name, group (which may be called `threads` too), then words in pairs, `threads` and
+/// `ops` with their numbers among them.
+fn understand_line(line: &str) -> Result<Pattern> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let after = |word| Some(words.iter().skip(2).skip_while(|one| **one != word).nth(1)?.parse());
+    let (threads, ops) = (after("threads"), after("ops"));
+    let ([name, group, ..], Some(Ok(threads)), Some(Ok(ops))) = (words.as_slice(), threads, ops)
+    else {
+        bail!("`patterns --list` has a line that bench does not understand: {line}");
+    };
+    let (name, group) = ((*name).to_owned(), (*group).to_owned());
+    Ok(Pattern { name, group, threads, ops: Some(ops) })
+}
+
+/// Those of `all` that are wanted, in the order of the list; all where none is named.
+///
+/// # Errors
+///
+/// When a name is no pattern.
+pub(super) fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
+    if let Some(name) = wanted.iter().find(|name| !all.iter().any(|one| one.name == **name)) {
+        let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        bail!("no pattern `{name}`; there are {}", known.join(", "));
+    }
+    Ok(all.into_iter().filter(|one| wanted.is_empty() || wanted.contains(&one.name)).collect())
+}

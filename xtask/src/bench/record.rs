@@ -1,0 +1,179 @@
+//! The dated record: what was measured, on what machine, how busy it was, and the tables.
+//!
+//! It relies on `table.rs`. A record is read by others later, so it says what the figures mean little
+//! without, and names neither hosts nor paths.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use masu_lab::statistics::{self, Measure};
+use masu_lab::{Machine, Run};
+
+use super::pattern::MEMORY_ONLY;
+use super::{Bench, table};
+
+/// Where records are kept, from the workspace's root.
+const FOLDER: &str = "benches/record";
+
+const READING: &str = "\
+- Cells are ratios to the first column, which is in units: below 1 is less. They come from pairs of runs of
+  the same round (Hodges–Lehmann), with the exact signed-rank interval where there are rounds enough. The
+  intervals of one row's mallocs hold together with 99 %; of 100 rows, one may have one that does not.
+- Bold is the shortest median. *masu / best peer* names the peer with the shortest median in that very
+  pattern, chosen by the runs it is judged by, so that luck counts for the peer.
+- *fails*: a run ended in an error or printed another checksum. Debian's mimalloc 2.0.9 returns
+  misaligned blocks in `aligned`.
+- Means leave out patterns that a malloc fails, so that every column is a mean of the same patterns.
+  The last column of the means clips each pattern's ratio to 0.5–2, and names the one peer that stands
+  best against masu.
+- Wall time is that of the whole process: its start of a millisecond or two pulls ratios towards 1, and
+  `bursts` sleeps 0.4 s of it. CPU seconds are counted in steps of a few milliseconds.
+- Runs do a part of each pattern's default work, never less than the pattern needs to be itself:
+  `xtask/src/bench/pattern.rs` says how much.
+- Peak RSS (1 MB is 1,000,000 bytes) includes the program, its tables and the pages of libraries. `true` is
+  what a malloc costs a program that hardly asks for memory.
+";
+
+/// The whole record as Markdown.
+pub(super) fn text(bench: &Bench, root: &Path) -> String {
+    let patterns = &bench.patterns;
+    let untimed = MEMORY_ONLY.join("` and `");
+    let mut text = format!("# Patterns under every malloc, {}\n\n", today());
+    text.push_str(&machine(bench, root));
+    for (name, reason) in &bench.missing {
+        text.push_str(&format!("- **`{name}` has no figures**: {reason}\n"));
+    }
+    text.push_str(&format!("\n## In short\n\n{}\n", table::verdicts(patterns)));
+    text.push_str(&format!(
+        "\nWall time, geometric mean relative to the first column (without `{untimed}`, whose figure is \
+         memory):\n\n{}",
+        table::means(patterns, Measure::Wall)
+    ));
+    text.push_str(&format!(
+        "\nPeak RSS, likewise:\n\n{}",
+        table::means(patterns, Measure::PeakRss)
+    ));
+    text.push_str(&format!("\n## Wall time\n\n{}", table::time(patterns)));
+    let memory = table::memory(patterns, bench.smallest.as_ref());
+    text.push_str(&format!("\n## Peak RSS, MB\n\n{memory}"));
+    let work = table::work(patterns);
+    text.push_str(&format!(
+        "\n## CPU seconds (user and system) / page faults in thousands\n\n{work}"
+    ));
+    text.push_str(&format!("\n## How to read this\n\n{READING}"));
+    text
+}
+
+/// Facts as a list.
+fn machine(bench: &Bench, root: &Path) -> String {
+    let machine = Machine::here();
+    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+    let gigabytes = machine.memory_bytes.map(|bytes| format!("{} GB", bytes / 1_000_000_000));
+    let mallocs = bench.variants.iter().map(|variant| match &variant.version {
+        Some(version) => format!("{} {version}", variant.label),
+        None => variant.label.clone(),
+    });
+    let minutes = (bench.took_s / 60.0).ceil();
+    let facts = [
+        format!(
+            "made by `{}` at {}, in {minutes} min: {} rounds, seed {}",
+            bench.command,
+            or_unknown(commit(root)),
+            bench.rounds,
+            bench.seed
+        ),
+        format!("mallocs: {}", mallocs.collect::<Vec<_>>().join(", ")),
+        format!(
+            "machine: {}, {} CPUs, {}, {}",
+            or_unknown(machine.cpu),
+            machine.cpus,
+            or_unknown(gigabytes),
+            machine.architecture
+        ),
+        format!(
+            "system: {}, Linux {}, transparent huge pages `{}`; the C library is the first malloc's",
+            or_unknown(machine.system),
+            or_unknown(machine.kernel),
+            or_unknown(machine.huge_pages)
+        ),
+        busyness(bench),
+        format!(
+            "peak RSS below {:.2} MB cannot be seen: the lab's own at a run's start",
+            bench.floor_mb
+        ),
+    ];
+    facts.map(|fact| format!("- {fact}\n")).concat()
+}
+
+/// How much others wanted the CPUs meanwhile.
+fn busyness(bench: &Bench) -> String {
+    let or_unknown = |load: Option<String>| load.unwrap_or_else(|| "unknown".to_owned());
+    // Only where the program itself cannot be what its threads wait for.
+    let single = bench.patterns.iter().filter(|one| one.pattern.threads == 1);
+    let runs: Vec<&Run> = single.flat_map(|one| &one.runs).collect();
+    let shares: Vec<f64> = runs.iter().filter_map(|run| queued_share(run)).collect();
+    let waited = match statistics::median(&shares) {
+        Some(share) => format!("{:.1} % (median)", share * 100.0),
+        None => "an unknown part".to_owned(),
+    };
+    format!(
+        "busy: load {} before, {} after; runs of one thread waited for a CPU {waited} of the time they \
+         wanted one, {} of {} for more than a tenth",
+        or_unknown(bench.load_before.clone()),
+        or_unknown(load()),
+        runs.iter().filter(|run| run.starved).count(),
+        runs.len()
+    )
+}
+
+fn queued_share(run: &Run) -> Option<f64> {
+    let queued_s = run.queued_s?;
+    Some(queued_s / (queued_s + run.user_s + run.sys_s))
+}
+
+/// What this process holds of its own, in MB: no program it starts can be seen to hold less.
+pub(super) fn floor_mb() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kibibytes = anonymous.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kibibytes.unwrap_or(0.0) * 1024.0 / 1e6
+}
+
+/// The load of the last 1, 5 and 15 minutes.
+pub(super) fn load() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    Some(text.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
+}
+
+/// The commit that was measured, and whether the files differ from it.
+fn commit(root: &Path) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let measured = ["status", "--porcelain", "--", "crates", "workloads", "Cargo.lock"];
+    let changed = git(&measured).is_none_or(|changes| !changes.is_empty());
+    Some(if changed { format!("{commit} with changes") } else { commit })
+}
+
+/// Today in UTC.
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%F").to_string()
+}
+
+/// Writes the record and returns its path from the root.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub(super) fn write(root: &Path, name: &str, text: &str) -> Result<String> {
+    let path = format!("{FOLDER}/{}-{name}.md", today());
+    let folder = root.join(FOLDER);
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    fs::write(root.join(&path), text).with_context(|| format!("writing {path}"))?;
+    Ok(path)
+}

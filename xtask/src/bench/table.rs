@@ -1,0 +1,223 @@
+//! The figures as Markdown tables: time, memory, CPU and faults, and the means of groups.
+//!
+//! It relies on `figures.rs`. What decides the layout: a reader looks for one pattern and one malloc,
+//! so patterns are rows and mallocs columns, and every table has the reference in units, the others
+//! as ratios to it. Nothing is left out where masu loses.
+
+use masu_lab::statistics::{Measure, Ratio};
+
+use super::figures::{Figures, OURS, Standing, geometric_mean};
+
+/// What the cell of a malloc says that did not do a pattern's work.
+const FAILS: &str = "fails";
+
+/// Ratios beyond these count as these in the means against a peer, so that no single pattern decides.
+const CLIPPED: (f64, f64) = (0.5, 2.0);
+
+/// One pattern on one line, for whoever watches.
+pub(super) fn line(figures: &Figures) -> String {
+    let cells = figures.labels.iter().enumerate().map(|(index, label)| {
+        let cell = time_cell(figures, index);
+        format!("{label} {cell}")
+    });
+    cells.collect::<Vec<_>>().join(", ")
+}
+
+/// Median wall time: the reference's in seconds, the others' relative to it.
+pub(super) fn time(patterns: &[Figures]) -> String {
+    let heads = |label: &str, index| if index == 0 { format!("{label}, s") } else { label.into() };
+    let mut text = head("pattern", patterns, heads, "masu / best peer");
+    for figures in patterns {
+        let best = quickest(figures);
+        let cells = figures.labels.iter().enumerate().map(|(index, _)| {
+            let cell = time_cell(figures, index);
+            if best == Some(index) { format!("**{cell}**") } else { cell }
+        });
+        let last = figures.standing().map_or(FAILS.to_owned(), |standing| {
+            format!("{} {}", with_interval(&standing.ratio), standing.peer)
+        });
+        row(&mut text, &figures.pattern.name, cells, &last);
+    }
+    text
+}
+
+fn time_cell(figures: &Figures, index: usize) -> String {
+    if index == 0 {
+        return figures.median(0, Measure::Wall).map_or(FAILS.to_owned(), number);
+    }
+    let ratio = figures.ratio(0, index, Measure::Wall);
+    ratio.map_or(FAILS.to_owned(), |ratio| with_interval(&ratio))
+}
+
+/// The malloc with the shortest median.
+fn quickest(figures: &Figures) -> Option<usize> {
+    let indices = 0..figures.labels.len();
+    let timed = indices.filter_map(|one| Some((one, figures.median(one, Measure::Wall)?)));
+    timed.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+}
+
+/// Peak RSS in MB, and masu's relative to the reference's; `smallest` is the last row.
+pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String {
+    let mut text = head("pattern", patterns, |label, _| label.to_owned(), "masu / first column");
+    for figures in patterns.iter().chain(smallest) {
+        let name = match figures.pattern.group.as_str() {
+            "" => format!("the program `{}`", figures.pattern.name),
+            _ => figures.pattern.name.clone(),
+        };
+        let cells = (0..figures.labels.len()).map(|index| {
+            let bytes = figures.median(index, Measure::PeakRss);
+            bytes.map_or(FAILS.to_owned(), |bytes| number(bytes / 1e6))
+        });
+        let ratio = figures.ours().and_then(|ours| figures.ratio(0, ours, Measure::PeakRss));
+        let last = ratio.map_or(FAILS.to_owned(), |ratio| number(ratio.estimate));
+        row(&mut text, &name, cells, &last);
+    }
+    text
+}
+
+/// User and system time together in seconds, and page faults in thousands.
+pub(super) fn work(patterns: &[Figures]) -> String {
+    let mut text = head("pattern", patterns, |label, _| label.to_owned(), "");
+    for figures in patterns {
+        let cells = (0..figures.labels.len()).map(|index| {
+            let cpu_s = figures.median_of(index, |run| run.user_s + run.sys_s);
+            let faults = figures.median(index, Measure::MinorFaults);
+            match (cpu_s, faults) {
+                (Some(cpu_s), Some(faults)) => {
+                    format!("{} / {}", number(cpu_s), number(faults / 1e3))
+                }
+                _ => FAILS.to_owned(),
+            }
+        });
+        row(&mut text, &figures.pattern.name, cells, "");
+    }
+    text
+}
+
+/// Geometric means by group and over all of `measure` relative to the reference, over the patterns
+/// that every malloc does, and masu against the single peer that stands best against it.
+pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
+    let counts = |figures: &&Figures| {
+        let all_work = (0..figures.labels.len()).all(|index| figures.works(index));
+        all_work && (measure != Measure::Wall || figures.is_timed())
+    };
+    let counted: Vec<&Figures> = patterns.iter().filter(counts).collect();
+    let last = "masu / best single peer, clipped";
+    let mut text = head("group", patterns, |label, _| label.to_owned(), last);
+    let mut groups: Vec<&str> = counted.iter().map(|one| one.pattern.group.as_str()).collect();
+    groups.dedup();
+    for group in groups.into_iter().chain(["all"]) {
+        let members: Vec<&Figures> = counted
+            .iter()
+            .copied()
+            .filter(|one| group == "all" || one.pattern.group == group)
+            .collect();
+        let Some(first) = members.first() else { continue };
+        let cells = (0..first.labels.len()).map(|index| {
+            let ratios = members.iter().filter_map(|one| one.ratio(0, index, measure));
+            let ratios: Vec<f64> = ratios.map(|ratio| ratio.estimate).collect();
+            geometric_mean(&ratios).map_or(FAILS.to_owned(), number)
+        });
+        let name = format!("{group} ({})", members.len());
+        row(&mut text, &name, cells, &hardest(&members, measure).unwrap_or_default());
+    }
+    text
+}
+
+/// The single peer against which masu's clipped geometric mean is highest, with that mean.
+fn hardest(members: &[&Figures], measure: Measure) -> Option<String> {
+    let ours = members.first()?.ours()?;
+    let peers = members.first()?.labels.iter().enumerate().filter(|(index, _)| *index != ours);
+    let against = peers.filter_map(|(peer, label)| {
+        let ratios = members.iter().filter_map(|one| one.ratio(peer, ours, measure));
+        let clipped: Vec<f64> =
+            ratios.map(|ratio| ratio.estimate.clamp(CLIPPED.0, CLIPPED.1)).collect();
+        Some((geometric_mean(&clipped)?, label))
+    });
+    let (mean, label) = against.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    Some(format!("{} {label}", number(mean)))
+}
+
+/// How often masu is ahead of the best peer, level with it and behind; every loss by name.
+pub(super) fn verdicts(patterns: &[Figures]) -> String {
+    let timed = patterns.iter().filter(|one| one.is_timed());
+    let standings: Vec<(&str, Standing)> = timed
+        .filter_map(|figures| Some((figures.pattern.name.as_str(), figures.standing()?)))
+        .collect();
+    if standings.iter().all(|(_, standing)| standing.ratio.interval.is_none()) {
+        return "Too few rounds for intervals, so nothing here is a verdict.".to_owned();
+    }
+    let count = |holds: fn((f64, f64)) -> bool| {
+        let intervals = standings.iter().filter_map(|(_, standing)| standing.ratio.interval);
+        intervals.filter(|interval| holds(*interval)).count()
+    };
+    let (ahead, behind) = (count(|(_, high)| high < 1.0), count(|(low, _)| low > 1.0));
+    let between = standings.len() - ahead - behind;
+    let mut text = format!(
+        "Against the best peer *of each pattern* in wall time, masu is ahead in {ahead} patterns and \
+         behind in {behind}; in {between} no difference is shown."
+    );
+    let is_behind = |(_, standing): &&(&str, Standing)| {
+        standing.ratio.interval.is_some_and(|(low, _)| low > 1.0)
+    };
+    let mut losses: Vec<_> = standings.iter().filter(is_behind).collect();
+    losses.sort_by(|(_, a), (_, b)| b.ratio.estimate.total_cmp(&a.ratio.estimate));
+    let losses: Vec<String> = losses
+        .into_iter()
+        .map(|(name, standing)| {
+            format!("{name} {} ({})", number(standing.ratio.estimate), standing.peer)
+        })
+        .collect();
+    if !losses.is_empty() {
+        text.push_str(&format!(" Behind, the worst first: {}.", losses.join(", ")));
+    }
+    text
+}
+
+/// The two first lines of a table; `last` names a last column, or none where it is empty.
+fn head(
+    first: &str,
+    patterns: &[Figures],
+    title: impl Fn(&str, usize) -> String,
+    last: &str,
+) -> String {
+    let labels: Vec<&str> = patterns
+        .first()
+        .map(|one| one.labels.iter().map(String::as_str).collect())
+        .unwrap_or_default();
+    let titles = labels.iter().enumerate().map(|(index, label)| {
+        let title = title(label, index);
+        if *label == OURS { format!("**{title}**") } else { title }
+    });
+    let mut text = String::new();
+    row(&mut text, first, titles, last);
+    let rest = labels.len() + usize::from(!last.is_empty());
+    text.push_str(&format!("|---|{}\n", "---:|".repeat(rest)));
+    text
+}
+
+fn row(text: &mut String, first: &str, cells: impl Iterator<Item = String>, last: &str) {
+    text.push_str(&format!("| {first} |"));
+    for cell in cells.chain((!last.is_empty()).then(|| last.to_owned())) {
+        text.push_str(&format!(" {cell} |"));
+    }
+    text.push('\n');
+}
+
+/// A ratio with both ends of its interval, where there is one.
+fn with_interval(ratio: &Ratio) -> String {
+    let estimate = number(ratio.estimate);
+    match ratio.interval {
+        Some((low, high)) => format!("{estimate} ({}–{})", number(low), number(high)),
+        None => estimate,
+    }
+}
+
+/// Two places under 10, one under 100, none above: more would be noise.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size < 9.995 => format!("{value:.2}"),
+        size if size < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}

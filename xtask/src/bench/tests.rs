@@ -1,0 +1,190 @@
+//! What the tables say about runs that are made up, so that the right answer is known.
+
+use std::path::Path;
+
+use masu_lab::statistics::Measure;
+use masu_lab::{Ending, Output, Run};
+
+use super::figures::{Figures, geometric_mean};
+use super::{Pattern, Request, pattern, table};
+
+/// One run of variant `variant`; every run prints the same.
+fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
+    let stdout = Output { bytes: 1, hash: "same".to_owned(), tail: String::new() };
+    Run {
+        variant,
+        round: Some(round),
+        ending: Ending::Exited(0),
+        wall_s,
+        user_s: wall_s / 2.0,
+        sys_s: 0.0,
+        peak_rss_bytes: 2_000_000,
+        minor_faults: 100,
+        major_faults: 0,
+        voluntary_switches: 0,
+        involuntary_switches: 0,
+        queued_s: Some(0.0),
+        starved: false,
+        stdout,
+        stderr: Output::default(),
+        left_behind: Vec::new(),
+    }
+}
+
+/// Twelve rounds in which the variants take these seconds.
+fn figures(name: &str, group: &str, times: &[(&str, f64)], spoil: impl Fn(&mut Run)) -> Figures {
+    let labels: Vec<String> = times.iter().map(|(label, _)| (*label).to_owned()).collect();
+    let mut runs = Vec::new();
+    for round in 0..12 {
+        for (variant, (_, wall_s)) in times.iter().enumerate() {
+            // One round in a hundred slower than the other, all variants alike.
+            let drift = 1.0 + f64::from(u32::try_from(round).unwrap()) / 100.0;
+            let mut run = made_up(variant, round, wall_s * drift);
+            spoil(&mut run);
+            runs.push(run);
+        }
+    }
+    let mut pattern = Pattern::unscaled(name);
+    group.clone_into(&mut pattern.group);
+    Figures { pattern, labels, runs }
+}
+
+const QUICK_MASU: &[(&str, f64)] = &[("glibc", 2.0), ("masu", 0.8), ("jemalloc", 1.0)];
+const SLOW_MASU: &[(&str, f64)] = &[("glibc", 1.0), ("masu", 3.0), ("jemalloc", 2.0)];
+
+fn as_they_are(_: &mut Run) {}
+
+#[test]
+fn masu_is_held_against_the_quickest_peer_the_reference_included() {
+    let win = figures("pair", "small", QUICK_MASU, as_they_are);
+    let standing = win.standing().unwrap();
+    assert_eq!(standing.peer, "jemalloc");
+    assert!((standing.ratio.estimate - 0.8).abs() < 1e-9);
+    let loss = figures("ring", "threads", SLOW_MASU, as_they_are);
+    let standing = loss.standing().unwrap();
+    assert_eq!(standing.peer, "glibc");
+    assert!((standing.ratio.estimate - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn losses_are_named() {
+    let both = [
+        figures("pair", "small", QUICK_MASU, as_they_are),
+        figures("ring", "threads", SLOW_MASU, as_they_are),
+    ];
+    let text = table::verdicts(&both);
+    assert!(text.contains("ahead in 1 patterns and behind in 1; in 0"), "{text}");
+    assert!(text.ends_with("Behind, the worst first: ring 3.00 (glibc)."), "{text}");
+}
+
+#[test]
+fn a_malloc_that_crashes_or_does_other_work_fails() {
+    let crash = |run: &mut Run| {
+        if run.variant == 2 && run.round == Some(3) {
+            run.ending = Ending::Exited(3);
+        }
+    };
+    let other = |run: &mut Run| {
+        if run.variant == 2 {
+            "other".clone_into(&mut run.stdout.hash);
+        }
+    };
+    for spoiled in
+        [figures("pair", "small", QUICK_MASU, crash), figures("pair", "small", QUICK_MASU, other)]
+    {
+        assert!(spoiled.works(1) && !spoiled.works(2));
+        assert_eq!(spoiled.standing().unwrap().peer, "glibc");
+        let spoiled = [spoiled];
+        for text in [table::time(&spoiled), table::memory(&spoiled, None), table::work(&spoiled)] {
+            assert!(text.lines().last().unwrap().contains("| fails |"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_time_table_has_units_ratios_intervals_and_the_best_in_bold() {
+    let text = table::time(&[figures("pair", "small", QUICK_MASU, as_they_are)]);
+    assert_eq!(
+        text,
+        "| pattern | glibc, s | **masu** | jemalloc | masu / best peer |\n\
+         |---|---:|---:|---:|---:|\n\
+         | pair | 2.11 | **0.40 (0.40–0.40)** | 0.50 (0.50–0.50) | 0.80 (0.80–0.80) jemalloc |\n"
+    );
+}
+
+#[test]
+fn means_are_geometric_by_group_and_clip_only_the_last_column() {
+    let crash = |run: &mut Run| {
+        if run.variant == 2 {
+            run.ending = Ending::Signalled(11);
+        }
+    };
+    let patterns = [
+        figures("pair", "small", QUICK_MASU, as_they_are),
+        figures("left-out", "small", SLOW_MASU, crash),
+        figures("ring", "threads", SLOW_MASU, as_they_are),
+        figures("idle-threads", "threads", SLOW_MASU, as_they_are),
+    ];
+    let text = table::means(&patterns, Measure::Wall);
+    let rows: Vec<&str> = text.lines().skip(2).collect();
+    assert_eq!(
+        rows,
+        [
+            "| small (1) | 1.00 | 0.40 | 0.50 | 0.80 jemalloc |",
+            "| threads (1) | 1.00 | 3.00 | 2.00 | 2.00 glibc |",
+            // √(0.4 × 3), √(0.5 × 2); clipped against jemalloc √(0.8 × 1.5), glibc √(0.5 × 2).
+            "| all (2) | 1.00 | 1.10 | 1.00 | 1.10 jemalloc |",
+        ]
+    );
+    assert!(table::means(&patterns, Measure::PeakRss).contains("| threads (2) |"));
+    assert_eq!(geometric_mean(&[]), None);
+}
+
+#[test]
+fn a_pattern_is_cut_down_but_stays_itself() {
+    let listed = "\
+ring      threads threads 2 size 256 live 8192    ops 30000000 one thread allocates, its partner frees
+random-4m small   threads 1 size 128 live 4000000 ops 8000000  a large heap with random replacement";
+    let all = pattern::understand(listed).unwrap();
+    let [ring, random] = all.as_slice() else { panic!("two patterns were listed") };
+    assert_eq!((&*ring.group, ring.threads), ("threads", 2));
+    assert_eq!((ring.scaled(false), ring.scaled(true)), (Some(3_750_000), Some(750_000)));
+    assert_eq!((random.scaled(false), random.scaled(true)), (Some(5_000_000), Some(5_000_000)));
+    let command = ring.command(Path::new("patterns"), true);
+    assert_eq!(command, ["patterns", "ring", "--ops", "750000"]);
+
+    let chosen = pattern::choose(all.clone(), &["random-4m".to_owned()]).unwrap();
+    assert_eq!(chosen, std::slice::from_ref(random));
+    let wrong = pattern::choose(all, &["rings".to_owned()]).unwrap_err();
+    assert_eq!(wrong.to_string(), "no pattern `rings`; there are ring, random-4m");
+    assert!(pattern::understand("ring threads ops many").is_err());
+}
+
+#[test]
+fn arguments_are_understood_or_refused_by_name() {
+    let request = Request::parse(&["--pattern", "a", "--quick", "--pattern", "b"]).unwrap();
+    assert_eq!(
+        (request.quick, request.patterns.as_slice()),
+        (true, ["a", "b"].map(String::from).as_slice())
+    );
+    assert_eq!(request.command(), "cargo xtask bench --quick --pattern a --pattern b");
+    assert_eq!(request.record(), None);
+    assert_eq!(Request::parse(&[]).unwrap().record(), Some("first"));
+    assert_eq!(
+        Request::parse(&["--quick", "--record", "second"]).unwrap().record(),
+        Some("second")
+    );
+    assert_eq!((request.rounds(5), Request::default().rounds(5)), (5, 12));
+    let wrong: [&[&str]; 6] = [
+        &["--fast"],
+        &["--pattern"],
+        &["--rounds", "0"],
+        &["--rounds", "many"],
+        &["--record", "../../etc"],
+        &["quick"],
+    ];
+    for arguments in wrong {
+        let error = Request::parse(arguments).unwrap_err().to_string();
+        assert!(error.contains(arguments.last().unwrap()), "{error}");
+    }
+}
