@@ -29,7 +29,7 @@ const READING: &str = "\
   The last column of the means clips each pattern's ratio to 0.5–2, and names the one peer that stands
   best against masu.
 - Wall time is that of the whole process: its start of a millisecond or two pulls ratios towards 1, and
-  `bursts` sleeps 0.4 s of it. CPU seconds are counted in steps of a few milliseconds.
+  `bursts` sleeps 0.4 s of it.
 - Runs do a part of each pattern's default work, never less than the pattern needs to be itself:
   `xtask/src/bench/pattern.rs` says how much.
 - Peak RSS (1 MB is 1,000,000 bytes) includes the program, its tables and the pages of libraries. `true` is
@@ -60,7 +60,7 @@ pub(super) fn text(bench: &Bench, root: &Path) -> String {
     text.push_str(&format!("\n## Peak RSS, MB\n\n{memory}"));
     let work = table::work(patterns);
     text.push_str(&format!(
-        "\n## CPU seconds (user and system) / page faults in thousands\n\n{work}"
+        "\n## CPU milliseconds (user and system) / page faults in thousands\n\n{work}"
     ));
     text.push_str(&format!("\n## How to read this\n\n{READING}"));
     text

@@ -23,9 +23,9 @@ pub(super) fn line(figures: &Figures) -> String {
     cells.collect::<Vec<_>>().join(", ")
 }
 
-/// Median wall time: the reference's in seconds, the others' relative to it.
+/// Median wall time: the reference's in milliseconds, the others' relative to it.
 pub(super) fn time(patterns: &[Figures]) -> String {
-    let heads = |label: &str, index| if index == 0 { format!("{label}, s") } else { label.into() };
+    let heads = |label: &str, index| if index == 0 { format!("{label}, ms") } else { label.into() };
     let mut text = head("pattern", patterns, heads, "masu / best peer");
     for figures in patterns {
         let best = quickest(figures);
@@ -43,7 +43,7 @@ pub(super) fn time(patterns: &[Figures]) -> String {
 
 fn time_cell(figures: &Figures, index: usize) -> String {
     if index == 0 {
-        return figures.median(0, Measure::Wall).map_or(FAILS.to_owned(), number);
+        return figures.median(0, Measure::Wall).map_or(FAILS.to_owned(), |s| number(s * 1e3));
     }
     let ratio = figures.ratio(0, index, Measure::Wall);
     ratio.map_or(FAILS.to_owned(), |ratio| with_interval(&ratio))
@@ -75,7 +75,7 @@ pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String
     text
 }
 
-/// User and system time together in seconds, and page faults in thousands.
+/// User and system time together in milliseconds, and page faults in thousands.
 pub(super) fn work(patterns: &[Figures]) -> String {
     let mut text = head("pattern", patterns, |label, _| label.to_owned(), "");
     for figures in patterns {
@@ -84,7 +84,7 @@ pub(super) fn work(patterns: &[Figures]) -> String {
             let faults = figures.median(index, Measure::MinorFaults);
             match (cpu_s, faults) {
                 (Some(cpu_s), Some(faults)) => {
-                    format!("{} / {}", number(cpu_s), number(faults / 1e3))
+                    format!("{} / {}", number(cpu_s * 1e3), number(faults / 1e3))
                 }
                 _ => FAILS.to_owned(),
             }

@@ -106,9 +106,9 @@ fn the_time_table_has_units_ratios_intervals_and_the_best_in_bold() {
     let text = table::time(&[figures("pair", "small", QUICK_MASU, as_they_are)]);
     assert_eq!(
         text,
-        "| pattern | glibc, s | **masu** | jemalloc | masu / best peer |\n\
+        "| pattern | glibc, ms | **masu** | jemalloc | masu / best peer |\n\
          |---|---:|---:|---:|---:|\n\
-         | pair | 2.11 | **0.40 (0.40–0.40)** | 0.50 (0.50–0.50) | 0.80 (0.80–0.80) jemalloc |\n"
+         | pair | 2110 | **0.40 (0.40–0.40)** | 0.50 (0.50–0.50) | 0.80 (0.80–0.80) jemalloc |\n"
     );
 }
 
