@@ -20,9 +20,9 @@ use crate::{metadata, transfer};
 /// Where a stack's depth starts, and the least it shrinks to: the smaller of both.
 const FLOOR_ENTRIES: usize = 60;
 const FLOOR_BYTES: usize = 8 << 10;
-/// The most bytes that one stack may hold.
+/// The most bytes that one stack may hold in a program with one thread, and that its stacks may
+/// hold together. With several threads a trip to the pages costs more, and both are double.
 const CLASS_BYTES_MAX: usize = 32 << 10;
-/// The most bytes that a thread's stacks may hold together.
 const BUDGET_BYTES: usize = 512 << 10;
 /// The first refill of a stack in bytes, so that a thread that needs little takes little; each
 /// further one is double, up to the last.
@@ -81,7 +81,11 @@ fn floor(class: Class) -> usize {
 
 /// The limit that a stack never passes, in entries.
 fn ceiling(class: Class) -> usize {
-    (CLASS_BYTES_MAX / class.size()).max(2)
+    (doubled_if_shared(CLASS_BYTES_MAX) / class.size()).max(2)
+}
+
+fn doubled_if_shared(bytes: usize) -> usize {
+    if transfer::is_shared() { 2 * bytes } else { bytes }
 }
 
 fn refill_entries(bytes: usize, class: Class) -> usize {
@@ -214,7 +218,8 @@ impl ThreadCache {
     }
 
     fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
-        let fits = || self.limit_bytes.get() + more_bytes <= BUDGET_BYTES;
+        let budget = doubled_if_shared(BUDGET_BYTES);
+        let fits = || self.limit_bytes.get() + more_bytes <= budget;
         if fits() {
             return true;
         }
@@ -230,7 +235,7 @@ impl ThreadCache {
     fn take_from_others(&'static self, class: Class, more_bytes: usize) {
         let start = self.last_giver.get() as usize + 1;
         for turn in 0..CODES {
-            if self.limit_bytes.get() + more_bytes <= BUDGET_BYTES {
+            if self.limit_bytes.get() + more_bytes <= doubled_if_shared(BUDGET_BYTES) {
                 return;
             }
             let code = ((start + turn) % CODES) as u8;
