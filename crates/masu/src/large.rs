@@ -8,27 +8,10 @@ use core::ptr::{self, NonNull};
 use crate::arena::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::class::{FOREIGN, LARGE};
 use crate::ranges::{RANGES, Run};
-use crate::sync::{AtomicUsize, Ordering};
 use crate::{kernel, map};
 
 /// From this size on, moving pages is cheaper than copying bytes.
 const MOVED_BYTES_MIN: usize = 1 << 20;
-
-/// Bytes and number of large blocks handed out.
-static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
-static LIVE_BLOCKS: AtomicUsize = AtomicUsize::new(0);
-
-/// Bytes of large blocks handed out, and how many they are.
-pub(crate) fn live() -> (usize, usize) {
-    // ORDERING: Relaxed: two counts for a report.
-    (LIVE_BYTES.load(Ordering::Relaxed), LIVE_BLOCKS.load(Ordering::Relaxed))
-}
-
-fn count(blocks: isize, bytes: isize) {
-    // ORDERING: Relaxed, as in `live`.
-    LIVE_BLOCKS.fetch_add(blocks.cast_unsigned(), Ordering::Relaxed);
-    LIVE_BYTES.fetch_add(bytes.cast_unsigned(), Ordering::Relaxed);
-}
 
 fn slices_for(size: usize) -> usize {
     size.max(1).div_ceil(SLICE_BYTES)
@@ -41,10 +24,13 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         return ptr::null_mut();
     }
     let slices = slices_for(size);
-    let run = RANGES.lock().allocate(slices, align, Kind::Large);
-    let Some(Run { first, zero }) = run else { return ptr::null_mut() };
+    let mut ranges = RANGES.lock();
+    let Some(Run { first, zero }) = ranges.allocate(slices, align, Kind::Large) else {
+        return ptr::null_mut();
+    };
+    ranges.count_large(1, slices.cast_signed());
+    drop(ranges);
     map::set(first.address(), 1, LARGE);
-    count(1, (slices * SLICE_BYTES).cast_signed());
     let block = first.start().as_ptr();
     if zeroed && !zero {
         // SAFETY: The block is that long and nobody else's.
@@ -83,9 +69,10 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     let first = unsafe { first_slice(block) };
     let slices = first.count.get() as usize;
     map::set(first.address(), 1, FOREIGN);
-    count(-1, -(slices * SLICE_BYTES).cast_signed());
+    let mut ranges = RANGES.lock();
+    ranges.count_large(-1, -slices.cast_signed());
     // SAFETY: The run is the block's, which nobody uses.
-    unsafe { RANGES.lock().free(first, slices) };
+    unsafe { ranges.free(first, slices) };
 }
 
 /// Changes the size of a large block to `size` bytes without moving it, where that can be done and
@@ -106,11 +93,12 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
         }
         return true;
     }
-    if RANGES.lock().grow(first, slices, wanted).is_none() {
-        return false;
+    let mut ranges = RANGES.lock();
+    let grown = ranges.grow(first, slices, wanted).is_some();
+    if grown {
+        ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
     }
-    count(0, ((wanted - slices) * SLICE_BYTES).cast_signed());
-    true
+    grown
 }
 
 /// Frees the slices of a run from the `wanted`th on.
@@ -123,11 +111,12 @@ unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
         return;
     }
     first.count.set(wanted as u32);
-    count(0, -((slices - wanted) * SLICE_BYTES).cast_signed());
     // SAFETY: The tail lies in this run.
     let tail = unsafe { first.ahead(wanted) };
+    let mut ranges = RANGES.lock();
+    ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
     // SAFETY: The caller's condition.
-    unsafe { RANGES.lock().free(tail, slices - wanted) };
+    unsafe { ranges.free(tail, slices - wanted) };
 }
 
 /// Moves a large block into a new one of `size` bytes, more than the old one holds. Null for want

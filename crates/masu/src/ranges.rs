@@ -52,6 +52,9 @@ pub(crate) struct Ranges {
     arena: Option<&'static Arena>,
     live_slices: usize,
     dirty_slices: usize,
+    /// Large blocks among what is live, and their slices.
+    large_blocks: usize,
+    large_slices: usize,
     /// The most that was live, fading towards what is.
     peak_bytes: usize,
     /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
@@ -73,6 +76,8 @@ impl Ranges {
             arena: None,
             live_slices: 0,
             dirty_slices: 0,
+            large_blocks: 0,
+            large_slices: 0,
             peak_bytes: 0,
             demand_bytes: 0,
             demand_bytes_max: 0,
@@ -83,6 +88,17 @@ impl Ranges {
     /// Bytes handed out as runs.
     pub(crate) fn live_bytes(&self) -> usize {
         self.live_slices * SLICE_BYTES
+    }
+
+    /// How many large blocks are handed out, and their bytes.
+    pub(crate) fn large(&self) -> (usize, usize) {
+        (self.large_blocks, self.large_slices * SLICE_BYTES)
+    }
+
+    /// Notes a change in the number of large blocks and in their slices.
+    pub(crate) fn count_large(&mut self, blocks: isize, slices: isize) {
+        self.large_blocks = self.large_blocks.wrapping_add_signed(blocks);
+        self.large_slices = self.large_slices.wrapping_add_signed(slices);
     }
 
     /// Bytes of free runs that may be resident.

@@ -5,7 +5,7 @@
 
 use crate::arena::Arena;
 use crate::ranges::RANGES;
-use crate::{arena, large, shard, thread, transfer};
+use crate::{arena, shard, thread, transfer};
 
 /// Counts of bytes at one moment; while other threads allocate they are close, not exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +32,10 @@ pub struct Statistics {
 
 /// The counts now.
 pub(crate) fn now() -> Statistics {
-    let (large_bytes, large_blocks) = large::live();
     let cached_bytes = thread::cached_bytes() + transfer::kept_bytes();
     let small_bytes = shard::handed_out_bytes().saturating_sub(cached_bytes);
     let ranges = RANGES.lock();
+    let (large_blocks, large_bytes) = ranges.large();
     let live_bytes = small_bytes + large_bytes;
     Statistics {
         live_bytes,
