@@ -135,7 +135,7 @@ const SPARSE_SHARE: usize = 4;
 const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
 /// Empty pages of fewer blocks than this are not kept.
-const KEPT_BLOCKS_MIN: usize = 16;
+const KEPT_BLOCKS_MIN: usize = 64;
 
 /// Pages that became empty in one flush and are released behind the lock.
 const EMPTY_MAX: usize = 32;
