@@ -26,9 +26,12 @@ const TRIES: usize = 16;
 /// Free memory that stays resident whatever else holds, in bytes.
 const KEPT_BYTES_MIN: usize = 4 << 20;
 /// How far live and dirty memory together may pass the last peak of live memory, in bytes or as a
-/// share, whichever is more.
+/// share, whichever is more. A share of a large heap must leave room for free runs of the wrong
+/// lengths, or they are purged again and again; in a small one it would only show as memory.
 const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
 const OVER_PEAK_SHARE: usize = 16;
+const OVER_LARGE_PEAK_SHARE: usize = 8;
+const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// This share of live memory may stay resident while free.
 const KEPT_SHARE: usize = 8;
 /// Every so many frees, what is remembered of peak and demand fades by an eighth.
@@ -304,7 +307,9 @@ impl Ranges {
     /// Keeps what is live and what is dirty together near the most that was ever live: free runs
     /// that did not fit the last requests would add to the peak.
     fn bound_total(&mut self) {
-        let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / OVER_PEAK_SHARE);
+        let large = self.peak_bytes >= LARGE_PEAK_BYTES;
+        let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
+        let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share);
         if self.live_bytes() + self.dirty_bytes() > most {
             self.purge_down_to((most - self.live_bytes()) / 4 * 3);
         }
