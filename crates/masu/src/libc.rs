@@ -13,6 +13,7 @@ unsafe extern "C" {
     #[link_name = "abort"]
     safe fn c_abort() -> !;
     safe fn __errno_location() -> *mut c_int;
+    safe fn pthread_self() -> usize;
     safe fn pthread_key_create(key: &mut c_uint, destructor: Option<Destructor>) -> c_int;
     safe fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     #[cfg(target_env = "gnu")]
@@ -36,6 +37,11 @@ pub(crate) fn set_errno(errno: c_int) {
     let place = __errno_location();
     // SAFETY: The C library returns a place of this thread's own.
     unsafe { *place = errno };
+}
+
+/// A number for this thread, not 0; its copy in a forked child has the same.
+pub(crate) fn this_thread() -> usize {
+    pthread_self()
 }
 
 /// A place for one value a thread, with a destructor called at the thread's end.

@@ -13,6 +13,7 @@ use core::hint::spin_loop;
 use core::ops::{Deref, DerefMut};
 
 use crate::kernel::{wait_while, wake_one};
+use crate::libc;
 use raw_lock::RawLock;
 
 /// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
@@ -35,8 +36,19 @@ impl<T> Lock<T> {
     /// Waits until the value is this thread's.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        self.raw.acquire();
-        Guard { lock: self }
+        if self.raw.try_acquire() { Guard { lock: self, releases: true } } else { self.lock_slow() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) -> Guard<'_, T> {
+        // The thread that forks holds the locks already; a handler of the program that runs
+        // between ours may still allocate.
+        if forks_now() {
+            return Guard { lock: self, releases: false };
+        }
+        self.raw.acquire_slow();
+        Guard { lock: self, releases: true }
     }
 
     /// Holds the lock across `fork`, beyond any scope.
@@ -66,15 +78,34 @@ impl<T> Lock<T> {
     }
 }
 
+/// The thread that holds every lock because it forks; 0 for none.
+static FORKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Says that this thread holds every lock from here on, or no longer does.
+pub(crate) fn set_forks_now(forks: bool) {
+    let thread = if forks { libc::this_thread() } else { 0 };
+    // ORDERING: Relaxed: only this thread, or its copy in the child, acts on its own number.
+    FORKING.store(thread, Ordering::Relaxed);
+}
+
+fn forks_now() -> bool {
+    // ORDERING: Relaxed, as above.
+    FORKING.load(Ordering::Relaxed) == libc::this_thread()
+}
+
 /// The right to touch the value of a [`Lock`], given back when dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    /// False where the lock is held across `fork` by this very thread.
+    releases: bool,
 }
 
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.raw.release();
+        if self.releases {
+            self.lock.raw.release();
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cache::{self, State, ThreadCache};
 use crate::class::Class;
 use crate::libc::{self, Key};
 use crate::shard::Shard;
-use crate::sync::Lock;
+use crate::sync::{self, Lock};
 use crate::{kernel, metadata, shard, slot, transfer};
 
 /// All caches, in use and idle.
@@ -142,9 +142,11 @@ extern "C" fn before_fork() {
     crate::ranges::RANGES.hold();
     // SAFETY: Held above.
     unsafe { THREADS.held() }.holds_all = holds_all;
+    sync::set_forks_now(true);
 }
 
 extern "C" fn after_fork() {
+    sync::set_forks_now(false);
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {
         crate::ranges::RANGES.let_go();

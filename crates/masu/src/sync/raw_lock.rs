@@ -32,26 +32,27 @@ impl RawLock {
     /// Takes the lock, waiting for it where it must.
     #[inline]
     pub(crate) fn acquire(&self) {
-        // ORDERING: Acquire pairs with the Release in `release`: what the last holder wrote is
-        // seen. Failure is Relaxed because the slow path looks again.
-        let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
-        if taken.is_err() {
+        if !self.try_acquire() {
             self.acquire_slow();
         }
     }
 
+    /// Takes the lock if it is free; whether it was.
+    #[inline]
+    pub(crate) fn try_acquire(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `release`: what the last holder wrote is
+        // seen. Failure is Relaxed because the slow path looks again.
+        self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Waits for the lock and takes it.
     #[cold]
     #[inline(never)]
-    fn acquire_slow(&self) {
+    pub(crate) fn acquire_slow(&self) {
         for _ in 0..SPINS {
             // ORDERING: Relaxed, for this is only a look; the exchange below orders.
-            if self.state.load(Ordering::Relaxed) == FREE {
-                // ORDERING: As in `acquire`.
-                let taken =
-                    self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
-                if taken.is_ok() {
-                    return;
-                }
+            if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
+                return;
             }
             spin_loop();
         }
