@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 use crate::kernel::{self, Advice, Protection};
 use crate::list::Links;
 use crate::map;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicU8, AtomicUsize, Ordering};
 
 /// Bytes of a slice, the unit of everything above blocks.
 pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
@@ -49,13 +49,35 @@ pub(crate) enum Kind {
     /// Head of the arena, never handed out yet, or inside a run whose first slice says more.
     Opaque = 0,
     /// First or last slice of a free run.
-    Free,
+    Free = 1,
     /// A page of blocks: every slice of it.
-    Page,
+    Page = 2,
     /// First slice of a large block.
-    Large,
+    Large = 3,
     /// Memory of the allocator's own.
-    Metadata,
+    Metadata = 4,
+}
+
+/// A [`Kind`] that neighbours may look at while it changes.
+#[repr(transparent)]
+pub(crate) struct AtomicKind(AtomicU8);
+
+impl AtomicKind {
+    pub(crate) fn get(&self) -> Kind {
+        // ORDERING: Relaxed: whether a slice is free changes under the ranges' lock only.
+        match self.0.load(Ordering::Relaxed) {
+            1 => Kind::Free,
+            2 => Kind::Page,
+            3 => Kind::Large,
+            4 => Kind::Metadata,
+            _ => Kind::Opaque,
+        }
+    }
+
+    pub(crate) fn set(&self, kind: Kind) {
+        // ORDERING: Relaxed, as above.
+        self.0.store(kind as u8, Ordering::Relaxed);
+    }
 }
 
 /// What is known of a slice, or of the run of slices that it starts.
@@ -64,7 +86,7 @@ pub(crate) struct Slice {
     /// Links of the list this run is in: free runs (the ranges' lock) or pages with free blocks
     /// (the lock of the page's shard and class).
     pub(crate) links: Links,
-    /// Slices of the run. The ranges' lock.
+    /// Slices of the run: of a free one the ranges' lock, of a large block its owner.
     pub(crate) count: Cell<u32>,
     /// Slices back to the first of the run, in its other slices (of pages and of free runs'
     /// ends). Constant for a page's life, so that `free` reads it without a lock.
@@ -76,8 +98,9 @@ pub(crate) struct Slice {
     pub(crate) free_blocks: Cell<u32>,
     /// No word of the page's bitmap before this one has a bit set.
     pub(crate) first_free: Cell<u32>,
-    /// What the slice is used for. The ranges' lock.
-    pub(crate) kind: Cell<Kind>,
+    /// What the slice is used for. Only the ranges' lock makes a slice free or takes that back;
+    /// neighbours look at any time.
+    pub(crate) kind: AtomicKind,
     /// Code of the page's class. Constant for a page's life, like `shard`.
     pub(crate) code: Cell<u8>,
     /// The shard that owns the page.
@@ -251,7 +274,9 @@ impl Arena {
         if slices > ARENA_SLICES - head_slices(ARENA_SLICES) {
             return Arena::reserve_dedicated(slices);
         }
-        let mut length = prepare();
+        // Where addresses are limited, arenas are short; a long block gets one that holds it.
+        let shortest = (slices + head_slices(ARENA_SLICES)) * SLICE_BYTES;
+        let mut length = prepare().max(shortest);
         loop {
             let total = length / SLICE_BYTES;
             if total < head_slices(total) + slices {
@@ -324,8 +349,10 @@ impl Arena {
         // ORDERING: Relaxed, for readers only skip what they no longer find.
         ARENAS[self.place.get()].store(0, Ordering::Relaxed);
         let start = NonNull::from(self).cast();
+        // The next reservation looks below this address, so it finds the hole.
+        let end = self.address() + self.reserved_bytes().next_multiple_of(ARENA_BYTES);
         // ORDERING: Relaxed: the ranges' lock is held.
-        NEXT_ADDRESS.store(self.address(), Ordering::Relaxed);
+        NEXT_ADDRESS.store(end, Ordering::Relaxed);
         // SAFETY: The caller's condition; the range was reserved for this arena.
         unsafe { kernel::unmap(start, self.slices.get() * SLICE_BYTES) };
     }
@@ -336,7 +363,7 @@ impl Arena {
 
     /// Whether this arena holds one block that is longer than ordinary arenas.
     pub(crate) fn is_dedicated(&self) -> bool {
-        self.slices.get() > ARENA_SLICES
+        self.head.get() == DEDICATED_HEAD_SLICES
     }
 
     /// Bytes of addresses reserved.
@@ -349,9 +376,14 @@ impl Arena {
         self.committed.get() * SLICE_BYTES
     }
 
-    /// Whether the run of `count` slices from `first` on is all that the arena has to hand out.
+    /// Whether the run of `count` slices from `first` on is all that was ever handed out.
     pub(crate) fn is_whole(&self, first: &Slice, count: usize) -> bool {
-        first.index() == self.head.get() && count == self.slices.get() - self.head.get()
+        first.index() == self.head.get() && count == self.front.get() - self.head.get()
+    }
+
+    /// Slices never handed out that are committed already.
+    pub(crate) fn committed_front_slices(&self) -> usize {
+        self.committed.get() - self.front.get()
     }
 
     /// Whether `slice` is the first one never handed out.
@@ -457,8 +489,9 @@ fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
                 start.as_ptr().expose_provenance();
                 return Some(start);
             }
-            Err(error) if error == kernel::Errno::EXIST => {}
-            Err(_) => return None,
+            Err(kernel::Errno::EXIST) => {}
+            Err(kernel::Errno::NOMEM) => return None,
+            Err(_) => break,
         }
     }
     reserve_and_cut(length)

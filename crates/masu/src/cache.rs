@@ -15,13 +15,41 @@ use core::ptr;
 
 use crate::class::{CODES, Class, TABLE_LENGTH};
 use crate::shard::Shard;
-use crate::sync::AtomicUsize;
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use depth::Depth;
+
+/// A pointer that its thread writes and others may look at.
+#[repr(transparent)]
+struct Shared<T>(AtomicPtr<T>);
+
+impl<T> Shared<T> {
+    const fn new(pointer: *mut T) -> Shared<T> {
+        Shared(AtomicPtr::new(pointer))
+    }
+
+    #[inline(always)]
+    fn get(&self) -> *mut T {
+        // ORDERING: Relaxed: its own thread needs no order, and others only count.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn set(&self, pointer: *mut T) {
+        // ORDERING: Relaxed, as above.
+        self.0.store(pointer, Ordering::Relaxed);
+    }
+
+    fn replace(&self, pointer: *mut T) -> *mut T {
+        let old = self.get();
+        self.set(pointer);
+        old
+    }
+}
 
 /// The stack of one class: `top` points at the last entry, `limit` at the last place.
 #[repr(C)]
 pub(crate) struct Stack {
-    top: Cell<*mut usize>,
+    top: Shared<usize>,
     limit: Cell<*mut usize>,
 }
 
@@ -89,7 +117,7 @@ pub(crate) fn ended() -> &'static Stacks {
 impl Stack {
     const fn inert() -> Stack {
         let zero = (&raw const NO_ENTRIES).cast_mut().cast();
-        Stack { top: Cell::new(zero), limit: Cell::new(ptr::null_mut()) }
+        Stack { top: Shared::new(zero), limit: Cell::new(ptr::null_mut()) }
     }
 
     /// Makes this a stack without an array.
@@ -197,7 +225,7 @@ impl ThreadCache {
 
     /// Bytes of the blocks held now.
     pub(crate) fn held_bytes(&self) -> usize {
-        Class::all().map(|class| self.count(class) * class.size()).sum()
+        Class::all().map(|class| self.count_from_outside(class) * class.size()).sum()
     }
 }
 

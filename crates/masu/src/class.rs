@@ -141,7 +141,7 @@ impl Class {
 #[derive(Clone, Copy)]
 struct Shape {
     size: u32,
-    /// 2³² / size, rounded up: exact for multiples of the size within a page.
+    /// 2³² / size, rounded down, plus 1: exact for multiples of the size within a page.
     reciprocal: u32,
     page_slices: u8,
 }

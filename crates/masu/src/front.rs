@@ -154,7 +154,7 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 #[inline]
 fn code_of(block: *mut u8) -> u8 {
     match (map::double_code(block.addr()) >> 1) as u8 {
-        FOREIGN => arena::code_at(block.addr()),
+        FOREIGN if !map::is_established() => arena::code_at(block.addr()),
         code => code,
     }
 }
@@ -255,7 +255,7 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
 
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    if let Some(cache) = slot::get().cache() {
+    if let Some(cache) = thread::cache() {
         cache.empty_stacks();
     }
     crate::transfer::trim();

@@ -55,9 +55,6 @@ pub(crate) enum Advice {
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
-const MREMAP_MAYMOVE: usize = 1;
-const MREMAP_FIXED: usize = 2;
-const MREMAP_DONTUNMAP: usize = 4;
 
 fn check(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) {
@@ -162,29 +159,6 @@ pub(crate) unsafe fn advise(
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
     let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
-    check(result).map(drop)
-}
-
-/// Moves the pages of `from` to `to` without copying; afterwards `from` is still mapped and reads
-/// as zero.
-///
-/// # Errors
-///
-/// `EINVAL` on kernels before 5.7, `ENOMEM` at the limit of mappings; nothing has moved then.
-///
-/// # Safety
-///
-/// - Both ranges were mapped by this door, are writable, `length` long and do not overlap.
-/// - Nobody needs the contents of `to`, and nobody else uses either range now.
-pub(crate) unsafe fn move_pages(
-    from: NonNull<u8>,
-    to: NonNull<u8>,
-    length: usize,
-) -> Result<(), Errno> {
-    let flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-    let (from, to) = (from.as_ptr().addr(), to.as_ptr().addr());
-    // SAFETY: The caller owns both ranges.
-    let result = unsafe { arch::call6(number::MREMAP, from, length, length, flags, to, 0) };
     check(result).map(drop)
 }
 

@@ -1,26 +1,28 @@
 //! Large blocks: over 32 KiB, whole slices of their own.
 //!
 //! Relies on ranges. A block's first slice is marked in the class map; its size is the length of
-//! its run. Growing extends into free neighbours, else moves the pages without copying them.
+//! its run. Growing extends into free neighbours, else copies.
 
 use core::ptr::{self, NonNull};
 
 use crate::arena::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::class::{FOREIGN, LARGE};
+use crate::fault::{self, Fault};
+use crate::kernel::{self, Advice};
+use crate::map;
 use crate::ranges::{RANGES, Run};
-use crate::{kernel, map};
 
-/// From this size on, moving pages is cheaper than copying bytes.
-const MOVED_BYTES_MIN: usize = 1 << 20;
+/// No block is longer than the address space.
+const BYTES_MAX: usize = 1 << 47;
 
 fn slices_for(size: usize) -> usize {
     size.max(1).div_ceil(SLICE_BYTES)
 }
 
 /// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
-/// `size` is over `PTRDIFF_MAX` or `align` over 512 MiB.
+/// `size` is over 128 TiB or `align` over 512 MiB.
 pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
-    if size > isize::MAX as usize - SLICE_BYTES || align > ARENA_BYTES / 2 {
+    if size > BYTES_MAX || align > ARENA_BYTES / 2 {
         return ptr::null_mut();
     }
     let slices = slices_for(size);
@@ -67,6 +69,9 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> usize {
 pub(crate) unsafe fn free(block: NonNull<u8>) {
     // SAFETY: The caller's condition.
     let first = unsafe { first_slice(block) };
+    if first.start() != block {
+        fault::stop(Fault::NotABlock);
+    }
     let slices = first.count.get() as usize;
     map::set(first.address(), 1, FOREIGN);
     let mut ranges = RANGES.lock();
@@ -75,8 +80,8 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     unsafe { ranges.free(first, slices) };
 }
 
-/// Changes the size of a large block to `size` bytes without moving it, where that can be done and
-/// leaves at most half of it unused; whether it was.
+/// Changes the size of a large block to `size` bytes without moving it, where that can be done;
+/// whether it was. What is unused and more than half goes back.
 ///
 /// # Safety
 ///
@@ -94,7 +99,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
         return true;
     }
     let mut ranges = RANGES.lock();
-    let grown = ranges.grow(first, slices, wanted).is_some();
+    let grown = ranges.grow(first, slices, wanted);
     if grown {
         ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
     }
@@ -108,6 +113,12 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
 /// - The run is a large block of `slices` slices, whose tail nobody uses.
 unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
     if first.arena().is_dedicated() {
+        let kept_bytes = wanted * SLICE_BYTES;
+        // SAFETY: The tail lies in the block, whose slices may reach beyond the first GiB.
+        let tail = unsafe { first.start().add(kept_bytes) };
+        // SAFETY: Nobody uses the tail. Refused, it stays resident.
+        let _ =
+            unsafe { kernel::advise(tail, slices * SLICE_BYTES - kept_bytes, Advice::DontNeed) };
         return;
     }
     first.count.set(wanted as u32);
@@ -119,8 +130,12 @@ unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
     unsafe { ranges.free(tail, slices - wanted) };
 }
 
-/// Moves a large block into a new one of `size` bytes, more than the old one holds. Null for want
+/// Copies a large block into a new one of `size` bytes, more than the old one holds. Null for want
 /// of memory; the old block is intact then.
+///
+/// Pages are not moved by `mremap`, although that is faster from 1 MiB on: mappings that were moved
+/// never merge with their neighbours again, a program of growing buffers walked to 22,893 of the
+/// 65,530 it may have, and at the limit the call fails after it has unmapped the destination.
 ///
 /// # Safety
 ///
@@ -129,15 +144,12 @@ pub(crate) unsafe fn move_to_larger(block: NonNull<u8>, size: usize) -> *mut u8 
     // SAFETY: The caller's condition.
     let old_size = unsafe { usable_size(block) };
     debug_assert!(size > old_size);
-    let Some(new) = NonNull::new(allocate(size, 1, false)) else { return ptr::null_mut() };
-    // SAFETY: Both blocks are at least that long, whole OS pages, and this caller's.
-    let moved =
-        old_size >= MOVED_BYTES_MIN && unsafe { kernel::move_pages(block, new, old_size) }.is_ok();
-    if !moved {
-        // SAFETY: As above.
-        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), old_size) };
+    let new = allocate(size, 1, false);
+    if !new.is_null() {
+        // SAFETY: Both blocks are at least that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, old_size) };
+        // SAFETY: The contents are in the new block.
+        unsafe { free(block) };
     }
-    // SAFETY: The contents are in the new block.
-    unsafe { free(block) };
-    new.as_ptr()
+    new
 }

@@ -11,7 +11,10 @@
 //! No C compiler is needed to build it, and no set-up to use it. Linux, x86-64 and aarch64, glibc
 //! and musl.
 //!
-//! The rooms, bottom up; each uses only those above it in this list:
+//! A shared library that carries masu must never be unloaded: threads and `fork` call it to the end.
+//! Link it with `-z nodelete` (`libmasu.so` is).
+//!
+//! The rooms, bottom up:
 #![no_std]
 
 // The doors.

@@ -21,6 +21,9 @@ const ADDRESS_BITS: u32 = if cfg!(target_arch = "aarch64") { 48 } else { 47 };
 /// Bytes of the whole map: 2 GiB or 4 GiB of addresses.
 const MAP_BYTES: usize = 1 << (ADDRESS_BITS - SLICE_SHIFT);
 
+/// The map is made writable in steps of this size.
+const OPENED_BYTES: usize = 64 << 10;
+
 static NOTHING: u8 = FOREIGN;
 
 /// Written once, by [`establish`]; read by every `free`.
@@ -63,6 +66,12 @@ pub(crate) fn establish() -> Option<usize> {
     Some(bytes.as_ptr().addr())
 }
 
+/// Whether there is a map: where it says "not ours", that is so.
+pub(crate) fn is_established() -> bool {
+    // ORDERING: Relaxed: the map was established before any block was handed out.
+    MAP.mask.load(Ordering::Relaxed) != 0
+}
+
 fn byte_at(address: usize) -> Option<NonNull<u8>> {
     // ORDERING: Acquire, as in `double_code`.
     if MAP.mask.load(Ordering::Acquire) == 0 {
@@ -77,11 +86,11 @@ fn byte_at(address: usize) -> Option<NonNull<u8>> {
 /// Makes the bytes of an arena's addresses writable; whether that worked (it does where there is
 /// no map).
 pub(crate) fn open(arena: usize, length: usize) -> bool {
-    let page = kernel::page_size();
     let Some(first) = byte_at(arena) else { return true };
-    let skipped = first.as_ptr().addr() & (page - 1);
-    let bytes = (length.div_ceil(SLICE_BYTES) + skipped).next_multiple_of(page);
-    // SAFETY: The map starts at a page boundary, so rounding down stays inside.
+    // In the kernel's largest pages from the start of the map, so that its page size is not asked.
+    let skipped = (arena >> SLICE_SHIFT) & (OPENED_BYTES - 1);
+    let bytes = (length.div_ceil(SLICE_BYTES) + skipped).next_multiple_of(OPENED_BYTES);
+    // SAFETY: Rounding down stays inside the map.
     let first = unsafe { first.sub(skipped) };
     // SAFETY: The range lies inside the map, which is only ever opened.
     unsafe { kernel::protect(first, bytes, Protection::ReadWrite) }.is_ok()

@@ -154,7 +154,8 @@ impl Page {
     pub(crate) fn put(self, class: Class, block: usize) {
         let offset = block - self.0.address();
         let index = class.block_index(offset);
-        if index * class.size() != offset {
+        // Behind the last block there may be room for part of one.
+        if index >= class.page_blocks() || index * class.size() != offset {
             fault::stop(Fault::NotABlock);
         }
         let word = index / 64;

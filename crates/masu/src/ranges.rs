@@ -58,6 +58,8 @@ pub(crate) struct Ranges {
     /// Large blocks among what is live, and their slices.
     large_blocks: usize,
     large_slices: usize,
+    /// Slices of the allocator's own among what is live.
+    metadata_slices: usize,
     /// The most that was live, fading towards what is.
     peak_bytes: usize,
     /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
@@ -81,6 +83,7 @@ impl Ranges {
             dirty_slices: 0,
             large_blocks: 0,
             large_slices: 0,
+            metadata_slices: 0,
             peak_bytes: 0,
             demand_bytes: 0,
             demand_bytes_max: 0,
@@ -91,6 +94,11 @@ impl Ranges {
     /// Bytes handed out as runs.
     pub(crate) fn live_bytes(&self) -> usize {
         self.live_slices * SLICE_BYTES
+    }
+
+    /// Bytes of runs that hold the allocator's own memory.
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        self.metadata_slices * SLICE_BYTES
     }
 
     /// How many large blocks are handed out, and their bytes.
@@ -122,6 +130,9 @@ impl Ranges {
         run.first.kind.set(kind);
         run.first.count.set(slices as u32);
         self.add_live(slices);
+        if kind == Kind::Metadata {
+            self.metadata_slices += slices;
+        }
         self.bound_total();
         Some(run)
     }
@@ -164,18 +175,24 @@ impl Ranges {
             return None;
         };
         if !arena.is_dedicated() {
-            self.retire_arena();
-            self.arena = Some(arena);
+            self.offer_to_grow(arena);
         }
         Some(Run { first, zero: true })
     }
 
-    /// Makes what is left of the growing arena a free run, for the next one takes its place.
-    fn retire_arena(&mut self) {
-        let Some(arena) = self.arena.take() else { return };
-        let left = arena.front_slices();
+    /// Lets the arena grow from here on that has more left. What the other one has committed
+    /// becomes a free run; the rest of it stays reserved for its last run to grow into.
+    fn offer_to_grow(&mut self, offered: &'static Arena) {
+        let Some(growing) = self.arena.replace(offered) else { return };
+        let retired = if growing.front_slices() > offered.front_slices() {
+            self.arena = Some(growing);
+            offered
+        } else {
+            growing
+        };
+        let left = retired.committed_front_slices();
         if left > 0
-            && let Some(first) = arena.take_front(left, 0)
+            && let Some(first) = retired.take_front(left, 0)
         {
             self.insert(first, left, 0, true);
         }
@@ -275,33 +292,29 @@ impl Ranges {
     }
 
     /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
-    /// free. Returns whether the new part is known to read as zero.
-    pub(crate) fn grow(
-        &mut self,
-        first: &'static Slice,
-        slices: usize,
-        wanted: usize,
-    ) -> Option<bool> {
+    /// free; whether it was.
+    pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
         let arena = first.arena();
         if arena.is_dedicated() {
-            return None;
+            return false;
         }
         let more = wanted - slices;
         // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
-        let behind = unsafe { first.ahead_or_end(slices) }?;
-        let zero = if arena.is_front(behind) {
-            arena.take_front(more, self.live_bytes())?;
-            true
+        let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
+        if arena.is_front(behind) {
+            if arena.take_front(more, self.live_bytes()).is_none() {
+                return false;
+            }
         } else {
             if behind.kind.get() != Kind::Free || (behind.count.get() as usize) < more {
-                return None;
+                return false;
             }
-            self.split(behind, more).zero
-        };
+            self.split(behind, more);
+        }
         behind.kind.set(Kind::Opaque);
         first.count.set(wanted as u32);
         self.add_live(more);
-        Some(zero)
+        true
     }
 
     /// Keeps what is live and what is dirty together near the most that was ever live: free runs

@@ -23,10 +23,10 @@ pub(crate) struct ClassPages {
     partial_count: usize,
     /// Blocks handed out from these pages: in the hands of the program or of caches.
     handed_out: usize,
-    /// `handed_out` when sparse pages were last purged.
+    /// `handed_out` when sparse pages were last purged, or the most it was since; 0 at first.
     handed_out_at_purge: usize,
-    /// Sparse pages are left alone up to this size together. Grows when purged blocks are used
-    /// again, fades with each purge.
+    /// Sparse pages are left alone up to this size together, over [`LEFT_ALONE_BYTES_MIN`]. Grows
+    /// when purged blocks are used again, fades with each purge.
     left_alone_bytes: usize,
 }
 
@@ -180,8 +180,8 @@ impl ClassPages {
             partial: List::new(),
             partial_count: 0,
             handed_out: 0,
-            handed_out_at_purge: usize::MAX,
-            left_alone_bytes: LEFT_ALONE_BYTES_MIN,
+            handed_out_at_purge: 0,
+            left_alone_bytes: 0,
         }
     }
 
@@ -250,14 +250,14 @@ impl ClassPages {
     /// was freed since the last time.
     fn purge_sparse(&mut self, class: Class) {
         let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
-        let freed_enough = self.handed_out < self.handed_out_at_purge / 4 * 3;
-        if bytes < self.left_alone_bytes || !freed_enough {
-            self.handed_out_at_purge = self.handed_out_at_purge.max(self.handed_out);
+        let before = self.handed_out_at_purge;
+        let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
+        if bytes < LEFT_ALONE_BYTES_MIN + self.left_alone_bytes || !freed_enough {
+            self.handed_out_at_purge = before.max(self.handed_out);
             return;
         }
         self.handed_out_at_purge = self.handed_out;
-        let over = self.left_alone_bytes - LEFT_ALONE_BYTES_MIN;
-        self.left_alone_bytes -= over / 8;
+        self.left_alone_bytes -= self.left_alone_bytes / 8;
         self.partial.iter().for_each(|page| Page(page).purge_free(class));
     }
 

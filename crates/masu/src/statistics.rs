@@ -32,6 +32,8 @@ pub struct Statistics {
 
 /// The counts now.
 pub(crate) fn now() -> Statistics {
+    // Whoever takes the locks below must have begun, see `thread::before_fork`.
+    let _ = thread::cache();
     let cached_bytes = thread::cached_bytes() + transfer::kept_bytes();
     let small_bytes = shard::handed_out_bytes().saturating_sub(cached_bytes);
     let ranges = RANGES.lock();
@@ -42,7 +44,8 @@ pub(crate) fn now() -> Statistics {
         large_bytes,
         large_blocks,
         cached_bytes,
-        free_bytes: (ranges.live_bytes() + ranges.dirty_bytes()).saturating_sub(live_bytes),
+        free_bytes: (ranges.live_bytes() + ranges.dirty_bytes())
+            .saturating_sub(ranges.metadata_bytes() + live_bytes),
         kept_bytes: ranges.dirty_bytes(),
         committed_bytes: arena::all().map(Arena::committed_bytes).sum(),
         reserved_bytes: arena::all().map(Arena::reserved_bytes).sum(),

@@ -6,7 +6,9 @@
 
 mod raw_lock;
 
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering,
+};
 
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
@@ -26,7 +28,7 @@ pub(crate) struct Lock<T> {
 }
 
 // SAFETY: The raw lock gives the value to one thread at a time.
-unsafe impl<T> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {

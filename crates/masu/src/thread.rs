@@ -4,7 +4,8 @@
 //! Relies on the C library for a call at a thread's end. The order at an end is the hard part:
 //! C++ and other destructors may free, and even allocate, after ours ran. So an ended thread's slot
 //! holds an inert cache that says so, its late blocks come from and go to pages one by one, and no
-//! cache is ever made again for it.
+//! cache is ever made again for it. (A thread whose very first use comes in the last round of its
+//! destructors leaves a cache behind: the C library does not call for it any more.)
 
 use core::ffi::c_void;
 use core::ptr;
@@ -21,6 +22,8 @@ struct Threads {
     all: Option<&'static ThreadCache>,
     idle: Option<&'static ThreadCache>,
     made: usize,
+    /// How often a thread began with a cache, new or idle.
+    begun: usize,
     cpus: usize,
     key: Option<Key>,
     /// `fork` is prepared for.
@@ -37,6 +40,7 @@ static THREADS: Lock<Threads> = Lock::new(Threads {
     all: None,
     idle: None,
     made: 0,
+    begun: 0,
     cpus: 0,
     key: None,
     watches_fork: false,
@@ -54,6 +58,7 @@ pub(crate) fn cache() -> Option<&'static ThreadCache> {
 fn begin() -> Option<&'static ThreadCache> {
     let mut threads = THREADS.lock();
     let cache = threads.take_idle().or_else(|| threads.make())?;
+    threads.begun += 1;
     if threads.key.is_none() {
         threads.key = Key::new(end);
     }
@@ -129,11 +134,12 @@ pub(crate) fn cached_bytes() -> usize {
 }
 
 /// Takes every lock, so that the child finds none held by a thread that it does not have. A
-/// program with one thread needs few: shards and the transfer cache are touched by caches only.
+/// program with one thread needs few: nobody touches shards and the transfer cache without having
+/// begun.
 extern "C" fn before_fork() {
     THREADS.hold();
     // SAFETY: Held just now.
-    let holds_all = unsafe { THREADS.held() }.made > 1;
+    let holds_all = unsafe { THREADS.held() }.begun > 1;
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();

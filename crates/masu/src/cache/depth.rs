@@ -12,7 +12,7 @@
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use super::{Stack, ThreadCache};
+use super::{Shared, Stack, ThreadCache};
 use crate::class::{CODES, Class};
 use crate::shard::{self, Pages};
 use crate::{metadata, transfer};
@@ -43,7 +43,7 @@ const BIG: usize = 4 << 10;
 /// The policy's view of one stack.
 pub(super) struct Depth {
     /// The array: the zero, then room for entries. Null until first used.
-    base: Cell<*mut usize>,
+    base: Shared<usize>,
     /// Words of the array, a power of two.
     words: Cell<u32>,
     /// The limit in entries, at most `words - 1`.
@@ -62,7 +62,7 @@ pub(super) struct Depth {
 impl Depth {
     pub(super) const fn new() -> Depth {
         Depth {
-            base: Cell::new(ptr::null_mut()),
+            base: Shared::new(ptr::null_mut()),
             words: Cell::new(0),
             limit: Cell::new(0),
             refill: Cell::new(0),
@@ -122,6 +122,13 @@ impl ThreadCache {
             return 0;
         }
         (self.stack(class).top.get().addr() - base.addr()) / size_of::<usize>()
+    }
+
+    /// Entries in the stack as another thread sees them: close, and 0 in the middle of a change.
+    pub(super) fn count_from_outside(&self, class: Class) -> usize {
+        let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
+        let count = top.addr().wrapping_sub(base.addr()) / size_of::<usize>();
+        if base.is_null() || count > 2 * ceiling(class) { 0 } else { count }
     }
 
     /// A block of `class` when its stack was found empty: fetches a batch. Null only for want of
@@ -320,7 +327,7 @@ impl ThreadCache {
         if mark == 0 {
             return false;
         }
-        // SAFETY: The mark lies in the array: what moves or shortens the stack takes it away first.
+        // SAFETY: The mark lies in the array: what shortens the stack takes it away first.
         unsafe { depth.base.get().add(mark).write(depth.marked.get()) };
         true
     }

@@ -9,7 +9,6 @@ pub(super) mod number {
     pub(in super::super) const FUTEX: usize = 98;
     pub(in super::super) const SCHED_GETAFFINITY: usize = 123;
     pub(in super::super) const MUNMAP: usize = 215;
-    pub(in super::super) const MREMAP: usize = 216;
     pub(in super::super) const MMAP: usize = 222;
     pub(in super::super) const MPROTECT: usize = 226;
     pub(in super::super) const MADVISE: usize = 233;

@@ -9,7 +9,6 @@ pub(super) mod number {
     pub(in super::super) const MMAP: usize = 9;
     pub(in super::super) const MPROTECT: usize = 10;
     pub(in super::super) const MUNMAP: usize = 11;
-    pub(in super::super) const MREMAP: usize = 25;
     pub(in super::super) const MADVISE: usize = 28;
     pub(in super::super) const FUTEX: usize = 202;
     pub(in super::super) const SCHED_GETAFFINITY: usize = 204;
