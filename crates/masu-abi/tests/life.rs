@@ -40,6 +40,7 @@ macro_rules! groups {
 groups! {
     first_malloc_before_constructors
     fork_while_threads_allocate
+    fork_beside_a_thread_that_trims
     blocks_live_on_in_the_child
     other_forks
     raw_fork_while_threads_allocate

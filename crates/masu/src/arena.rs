@@ -1,11 +1,8 @@
 //! Arenas: ranges of addresses reserved from the kernel, cut into slices of 64 KiB.
 //!
-//! Relies on the kernel door and the class map. An arena starts at a multiple of 1 GiB, so a
-//! pointer's arena is one mask away; its head holds what is known of its slices (64 bytes a slice)
-//! and the bitmaps of its pages (512 bytes a slice), together and far from the blocks: a header in
-//! front of each page would put all headers into the same few cache sets. The rest is reserved
-//! without access and committed from the front in growing steps, so that little programs stay
-//! little even where the kernel backs everything with huge pages.
+//! Relies on the kernel door and the class map. An arena's head holds what [`crate::slice`] lays out;
+//! the rest is reserved without access and committed from the front in growing steps, so that
+//! little programs stay little even where the kernel backs everything with huge pages.
 //!
 //! What this room never does: decide which slices are handed out; that is [`crate::ranges`].
 
@@ -14,23 +11,10 @@ use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use crate::kernel::{self, Advice, Protection};
-use crate::list::Links;
 use crate::map;
-use crate::sync::{AtomicU8, AtomicUsize, Ordering};
+use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
+use crate::sync::{AtomicUsize, Ordering, Table};
 
-/// Bytes of a slice, the unit of everything above blocks.
-pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
-/// A slice's size as a power of two.
-pub(crate) const SLICE_SHIFT: u32 = 16;
-/// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena
-/// of its own.
-pub(crate) const ARENA_BYTES: usize = 1 << 30;
-/// Slices of a whole arena.
-const ARENA_SLICES: usize = ARENA_BYTES / SLICE_BYTES;
-/// Where the bitmaps start, behind the slices' data.
-const BITMAPS_AT: usize = ARENA_SLICES * size_of::<Slice>();
-/// Words of a slice's bitmap: one bit for each 16 bytes.
-pub(crate) const BITMAP_WORDS: usize = SLICE_BYTES / 16 / 64;
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
 /// The shortest arena worth reserving when the kernel refuses longer ones.
@@ -41,166 +25,6 @@ const COMMIT_STEP_MIN: usize = 256 << 10;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The most arenas at once: 16 TiB.
 const ARENAS_MAX: usize = 16 << 10;
-
-/// What a slice is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    /// Head of the arena, never handed out yet, or inside a run whose first slice says more.
-    Opaque = 0,
-    /// First or last slice of a free run.
-    Free = 1,
-    /// A page of blocks: every slice of it.
-    Page = 2,
-    /// First slice of a large block.
-    Large = 3,
-    /// Memory of the allocator's own.
-    Metadata = 4,
-}
-
-/// A [`Kind`] that neighbours may look at while it changes.
-#[repr(transparent)]
-pub(crate) struct AtomicKind(AtomicU8);
-
-impl AtomicKind {
-    pub(crate) fn get(&self) -> Kind {
-        // ORDERING: Relaxed: whether a slice is free changes under the ranges' lock only.
-        match self.0.load(Ordering::Relaxed) {
-            1 => Kind::Free,
-            2 => Kind::Page,
-            3 => Kind::Large,
-            4 => Kind::Metadata,
-            _ => Kind::Opaque,
-        }
-    }
-
-    pub(crate) fn set(&self, kind: Kind) {
-        // ORDERING: Relaxed, as above.
-        self.0.store(kind as u8, Ordering::Relaxed);
-    }
-}
-
-/// What is known of a slice, or of the run of slices that it starts.
-#[repr(C, align(64))]
-pub(crate) struct Slice {
-    /// Links of the list this run is in: free runs (the ranges' lock) or pages with free blocks
-    /// (the lock of the page's shard and class).
-    pub(crate) links: Links,
-    /// Slices of the run: of a free one the ranges' lock, of a large block its owner.
-    pub(crate) count: Cell<u32>,
-    /// Slices back to the first of the run, in its other slices (of pages and of free runs'
-    /// ends). Constant for a page's life, so that `free` reads it without a lock.
-    pub(crate) back: Cell<u32>,
-    /// Slices of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
-    /// free when it was last purged, the lock of the page's shard and class.
-    pub(crate) dirty: Cell<u32>,
-    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
-    pub(crate) free_blocks: Cell<u32>,
-    /// No word of the page's bitmap before this one has a bit set.
-    pub(crate) first_free: Cell<u32>,
-    /// What the slice is used for. Only the ranges' lock makes a slice free or takes that back;
-    /// neighbours look at any time.
-    pub(crate) kind: AtomicKind,
-    /// Code of the page's class. Constant for a page's life, like `shard`.
-    pub(crate) code: Cell<u8>,
-    /// The shard that owns the page.
-    pub(crate) shard: Cell<u8>,
-    /// Whether a free run is known to read as zero. The ranges' lock.
-    pub(crate) zero: Cell<bool>,
-}
-
-impl Slice {
-    /// The slice that holds `address`.
-    ///
-    /// # Safety
-    ///
-    /// - `address` lies within the first 1 GiB of an arena that stays reserved.
-    #[inline]
-    pub(crate) unsafe fn at(address: usize) -> &'static Slice {
-        let arena = address & !(ARENA_BYTES - 1);
-        let slot = arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>();
-        // SAFETY: The head of an arena is committed as long as the arena is reserved, and holds a
-        // slot for each of its slices; zero bytes are a valid slice.
-        unsafe { &*ptr::with_exposed_provenance(slot) }
-    }
-
-    fn arena_address(&self) -> usize {
-        ptr::from_ref(self).addr() & !(ARENA_BYTES - 1)
-    }
-
-    fn index(&self) -> usize {
-        (ptr::from_ref(self).addr() - self.arena_address()) / size_of::<Slice>()
-    }
-
-    /// The arena that holds this slice.
-    pub(crate) fn arena(&self) -> &'static Arena {
-        // SAFETY: A slice's slot lies in the head of its arena, which starts with the arena.
-        unsafe { &*ptr::with_exposed_provenance(self.arena_address()) }
-    }
-
-    /// The address of the slice's memory.
-    #[inline]
-    pub(crate) fn address(&self) -> usize {
-        self.arena_address() + self.index() * SLICE_BYTES
-    }
-
-    /// The slice's memory.
-    #[inline]
-    pub(crate) fn start(&self) -> NonNull<u8> {
-        let start = ptr::with_exposed_provenance_mut(self.address());
-        // SAFETY: No arena starts at address 0.
-        unsafe { NonNull::new_unchecked(start) }
-    }
-
-    /// The slice `distance` slots further on.
-    ///
-    /// # Safety
-    ///
-    /// - It lies in the same arena.
-    pub(crate) unsafe fn ahead(&self, distance: usize) -> &'static Slice {
-        // SAFETY: The caller's condition.
-        unsafe { Slice::at(self.address() + distance * SLICE_BYTES) }
-    }
-
-    /// The slice `distance` slots further on, or `None` at the end of the arena.
-    ///
-    /// # Safety
-    ///
-    /// - It lies in the same arena, or at its end.
-    pub(crate) unsafe fn ahead_or_end(&self, distance: usize) -> Option<&'static Slice> {
-        let inside = self.index() + distance < self.arena().slices.get();
-        // SAFETY: The caller's condition.
-        inside.then(|| unsafe { self.ahead(distance) })
-    }
-
-    /// The slice `distance` slots before.
-    ///
-    /// # Safety
-    ///
-    /// - It lies in the same arena.
-    pub(crate) unsafe fn behind(&self, distance: usize) -> &'static Slice {
-        // SAFETY: The caller's condition.
-        unsafe { Slice::at(self.address() - distance * SLICE_BYTES) }
-    }
-
-    /// The first slice of the page that this slice belongs to.
-    #[inline]
-    pub(crate) fn page(&self) -> &'static Slice {
-        // SAFETY: Pages do not cross arenas, and `back` leads to the first slice of the page.
-        unsafe { self.behind(self.back.get() as usize) }
-    }
-
-    /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
-    /// guarded by the lock of the page's shard and class.
-    #[inline]
-    pub(crate) fn bitmap(&self, words: usize) -> &'static [Cell<u64>] {
-        let start =
-            self.arena_address() + BITMAPS_AT + self.index() * BITMAP_WORDS * size_of::<u64>();
-        // SAFETY: The head holds the bitmaps of all slices one after another; a page's bitmap is
-        // as long as those of its slices together.
-        unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(start), words) }
-    }
-}
 
 /// An arena, at the start of its own addresses, in the slots of the head's own slices.
 #[repr(C)]
@@ -217,33 +41,25 @@ pub(crate) struct Arena {
     place: Cell<usize>,
 }
 
-const _: () = assert!(size_of::<Slice>() == 64);
 const _: () = assert!(size_of::<Arena>() <= DEDICATED_HEAD_SLICES * size_of::<Slice>());
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
 /// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
 /// that whoever looks for an address need not touch arenas that are being released. Written under
 /// the ranges' lock, read by anyone.
-static ARENAS: [AtomicUsize; ARENAS_MAX] = [const { AtomicUsize::new(0) }; ARENAS_MAX];
-/// One more than the last place of [`ARENAS`] ever used.
-static ARENAS_USED: AtomicUsize = AtomicUsize::new(0);
+static ARENAS: Table<ARENAS_MAX> =
+    Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
 /// Where to try to reserve next. The ranges' lock.
 static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 /// The length of ordinary arenas; shorter where address space is limited. The ranges' lock.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The arenas there are, as their entries in the table.
-fn entries() -> impl Iterator<Item = usize> {
-    // ORDERING: Acquire pairs with the Release in `enter`, so that the places below are filled.
-    let used = ARENAS_USED.load(Ordering::Acquire);
-    // ORDERING: Acquire pairs with the Release in `enter`: the arena's slots are zero.
-    ARENAS[..used].iter().map(|place| place.load(Ordering::Acquire)).filter(|entry| *entry != 0)
-}
-
 /// The arenas there are. The caller holds the ranges' lock, so that none is released meanwhile.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
     // SAFETY: An arena in the table is reserved, and its head committed.
-    entries().map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
+    ARENAS
+        .entries()
+        .map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
 }
 
 /// Whether the arena of a table entry holds `address` in its first GiB.
@@ -255,7 +71,7 @@ fn holds(entry: usize, address: usize) -> bool {
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
-    if !entries().any(|entry| holds(entry, address)) {
+    if !ARENAS.entries().any(|entry| holds(entry, address)) {
         return crate::class::FOREIGN;
     }
     // SAFETY: An arena holds the address within its first GiB.
@@ -264,6 +80,25 @@ pub(crate) fn code_at(address: usize) -> u8 {
         Kind::Page => slice.page().code.get(),
         Kind::Large => crate::class::LARGE,
         Kind::Opaque | Kind::Free | Kind::Metadata => crate::class::FOREIGN,
+    }
+}
+
+impl Slice {
+    /// The arena that holds this slice.
+    pub(crate) fn arena(&self) -> &'static Arena {
+        // SAFETY: A slice's slot lies in the head of its arena, which starts with the arena.
+        unsafe { &*ptr::with_exposed_provenance(self.arena_address()) }
+    }
+
+    /// The slice `distance` slots further on, or `None` at the end of the arena.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena, or at its end.
+    pub(crate) unsafe fn ahead_or_end(&self, distance: usize) -> Option<&'static Slice> {
+        let inside = self.index() + distance < self.arena().slices.get();
+        // SAFETY: The caller's condition.
+        inside.then(|| unsafe { self.ahead(distance) })
     }
 }
 
@@ -327,17 +162,10 @@ impl Arena {
     }
 
     fn enter(&'static self) -> bool {
-        // ORDERING: Relaxed in this function except where written: the ranges' lock is held.
-        let Some(place) = ARENAS.iter().position(|a| a.load(Ordering::Relaxed) == 0) else {
-            return false;
-        };
-        self.place.set(place);
         let entry = self.address() | self.slices.get().min(ARENA_SLICES);
-        // ORDERING: Release publishes the arena's head to `entries`.
-        ARENAS[place].store(entry, Ordering::Release);
-        // ORDERING: Release publishes the place above to `entries`.
-        ARENAS_USED.fetch_max(place + 1, Ordering::Release);
-        true
+        let place = ARENAS.enter(entry);
+        self.place.set(place.unwrap_or_default());
+        place.is_some()
     }
 
     /// Gives the whole arena back to the kernel.
@@ -346,8 +174,7 @@ impl Arena {
     ///
     /// - Nobody uses its memory or holds a reference to its slices any more.
     pub(crate) unsafe fn release(&'static self) {
-        // ORDERING: Relaxed, for readers only skip what they no longer find.
-        ARENAS[self.place.get()].store(0, Ordering::Relaxed);
+        ARENAS.leave(self.place.get());
         let start = NonNull::from(self).cast();
         // The next reservation looks below this address, so it finds the hole.
         let end = self.address() + self.reserved_bytes().next_multiple_of(ARENA_BYTES);

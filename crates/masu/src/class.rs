@@ -4,7 +4,7 @@
 //! a request are wasted on average over 256 bytes. A class is named by its *code*, the number that
 //! the class map holds for its pages; the first few codes stand for memory that no cache takes.
 
-use crate::arena::SLICE_BYTES;
+use crate::slice::SLICE_BYTES;
 
 /// Memory that is not ours.
 pub(crate) const FOREIGN: u8 = 0;

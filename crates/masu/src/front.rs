@@ -6,8 +6,8 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use crate::arena::SLICE_BYTES;
 use crate::class::{Class, FOREIGN, LARGE, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT};
+use crate::slice::SLICE_BYTES;
 use crate::{arena, large, map, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
@@ -260,5 +260,5 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
     }
     crate::transfer::trim();
     crate::shard::trim();
-    crate::ranges::RANGES.lock().purge_down_to(kept_bytes)
+    crate::ranges::RANGES.lock().trim(kept_bytes)
 }

@@ -5,12 +5,12 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::arena::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::class::{FOREIGN, LARGE};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
 use crate::ranges::{RANGES, Run};
+use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 
 /// No block is longer than the address space.
 const BYTES_MAX: usize = 1 << 47;

@@ -29,6 +29,7 @@ mod fault;
 mod list;
 mod map;
 mod ranges;
+mod slice;
 
 // Blocks: pages of them, who owns pages, and how blocks travel.
 mod metadata;

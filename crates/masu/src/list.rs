@@ -1,12 +1,12 @@
 //! A doubly linked list of slices, linked through the slices themselves.
 //!
-//! Relies on the arena for what a slice is. Free runs and pages with free blocks are kept in such
+//! Relies on slices to hold the links. Free runs and pages with free blocks are kept in such
 //! lists; a slice is in at most one at a time, and whoever holds the list's lock owns the links.
 
 use core::cell::Cell;
 use core::ptr;
 
-use crate::arena::Slice;
+use crate::slice::Slice;
 
 /// A slice's place in a list. All zero: in none, or alone in one.
 #[repr(C)]

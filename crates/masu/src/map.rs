@@ -11,10 +11,10 @@
 
 use core::ptr::NonNull;
 
-use crate::arena::{ARENA_BYTES, SLICE_BYTES, SLICE_SHIFT};
 use crate::class::FOREIGN;
 use crate::kernel::{self, Advice, Protection};
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use crate::slice::{ARENA_BYTES, SLICE_BYTES, SLICE_SHIFT};
+use crate::sync::{AtomicPtr, AtomicUsize, Pair};
 
 /// Address bits of a user program: 47 on x86-64, 48 on aarch64. Tags above them do not count.
 const ADDRESS_BITS: u32 = if cfg!(target_arch = "aarch64") { 48 } else { 47 };
@@ -26,25 +26,15 @@ const OPENED_BYTES: usize = 64 << 10;
 
 static NOTHING: u8 = FOREIGN;
 
-/// Written once, by [`establish`]; read by every `free`.
-static MAP: ClassMap =
-    ClassMap { mask: AtomicUsize::new(0), bytes: AtomicPtr::new((&raw const NOTHING).cast_mut()) };
-
-#[repr(C, align(16))]
-struct ClassMap {
-    /// `MAP_BYTES - 1`, or 0 while there is no map.
-    mask: AtomicUsize,
-    /// The map, or the one byte that says "not ours".
-    bytes: AtomicPtr<u8>,
-}
+/// The map, or the one byte that says "not ours", with the mask for its index: [`MAP_BYTES`] − 1, or
+/// 0 while there is no map. Published once, by [`establish`]; read by every `free`.
+static MAP: Pair<u8> =
+    Pair::of(AtomicUsize::new(0), AtomicPtr::new((&raw const NOTHING).cast_mut()));
 
 /// Twice the code of the memory at `address`; 0 where it is not ours or there is no map.
 #[inline(always)]
 pub(crate) fn double_code(address: usize) -> usize {
-    // ORDERING: Acquire pairs with the Release in `establish`: whoever sees the mask sees the map.
-    let mask = MAP.mask.load(Ordering::Acquire);
-    // ORDERING: Relaxed, ordered by the mask.
-    let bytes = MAP.bytes.load(Ordering::Relaxed);
+    let (mask, bytes) = MAP.read();
     // SAFETY: The mask keeps the index inside the map, or at the one byte. Nobody writes the byte
     // meanwhile: it was written before the block was handed out and stays while the block lives,
     // and where no arena is no byte is ever written.
@@ -57,10 +47,7 @@ pub(crate) fn establish() -> Option<usize> {
     let bytes = kernel::map(MAP_BYTES, Protection::Read).ok()?;
     // SAFETY: The range was mapped just now. Without the advice core dumps only grow.
     let _ = unsafe { kernel::advise(bytes, MAP_BYTES, Advice::DontDump) };
-    // ORDERING: Relaxed, published by the mask below.
-    MAP.bytes.store(bytes.as_ptr(), Ordering::Relaxed);
-    // ORDERING: Release publishes the map with its mask.
-    MAP.mask.store(MAP_BYTES - 1, Ordering::Release);
+    MAP.publish(MAP_BYTES - 1, bytes.as_ptr());
     // Seen as a whole, so that the compiler keeps both fields together in one cache line.
     core::hint::black_box(&MAP);
     Some(bytes.as_ptr().addr())
@@ -68,19 +55,16 @@ pub(crate) fn establish() -> Option<usize> {
 
 /// Whether there is a map: where it says "not ours", that is so.
 pub(crate) fn is_established() -> bool {
-    // ORDERING: Relaxed: the map was established before any block was handed out.
-    MAP.mask.load(Ordering::Relaxed) != 0
+    MAP.read().0 != 0
 }
 
 fn byte_at(address: usize) -> Option<NonNull<u8>> {
-    // ORDERING: Acquire, as in `double_code`.
-    if MAP.mask.load(Ordering::Acquire) == 0 {
+    let (mask, bytes) = MAP.read();
+    if mask == 0 {
         return None;
     }
-    // ORDERING: Relaxed, ordered by the mask.
-    let bytes = MAP.bytes.load(Ordering::Relaxed);
     // SAFETY: The map covers every address of the program.
-    NonNull::new(unsafe { bytes.add((address >> SLICE_SHIFT) & (MAP_BYTES - 1)) })
+    NonNull::new(unsafe { bytes.add((address >> SLICE_SHIFT) & mask) })
 }
 
 /// Makes the bytes of an arena's addresses writable; whether that worked (it does where there is

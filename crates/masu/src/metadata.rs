@@ -6,8 +6,8 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::arena::{Kind, SLICE_BYTES};
 use crate::ranges::RANGES;
+use crate::slice::{Kind, SLICE_BYTES};
 use crate::sync::Lock;
 
 /// The longest array: a slice.

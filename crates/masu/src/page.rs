@@ -5,12 +5,12 @@
 //! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
 //! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
 
-use crate::arena::{Kind, Slice};
 use crate::class::{Class, FOREIGN};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
 use crate::ranges::RANGES;
+use crate::slice::{Kind, Slice};
 
 /// Fewer free OS pages in a row are not worth a system call.
 const PURGE_OS_PAGES_MIN: usize = 2;

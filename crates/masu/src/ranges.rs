@@ -9,9 +9,10 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::arena::{Arena, Kind, SLICE_BYTES, Slice};
+use crate::arena::Arena;
 use crate::kernel::{self, Advice};
 use crate::list::List;
+use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
 
 /// All runs of the process.
@@ -34,7 +35,8 @@ const OVER_LARGE_PEAK_SHARE: usize = 8;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// This share of live memory may stay resident while free.
 const KEPT_SHARE: usize = 8;
-/// Every so many frees, what is remembered of peak and demand fades by an eighth.
+/// After so many runs reused or freed, what is remembered fades: of peak and demand a sixteenth, of
+/// what was just purged a half.
 const FADES_EVERY: u32 = 1024;
 
 /// A run that was handed out.
@@ -67,7 +69,10 @@ pub(crate) struct Ranges {
     demand_bytes: usize,
     /// The most that demand may be. Grows only when memory had been purged too early, and fades.
     demand_bytes_max: usize,
-    frees: u32,
+    /// What was purged a short while ago and was not wanted again yet.
+    just_purged_bytes: usize,
+    /// Runs that were reused or freed.
+    ticks: u32,
 }
 
 // SAFETY: The references to the arena and to slices are used only under the lock around this.
@@ -87,7 +92,8 @@ impl Ranges {
             peak_bytes: 0,
             demand_bytes: 0,
             demand_bytes_max: 0,
-            frees: 0,
+            just_purged_bytes: 0,
+            ticks: 0,
         }
     }
 
@@ -228,22 +234,44 @@ impl Ranges {
         Run { first: run, zero }
     }
 
-    /// Free memory is used again; if it had been purged, that was too early.
-    fn note_reuse(&mut self, bytes: usize, was_purged: bool) {
-        if was_purged {
-            self.demand_bytes_max = (self.demand_bytes_max + 2 * bytes).min(2 * self.peak_bytes);
-            self.demand_bytes += bytes;
+    /// Free memory is used again; what was purged a short while ago was purged too early.
+    fn note_reuse(&mut self, bytes: usize, was_clean: bool) {
+        if was_clean {
+            let too_early = bytes.min(self.just_purged_bytes);
+            self.just_purged_bytes -= too_early;
+            self.demand_bytes_max =
+                (self.demand_bytes_max + 2 * too_early).min(2 * self.peak_bytes);
+            self.demand_bytes += too_early;
         }
+        self.tick();
         self.demand_bytes = (self.demand_bytes + bytes).min(self.demand_bytes_max);
     }
 
     fn note_free(&mut self, bytes: usize) {
         self.demand_bytes = self.demand_bytes.saturating_sub(bytes);
-        self.frees = self.frees.wrapping_add(1);
-        if self.frees.is_multiple_of(FADES_EVERY) {
-            self.demand_bytes_max -= self.demand_bytes_max / 8;
-            self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 8;
+        self.tick();
+    }
+
+    /// Time passes: what is remembered fades.
+    fn tick(&mut self) {
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(FADES_EVERY) {
+            self.just_purged_bytes /= 2;
+            self.demand_bytes_max -= self.demand_bytes_max / 16;
+            self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
+    }
+
+    /// Gives all free memory but about `bytes` back, and expects none of it to be wanted again;
+    /// whether anything was given back.
+    pub(crate) fn trim(&mut self, bytes: usize) -> bool {
+        self.peak_bytes = self.live_bytes();
+        self.demand_bytes = 0;
+        self.demand_bytes_max = 0;
+        let purged = self.purge_down_to(bytes);
+        // Who asks for this does not purge too early, whatever is allocated next.
+        self.just_purged_bytes = 0;
+        purged
     }
 
     /// How much free memory may stay resident now.
@@ -396,7 +424,7 @@ impl Ranges {
 
     /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may
     /// be resident. Returns whether anything was given back.
-    pub(crate) fn purge_down_to(&mut self, bytes: usize) -> bool {
+    fn purge_down_to(&mut self, bytes: usize) -> bool {
         let before = self.dirty_slices;
         for list in (0..LISTS).rev() {
             if self.occupied & (1 << list) == 0 {
@@ -406,7 +434,9 @@ impl Ranges {
                 if self.dirty_bytes() <= bytes {
                     return self.dirty_slices < before;
                 }
-                self.dirty_slices -= purge(run);
+                let dirty = purge(run);
+                self.dirty_slices -= dirty;
+                self.just_purged_bytes += dirty * SLICE_BYTES;
             }
         }
         self.dirty_slices < before

@@ -6,10 +6,10 @@
 //! to a thread, a thread's end is a flush and nothing else, and a block freed by any thread goes
 //! the same way home.
 
-use crate::arena::{SLICE_BYTES, Slice};
 use crate::class::{CODES, Class};
 use crate::list::List;
 use crate::page::Page;
+use crate::slice::{SLICE_BYTES, Slice};
 use crate::sync::{AtomicUsize, Lock, Ordering};
 
 /// The most shards; more CPUs than these share.

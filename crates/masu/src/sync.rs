@@ -4,7 +4,9 @@
 //! Relies on the kernel door for sleeping. The one hard idea, a lock that sleeps in the kernel
 //! without losing a wake-up, is in `sync/raw_lock.rs`.
 
+mod pair;
 mod raw_lock;
+mod table;
 
 pub(crate) use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering,
@@ -16,7 +18,9 @@ use core::ops::{Deref, DerefMut};
 
 use crate::kernel::{wait_while, wake_one};
 use crate::libc;
+pub(crate) use pair::Pair;
 use raw_lock::RawLock;
+pub(crate) use table::Table;
 
 /// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
 ///

@@ -1,5 +1,6 @@
-//! The lock's protocol under loom, which runs every interleaving and every value that the memory
-//! model allows, up to three preemptions.
+//! The protocols of `src/sync/` under loom: the lock here, what is read without one in
+//! `loom/published.rs`. Loom runs every interleaving and every value that the memory model allows;
+//! for the lock up to three preemptions.
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test -p masu --test loom`.
 //!
@@ -8,6 +9,9 @@
 //! behind broken doors too, and loom has to notice each: that shows the check can fail.
 #![cfg(loom)]
 #![expect(clippy::duplicate_mod, reason = "one source stands behind several doors")]
+
+#[path = "loom/published.rs"]
+mod published;
 
 use loom::cell::UnsafeCell;
 use loom::model::Builder;

@@ -93,6 +93,33 @@ static void fork_while_threads_allocate(void)
         pthread_join(workers[i], NULL);
 }
 
+static void *trim_until_stopped(void *unused)
+{
+    /* Never allocates: what it locks, it locks without a cache of its own. */
+    while (!stop)
+        malloc_trim(0);
+    return unused;
+}
+
+static void fork_beside_a_thread_that_trims(void)
+{
+    pthread_t trimmer;
+    CHECK(pthread_create(&trimmer, NULL, trim_until_stopped, NULL) == 0);
+    for (int round = 0; round < 300; round++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            work(1, 500);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    stop = 1;
+    pthread_join(trimmer, NULL);
+}
+
 static void allocate_around_fork(void)
 {
     work(7, 100);
@@ -351,6 +378,7 @@ static const struct {
 #define GROUP(name) {#name, name}
     GROUP(first_malloc_before_constructors),
     GROUP(fork_while_threads_allocate),
+    GROUP(fork_beside_a_thread_that_trims),
     GROUP(fork_handlers_may_allocate),
     GROUP(blocks_live_on_in_the_child),
     GROUP(other_forks),

@@ -4,6 +4,7 @@
 //! Masu is called directly, while the tests themselves live in the system's malloc. Some properties
 //! are sums over the process, so the tests take turns.
 
+mod arenas;
 mod memory;
 mod requests;
 mod threads;

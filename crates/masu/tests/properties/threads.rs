@@ -1,6 +1,7 @@
 //! What threads may do: free each other's blocks, end while their blocks live, end in thousands.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 
@@ -142,4 +143,27 @@ fn blocks_may_be_freed_and_allocated_while_a_thread_ends() {
     assert_eq!(end.live_bytes, start.live_bytes);
     let grown = end.committed_bytes.saturating_sub(start.committed_bytes);
     assert!(grown <= 16 << 20, "committed {grown} more");
+}
+
+#[test]
+fn statistics_stay_near_the_truth_while_threads_begin_and_end() {
+    let _turn = alone();
+    let live: Vec<Block> = (0..20_000).map(|_| Block::filled(1_000, 1)).collect();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let work = || drop((0..4_000).map(|_| Block::new(64)).collect::<Vec<_>>());
+                    thread::spawn(work).join().expect("allocates and ends");
+                }
+            });
+        }
+        for _ in 0..20_000 {
+            let counted = masu::c::statistics().live_bytes;
+            assert!((10 << 20..1 << 30).contains(&counted), "20 MB are live, {counted} counted");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    drop(live);
 }

@@ -1,0 +1,174 @@
+//! Slices: the 64 KiB units that arenas are cut into, and what is known of each.
+//!
+//! Relies on the layout of an arena's head: an arena starts at a multiple of 1 GiB, there lie 64
+//! bytes for each of its slices, and behind those the bitmaps of its pages, 512 bytes a slice. So
+//! what is known of a pointer's slice is a mask, a shift and an addition away, and lies together
+//! and far from the blocks: a header in front of each page would put all headers into the same few
+//! cache sets.
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use crate::list::Links;
+use crate::sync::{AtomicU8, Ordering};
+
+/// Bytes of a slice, the unit of everything above blocks.
+pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
+/// A slice's size as a power of two.
+pub(crate) const SLICE_SHIFT: u32 = 16;
+/// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena
+/// of its own.
+pub(crate) const ARENA_BYTES: usize = 1 << 30;
+/// Slices of a whole arena.
+pub(crate) const ARENA_SLICES: usize = ARENA_BYTES / SLICE_BYTES;
+/// Where the bitmaps start, behind the slices' data.
+pub(crate) const BITMAPS_AT: usize = ARENA_SLICES * size_of::<Slice>();
+/// Words of a slice's bitmap: one bit for each 16 bytes.
+pub(crate) const BITMAP_WORDS: usize = SLICE_BYTES / 16 / 64;
+
+/// What a slice is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Head of the arena, never handed out yet, or inside a run whose first slice says more.
+    Opaque = 0,
+    /// First or last slice of a free run.
+    Free = 1,
+    /// A page of blocks: every slice of it.
+    Page = 2,
+    /// First slice of a large block.
+    Large = 3,
+    /// Memory of the allocator's own.
+    Metadata = 4,
+}
+
+/// A [`Kind`] that neighbours may look at while it changes.
+#[repr(transparent)]
+pub(crate) struct AtomicKind(AtomicU8);
+
+impl AtomicKind {
+    pub(crate) fn get(&self) -> Kind {
+        // ORDERING: Relaxed: whether a slice is free changes under the ranges' lock only.
+        match self.0.load(Ordering::Relaxed) {
+            1 => Kind::Free,
+            2 => Kind::Page,
+            3 => Kind::Large,
+            4 => Kind::Metadata,
+            _ => Kind::Opaque,
+        }
+    }
+
+    pub(crate) fn set(&self, kind: Kind) {
+        // ORDERING: Relaxed, as above.
+        self.0.store(kind as u8, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a slice, or of the run of slices that it starts.
+#[repr(C, align(64))]
+pub(crate) struct Slice {
+    /// Links of the list this run is in: free runs (the ranges' lock) or pages with free blocks
+    /// (the lock of the page's shard and class).
+    pub(crate) links: Links,
+    /// Slices of the run: of a free one the ranges' lock, of a large block its owner.
+    pub(crate) count: Cell<u32>,
+    /// Slices back to the first of the run, in its other slices (of pages and of free runs'
+    /// ends). Constant for a page's life, so that `free` reads it without a lock.
+    pub(crate) back: Cell<u32>,
+    /// Slices of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
+    /// free when it was last purged, the lock of the page's shard and class.
+    pub(crate) dirty: Cell<u32>,
+    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
+    pub(crate) free_blocks: Cell<u32>,
+    /// No word of the page's bitmap before this one has a bit set.
+    pub(crate) first_free: Cell<u32>,
+    /// What the slice is used for. Only the ranges' lock makes a slice free or takes that back;
+    /// neighbours look at any time.
+    pub(crate) kind: AtomicKind,
+    /// Code of the page's class. Constant for a page's life, like `shard`.
+    pub(crate) code: Cell<u8>,
+    /// The shard that owns the page.
+    pub(crate) shard: Cell<u8>,
+    /// Whether a free run is known to read as zero. The ranges' lock.
+    pub(crate) zero: Cell<bool>,
+}
+
+impl Slice {
+    /// The slice that holds `address`.
+    ///
+    /// # Safety
+    ///
+    /// - `address` lies within the first 1 GiB of an arena that stays reserved.
+    #[inline]
+    pub(crate) unsafe fn at(address: usize) -> &'static Slice {
+        let arena = address & !(ARENA_BYTES - 1);
+        let slot = arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>();
+        // SAFETY: The head of an arena is committed as long as the arena is reserved, and holds a
+        // slot for each of its slices; zero bytes are a valid slice.
+        unsafe { &*ptr::with_exposed_provenance(slot) }
+    }
+
+    /// The address of the arena that holds this slice.
+    pub(crate) fn arena_address(&self) -> usize {
+        ptr::from_ref(self).addr() & !(ARENA_BYTES - 1)
+    }
+
+    /// The slice's number in its arena.
+    pub(crate) fn index(&self) -> usize {
+        (ptr::from_ref(self).addr() - self.arena_address()) / size_of::<Slice>()
+    }
+
+    /// The address of the slice's memory.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        self.arena_address() + self.index() * SLICE_BYTES
+    }
+
+    /// The slice's memory.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        let start = ptr::with_exposed_provenance_mut(self.address());
+        // SAFETY: No arena starts at address 0.
+        unsafe { NonNull::new_unchecked(start) }
+    }
+
+    /// The slice `distance` slots further on.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena.
+    pub(crate) unsafe fn ahead(&self, distance: usize) -> &'static Slice {
+        // SAFETY: The caller's condition.
+        unsafe { Slice::at(self.address() + distance * SLICE_BYTES) }
+    }
+
+    /// The slice `distance` slots before.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena.
+    pub(crate) unsafe fn behind(&self, distance: usize) -> &'static Slice {
+        // SAFETY: The caller's condition.
+        unsafe { Slice::at(self.address() - distance * SLICE_BYTES) }
+    }
+
+    /// The first slice of the page that this slice belongs to.
+    #[inline]
+    pub(crate) fn page(&self) -> &'static Slice {
+        // SAFETY: Pages do not cross arenas, and `back` leads to the first slice of the page.
+        unsafe { self.behind(self.back.get() as usize) }
+    }
+
+    /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
+    /// guarded by the lock of the page's shard and class.
+    #[inline]
+    pub(crate) fn bitmap(&self, words: usize) -> &'static [Cell<u64>] {
+        let start =
+            self.arena_address() + BITMAPS_AT + self.index() * BITMAP_WORDS * size_of::<u64>();
+        // SAFETY: The head holds the bitmaps of all slices one after another; a page's bitmap is
+        // as long as those of its slices together.
+        unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(start), words) }
+    }
+}
+
+const _: () = assert!(size_of::<Slice>() == 64);

@@ -1,0 +1,52 @@
+//! A table of numbers, not 0, that one writer at a time changes and anyone reads without a lock.
+//!
+//! Relies on its parent module for the atomics; `tests/loom.rs` gives it modelled ones. The hard
+//! idea: readers look only at places that were ever used, so the count of those is raised after a
+//! place is filled. Whoever finds an entry sees what its writer wrote before entering it.
+
+use super::{AtomicUsize, Ordering};
+
+/// The table. Places may be empty in between.
+pub(crate) struct Table<const PLACES: usize> {
+    /// One writer at a time, any reader; 0 where there is nothing.
+    places: [AtomicUsize; PLACES],
+    /// One more than the last place ever used. As for `places`.
+    used: AtomicUsize,
+}
+
+impl<const PLACES: usize> Table<PLACES> {
+    /// The table of these. The caller makes the atomics, for a model checker's are not `const`.
+    pub(crate) const fn of(places: [AtomicUsize; PLACES], used: AtomicUsize) -> Table<PLACES> {
+        Table { places, used }
+    }
+
+    /// The entries there are.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = usize> {
+        // ORDERING: Acquire pairs with the Release in `enter`: the places below are filled.
+        let used = self.used.load(Ordering::Acquire);
+        // ORDERING: Acquire pairs with the Release in `enter`: what the writer wrote is seen.
+        let places = self.places[..used].iter().map(|place| place.load(Ordering::Acquire));
+        places.filter(|entry| *entry != 0)
+    }
+
+    /// Enters a number; returns its place, or `None` where all are taken. The caller is the only
+    /// writer.
+    pub(crate) fn enter(&self, entry: usize) -> Option<usize> {
+        // ORDERING: Relaxed: only this thread writes.
+        let is_free = |place: &AtomicUsize| place.load(Ordering::Relaxed) == 0;
+        let place = self.places.iter().position(is_free)?;
+        // ORDERING: Release publishes what this writer wrote to readers of the entry.
+        self.places[place].store(entry, Ordering::Release);
+        // ORDERING: Release publishes the place above. Relaxed to read: only this thread writes.
+        if self.used.load(Ordering::Relaxed) <= place {
+            self.used.store(place + 1, Ordering::Release);
+        }
+        Some(place)
+    }
+
+    /// Empties a place. The caller is the only writer, and readers may find the entry still.
+    pub(crate) fn leave(&self, place: usize) {
+        // ORDERING: Relaxed: readers only skip what they no longer find.
+        self.places[place].store(0, Ordering::Relaxed);
+    }
+}
