@@ -13,7 +13,23 @@ mod arch;
 #[path = "slot/x86_64.rs"]
 mod arch;
 
-use crate::cache::Stacks;
+use core::arch::global_asm;
+
+use crate::cache::{EMPTY, Stacks};
+
+// COUPLING: the name carries the crate's version, so that two versions in one program each have
+// their slot.
+global_asm!(
+    ".pushsection .tdata.masu_slot_0_1, \"awT\", @progbits",
+    ".globl masu_slot_0_1",
+    ".hidden masu_slot_0_1",
+    ".type masu_slot_0_1, @object",
+    ".size masu_slot_0_1, 8",
+    ".p2align 3",
+    "masu_slot_0_1: .quad {empty}",
+    ".popsection",
+    empty = sym EMPTY,
+);
 
 /// This thread's stacks.
 ///

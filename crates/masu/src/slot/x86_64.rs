@@ -1,23 +1,9 @@
 //! The thread slot on x86-64: "ELF Handling For Thread-Local Storage" (U. Drepper, 2013), section
 //! 4.4.6, initial-exec.
 
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 
-use crate::cache::{EMPTY, Stacks};
-
-// COUPLING: the name carries the crate's version, so that two versions in one program each have
-// their slot.
-global_asm!(
-    ".pushsection .tdata.masu_slot_0_1, \"awT\", @progbits",
-    ".globl masu_slot_0_1",
-    ".hidden masu_slot_0_1",
-    ".type masu_slot_0_1, @object",
-    ".size masu_slot_0_1, 8",
-    ".p2align 3",
-    "masu_slot_0_1: .quad {empty}",
-    ".popsection",
-    empty = sym EMPTY,
-);
+use crate::cache::Stacks;
 
 /// The slot's value.
 ///
