@@ -1,14 +1,12 @@
-//! Link arguments of `libmasu.so`, and the way for `masu-cli` to find this package's sources.
+//! Link arguments of `libmasu.so`.
 //!
-//! It relies on cargo's `links` metadata: a package that depends on this one reads
-//! `DEP_MASU_ABI_MANIFEST_DIR` in its own build script, in a workspace and from a registry alike.
+//! It relies on the system's linker, GNU's or LLVM's, behind the compiler driver that rustc calls.
 
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::metadata=manifest_dir={}", variable("CARGO_MANIFEST_DIR"));
 
     // A program that links with `-lmasu` asks for this name, wherever it was built.
     link_arg("-Wl,-soname,libmasu.so");

@@ -1,7 +1,8 @@
 //! The front: allocate, free, resize. Here the fast paths are put together from the rooms below,
 //! and each has one slow path beside it.
 //!
-//! Relies on everything below. Nothing here takes a lock, formats, panics or sets `errno`.
+//! Relies on everything below. Nothing here formats, panics or sets `errno`, and the fast paths take
+//! no lock.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};

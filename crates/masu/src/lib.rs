@@ -13,9 +13,9 @@
 //!
 //! A shared library that carries masu must never be unloaded: threads and `fork` call it to the end.
 //! Link it with `-z nodelete` (`libmasu.so` is).
-//!
-//! The rooms, bottom up:
 #![no_std]
+
+// The rooms, bottom up.
 
 // The doors.
 mod kernel;

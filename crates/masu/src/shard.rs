@@ -92,10 +92,10 @@ pub(crate) enum Pages {
     Sparse,
 }
 
-/// Brings blocks home to their pages. The array is used up.
-pub(crate) fn flush(class: Class, blocks: &mut [usize]) -> Pages {
+/// Brings blocks home to their pages.
+pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
     let mut pages = Pages::Ordinary;
-    for chunk in blocks.chunks_mut(CHUNK) {
+    for chunk in blocks.chunks(CHUNK) {
         if flush_chunk(class, chunk) == Pages::Sparse {
             pages = Pages::Sparse;
         }
@@ -106,7 +106,7 @@ pub(crate) fn flush(class: Class, blocks: &mut [usize]) -> Pages {
 /// Blocks looked at together, so that the pages' data are still in the cache in the second pass.
 const CHUNK: usize = 256;
 
-fn flush_chunk(class: Class, blocks: &mut [usize]) -> Pages {
+fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut shards = [0_u8; CHUNK];
     let mut present = 0_u32;
     for (block, shard) in blocks.iter().zip(&mut shards) {

@@ -123,7 +123,7 @@ pub(crate) fn take_uncached(class: Class) -> *mut u8 {
 
 /// Frees a block of `class` for a thread without a cache.
 pub(crate) fn put_uncached(class: Class, block: *mut u8) {
-    let _ = shard::flush(class, &mut [block.expose_provenance()]);
+    let _ = shard::flush(class, &[block.expose_provenance()]);
 }
 
 /// Bytes of the blocks in all thread caches; other threads' change while they are counted.

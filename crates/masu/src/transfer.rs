@@ -83,20 +83,20 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
     }
 }
 
-/// Gives blocks to other threads, and what does not fit to the pages. The array is used up. Where
+/// Gives blocks to other threads, and what does not fit to the pages. Where
 /// the pages turn out to be sparse, what was kept here has gone home too.
-pub(crate) fn give(class: Class, blocks: &mut [usize]) -> Pages {
+pub(crate) fn give(class: Class, blocks: &[usize]) -> Pages {
     if class.size() >= SHARED_ONLY && !is_shared() {
         return shard::flush(class, blocks);
     }
     let mut stale = [0; HOMEWARD_MAX];
     let (kept, stale_count) = TRANSFER[class.index()].0.lock().take_in(class, blocks, &mut stale);
-    let _ = shard::flush(class, &mut stale[..stale_count]);
+    let _ = shard::flush(class, &stale[..stale_count]);
     if kept == blocks.len() {
         return Pages::Ordinary;
     }
     let left = blocks.len() - kept;
-    let pages = shard::flush(class, &mut blocks[..left]);
+    let pages = shard::flush(class, &blocks[..left]);
     let sparse = pages == Pages::Sparse;
     let was_closed = mem::replace(&mut TRANSFER[class.index()].0.lock().closed, sparse);
     if sparse && !was_closed {
@@ -164,7 +164,7 @@ fn send_home(class: Class) {
         if taken == 0 {
             break;
         }
-        let _ = shard::flush(class, &mut blocks[HOMEWARD_MAX - taken..]);
+        let _ = shard::flush(class, &blocks[HOMEWARD_MAX - taken..]);
     }
 }
 

@@ -170,7 +170,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         if depth.base.get().is_null() {
             if !self.open(class) {
-                let _ = shard::flush(class, &mut [block.expose_provenance()]);
+                let _ = shard::flush(class, &[block.expose_provenance()]);
                 return;
             }
         } else {
@@ -307,12 +307,12 @@ impl ThreadCache {
         let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), have) };
         let mut count = count.min(have);
         let pages = match destination {
-            Destination::Transfer => transfer::give(class, &mut entries[..count]),
-            Destination::Pages => shard::flush(class, &mut entries[..count]),
+            Destination::Transfer => transfer::give(class, &entries[..count]),
+            Destination::Pages => shard::flush(class, &entries[..count]),
         };
         if pages == Pages::Sparse {
             // The blocks held here are among the few that keep many pages.
-            let _ = shard::flush(class, &mut entries[count..]);
+            let _ = shard::flush(class, &entries[count..]);
             count = have;
             self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
         }
