@@ -241,6 +241,7 @@ impl Series {
             seed: Some(self.seed),
             limits: Limits { time: Some(PATIENCE), memory_bytes: None },
             results: Some(self.file(name)),
+            ..CompareOptions::default()
         };
         let made = compare(workload, &self.variants, &options, &self.stop, &mut |_| {})?;
         if made.stopped {

@@ -169,6 +169,7 @@ mod tests {
             library: None,
             tunables: Vec::new(),
             variables: Vec::new(),
+            ..Variant::default()
         };
         Request {
             workload: Workload::new(["sh"], Input::Empty).unwrap(),

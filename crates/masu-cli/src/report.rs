@@ -83,25 +83,26 @@ fn table(page: &mut String, summary: &Summary) {
     }
     line(page, &heading, BOLD);
     for row in &summary.rows {
-        let cells = |cell: &dyn Fn(&Estimate) -> String| -> String {
+        let cells = |cell: fn(&Estimate) -> String| -> String {
             COLUMNS
                 .iter()
-                .map(|(_, measure, width)| right(&cell(of(row, *measure)), *width))
+                .map(|(_, measure, width)| {
+                    right(&of(row, *measure).map(cell).unwrap_or_default(), *width)
+                })
                 .collect()
         };
         page.push_str(&label_column(&row.variant));
-        line(page, &cells(&median), Style::new());
-        let ratios = cells(&ratio);
+        line(page, &cells(median), Style::new());
+        let ratios = cells(ratio);
         if !ratios.trim().is_empty() {
             line(page, &format!("{:LABEL_WIDTH$}{ratios}", ""), DIM);
         }
     }
 }
 
-/// The row's estimate of `measure`; the lab makes one for every measure.
-fn of(row: &Row, measure: Measure) -> &Estimate {
-    let found = row.estimates.iter().find(|estimate| estimate.measure == measure);
-    found.expect("the lab estimates every measure")
+/// The row's estimate of `measure`, if some run has it.
+fn of(row: &Row, measure: Measure) -> Option<&Estimate> {
+    row.estimates.iter().find(|estimate| estimate.measure == measure)
 }
 
 fn median(estimate: &Estimate) -> String {
@@ -122,7 +123,7 @@ fn ratio(estimate: &Estimate) -> String {
     };
     let text = format!("×{}", quantity::ratio(ratio.estimate));
     match ratio.interval {
-        Some((low, high)) if estimate.measure == Measure::PRIMARY => {
+        Some((low, high)) if estimate.measure == Measure::Wall => {
             format!("({}–{}) {text}", quantity::ratio(low), quantity::ratio(high))
         }
         _ => text,
@@ -131,13 +132,13 @@ fn ratio(estimate: &Estimate) -> String {
 
 fn verdicts(page: &mut String, summary: &Summary) {
     for row in &summary.rows {
-        let (words, style) = verdict::words(row);
+        let (words, style) = verdict::words(row, summary.primary);
         labelled(page, &row.variant, &words, style);
     }
 }
 
 fn progress_made(comparison: &Comparison) -> String {
-    let asked = comparison.header.runs * comparison.header.variants.len();
+    let asked = comparison.header.runs * comparison.summary.rows.len();
     format!("{} of {asked} runs were made; they are what is shown", comparison.runs.len())
 }
 

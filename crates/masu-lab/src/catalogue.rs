@@ -143,6 +143,7 @@ impl Catalogue {
             library: allocator.preloaded.then(|| allocator.path.clone()),
             tunables: allocator.tunables.iter().cloned().chain(tunables).collect(),
             variables,
+            parameters: Vec::new(),
         })
     }
 

@@ -1,5 +1,4 @@
 //! Variants × runs: a verified warm-up each, then alternating rounds in randomised, balanced order.
-
 //!
 //! It ties the other modules together and holds no knowledge of its own but this: what is run
 //! when, what is said meanwhile, and that whatever was measured survives a stop.
@@ -7,17 +6,31 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::execute::execute;
-use crate::results::{Record, SCHEMA_VERSION, Writer};
+use crate::results::{Case, Record, SCHEMA_VERSION, Writer};
 use crate::summary::summarise;
-use crate::verify::verify;
 use crate::{
-    Ending, Error, Evidence, Header, Limits, Machine, Run, Stop, Summary, Variant, Workload,
+    Ending, Error, Evidence, Header, Limits, Machine, Measure, Run, Stop, Summary, Variant,
+    Workload,
 };
 
+mod commands;
 mod order;
 
+pub(crate) use commands::Commands;
 use order::Rounds;
+
+/// What can bring the variants of a case to run and measure them, again and again: commands that
+/// run to their end, or servers that are kept warm.
+pub(crate) trait Executor {
+    /// Brings the variant at `index` to where it can be measured and proves that it takes effect.
+    fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
+
+    /// Makes one timed run of the variant at `index`.
+    fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
+
+    /// Ends whatever still runs, also after an error or a stop.
+    fn finish(&mut self) -> Result<(), Error>;
+}
 
 /// Rounds when the caller does not say: enough to find a 3 % difference under 1.5 % noise.
 pub const DEFAULT_RUNS: usize = 20;
@@ -33,11 +46,19 @@ pub struct Options {
     pub limits: Limits,
     /// A results file (JSON lines), replaced if it exists and written after every run.
     pub results: Option<PathBuf>,
+    /// The measure that carries the verdict.
+    pub primary: Measure,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { runs: DEFAULT_RUNS, seed: None, limits: Limits::default(), results: None }
+        Options {
+            runs: DEFAULT_RUNS,
+            seed: None,
+            limits: Limits::default(),
+            results: None,
+            primary: Measure::Wall,
+        }
     }
 }
 
@@ -130,16 +151,18 @@ pub fn compare(
     let header = header(workload, variants, options);
     let mut writer = Writer::create(options.results.as_deref())?;
     writer.write(&Record::Header(header.clone()))?;
-    let mut series = Series { workload, variants, options, stop, observe, writer };
-    let warm_ups = series.warm_up()?;
-    let (runs, stopped) = series.rounds(header.seed, &warm_ups)?;
+    let mut commands = Commands::new(workload, variants, &options.limits);
+    let mut series = Series { executor: &mut commands, variants, options, stop, observe, writer };
+    let made = series.make(header.seed);
+    let finished = series.executor.finish();
+    let (warm_ups, runs, stopped) = made?;
+    finished?;
     if stopped && runs.is_empty() {
         return Err(Error::Stopped);
     }
-    let labels: Vec<String> = variants.iter().map(|variant| variant.label.clone()).collect();
-    let mut summary = summarise(&labels, &runs);
+    let mut summary = summarise(&header.cases[0].labels(), options.primary, &runs);
     summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
-    series.writer.write(&Record::Summary(summary.clone()))?;
+    series.writer.write(&Record::Summary { case: 0, summary: summary.clone() })?;
     let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();
     Ok(Comparison { header, evidence, runs, summary, stopped })
 }
@@ -165,9 +188,13 @@ fn header(workload: &Workload, variants: &[Variant], options: &Options) -> Heade
         schema_version: SCHEMA_VERSION,
         masu_version: env!("CARGO_PKG_VERSION").to_owned(),
         began: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
-        command: workload.arguments.iter().map(lossy).collect(),
-        program: workload.program.path.display().to_string(),
-        variants: variants.to_vec(),
+        suite: None,
+        cases: vec![Case {
+            name: workload.arguments.first().map(lossy).unwrap_or_default(),
+            command: workload.arguments.iter().map(lossy).collect(),
+            variants: variants.to_vec(),
+            primary: options.primary,
+        }],
         runs: options.runs,
         seed: options.seed.unwrap_or_else(seed_from_clock),
         machine: Machine::here(),
@@ -226,7 +253,7 @@ fn notes(variants: &[Variant], warm_ups: &[(Run, Evidence)]) -> Vec<String> {
 
 /// The runs of one comparison on their way.
 struct Series<'a> {
-    workload: &'a Workload,
+    executor: &'a mut dyn Executor,
     variants: &'a [Variant],
     options: &'a Options,
     stop: &'a Stop,
@@ -234,15 +261,23 @@ struct Series<'a> {
     writer: Writer,
 }
 
+/// The warm-ups, the timed runs, and whether they were stopped early.
+type Made = (Vec<(Run, Evidence)>, Vec<Run>, bool);
+
 impl Series<'_> {
+    fn make(&mut self, seed: u64) -> Result<Made, Error> {
+        let warm_ups = self.warm_up()?;
+        let (runs, stopped) = self.rounds(seed, &warm_ups)?;
+        Ok((warm_ups, runs, stopped))
+    }
+
     /// One verified run of each variant, in their order.
     fn warm_up(&mut self) -> Result<Vec<(Run, Evidence)>, Error> {
         let mut done = Vec::new();
         for (index, variant) in self.variants.iter().enumerate() {
             let of = self.variants.len();
             (self.observe)(Event::WarmUp { variant, index, of });
-            let (mut run, evidence) =
-                verify(self.workload, variant, &self.options.limits, self.stop)?;
+            let (mut run, evidence) = self.executor.warm_up(index, self.stop)?;
             run.variant = index;
             match &run.ending {
                 Ending::Stopped => return Err(Error::Stopped),
@@ -279,7 +314,7 @@ impl Series<'_> {
                 if self.stop.requested() {
                     return Ok((runs, true));
                 }
-                let mut run = execute(self.workload, variant, &self.options.limits, self.stop)?;
+                let mut run = self.executor.run(index, self.stop)?;
                 run.variant = index;
                 run.round = Some(round);
                 if run.ending == Ending::Stopped {

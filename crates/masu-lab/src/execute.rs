@@ -22,10 +22,13 @@ mod watch;
 pub(crate) use tree::Tree;
 pub(crate) use watch::{Started, Watched};
 
-/// What one run of a workload under one variant came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What one run of a workload under one variant came to; of a server, one burst of load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Run {
-    /// The variant's index in the comparison.
+    /// The case's index in the suite.
+    pub case: usize,
+    /// The variant's index in the case.
     pub variant: usize,
     /// The round this run belongs to, counted from zero; a warm-up has none.
     pub round: Option<usize>,
@@ -54,12 +57,57 @@ pub struct Run {
     pub queued_s: Option<f64>,
     /// Whether it waited for a CPU so long that its times say more about the neighbours.
     pub starved: bool,
+    /// Whether it was starved and another run took its place; then it does not count.
+    pub replaced: bool,
+    /// Seconds the hypervisor gave this machine's CPUs to others meanwhile, over all CPUs.
+    pub steal_s: Option<f64>,
+    /// CPU seconds that processes outside the run used meanwhile, over all CPUs.
+    pub others_s: Option<f64>,
+    /// The one-minute load average when it started.
+    pub load: Option<f64>,
+    /// Bytes by which the environment was made longer, to move the stack.
+    pub offset_bytes: u32,
+    /// Resident bytes of the tree as time went by, `(seconds since the start, bytes)`, thinned out.
+    pub rss_over_time: Vec<(f64, u64)>,
+    /// What the load met, where the run is a burst on a server.
+    pub burst: Option<Burst>,
     /// Standard output.
     pub stdout: Output,
     /// Standard error.
     pub stderr: Output,
     /// Processes that were still there when the program ended, and were killed.
     pub left_behind: Vec<String>,
+}
+
+/// What one burst of load on a server came to.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Burst {
+    /// Requests answered, errors not counted; none where the load command does not tell.
+    pub requests: Option<u64>,
+    /// Requests that failed or were answered with an error.
+    pub errors: u64,
+    /// Answers a second.
+    pub throughput: Option<f64>,
+    /// Seconds from when a request was due to its whole answer, at these shares of the requests.
+    pub latency_s: Option<Latencies>,
+    /// Calls for memory a request, counted in a run apart from the timed ones.
+    pub allocations_a_request: Option<f64>,
+}
+
+/// Latencies in seconds below which a share of the requests lay.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Half of them.
+    pub p50: f64,
+    /// 90 per cent.
+    pub p90: f64,
+    /// 99 per cent.
+    pub p99: f64,
+    /// 99.9 per cent.
+    pub p999: f64,
+    /// All of them.
+    pub max: f64,
 }
 
 /// How a run ended.
@@ -82,6 +130,13 @@ pub enum Ending {
     },
     /// [`Stop`] was requested and it was killed.
     Stopped,
+}
+
+impl Default for Ending {
+    /// Success.
+    fn default() -> Ending {
+        Ending::Exited(0)
+    }
 }
 
 impl fmt::Display for Ending {
@@ -191,8 +246,6 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
     let cpu_s = usage.user_s + usage.sys_s;
     let queued_s = watched.queued_s;
     Run {
-        variant: 0,
-        round: None,
         ending: watched.cut.unwrap_or(match status {
             Status::Exited(code) => Ending::Exited(code),
             Status::Signalled(signal) => Ending::Signalled(signal),
@@ -210,6 +263,7 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
         stdout: watched.stdout,
         stderr: watched.stderr,
         left_behind: watched.left_behind,
+        ..Run::default()
     }
 }
 

@@ -53,6 +53,7 @@ mod tests {
             library: Some("/lib/libv.so".into()),
             tunables: vec![("glibc.malloc.top_pad".to_owned(), "4096".to_owned())],
             variables: vec![("V".to_owned(), "1".to_owned())],
+            ..Variant::default()
         };
         let command = command(&workload, &variant);
         assert_eq!(command.get_program(), workload.program.path);
@@ -77,6 +78,7 @@ mod tests {
             library: None,
             tunables: Vec::new(),
             variables: Vec::new(),
+            ..Variant::default()
         };
         let Err(error) = launch(&workload, &variant);
         assert!(error.to_string().contains("/no/such/program"), "{error}");

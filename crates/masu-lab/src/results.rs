@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Doing;
-use crate::statistics::{Estimate, Verdict};
+use crate::statistics::{Estimate, Measure, Verdict};
 use crate::{Error, Evidence, Machine, Run, Variant};
 
 /// The version of the lines this module writes. It grows when a reader would misread them.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What was compared, where and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,13 +26,11 @@ pub struct Header {
     pub masu_version: String,
     /// When it began, in UTC: `2026-11-20T10:00:00Z`.
     pub began: String,
-    /// The command; bytes that are no UTF-8 are replaced.
-    pub command: Vec<String>,
-    /// The program's file.
-    pub program: String,
-    /// The variants; the first is the reference. Of the environment only what they change.
-    pub variants: Vec<Variant>,
-    /// Runs asked for, of each variant.
+    /// The suite's name; none for a single command.
+    pub suite: Option<String>,
+    /// What is compared, one table each.
+    pub cases: Vec<Case>,
+    /// Rounds asked for, at most: runs of each variant.
     pub runs: usize,
     /// The seed of the order of runs.
     pub seed: u64,
@@ -40,9 +38,32 @@ pub struct Header {
     pub machine: Machine,
 }
 
+/// One workload under some variants: what one table shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// The workload's name, with the values of what it was repeated for: `ring threads=2`.
+    pub name: String,
+    /// The command as written, placeholders included; bytes that are no UTF-8 are replaced.
+    pub command: Vec<String>,
+    /// The variants; the first is the reference. Of the environment only what they change.
+    pub variants: Vec<Variant>,
+    /// The measure that carries the verdict.
+    pub primary: Measure,
+}
+
+impl Case {
+    /// The variants' labels, the reference's first.
+    #[must_use]
+    pub fn labels(&self) -> Vec<String> {
+        self.variants.iter().map(|variant| variant.label.clone()).collect()
+    }
+}
+
 /// Medians, ratios, verdicts and warnings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// The measure that carries the verdicts.
+    pub primary: Measure,
     /// One row a variant, in the variants' order.
     pub rows: Vec<Row>,
     /// How sure the intervals are, all of one measure together: 0.99.
@@ -58,9 +79,9 @@ pub struct Summary {
 pub struct Row {
     /// The variant's label.
     pub variant: String,
-    /// What the primary measure (wall-clock time) says.
+    /// What the primary measure says.
     pub verdict: Verdict,
-    /// One estimate a measure, in the order of [`Measure::ALL`](crate::Measure::ALL).
+    /// One estimate for each measure that some run has, in the order of [`Measure::ALL`].
     pub estimates: Vec<Estimate>,
     /// Runs that count.
     pub valid_runs: usize,
@@ -83,8 +104,13 @@ pub enum Record {
     },
     /// A timed run.
     Run(Run),
-    /// The last line.
-    Summary(Summary),
+    /// The end of a case.
+    Summary {
+        /// The case's index.
+        case: usize,
+        /// What its runs come to.
+        summary: Summary,
+    },
 }
 
 /// Writes records as they come, or nowhere.
@@ -147,13 +173,16 @@ fn check_version(line: &str) -> Result<(), String> {
     }
     let version: Version = serde_json::from_str(line)
         .map_err(|_| "this is no results file: its first line has no schema_version".to_owned())?;
-    if version.schema_version > SCHEMA_VERSION {
-        return Err(format!(
-            "written by a later masu (schema {}, this one reads up to {SCHEMA_VERSION}); update",
-            version.schema_version
-        ));
+    match version.schema_version {
+        SCHEMA_VERSION => Ok(()),
+        later if later > SCHEMA_VERSION => Err(format!(
+            "written by a later masu (schema {later}, this one reads {SCHEMA_VERSION}); update masu"
+        )),
+        earlier => Err(format!(
+            "written by an earlier masu (schema {earlier}, this one reads {SCHEMA_VERSION}); \
+             measure again, or read it with the masu that wrote it"
+        )),
     }
-    Ok(())
 }
 
 #[cfg(test)]

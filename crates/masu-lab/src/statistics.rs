@@ -8,7 +8,7 @@
 //! (Bonferroni), so that *all* of a table's verdicts are right with at least 99 %, however the
 //! variants depend on one another through the reference they share.
 //!
-//! One measure, wall-clock time, carries the verdict. The other measures get ratios and intervals
+//! One measure, named beforehand (wall-clock time, or a server's throughput), carries the verdict. The other measures get ratios and intervals
 //! at the same level to inform the reader; they are not tests.
 
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,14 @@ pub const CONFIDENCE: f64 = 0.99;
 /// Valid pairs without which there is no verdict, however few the variants.
 pub const PAIRS_MIN: usize = 8;
 
-/// What is measured of a run. [`Measure::Wall`] carries the verdict; the others inform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What is measured of a run. The primary one, wall-clock time unless another was named beforehand,
+/// carries the verdict; the others inform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Measure {
     /// Wall-clock seconds.
+    #[default]
     Wall,
     /// CPU seconds in the program's code.
     User,
@@ -42,11 +44,23 @@ pub enum Measure {
     MajorFaults,
     /// Context switches, voluntary and not.
     Switches,
+    /// CPU seconds, in the program's code and in the kernel.
+    Cpu,
+    /// Answers a second of a server.
+    Throughput,
+    /// Seconds to the answer of half the requests.
+    LatencyP50,
+    /// Seconds to the answer of 99 per cent of the requests.
+    LatencyP99,
+    /// Seconds to the answer of 99.9 per cent of the requests.
+    LatencyP999,
+    /// CPU seconds of the server a request.
+    CpuPerRequest,
 }
 
 impl Measure {
-    /// Every measure, the primary first.
-    pub const ALL: [Measure; 7] = [
+    /// Every measure, in the order of tables.
+    pub const ALL: [Measure; 13] = [
         Measure::Wall,
         Measure::User,
         Measure::Sys,
@@ -54,24 +68,45 @@ impl Measure {
         Measure::MinorFaults,
         Measure::MajorFaults,
         Measure::Switches,
+        Measure::Cpu,
+        Measure::Throughput,
+        Measure::LatencyP50,
+        Measure::LatencyP99,
+        Measure::LatencyP999,
+        Measure::CpuPerRequest,
     ];
 
-    /// The one that carries the verdict.
-    pub const PRIMARY: Measure = Measure::Wall;
-
-    /// This measure of `run`, in seconds, bytes or a count.
+    /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run
+    /// has no such thing.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-    pub fn of(self, run: &Run) -> f64 {
+    pub fn of(self, run: &Run) -> Option<f64> {
+        let burst = run.burst.as_ref();
+        let latency = burst.and_then(|burst| burst.latency_s);
         match self {
-            Measure::Wall => run.wall_s,
-            Measure::User => run.user_s,
-            Measure::Sys => run.sys_s,
-            Measure::PeakRss => run.peak_rss_bytes as f64,
-            Measure::MinorFaults => run.minor_faults as f64,
-            Measure::MajorFaults => run.major_faults as f64,
-            Measure::Switches => (run.voluntary_switches + run.involuntary_switches) as f64,
+            Measure::Wall => Some(run.wall_s),
+            Measure::User => Some(run.user_s),
+            Measure::Sys => Some(run.sys_s),
+            Measure::PeakRss => Some(run.peak_rss_bytes as f64),
+            Measure::MinorFaults => Some(run.minor_faults as f64),
+            Measure::MajorFaults => Some(run.major_faults as f64),
+            Measure::Switches => Some((run.voluntary_switches + run.involuntary_switches) as f64),
+            Measure::Cpu => Some(run.user_s + run.sys_s),
+            Measure::Throughput => burst?.throughput,
+            Measure::LatencyP50 => latency.map(|latency| latency.p50),
+            Measure::LatencyP99 => latency.map(|latency| latency.p99),
+            Measure::LatencyP999 => latency.map(|latency| latency.p999),
+            Measure::CpuPerRequest => {
+                let requests = burst?.requests.filter(|requests| *requests > 0)?;
+                Some((run.user_s + run.sys_s) / requests as f64)
+            }
         }
+    }
+
+    /// Whether a larger figure is the better one.
+    #[must_use]
+    pub fn is_better_larger(self) -> bool {
+        self == Measure::Throughput
     }
 }
 
@@ -109,9 +144,9 @@ pub struct Ratio {
 pub enum Verdict {
     /// This is what the others are compared with.
     Reference,
-    /// It takes less time: the whole interval lies below 1.
+    /// It is better: the whole interval lies on the better side of 1.
     Faster,
-    /// It takes more time: the whole interval lies above 1.
+    /// It is worse: the whole interval lies on the worse side of 1.
     Slower,
     /// The interval contains 1.
     NoDifferenceShown {
@@ -159,14 +194,18 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize) -> Option<Ratio> {
 
 /// What a ratio of the primary measure means in a table of `others` such ratios.
 #[must_use]
-pub fn verdict(ratio: Option<&Ratio>, others: usize) -> Verdict {
+pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize) -> Verdict {
     let needed = pairs_needed(others);
     match ratio {
         Some(Ratio { interval: Some((low, high)), pairs, .. }) if *pairs >= needed => {
+            let (less, more) = match measure.is_better_larger() {
+                false => (Verdict::Faster, Verdict::Slower),
+                true => (Verdict::Slower, Verdict::Faster),
+            };
             if *high < 1.0 {
-                Verdict::Faster
+                less
             } else if *low > 1.0 {
-                Verdict::Slower
+                more
             } else {
                 // A true difference of more than half the interval would have pushed it off 1.
                 Verdict::NoDifferenceShown { could_have_seen: (high / low).sqrt() - 1.0 }

@@ -10,15 +10,24 @@ use crate::statistics::{self, CONFIDENCE, Estimate, Measure, Ratio, Verdict};
 
 mod warnings;
 
-/// Summarises `runs` of the variants called `labels`, the first of which is the reference. Works
-/// on runs as they come, also on a comparison that was stopped.
+/// Summarises `runs` of the variants called `labels`, the first of which is the reference;
+/// `primary` carries the verdicts. Works on runs as they come, also on a comparison that was
+/// stopped.
 #[must_use]
-pub fn summarise(labels: &[String], runs: &[Run]) -> Summary {
+pub fn summarise(labels: &[String], primary: Measure, runs: &[Run]) -> Summary {
     let usual = usual_ending(runs);
-    let valid: Vec<&Run> = runs.iter().filter(|run| Some(&run.ending) == usual).collect();
-    let rows = labels.iter().enumerate().map(|(index, label)| row(index, label, labels, &valid));
+    let counts = |run: &&Run| !run.replaced && Some(&run.ending) == usual;
+    let valid: Vec<&Run> = runs.iter().filter(counts).collect();
+    let there = |measure: &Measure| valid.iter().any(|run| measure.of(run).is_some());
+    let table = Table {
+        labels,
+        primary,
+        measures: Measure::ALL.into_iter().filter(there).collect(),
+        valid: &valid,
+    };
     Summary {
-        rows: rows.collect(),
+        primary,
+        rows: (0..labels.len()).map(|index| table.row(index)).collect(),
         confidence: CONFIDENCE,
         warnings: warnings::of_runs(labels, runs, &valid),
         repeatable: warnings::is_repeatable(runs),
@@ -37,50 +46,60 @@ fn usual_ending(runs: &[Run]) -> Option<&Ending> {
     asked.iter().rev().map(|run| &run.ending).max_by_key(|ending| count(ending))
 }
 
-fn row(index: usize, label: &str, labels: &[String], valid: &[&Run]) -> Row {
-    let others = labels.len().saturating_sub(1);
-    let own: Vec<&&Run> = valid.iter().filter(|run| run.variant == index).collect();
-    let estimates: Vec<Estimate> = Measure::ALL
-        .into_iter()
-        .map(|measure| {
-            let values: Vec<f64> = own.iter().map(|run| measure.of(run)).collect();
-            let pairs = pairs(index, measure, valid);
+/// What the rows are made from.
+struct Table<'a> {
+    labels: &'a [String],
+    primary: Measure,
+    /// The measures that some run has.
+    measures: Vec<Measure>,
+    valid: &'a [&'a Run],
+}
+
+impl Table<'_> {
+    fn row(&self, index: usize) -> Row {
+        let others = self.labels.len().saturating_sub(1);
+        let own: Vec<&&Run> = self.valid.iter().filter(|run| run.variant == index).collect();
+        let estimate = |measure: &Measure| {
+            let values: Vec<f64> = own.iter().filter_map(|run| measure.of(run)).collect();
+            let pairs = self.pairs(index, *measure);
             Estimate {
-                measure,
+                measure: *measure,
                 median: statistics::median(&values),
                 spread: statistics::spread(&values),
                 range: range(&values),
                 ratio: if index == 0 { None } else { statistics::ratio(&pairs, others) },
             }
-        })
-        .collect();
-    Row {
-        variant: label.to_owned(),
-        verdict: verdict(index, &estimates, others),
-        valid_runs: own.len(),
-        starved_runs: own.iter().filter(|run| run.starved).count(),
-        estimates,
+        };
+        let estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();
+        Row {
+            variant: self.labels[index].clone(),
+            verdict: self.verdict(index, &estimates),
+            valid_runs: own.len(),
+            starved_runs: own.iter().filter(|run| run.starved).count(),
+            estimates,
+        }
     }
-}
 
-fn verdict(index: usize, estimates: &[Estimate], others: usize) -> Verdict {
-    if index == 0 {
-        return Verdict::Reference;
+    fn verdict(&self, index: usize, estimates: &[Estimate]) -> Verdict {
+        if index == 0 {
+            return Verdict::Reference;
+        }
+        let primary = estimates.iter().find(|estimate| estimate.measure == self.primary);
+        let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
+        statistics::verdict(self.primary, ratio, self.labels.len().saturating_sub(1))
     }
-    let primary = estimates.iter().find(|estimate| estimate.measure == Measure::PRIMARY);
-    let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
-    statistics::verdict(ratio, others)
-}
 
-/// The values of the reference and of variant `index` in every round that has a valid run of both.
-fn pairs(index: usize, measure: Measure, valid: &[&Run]) -> Vec<(f64, f64)> {
-    let of = |variant: usize| valid.iter().filter(move |run| run.variant == variant);
-    of(0)
-        .filter_map(|reference| {
-            let partner = of(index).find(|run| run.round == reference.round)?;
-            Some((measure.of(reference), measure.of(partner)))
-        })
-        .collect()
+    /// The values of the reference and of variant `index` in every round that has a valid run of
+    /// both.
+    fn pairs(&self, index: usize, measure: Measure) -> Vec<(f64, f64)> {
+        let of = |variant: usize| self.valid.iter().filter(move |run| run.variant == variant);
+        of(0)
+            .filter_map(|reference| {
+                let partner = of(index).find(|run| run.round == reference.round)?;
+                Some((measure.of(reference)?, measure.of(partner)?))
+            })
+            .collect()
+    }
 }
 
 fn range(values: &[f64]) -> Option<(f64, f64)> {

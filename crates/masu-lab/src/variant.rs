@@ -140,9 +140,10 @@ impl fmt::Display for Spec {
 }
 
 /// An allocator with its settings, ready to run one program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Variant {
-    /// What the user calls it: the variant as written. Unique within a comparison.
+    /// What the user calls it: the variant as written, then the values of its parameters. Unique
+    /// within a comparison.
     pub label: String,
     /// The allocator's name in the catalogue, or its library's path.
     pub allocator: String,
@@ -155,6 +156,9 @@ pub struct Variant {
     pub tunables: Vec<(String, String)>,
     /// Other environment variables the variant sets.
     pub variables: Vec<(String, String)>,
+    /// What `{NAME}` stands for in the workload, `("bin", "./new")`.
+    #[serde(default)]
+    pub parameters: Vec<(String, String)>,
 }
 
 impl Variant {

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use masu_lab::results::{self, Record};
+use masu_lab::results::{self, Case, Record};
 use masu_lab::statistics::{self, Measure, Ratio};
 use masu_lab::{Ending, Run};
 
@@ -45,11 +45,10 @@ impl Figures {
         for record in results::read(path)? {
             match record {
                 Record::Header(header) => {
-                    let labels = header.variants.into_iter().map(|variant| variant.label);
-                    figures.labels = labels.collect();
+                    figures.labels = header.cases.first().map(Case::labels).unwrap_or_default();
                 }
                 Record::Run(run) => figures.runs.push(run),
-                Record::WarmUp { .. } | Record::Summary(_) => {}
+                Record::WarmUp { .. } | Record::Summary { .. } => {}
             }
         }
         Ok(figures)
@@ -70,12 +69,7 @@ impl Figures {
 
     /// The variant's median, where it works.
     pub(super) fn median(&self, variant: usize, measure: Measure) -> Option<f64> {
-        self.median_of(variant, |run| measure.of(run))
-    }
-
-    /// The variant's median of anything a run tells, where it works.
-    pub(super) fn median_of(&self, variant: usize, of: impl Fn(&Run) -> f64) -> Option<f64> {
-        let values: Vec<f64> = self.runs_of(variant).map(of).collect();
+        let values: Vec<f64> = self.runs_of(variant).filter_map(|run| measure.of(run)).collect();
         statistics::median(&values).filter(|_| self.works(variant))
     }
 
@@ -85,7 +79,7 @@ impl Figures {
             .runs_of(base)
             .filter_map(|run| {
                 let partner = self.runs_of(variant).find(|other| other.round == run.round)?;
-                Some((measure.of(run), measure.of(partner)))
+                Some((measure.of(run)?, measure.of(partner)?))
             })
             .collect();
         let others = self.labels.len() - 1;

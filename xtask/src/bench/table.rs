@@ -80,7 +80,7 @@ pub(super) fn work(patterns: &[Figures]) -> String {
     let mut text = head("pattern", patterns, |label, _| label.to_owned(), "");
     for figures in patterns {
         let cells = (0..figures.labels.len()).map(|index| {
-            let cpu_s = figures.median_of(index, |run| run.user_s + run.sys_s);
+            let cpu_s = figures.median(index, Measure::Cpu);
             let faults = figures.median(index, Measure::MinorFaults);
             match (cpu_s, faults) {
                 (Some(cpu_s), Some(faults)) => {

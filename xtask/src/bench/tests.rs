@@ -14,20 +14,12 @@ fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
     Run {
         variant,
         round: Some(round),
-        ending: Ending::Exited(0),
         wall_s,
         user_s: wall_s / 2.0,
-        sys_s: 0.0,
         peak_rss_bytes: 2_000_000,
         minor_faults: 100,
-        major_faults: 0,
-        voluntary_switches: 0,
-        involuntary_switches: 0,
-        queued_s: Some(0.0),
-        starved: false,
         stdout,
-        stderr: Output::default(),
-        left_behind: Vec::new(),
+        ..Run::default()
     }
 }
 

@@ -34,15 +34,13 @@ fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
 }
 
 fn comparison(rows: Vec<Row>, warnings: &[&str]) -> Comparison {
-    let variants = rows.iter().map(|row| variant(&row.variant, None)).collect();
     Comparison {
         header: Header {
-            schema_version: 1,
+            schema_version: 2,
             masu_version: "0.1.0".to_owned(),
             began: "2026-11-20T10:00:00Z".to_owned(),
-            command: vec!["job".to_owned()],
-            program: "/usr/bin/job".to_owned(),
-            variants,
+            suite: None,
+            cases: Vec::new(),
             runs: 20,
             seed: 4711,
             machine: Machine::here(),
@@ -50,6 +48,7 @@ fn comparison(rows: Vec<Row>, warnings: &[&str]) -> Comparison {
         evidence: Vec::new(),
         runs: Vec::new(),
         summary: Summary {
+            primary: Measure::Wall,
             rows,
             confidence: 0.99,
             warnings: warnings.iter().map(|&warning| warning.to_owned()).collect(),
@@ -67,6 +66,7 @@ fn variant(label: &str, version: Option<&str>) -> Variant {
         library: None,
         tunables: Vec::new(),
         variables: Vec::new(),
+        ..Variant::default()
     }
 }
 

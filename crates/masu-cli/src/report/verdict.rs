@@ -15,11 +15,11 @@ pub(super) const BAD: Style = AnsiColor::Red.on_default();
 pub(super) const DIM: Style = Style::new().dimmed();
 
 /// The words for `row`, and the style they are shown in.
-pub(super) fn words(row: &Row) -> (String, Style) {
+pub(super) fn words(row: &Row, primary: Measure) -> (String, Style) {
     match row.verdict {
         Verdict::Reference => ("the reference".to_owned(), DIM),
-        Verdict::Faster => (faster(wall_ratio(row)), GOOD),
-        Verdict::Slower => (slower(wall_ratio(row)), BAD),
+        Verdict::Faster => (faster(ratio_of(row, primary)), GOOD),
+        Verdict::Slower => (slower(ratio_of(row, primary)), BAD),
         Verdict::NoDifferenceShown { could_have_seen } => {
             let seen = quantity::percent(could_have_seen);
             (format!("no difference shown; could have seen {seen}"), Style::new())
@@ -55,6 +55,6 @@ fn slower(ratio: Option<Ratio>) -> String {
     format!("{times}, surely between {} and {}", quantity::ratio(low), quantity::ratio(high))
 }
 
-fn wall_ratio(row: &Row) -> Option<Ratio> {
-    row.estimates.iter().find(|estimate| estimate.measure == Measure::PRIMARY)?.ratio
+fn ratio_of(row: &Row, measure: Measure) -> Option<Ratio> {
+    row.estimates.iter().find(|estimate| estimate.measure == measure)?.ratio
 }

@@ -39,7 +39,7 @@ fn every_round_has_every_variant_and_all_are_reported() {
     let records = results::read(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(records.len(), 1 + 3 + 9 + 1);
-    assert_eq!(records.last(), Some(&Record::Summary(comparison.summary)));
+    assert_eq!(records.last(), Some(&Record::Summary { case: 0, summary: comparison.summary }));
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn system() -> Variant {
         library: None,
         tunables: Vec::new(),
         variables: Vec::new(),
+        ..Variant::default()
     }
 }
 

@@ -20,9 +20,13 @@ fn header() -> Header {
         schema_version: SCHEMA_VERSION,
         masu_version: "0".to_owned(),
         began: "2026-01-01T00:00:00Z".to_owned(),
-        command: vec!["true".to_owned()],
-        program: "/bin/true".to_owned(),
-        variants: Vec::new(),
+        suite: None,
+        cases: vec![Case {
+            name: "true".to_owned(),
+            command: vec!["true".to_owned()],
+            variants: Vec::new(),
+            primary: Measure::Wall,
+        }],
         runs: 1,
         seed: 7,
         machine: Machine::here(),
@@ -54,4 +58,6 @@ fn other_files_and_later_versions_are_refused() {
     assert!(read_text("text", "hello\n").unwrap_err().contains("no results file"));
     let later = "{\"record\":\"header\",\"schema_version\":999,\"new\":1}\n";
     assert!(read_text("later", later).unwrap_err().contains("later masu"));
+    let earlier = "{\"record\":\"header\",\"schema_version\":1}\n";
+    assert!(read_text("earlier", earlier).unwrap_err().contains("earlier masu"));
 }

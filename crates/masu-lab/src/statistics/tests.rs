@@ -47,7 +47,8 @@ fn table(random: &mut Random, noise: Noise, truth: &[f64], rounds: usize) -> Vec
             pairs.push((reference, factor * sample(random, noise, round)));
         }
     }
-    let judge = |pairs: &Vec<_>| verdict(ratio(pairs, truth.len()).as_ref(), truth.len());
+    let judge =
+        |pairs: &Vec<_>| verdict(Measure::Wall, ratio(pairs, truth.len()).as_ref(), truth.len());
     pairs.iter().map(judge).collect()
 }
 
@@ -119,7 +120,7 @@ fn one_wild_run_decides_nothing() {
     pairs[3].1 *= 50.0;
     let ratio = ratio(&pairs, 4).unwrap();
     assert!((ratio.estimate - 0.95).abs() < 0.02, "{ratio:?}");
-    assert_eq!(verdict(Some(&ratio), 4), Verdict::Faster);
+    assert_eq!(verdict(Measure::Wall, Some(&ratio), 4), Verdict::Faster);
 }
 
 #[test]
@@ -127,8 +128,8 @@ fn too_few_pairs_give_ratios_but_no_verdict() {
     let pairs = vec![(1.0, 2.0); 7];
     let few = ratio(&pairs, 1).unwrap();
     assert!((few.estimate - 2.0).abs() < 1e-12);
-    assert_eq!(verdict(Some(&few), 1), Verdict::TooFewRuns { pairs: 7, needed: 8 });
-    assert_eq!(verdict(None, 1), Verdict::TooFewRuns { pairs: 0, needed: 8 });
+    assert_eq!(verdict(Measure::Wall, Some(&few), 1), Verdict::TooFewRuns { pairs: 7, needed: 8 });
+    assert_eq!(verdict(Measure::Wall, None, 1), Verdict::TooFewRuns { pairs: 0, needed: 8 });
     assert_eq!([1, 4, 9].map(pairs_needed), [8, 10, 11]);
 }
 
@@ -136,7 +137,7 @@ fn too_few_pairs_give_ratios_but_no_verdict() {
 fn with_as_many_pairs_as_needed_there_is_a_verdict() {
     for others in 1..20 {
         let pairs = vec![(1.0, 2.0); pairs_needed(others)];
-        assert_eq!(verdict(ratio(&pairs, others).as_ref(), others), Verdict::Slower);
+        assert_eq!(verdict(Measure::Wall, ratio(&pairs, others).as_ref(), others), Verdict::Slower);
     }
 }
 

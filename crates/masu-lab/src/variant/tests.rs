@@ -15,6 +15,7 @@ fn variant() -> Variant {
         library: Some("/lib/libv.so".into()),
         tunables: vec![("glibc.malloc.top_pad".to_owned(), "4096".to_owned())],
         variables: Vec::new(),
+        ..Variant::default()
     }
 }
 
