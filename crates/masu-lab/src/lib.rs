@@ -35,6 +35,7 @@ compile_error!("masu-lab reads /proc and preloads libraries: it works on Linux o
 
 pub mod catalogue;
 pub mod compare;
+pub mod count;
 pub mod error;
 pub mod execute;
 mod kernel;
@@ -53,6 +54,7 @@ pub mod workload;
 
 pub use catalogue::{Allocator, Catalogue, Places};
 pub use compare::{Comparison, Event, Options as CompareOptions, compare};
+pub use count::{CountPage, Totals};
 pub use error::Error;
 pub use execute::{Ending, Limits, Output, Run};
 pub use launch::launch;
