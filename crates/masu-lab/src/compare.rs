@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use crate::results::{Case, Record, SCHEMA_VERSION, Writer};
 use crate::summary::summarise;
 use crate::{
-    Ending, Error, Evidence, Header, Limits, Machine, Measure, Run, Stop, Summary, Variant,
+    Ending, Error, Evidence, Header, Limits, Machine, Measure, Row, Run, Stop, Summary, Variant,
     Workload,
 };
 
@@ -151,7 +151,9 @@ pub fn compare(
     let header = header(workload, variants, options);
     let mut writer = Writer::create(options.results.as_deref())?;
     writer.write(&Record::Header(header.clone()))?;
-    let mut commands = Commands::new(workload, variants, &options.limits);
+    let row = |variant: &Variant| Row { variant: variant.clone(), workload: workload.clone() };
+    let rows: Vec<Row> = variants.iter().map(row).collect();
+    let mut commands = Commands::new(&rows, &options.limits);
     let mut series = Series { executor: &mut commands, variants, options, stop, observe, writer };
     let made = series.make(header.seed);
     let finished = series.executor.finish();

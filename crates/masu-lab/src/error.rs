@@ -64,6 +64,32 @@ pub enum Error {
         /// How it ended and what it said on standard error.
         reason: String,
     },
+    /// A parameter that cannot be understood or is of no use.
+    #[error("parameter `{parameter}`: {reason}")]
+    Parameter {
+        /// Its name, or the text as it was given.
+        parameter: String,
+        /// What is wrong and what to write instead.
+        reason: String,
+    },
+    /// A suite file that cannot be understood.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Suite {
+        /// The suite file.
+        path: PathBuf,
+        /// The line counted from one.
+        line: usize,
+        /// What is wrong with it and what to write instead.
+        reason: String,
+    },
+    /// A comparison that cannot go on where it was cut off.
+    #[error("cannot resume {}: {reason}", path.display())]
+    Resume {
+        /// The results file.
+        path: PathBuf,
+        /// The first thing that is not as it was, and what to do.
+        reason: String,
+    },
     /// A comparison that cannot be made as asked.
     #[error("nothing to compare: {0}")]
     Compare(String),

@@ -99,7 +99,7 @@ impl FromStr for Spec {
             return Err(wrong("no allocator named; write ALLOCATOR[:NAME=VALUE,…]".to_owned()));
         }
         let mut settings: Vec<(String, String)> = Vec::new();
-        for part in rest.map(split_settings).unwrap_or_default() {
+        for part in rest.map(split_at_commas).unwrap_or_default() {
             let Some((name, value)) = part.split_once('=').filter(|(name, _)| !name.is_empty())
             else {
                 return Err(wrong(format!("`{part}` is not NAME=VALUE")));
@@ -114,7 +114,7 @@ impl FromStr for Spec {
 }
 
 /// Splits at commas; `\,` is a comma that belongs to the value.
-fn split_settings(text: &str) -> Vec<String> {
+pub(crate) fn split_at_commas(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {

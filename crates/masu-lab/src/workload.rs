@@ -10,12 +10,13 @@ use std::io::{self, IsTerminal, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use crate::error::Doing;
 use crate::{Error, Program};
 
 /// A command, looked up on this machine, with its input.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Workload {
     /// The command and its arguments as given.
     pub arguments: Vec<OsString>,
@@ -41,15 +42,15 @@ impl Workload {
     }
 }
 
-/// What a run reads on standard input.
-#[derive(Debug)]
+/// What a run reads on standard input; clones share the file.
+#[derive(Debug, Clone)]
 pub enum Input {
     /// Nothing: the run meets the end of its input at once.
     Empty,
     /// The bytes of a file from `start` on, the same for every run.
     File {
         /// The open file; it may have no name any more.
-        file: File,
+        file: Arc<File>,
         /// Where each run starts to read, in bytes.
         start: u64,
     },
@@ -83,16 +84,17 @@ impl Input {
     pub fn keep(mut source: File) -> Result<Input, Error> {
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
         if is_file && let Ok(start) = source.stream_position() {
-            let input = Input::File { file: source, start };
+            let file = Arc::new(source);
+            let input = Input::File { file: Arc::clone(&file), start };
             if input.open().is_ok() {
                 return Ok(input);
             }
-            let Input::File { file, .. } = input else { unreachable!("made two lines above") };
-            source = file;
+            drop(input);
+            source = Arc::into_inner(file).expect("the only other holder was dropped above");
         }
         let mut file = unlinked_file()?;
         io::copy(&mut source, &mut file).doing(|| "keeping standard input in a temporary file")?;
-        Ok(Input::File { file, start: 0 })
+        Ok(Input::File { file: Arc::new(file), start: 0 })
     }
 
     /// What a child gets as its standard input. Each call opens the file anew, because a

@@ -3,34 +3,31 @@
 use super::Executor;
 use crate::execute::execute;
 use crate::verify::verify;
-use crate::{Error, Evidence, Limits, Run, Stop, Variant, Workload};
+use crate::{Error, Evidence, Limits, Row, Run, Stop};
 
-/// One workload under several variants.
+/// The rows of one table.
 #[derive(Debug)]
 pub(crate) struct Commands<'a> {
-    workload: &'a Workload,
-    variants: &'a [Variant],
+    rows: &'a [Row],
     limits: &'a Limits,
 }
 
 impl<'a> Commands<'a> {
     /// Nothing is started yet.
-    pub(crate) fn new(
-        workload: &'a Workload,
-        variants: &'a [Variant],
-        limits: &'a Limits,
-    ) -> Commands<'a> {
-        Commands { workload, variants, limits }
+    pub(crate) fn new(rows: &'a [Row], limits: &'a Limits) -> Commands<'a> {
+        Commands { rows, limits }
     }
 }
 
 impl Executor for Commands<'_> {
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
-        verify(self.workload, &self.variants[index], self.limits, stop)
+        let Row { variant, workload } = &self.rows[index];
+        verify(workload, variant, self.limits, stop)
     }
 
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        execute(self.workload, &self.variants[index], self.limits, stop)
+        let Row { variant, workload } = &self.rows[index];
+        execute(workload, variant, self.limits, stop)
     }
 
     fn finish(&mut self) -> Result<(), Error> {
