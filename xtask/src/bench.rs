@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use masu_lab::statistics::pairs_needed;
+use masu_lab::statistics::{Level, pairs_needed};
 use masu_lab::{
     Catalogue, CompareOptions, Input, Limits, Places, Stop, Variant, Workload, compare,
 };
@@ -84,8 +84,11 @@ impl Request {
 
     /// Rounds when there are `variants` variants: what was asked for, or what a verdict takes.
     fn rounds(&self, variants: usize) -> usize {
-        let usual =
-            if self.quick { QUICK_ROUNDS } else { pairs_needed(variants - 1) + SPARE_ROUNDS };
+        let usual = if self.quick {
+            QUICK_ROUNDS
+        } else {
+            pairs_needed(variants - 1, Level::TABLE) + SPARE_ROUNDS
+        };
         self.rounds.unwrap_or(usual)
     }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::results::{Case, Record, SCHEMA_VERSION, Writer};
+use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{
     Ending, Error, Evidence, Header, Limits, Machine, Measure, Row, Run, Stop, Summary, Variant,
@@ -162,7 +163,7 @@ pub fn compare(
     if stopped && runs.is_empty() {
         return Err(Error::Stopped);
     }
-    let mut summary = summarise(&header.cases[0].labels(), options.primary, &runs);
+    let mut summary = summarise(&header.cases[0].labels(), options.primary, Look::ONLY, &runs);
     summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
     series.writer.write(&Record::Summary { case: 0, summary: summary.clone() })?;
     let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Doing;
-use crate::statistics::{Estimate, Measure, Verdict};
+use crate::statistics::{Estimate, Look, Measure, Verdict};
 use crate::{Error, Evidence, Machine, Run, Variant};
 
 /// The version of the lines this module writes. It grows when a reader would misread them.
@@ -66,8 +66,11 @@ pub struct Summary {
     pub primary: Measure,
     /// One row a variant, in the variants' order.
     pub rows: Vec<Row>,
-    /// How sure the intervals are, all of one measure together: 0.99.
+    /// How sure the intervals are, all of one measure and of all looks together: 0.99.
     pub confidence: f64,
+    /// The look at the runs that this is, and what it may err.
+    #[serde(default)]
+    pub look: Look,
     /// What the reader must know before trusting the verdicts, each with advice.
     pub warnings: Vec<String>,
     /// Whether every run of every variant had the same output and exit code.
@@ -87,6 +90,14 @@ pub struct Row {
     pub valid_runs: usize,
     /// Runs that waited long for a CPU; they count, with a warning.
     pub starved_runs: usize,
+}
+
+impl Row {
+    /// What `measure` came to; none where no run has it.
+    #[must_use]
+    pub fn estimate(&self, measure: Measure) -> Option<&Estimate> {
+        self.estimates.iter().find(|estimate| estimate.measure == measure)
+    }
 }
 
 /// One line of a results file.

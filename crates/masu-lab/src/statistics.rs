@@ -8,14 +8,21 @@
 //! (Bonferroni), so that *all* of a table's verdicts are right with at least 99 %, however the
 //! variants depend on one another through the reference they share.
 //!
-//! One measure, named beforehand (wall-clock time, or a server's throughput), carries the verdict. The other measures get ratios and intervals
-//! at the same level to inform the reader; they are not tests.
+//! Where the number of rounds is not fixed beforehand, looks at the growing table share the one per
+//! cent (`sequential.rs`).
+//!
+//! One measure, named beforehand (wall-clock time, or a server's throughput), carries the verdict.
+//! The other measures get ratios and intervals at the same level to inform the reader; they are not
+//! tests.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Run;
 
+mod sequential;
 mod signed_rank;
+
+pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks, is_narrow};
 
 /// How sure all verdicts of a table are together.
 pub const CONFIDENCE: f64 = 0.99;
@@ -162,29 +169,23 @@ pub enum Verdict {
     },
 }
 
-/// Pairs a verdict needs in a table that compares `others` variants with the reference: eight, or
-/// as many as the level requires (10 for 4 others, 11 for 9).
+/// Pairs a verdict at `level` needs in a table that compares `others` variants with the reference:
+/// eight, or as many as the level requires (at [`Level::TABLE`] 10 for 4 others, 11 for 9).
 #[must_use]
-pub fn pairs_needed(others: usize) -> usize {
+pub fn pairs_needed(others: usize, level: Level) -> usize {
     // With n pairs the widest interval errs with probability 2 / 2^n.
-    let enough =
-        |pairs: &usize| 2.0 / 2_f64.powi(i32::try_from(*pairs).unwrap_or(64)) <= level(others);
-    (PAIRS_MIN..64).find(enough).unwrap_or(64)
+    let error = |pairs: usize| 2.0 / 2_f64.powi(i32::try_from(pairs).unwrap_or(64));
+    (PAIRS_MIN..64).find(|pairs| error(*pairs) <= level.of_each(others)).unwrap_or(64)
 }
 
-/// The error one interval may have when `others` of them share what is left of [`CONFIDENCE`].
-#[expect(clippy::cast_precision_loss, reason = "nobody compares 2^53 variants")]
-fn level(others: usize) -> f64 {
-    (1.0 - CONFIDENCE) / others.max(1) as f64
-}
-
-/// The ratio of the second to the first of each pair, in a table of `others` such ratios. Pairs
-/// with a number that is not positive are left out; none when nothing is left.
+/// The ratio of the second to the first of each pair, in a table of `others` such ratios that err at
+/// `level` together. Pairs with a number that is not positive are left out; none when nothing is
+/// left.
 #[must_use]
-pub fn ratio(pairs: &[(f64, f64)], others: usize) -> Option<Ratio> {
+pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
     let usable = pairs.iter().filter(|(reference, value)| *reference > 0.0 && *value > 0.0);
     let differences: Vec<f64> = usable.map(|(reference, value)| (value / reference).ln()).collect();
-    let (centre, interval) = signed_rank::centre(&differences, level(others))?;
+    let (centre, interval) = signed_rank::centre(&differences, level.of_each(others))?;
     Some(Ratio {
         estimate: centre.exp(),
         interval: interval.map(|(low, high)| (low.exp(), high.exp())),
@@ -192,10 +193,10 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize) -> Option<Ratio> {
     })
 }
 
-/// What a ratio of the primary measure means in a table of `others` such ratios.
+/// What a ratio of the primary measure, made at `level`, means in a table of `others` such ratios.
 #[must_use]
-pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize) -> Verdict {
-    let needed = pairs_needed(others);
+pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize, level: Level) -> Verdict {
+    let needed = pairs_needed(others, level);
     match ratio {
         Some(Ratio { interval: Some((low, high)), pairs, .. }) if *pairs >= needed => {
             let (less, more) = match measure.is_better_larger() {

@@ -6,15 +6,15 @@
 
 use crate::execute::{Ending, Run};
 use crate::results::{Row, Summary};
-use crate::statistics::{self, CONFIDENCE, Estimate, Measure, Ratio, Verdict};
+use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Verdict};
 
 mod warnings;
 
 /// Summarises `runs` of the variants called `labels`, the first of which is the reference;
-/// `primary` carries the verdicts. Works on runs as they come, also on a comparison that was
-/// stopped.
+/// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
+/// they come, also on a comparison that was stopped.
 #[must_use]
-pub fn summarise(labels: &[String], primary: Measure, runs: &[Run]) -> Summary {
+pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
     let usual = usual_ending(runs);
     let counts = |run: &&Run| !run.replaced && Some(&run.ending) == usual;
     let valid: Vec<&Run> = runs.iter().filter(counts).collect();
@@ -22,6 +22,7 @@ pub fn summarise(labels: &[String], primary: Measure, runs: &[Run]) -> Summary {
     let table = Table {
         labels,
         primary,
+        look,
         measures: Measure::ALL.into_iter().filter(there).collect(),
         valid: &valid,
     };
@@ -29,6 +30,7 @@ pub fn summarise(labels: &[String], primary: Measure, runs: &[Run]) -> Summary {
         primary,
         rows: (0..labels.len()).map(|index| table.row(index)).collect(),
         confidence: CONFIDENCE,
+        look,
         warnings: warnings::of_runs(labels, runs, &valid),
         repeatable: warnings::is_repeatable(runs),
     }
@@ -50,6 +52,7 @@ fn usual_ending(runs: &[Run]) -> Option<&Ending> {
 struct Table<'a> {
     labels: &'a [String],
     primary: Measure,
+    look: Look,
     /// The measures that some run has.
     measures: Vec<Measure>,
     valid: &'a [&'a Run],
@@ -67,7 +70,11 @@ impl Table<'_> {
                 median: statistics::median(&values),
                 spread: statistics::spread(&values),
                 range: range(&values),
-                ratio: if index == 0 { None } else { statistics::ratio(&pairs, others) },
+                ratio: if index == 0 {
+                    None
+                } else {
+                    statistics::ratio(&pairs, others, self.look.level)
+                },
             }
         };
         let estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();
@@ -86,7 +93,8 @@ impl Table<'_> {
         }
         let primary = estimates.iter().find(|estimate| estimate.measure == self.primary);
         let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
-        statistics::verdict(self.primary, ratio, self.labels.len().saturating_sub(1))
+        let others = self.labels.len().saturating_sub(1);
+        statistics::verdict(self.primary, ratio, others, self.look.level)
     }
 
     /// The values of the reference and of variant `index` in every round that has a valid run of

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use masu_lab::results::{self, Case, Record};
-use masu_lab::statistics::{self, Measure, Ratio};
+use masu_lab::statistics::{self, Level, Measure, Ratio};
 use masu_lab::{Ending, Run};
 
 use super::pattern::{MEMORY_ONLY, Pattern};
@@ -84,7 +84,7 @@ impl Figures {
             .collect();
         let others = self.labels.len() - 1;
         let both_work = self.works(base) && self.works(variant);
-        statistics::ratio(&pairs, others).filter(|_| both_work)
+        statistics::ratio(&pairs, others, Level::TABLE).filter(|_| both_work)
     }
 
     /// masu's index.

@@ -1,7 +1,7 @@
 //! The page as it is seen, for a comparison made up here: every verdict and every oddity on it.
 
 use masu_lab::results::{Header, Row, Summary};
-use masu_lab::statistics::{Estimate, Ratio};
+use masu_lab::statistics::{Estimate, Look, Ratio};
 use masu_lab::{Comparison, Machine, Measure, Variant, Verdict};
 
 use super::{LeftOut, page, plan};
@@ -51,6 +51,7 @@ fn comparison(rows: Vec<Row>, warnings: &[&str]) -> Comparison {
             primary: Measure::Wall,
             rows,
             confidence: 0.99,
+            look: Look::ONLY,
             warnings: warnings.iter().map(|&warning| warning.to_owned()).collect(),
             repeatable: true,
         },

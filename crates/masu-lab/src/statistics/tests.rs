@@ -4,9 +4,11 @@ use super::*;
 use crate::compare::DEFAULT_RUNS;
 use crate::random::Random;
 
+const TABLE: Level = Level::TABLE;
+
 /// How a simulated machine behaves.
 #[derive(Clone, Copy)]
-enum Noise {
+pub(super) enum Noise {
     /// Normal, with this coefficient of variation.
     Normal(f64),
     /// Mostly quiet, one run in ten up to a third slower: a neighbour woke up.
@@ -26,7 +28,7 @@ fn normal(random: &mut Random) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "rounds are few")]
-fn sample(random: &mut Random, noise: Noise, round: usize) -> f64 {
+pub(super) fn sample(random: &mut Random, noise: Noise, round: usize) -> f64 {
     match noise {
         Noise::Normal(variation) => 1.0 + variation * normal(random),
         Noise::Skewed => {
@@ -47,12 +49,13 @@ fn table(random: &mut Random, noise: Noise, truth: &[f64], rounds: usize) -> Vec
             pairs.push((reference, factor * sample(random, noise, round)));
         }
     }
-    let judge =
-        |pairs: &Vec<_>| verdict(Measure::Wall, ratio(pairs, truth.len()).as_ref(), truth.len());
+    let judge = |pairs: &Vec<_>| {
+        verdict(Measure::Wall, ratio(pairs, truth.len(), TABLE).as_ref(), truth.len(), TABLE)
+    };
     pairs.iter().map(judge).collect()
 }
 
-fn is_alarm(verdict: &Verdict) -> bool {
+pub(super) fn is_alarm(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
 
@@ -118,33 +121,39 @@ fn one_wild_run_decides_nothing() {
         })
         .collect();
     pairs[3].1 *= 50.0;
-    let ratio = ratio(&pairs, 4).unwrap();
+    let ratio = ratio(&pairs, 4, TABLE).unwrap();
     assert!((ratio.estimate - 0.95).abs() < 0.02, "{ratio:?}");
-    assert_eq!(verdict(Measure::Wall, Some(&ratio), 4), Verdict::Faster);
+    assert_eq!(verdict(Measure::Wall, Some(&ratio), 4, TABLE), Verdict::Faster);
 }
 
 #[test]
 fn too_few_pairs_give_ratios_but_no_verdict() {
     let pairs = vec![(1.0, 2.0); 7];
-    let few = ratio(&pairs, 1).unwrap();
+    let few = ratio(&pairs, 1, TABLE).unwrap();
     assert!((few.estimate - 2.0).abs() < 1e-12);
-    assert_eq!(verdict(Measure::Wall, Some(&few), 1), Verdict::TooFewRuns { pairs: 7, needed: 8 });
-    assert_eq!(verdict(Measure::Wall, None, 1), Verdict::TooFewRuns { pairs: 0, needed: 8 });
-    assert_eq!([1, 4, 9].map(pairs_needed), [8, 10, 11]);
+    assert_eq!(
+        verdict(Measure::Wall, Some(&few), 1, TABLE),
+        Verdict::TooFewRuns { pairs: 7, needed: 8 }
+    );
+    assert_eq!(verdict(Measure::Wall, None, 1, TABLE), Verdict::TooFewRuns { pairs: 0, needed: 8 });
+    assert_eq!([1, 4, 9].map(|others| pairs_needed(others, TABLE)), [8, 10, 11]);
 }
 
 #[test]
 fn with_as_many_pairs_as_needed_there_is_a_verdict() {
     for others in 1..20 {
-        let pairs = vec![(1.0, 2.0); pairs_needed(others)];
-        assert_eq!(verdict(Measure::Wall, ratio(&pairs, others).as_ref(), others), Verdict::Slower);
+        let pairs = vec![(1.0, 2.0); pairs_needed(others, TABLE)];
+        assert_eq!(
+            verdict(Measure::Wall, ratio(&pairs, others, TABLE).as_ref(), others, TABLE),
+            Verdict::Slower
+        );
     }
 }
 
 #[test]
 fn zeros_have_no_ratio() {
-    assert_eq!(ratio(&[(0.0, 1.0), (1.0, 0.0)], 1), None);
-    assert_eq!(ratio(&[(0.0, 1.0), (1.0, 3.0)], 1).unwrap().pairs, 1);
+    assert_eq!(ratio(&[(0.0, 1.0), (1.0, 0.0)], 1, TABLE), None);
+    assert_eq!(ratio(&[(0.0, 1.0), (1.0, 3.0)], 1, TABLE).unwrap().pairs, 1);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn summary(change: impl Fn(&mut Run)) -> Summary {
     let mut runs: Vec<Run> =
         (0..10).flat_map(|round| [run(0, round, 2.0), run(1, round, 1.0)]).collect();
     runs.iter_mut().for_each(change);
-    summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, &runs)
+    summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &runs)
 }
 
 fn warned(summary: &Summary, word: &str) -> bool {
@@ -113,7 +113,8 @@ fn failing_starved_and_short_runs_are_said() {
 
 #[test]
 fn no_runs_give_an_empty_table() {
-    let summary = summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, &[]);
+    let summary =
+        summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &[]);
     assert_eq!(summary.rows.len(), 2);
     assert!(summary.rows[0].estimates.is_empty());
 }

@@ -1,0 +1,147 @@
+//! Looking at results while they grow, without finding what is not there.
+//!
+//! Whoever looks at a series again and again and stops when he likes what he sees finds a difference
+//! sooner or later, true or not. So the error of one per cent that a table may have is *spent*: look
+//! number k uses 1/(k(k+1)) of it (a half, a sixth, a twelfth …), and the last look, when the budget
+//! ends, all that is left, which after k looks is 1/(k+1), because 1/(j(j+1)) = 1/j − 1/(j+1) and the
+//! sum telescopes. Looks are taken at numbers of rounds that grow by one half each time: few looks,
+//! and none comes much later than it could.
+//!
+//! Why all looks together keep the one per cent: take the variants to be equal. Exchange, in any
+//! rounds, a variant's run with the reference's. This changes no round's duration, therefore neither
+//! how many rounds fit into a budget of time nor which looks are taken, and it is as likely as
+//! the series it was made from. So *given* the number of rounds and of looks, the signs of the paired
+//! differences are fair coins, which is all that the signed-rank interval of each look relies on, and
+//! the errors of looks 1 to k and the last one add up to at most 1/(1·2) + … + 1/(k(k+1)) + 1/(k+1) =
+//! 1 of the whole, whatever made the series stop at one of them, and however the looks depend on one
+//! another (no more is used than that the chance of any of several events is at most the sum of their
+//! chances). Stopping by hand on a whim that knows the ratios is not covered; no look, no ratio is
+//! shown before its time.
+//!
+//! The idea is that of Lan and DeMets, "Discrete sequential boundaries for clinical trials",
+//! Biometrika 70 (1983); their boundaries are narrower, at the price of assuming normal noise.
+
+use serde::{Deserialize, Serialize};
+
+use super::pairs_needed;
+use crate::results::Summary;
+
+/// How far from its estimate an interval may reach, relative to it, where the caller does not say:
+/// one per cent.
+pub const DEFAULT_PRECISION: f64 = 0.01;
+
+/// The error that all verdicts of a table may have together: 0.01, or what a look may spend of it.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Level(f64);
+
+impl Level {
+    /// All that a table has: 0.01, which leaves [`CONFIDENCE`](super::CONFIDENCE).
+    pub const TABLE: Level = Level(0.01);
+
+    /// The error of the whole table, as a probability.
+    #[must_use]
+    pub fn error(self) -> f64 {
+        self.0
+    }
+
+    /// The error one interval may have when `others` of them share this level (Bonferroni).
+    #[expect(clippy::cast_precision_loss, reason = "nobody compares 2^53 variants")]
+    pub(super) fn of_each(self, others: usize) -> f64 {
+        self.0 / others.max(1) as f64
+    }
+
+    /// The `part`th part of this level.
+    #[expect(clippy::cast_precision_loss, reason = "looks are few")]
+    fn divided(self, part: usize) -> Level {
+        Level(self.0 / part as f64)
+    }
+}
+
+/// One look at a table: which one it is, and what it may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// Counted from one.
+    pub number: usize,
+    /// The error this look may make.
+    pub level: Level,
+}
+
+impl Look {
+    /// The one look at a table whose number of rounds was fixed beforehand: it spends everything.
+    pub const ONLY: Look = Look { number: 1, level: Level::TABLE };
+}
+
+impl Default for Look {
+    fn default() -> Look {
+        Look::ONLY
+    }
+}
+
+/// When to look at a growing table, and what each look may spend.
+///
+/// ```
+/// use masu_lab::statistics::Looks;
+///
+/// let mut looks = Looks::new(1);
+/// let due: Vec<usize> = (1..=30).filter(|rounds| looks.due(*rounds).is_some()).collect();
+/// assert_eq!(due, [9, 14, 21]);
+/// // The fourth look is the last because the budget ends: it spends the quarter that is left.
+/// assert!((looks.last().level.error() - 0.01 / 4.0).abs() < 1e-12);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Looks {
+    /// Looks taken.
+    taken: usize,
+    /// Rounds at which the next one is due.
+    next: usize,
+}
+
+impl Looks {
+    /// The looks at a table that compares `others` variants with the reference. The first is due as
+    /// soon as it can give a verdict.
+    #[must_use]
+    pub fn new(others: usize) -> Looks {
+        Looks { taken: 0, next: pairs_needed(others, Level::TABLE.divided(2)) }
+    }
+
+    /// Whether a look is due after `rounds` whole rounds; it then counts as taken. Must be asked
+    /// after every round, so that when to look does not depend on what was seen.
+    pub fn due(&mut self, rounds: usize) -> Option<Look> {
+        if rounds < self.next {
+            return None;
+        }
+        self.taken += 1;
+        self.next = rounds + rounds.div_ceil(2);
+        let (number, next) = (self.taken, self.taken + 1);
+        Some(Look { number, level: Level::TABLE.divided(number * next) })
+    }
+
+    /// The last look, when the budget of time or rounds ends and whatever was seen before: it
+    /// spends all that is left. Where a look is due at the same time, ask for this one *instead*,
+    /// so that nothing is spent twice on the same rounds.
+    #[must_use]
+    pub fn last(&self) -> Look {
+        Look { number: self.taken + 1, level: Level::TABLE.divided(self.taken + 1) }
+    }
+}
+
+/// Whether every variant's interval of the primary measure lies within `precision` of its estimate,
+/// relative to it: then more rounds would not change what is known by much. A variant without one
+/// valid pair is passed over, for it would never get an interval; one with too few for an
+/// interval is not narrow.
+#[must_use]
+pub fn is_narrow(summary: &Summary, precision: f64) -> bool {
+    let mut ratios =
+        summary.rows.iter().skip(1).filter_map(|row| row.estimate(summary.primary)?.ratio);
+    ratios.all(|ratio| {
+        ratio.interval.is_some_and(|(low, high)| is_within(ratio.estimate, low, high, precision))
+    })
+}
+
+fn is_within(estimate: f64, low: f64, high: f64, precision: f64) -> bool {
+    low >= estimate * (1.0 - precision) && high <= estimate * (1.0 + precision)
+}
+
+#[cfg(test)]
+mod tests;
