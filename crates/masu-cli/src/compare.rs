@@ -9,6 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use masu_lab::report::{self, Document};
+use masu_lab::results::LeftOut;
 use masu_lab::{
     Catalogue, CompareOptions, Comparison, Error, Input, Places, Spec, Stop, Variant, Workload,
     compare,
@@ -19,7 +21,6 @@ use crate::aside;
 use crate::carried;
 use crate::exit::Ending;
 use crate::progress::Progress;
-use crate::report::{self, LeftOut};
 
 /// How long standard input is read before masu says what it is doing.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -28,7 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Request {
     workload: Workload,
     variants: Vec<Variant>,
-    left_out: Vec<LeftOut>,
     /// Whether the user named the variants, so that none may be left out.
     are_named: bool,
     options: CompareOptions,
@@ -42,11 +42,12 @@ impl Request {
         let are_named = !specs.is_empty();
         let (variants, left_out) =
             if are_named { (named(&specs, &workload)?, Vec::new()) } else { found(&workload)? };
-        let mut options = CompareOptions { seed, results: json, ..CompareOptions::default() };
+        let mut options =
+            CompareOptions { seed, results: json, left_out, ..CompareOptions::default() };
         if let Some(runs) = runs {
             options.runs = usize::try_from(runs).context("so many runs do not fit")?;
         }
-        Ok(Self { workload, variants, left_out, are_named, options })
+        Ok(Self { workload, variants, are_named, options })
     }
 
     /// Runs everything and prints the page.
@@ -69,7 +70,7 @@ impl Request {
             }
         };
         progress.finish();
-        print(&comparison, &self.left_out)?;
+        print(&comparison)?;
         if let Some(file) = &self.options.results {
             aside::say(format_args!("Every run is in {}.", file.display()));
         }
@@ -90,7 +91,7 @@ impl Request {
             return false;
         }
         let gone = self.variants.remove(position);
-        self.left_out.push(LeftOut { label: gone.label, reason: reason.clone() });
+        self.options.left_out.push(LeftOut { variant: gone.label, reason: reason.clone() });
         true
     }
 }
@@ -117,7 +118,7 @@ fn found(workload: &Workload) -> Result<(Vec<Variant>, Vec<LeftOut>)> {
     program.preloadable()?;
     let mut left_out = Vec::new();
     let catalogue = carried::catalogue(program.libc).unwrap_or_else(|error| {
-        left_out.push(LeftOut { label: "masu".to_owned(), reason: error.to_string() });
+        left_out.push(LeftOut { variant: "masu".to_owned(), reason: error.to_string() });
         Catalogue::find(&Places::default())
     });
     let variants = catalogue.variants_for(program);
@@ -128,7 +129,7 @@ fn found(workload: &Workload) -> Result<(Vec<Variant>, Vec<LeftOut>)> {
         }
         let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
         if let Err(error) = catalogue.resolve(&spec, program) {
-            left_out.push(LeftOut { label: spec.allocator, reason: error.to_string() });
+            left_out.push(LeftOut { variant: spec.allocator, reason: error.to_string() });
         }
     }
     Ok((variants, left_out))
@@ -151,8 +152,8 @@ fn own_input() -> Result<Input> {
     Ok(input?)
 }
 
-fn print(comparison: &Comparison, left_out: &[LeftOut]) -> Result<()> {
-    let page = report::page(comparison, left_out);
+fn print(comparison: &Comparison) -> Result<()> {
+    let page = report::page(&Document::from(comparison));
     aside::say("");
     write!(anstream::stdout(), "{page}").context("printing the comparison")
 }
@@ -174,7 +175,6 @@ mod tests {
         Request {
             workload: Workload::new(["sh"], Input::Empty).unwrap(),
             variants: labels.iter().map(variant).collect(),
-            left_out: Vec::new(),
             are_named,
             options: CompareOptions::default(),
         }
@@ -191,7 +191,7 @@ mod tests {
         let labels: Vec<&str> = request.variants.iter().map(|one| one.label.as_str()).collect();
         assert_eq!(labels, ["glibc", "jemalloc"]);
         let left_out: Vec<(&str, &str)> =
-            request.left_out.iter().map(|one| (&*one.label, &*one.reason)).collect();
+            request.options.left_out.iter().map(|one| (&*one.variant, &*one.reason)).collect();
         assert_eq!(left_out, [("masu", "because")]);
     }
 

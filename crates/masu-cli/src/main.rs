@@ -12,7 +12,6 @@ mod compare;
 mod exit;
 mod list;
 mod progress;
-mod report;
 mod run;
 
 use std::process::ExitCode;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use masu_lab::compare::Event;
+use masu_lab::report::about;
 
 use crate::aside;
-use crate::report::about;
 
 /// Plain output tells of every such part done.
 const PLAIN_STEPS: usize = 4;

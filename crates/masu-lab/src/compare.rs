@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::results::{Case, Record, SCHEMA_VERSION, Writer};
+use crate::results::{Case, LeftOut, Record, SCHEMA_VERSION, Writer};
 use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{
@@ -49,6 +49,8 @@ pub struct Options {
     pub results: Option<PathBuf>,
     /// The measure that carries the verdict.
     pub primary: Measure,
+    /// Variants that were to take part and cannot; they are kept in the results.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Default for Options {
@@ -59,6 +61,7 @@ impl Default for Options {
             limits: Limits::default(),
             results: None,
             primary: Measure::Wall,
+            left_out: Vec::new(),
         }
     }
 }
@@ -197,6 +200,7 @@ fn header(workload: &Workload, variants: &[Variant], options: &Options) -> Heade
             command: workload.arguments.iter().map(lossy).collect(),
             variants: variants.to_vec(),
             primary: options.primary,
+            left_out: options.left_out.clone(),
         }],
         runs: options.runs,
         seed: options.seed.unwrap_or_else(seed_from_clock),

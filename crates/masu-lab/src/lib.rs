@@ -8,7 +8,7 @@
 //! 4. [`mod@launch`] becomes the program under one variant (`masu run`), or
 //! 5. [`mod@compare`] runs it many times: [`verify`] proves in a traced warm-up that each preload took
 //!    effect, [`execute`] makes the timed runs, [`statistics`] says which differences are real,
-//!    [`results`] keeps everything.
+//!    [`results`] keeps everything, [`report`] shows it.
 //!
 //! The lab never links the allocators it judges: it runs processes. It prints nothing; progress
 //! reaches the caller through a callback, and only [`Stop`] touches signal handlers, when asked to.
@@ -45,6 +45,7 @@ pub mod parameter;
 pub mod plan;
 pub mod program;
 mod random;
+pub mod report;
 pub mod results;
 pub mod statistics;
 pub mod stop;

@@ -49,6 +49,18 @@ pub struct Case {
     pub variants: Vec<Variant>,
     /// The measure that carries the verdict.
     pub primary: Measure,
+    /// Variants that were not compared.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A variant that was not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its label.
+    pub variant: String,
+    /// Why it could not take part.
+    pub reason: String,
 }
 
 impl Case {

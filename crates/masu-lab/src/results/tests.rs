@@ -26,6 +26,7 @@ fn header() -> Header {
             command: vec!["true".to_owned()],
             variants: Vec::new(),
             primary: Measure::Wall,
+            left_out: Vec::new(),
         }],
         runs: 1,
         seed: 7,

@@ -1,6 +1,9 @@
 //! Lines of text: styled, padded by what is seen rather than by bytes, wrapped at 80 columns.
 //!
-//! Relies on every character being one column wide, which holds for what masu itself prints.
+//! Relies on every character being one column wide, which holds for what masu itself prints. Words
+//! that come from elsewhere are made [`visible`]: a results file must not steer a terminal.
+
+use std::borrow::Cow;
 
 use anstyle::Style;
 
@@ -20,8 +23,20 @@ pub(super) fn right(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }
 
+/// `text` with control characters spelt out, `\u{1b}`: shown, never obeyed.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let spelt = |c: char| {
+        if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
+    };
+    Cow::Owned(text.chars().map(spelt).collect())
+}
+
 /// `label` padded to the first column, or on a line of its own.
 pub(super) fn label_column(label: &str) -> String {
+    let label = visible(label);
     if label.chars().count() < LABEL_WIDTH {
         format!("{label:LABEL_WIDTH$}")
     } else {
@@ -40,6 +55,13 @@ pub(super) fn labelled(page: &mut String, label: &str, text: &str, style: Style)
     }
 }
 
+/// `text` as a paragraph, styled line by line.
+pub(super) fn paragraph(page: &mut String, text: &str, style: Style) {
+    for part in wrap(text, WIDTH) {
+        line(page, &part, style);
+    }
+}
+
 /// `text` as a paragraph.
 pub(super) fn wrapped(text: &str) -> String {
     wrap(text, WIDTH).join("\n")
@@ -49,14 +71,15 @@ pub(super) fn wrapped(text: &str) -> String {
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
+        let word = visible(word);
         let last = lines.last_mut().expect("there is always one line");
         if last.is_empty() {
-            last.push_str(word);
+            last.push_str(&word);
         } else if last.chars().count() + 1 + word.chars().count() <= width {
             last.push(' ');
-            last.push_str(word);
+            last.push_str(&word);
         } else {
-            lines.push(word.to_owned());
+            lines.push(word.into_owned());
         }
     }
     lines
@@ -75,6 +98,13 @@ mod tests {
 label           one two three four five six seven eight nine ten eleven twelve
                 thirteen 14\n";
         assert_eq!(page, expected);
+    }
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        let mut page = String::new();
+        labelled(&mut page, "a\u{1b}[31mb", "c\u{7}", Style::new());
+        assert_eq!(page, "a\\u{1b}[31mb    c\\u{7}\n");
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::time::Duration;
 pub(super) fn seconds(value: f64) -> String {
     // The bounds are where rounding would need one digit more.
     match value {
+        _ if value < 0.000_000_000_5 => "0 µs".to_owned(),
+        _ if value < 0.000_009_995 => format!("{:.2} µs", value * 1e6),
+        _ if value < 0.000_099_95 => format!("{:.1} µs", value * 1e6),
         _ if value < 0.000_999_5 => format!("{:.0} µs", value * 1e6),
         _ if value < 0.009_995 => format!("{:.2} ms", value * 1e3),
         _ if value < 0.099_95 => format!("{:.1} ms", value * 1e3),
@@ -48,6 +51,15 @@ pub(super) fn count(value: f64) -> String {
     text
 }
 
+/// So many a second: `8.51/s`, `12,345/s`.
+pub(super) fn rate(value: f64) -> String {
+    match value {
+        _ if value < 9.995 => format!("{value:.2}/s"),
+        _ if value < 99.95 => format!("{value:.1}/s"),
+        _ => format!("{}/s", count(value)),
+    }
+}
+
 /// A ratio with the digits that matter: `0.893`, `1.12`, `12.3`, `165`.
 pub(super) fn ratio(value: f64) -> String {
     match value {
@@ -65,7 +77,8 @@ pub(super) fn percent(value: f64) -> String {
 }
 
 /// How long something will take, roughly: `a few seconds`, `about 40 seconds`, `about 6 minutes`.
-pub(crate) fn about(duration: Duration) -> String {
+#[must_use]
+pub fn about(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
         _ if seconds < 5.0 => "a few seconds".to_owned(),
@@ -84,6 +97,8 @@ mod tests {
     fn seconds_change_their_unit_where_digits_run_out() {
         let table = [
             (0.0, "0 µs"),
+            (0.000_001_234, "1.23 µs"),
+            (0.000_012_34, "12.3 µs"),
             (0.000_812, "812 µs"),
             (0.001_234, "1.23 ms"),
             (0.012_34, "12.3 ms"),
@@ -130,6 +145,14 @@ mod tests {
         for (value, text) in [(0.004, "0.4 %"), (0.02, "2 %"), (0.351, "35 %")] {
             assert_eq!(percent(value), text);
         }
+    }
+
+    #[test]
+    fn rates_keep_the_digits_that_matter() {
+        for (value, text) in [(0.0, "0.00/s"), (8.512, "8.51/s"), (85.12, "85.1/s")] {
+            assert_eq!(rate(value), text);
+        }
+        assert_eq!(rate(12_345.4), "12,345/s");
     }
 
     #[test]

@@ -1,0 +1,200 @@
+//! What a report is made from: one or several comparisons, each with the tables of its cases.
+//!
+//! Relies on results as they were written. The hard idea is that a comparison may have ended early:
+//! each table knows its [`Extent`], and one without a summary gets it from its runs.
+
+use std::path::Path;
+
+use crate::results::{self, Case, Record};
+use crate::statistics::Look;
+use crate::summary::summarise;
+use crate::{Comparison, Error, Evidence, Header, Run, Summary};
+
+/// One comparison, or several of the same thing from several machines or days.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The comparisons, in the order they were given.
+    pub sources: Vec<Source>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The results file's name; none for a comparison that was just made.
+    pub file: Option<String>,
+    /// What was compared, where and how.
+    pub header: Header,
+    /// One table a case, in the cases' order.
+    pub tables: Vec<Table>,
+}
+
+/// One case with everything that was measured of it.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// What was compared.
+    pub case: Case,
+    /// What the warm-up run of each variant showed, in the variants' order as far as they came.
+    pub evidence: Vec<Evidence>,
+    /// The timed runs in the order they were made.
+    pub runs: Vec<Run>,
+    /// What they come to.
+    pub summary: Summary,
+    /// Whether that is all there was to be.
+    pub extent: Extent,
+}
+
+/// How much of a case was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What was asked for.
+    Whole,
+    /// It was stopped before.
+    Stopped,
+    /// Its results end without a summary: what wrote them was ended, or still writes.
+    CutOff,
+}
+
+impl Document {
+    /// Reads one results file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`results::read`]; [`Error::Results`] for a file without a case.
+    pub fn read(path: &Path) -> Result<Document, Error> {
+        Ok(Document { sources: vec![Source::read(path)?] })
+    }
+}
+
+impl From<&Comparison> for Document {
+    fn from(comparison: &Comparison) -> Document {
+        let Comparison { header, evidence, runs, summary, stopped } = comparison;
+        let extent = if *stopped { Extent::Stopped } else { Extent::Whole };
+        let tables = header.cases.iter().take(1).map(|case| Table {
+            case: case.clone(),
+            evidence: evidence.clone(),
+            runs: runs.clone(),
+            summary: summary.clone(),
+            extent,
+        });
+        let source = Source { file: None, header: header.clone(), tables: tables.collect() };
+        Document { sources: vec![source] }
+    }
+}
+
+impl Source {
+    fn read(path: &Path) -> Result<Source, Error> {
+        let wrong = |reason: &str| Error::Results {
+            path: path.to_owned(),
+            line: 1,
+            reason: reason.to_owned(),
+        };
+        let mut records = results::read(path)?.into_iter();
+        let Some(Record::Header(header)) = records.next() else {
+            return Err(wrong("this is no results file: its first line is no header"));
+        };
+        if header.cases.iter().all(|case| case.variants.is_empty()) {
+            return Err(wrong("nothing was compared: the header names no case with variants"));
+        }
+        let mut tables: Vec<Gathered> = header.cases.iter().map(|_| Gathered::default()).collect();
+        for record in records {
+            match record {
+                Record::Header(_) => return Err(wrong("the file holds a second header")),
+                Record::WarmUp { evidence, run } => {
+                    if let Some(table) = tables.get_mut(run.case) {
+                        table.evidence.push(evidence);
+                    }
+                }
+                Record::Run(run) => {
+                    if let Some(table) = tables.get_mut(run.case) {
+                        table.runs.push(run);
+                    }
+                }
+                Record::Summary { case, summary } => {
+                    if let Some(table) = tables.get_mut(case) {
+                        table.summary = Some(summary);
+                    }
+                }
+            }
+        }
+        let cases = header.cases.iter().zip(tables);
+        let tables = cases.map(|(case, gathered)| gathered.table(case)).collect();
+        let file = Some(path.display().to_string());
+        Ok(Source { file, header, tables })
+    }
+
+    /// Where it was made, on one line: CPU, system, kernel.
+    pub(super) fn place(&self) -> String {
+        let machine = &self.header.machine;
+        let cpus =
+            if machine.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", machine.cpus) };
+        let cpu = machine.cpu.as_deref().unwrap_or(&machine.architecture);
+        let mut parts = vec![format!("{cpu}, {cpus}")];
+        parts.extend(machine.system.clone());
+        parts.extend(machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
+        parts.join(", ")
+    }
+}
+
+/// A case's records as they were read.
+#[derive(Debug, Default)]
+struct Gathered {
+    evidence: Vec<Evidence>,
+    runs: Vec<Run>,
+    summary: Option<Summary>,
+}
+
+impl Gathered {
+    fn table(self, case: &Case) -> Table {
+        let Gathered { evidence, runs, summary } = self;
+        let extent = match summary {
+            None => Extent::CutOff,
+            Some(_) if is_uneven(case.variants.len(), &runs) => Extent::Stopped,
+            Some(_) => Extent::Whole,
+        };
+        let recomputed = || summarise(&case.labels(), case.primary, Look::ONLY, &runs);
+        let summary = summary.unwrap_or_else(recomputed);
+        Table { case: case.clone(), evidence, runs, summary, extent }
+    }
+}
+
+/// Whether some variant has fewer runs than another: the last round was not finished.
+fn is_uneven(variants: usize, runs: &[Run]) -> bool {
+    let lasting =
+        |variant: usize| runs.iter().filter(|run| run.variant == variant && !run.replaced).count();
+    (1..variants).any(|variant| lasting(variant) != lasting(0))
+}
+
+impl Table {
+    /// Why the table shows less than was asked for, if it does.
+    pub(super) fn shortfall(&self, header: &Header) -> Option<(&'static str, String)> {
+        let asked = header.runs * self.case.variants.len();
+        let made = format!("{} of {asked} runs were made", self.runs.len());
+        match self.extent {
+            Extent::Whole => None,
+            Extent::Stopped => Some(("Stopped", format!("{made}; they are what is shown"))),
+            Extent::CutOff => Some((
+                "Cut off",
+                format!("the results end without a summary: {made}; it is drawn from those"),
+            )),
+        }
+    }
+
+    /// The command on one line, quoted for a shell.
+    pub(super) fn command(&self) -> String {
+        let words: Vec<String> = self.case.command.iter().map(|word| quoted(word)).collect();
+        words.join(" ")
+    }
+}
+
+/// `word` as a POSIX shell would have to read it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+{}".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Results files become documents, also those that were cut off; what is no results file is refused.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::report::made_up;
+
+/// A results file of `records`, removed with the value.
+struct File(PathBuf);
+
+impl File {
+    fn of(name: &str, records: &[Record]) -> File {
+        let lines: Vec<String> =
+            records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
+        let path = std::env::temp_dir().join(format!("masu-report-{}-{name}", std::process::id()));
+        fs::write(&path, lines.concat()).unwrap();
+        File(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).unwrap();
+    }
+}
+
+/// The records of a made-up comparison, its summary last.
+fn records() -> Vec<Record> {
+    let source = &made_up::of_commands().sources[0];
+    let table = &source.tables[0];
+    let mut records = vec![Record::Header(source.header.clone())];
+    records.extend(table.runs.iter().cloned().map(Record::Run));
+    records.push(Record::Summary { case: 0, summary: table.summary.clone() });
+    records
+}
+
+#[test]
+fn what_was_cut_off_is_summarised_from_its_runs() {
+    let mut records = records();
+    let whole = Source::read(&File::of("whole", &records).0).unwrap();
+    assert_eq!(whole.tables[0].extent, Extent::Whole);
+    records.pop();
+    let cut = Source::read(&File::of("cut", &records).0).unwrap();
+    assert_eq!(cut.tables[0].extent, Extent::CutOff);
+    assert_eq!(cut.tables[0].summary, whole.tables[0].summary);
+    assert!(cut.tables[0].shortfall(&cut.header).unwrap().1.contains("60 of 60 runs"));
+}
+
+#[test]
+fn a_round_that_was_not_finished_means_that_it_was_stopped() {
+    let mut records = records();
+    let last = records.len() - 2;
+    records.remove(last);
+    let stopped = Source::read(&File::of("stopped", &records).0).unwrap();
+    assert_eq!(stopped.tables[0].extent, Extent::Stopped);
+}
+
+#[test]
+fn what_holds_no_case_or_a_second_header_is_refused() {
+    let refusal = |name: &str, records: &[Record]| {
+        Source::read(&File::of(name, records).0).unwrap_err().to_string()
+    };
+    let none = refusal("none", &[Record::Header(made_up::header(Vec::new()))]);
+    assert!(none.contains("names no case"), "{none}");
+    let mut two = records();
+    two.push(two[0].clone());
+    let two = refusal("two", &two);
+    assert!(two.contains("second header"), "{two}");
+    let headless = refusal("headless", &records()[1..]);
+    assert!(headless.contains("no results file"), "{headless}");
+}
+
+#[test]
+fn a_command_reads_back_as_a_shell_reads_it() {
+    for (word, text) in [("sort", "sort"), ("a b", "'a b'"), ("", "''"), ("it's", "'it'\\''s'")] {
+        assert_eq!(quoted(word), text);
+    }
+}

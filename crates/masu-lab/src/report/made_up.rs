@@ -1,0 +1,145 @@
+//! Comparisons made up for tests: the same on every machine, with every measure a run can have.
+
+use super::document::{Document, Extent, Source, Table};
+use crate::execute::{Burst, Latencies};
+use crate::results::{Case, SCHEMA_VERSION};
+use crate::statistics::Look;
+use crate::summary::summarise;
+use crate::{Header, Machine, Measure, Run, Variant};
+
+/// A machine that is nobody's.
+pub(super) fn machine(cpu: &str) -> Machine {
+    Machine {
+        cpu: Some(cpu.to_owned()),
+        architecture: "x86_64".to_owned(),
+        cpus: 8,
+        memory_bytes: Some(32 << 30),
+        kernel: Some("6.18.0".to_owned()),
+        system: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+        huge_pages: Some("madvise".to_owned()),
+        governor: None,
+    }
+}
+
+pub(super) fn header(cases: Vec<Case>) -> Header {
+    Header {
+        schema_version: SCHEMA_VERSION,
+        masu_version: "0.1.0".to_owned(),
+        began: "2026-11-20T10:00:00Z".to_owned(),
+        suite: None,
+        cases,
+        runs: 20,
+        seed: 4711,
+        machine: machine("Made-Up 9000"),
+    }
+}
+
+pub(super) fn variant(label: &str) -> Variant {
+    let allocator = label.split(':').next().unwrap_or_default();
+    Variant {
+        label: label.to_owned(),
+        allocator: allocator.to_owned(),
+        version: Some("1.2".to_owned()),
+        library: (allocator != "glibc").then(|| format!("/lib/lib{allocator}.so").into()),
+        ..Variant::default()
+    }
+}
+
+pub(super) fn a_case(name: &str, labels: &[&str], primary: Measure) -> Case {
+    Case {
+        name: name.to_owned(),
+        command: vec![name.to_owned(), "--with".to_owned(), "two words".to_owned()],
+        variants: labels.iter().map(|label| variant(label)).collect(),
+        primary,
+        left_out: Vec::new(),
+    }
+}
+
+/// A number between -1 and 1 that looks drawn and is not.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn noise(variant: usize, round: usize) -> f64 {
+    let mixed = (variant * 7919 + round * 104_729 + 13) * 2_654_435_761 % 1000;
+    mixed as f64 / 500.0 - 1.0
+}
+
+/// A run of a command that takes `times` what the reference takes.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small positive numbers"
+)]
+pub(super) fn run(variant: usize, round: usize, times: f64) -> Run {
+    let wall_s = 1.2 * times * (1.0 + 0.01 * noise(variant, round));
+    let peak = (40e6 * times) as u64;
+    let rss = |step: u64| (wall_s * step as f64 / 10.0, peak * step.min(6) / 6);
+    Run {
+        variant,
+        round: Some(round),
+        wall_s,
+        user_s: wall_s * 0.9,
+        sys_s: wall_s * 0.05 * (1.0 + 0.3 * noise(round, variant)),
+        peak_rss_bytes: peak,
+        minor_faults: 10_000 + round as u64,
+        voluntary_switches: 12,
+        rss_over_time: (0..=10).map(rss).collect(),
+        ..Run::default()
+    }
+}
+
+/// The same as a burst on a server.
+pub(super) fn burst(variant: usize, round: usize, times: f64) -> Run {
+    let mut run = run(variant, round, times);
+    let median = 0.0004 * times;
+    run.burst = Some(Burst {
+        requests: Some(20_000),
+        errors: 0,
+        throughput: Some(24_000.0 / run.wall_s),
+        latency_s: Some(Latencies {
+            p50: median,
+            p90: median * 1.5,
+            p99: median * 4.0,
+            p999: median * 11.0,
+            max: median * 40.0,
+        }),
+        allocations_a_request: Some(31.0),
+    });
+    run
+}
+
+/// Twenty rounds in which every further variant takes 5 % less.
+pub(super) fn rounds(variants: usize, make: fn(usize, usize, f64) -> Run) -> Vec<Run> {
+    let of_round = |round| {
+        (0..variants).map(move |variant| {
+            let steps = i32::try_from(variant).unwrap_or(0);
+            make(variant, round, 0.95_f64.powi(steps))
+        })
+    };
+    (0..20).flat_map(of_round).collect()
+}
+
+pub(super) fn table(case: Case, runs: Vec<Run>) -> Table {
+    let summary = summarise(&case.labels(), case.primary, Look::ONLY, &runs);
+    Table { case, evidence: Vec::new(), runs, summary, extent: Extent::Whole }
+}
+
+pub(super) fn source(tables: Vec<Table>) -> Source {
+    let cases = tables.iter().map(|table| table.case.clone()).collect();
+    Source { file: Some("runs.jsonl".to_owned()), header: header(cases), tables }
+}
+
+pub(super) fn document(tables: Vec<Table>) -> Document {
+    Document { sources: vec![source(tables)] }
+}
+
+/// A command under three variants.
+pub(super) fn of_commands() -> Document {
+    let case = a_case("job", &["glibc", "masu", "jemalloc"], Measure::Wall);
+    document(vec![table(case, rounds(3, run))])
+}
+
+/// A server under two.
+pub(super) fn of_servers() -> Document {
+    let case = a_case("server", &["glibc", "masu"], Measure::Throughput);
+    document(vec![table(case, rounds(2, burst))])
+}

@@ -1,0 +1,150 @@
+//! How each measure is called, written and judged in a report, and which of them a table shows.
+//!
+//! Relies on [`Measure`] for what is measured. A table has room for five: the primary one with its
+//! interval, and four that say what it was paid with.
+
+use super::quantity;
+use crate::Measure;
+use crate::results::Summary;
+use crate::statistics::Ratio;
+
+/// What stands beside the primary measure of a command, as far as there is room.
+const OF_COMMANDS: [Measure; 5] =
+    [Measure::Wall, Measure::User, Measure::Sys, Measure::PeakRss, Measure::MinorFaults];
+
+/// What stands beside the primary measure of a server.
+const OF_SERVERS: [Measure; 5] = [
+    Measure::Throughput,
+    Measure::LatencyP50,
+    Measure::LatencyP99,
+    Measure::CpuPerRequest,
+    Measure::PeakRss,
+];
+
+/// The measures that a table of `summary` shows: the primary one, then up to four others that some
+/// run has.
+pub(super) fn shown(summary: &Summary) -> Vec<Measure> {
+    let is_there = |measure: &Measure| {
+        let mut estimates = summary.rows.iter().filter_map(|row| row.estimate(*measure));
+        estimates.any(|estimate| estimate.median.is_some())
+    };
+    let is_server = Measure::ALL.iter().any(|measure| is_of_servers(*measure) && is_there(measure));
+    let usual = if is_server { OF_SERVERS } else { OF_COMMANDS };
+    let others = usual.into_iter().filter(|measure| *measure != summary.primary);
+    let others = others.filter(is_there).take(4);
+    std::iter::once(summary.primary).chain(others).collect()
+}
+
+/// Whether only bursts of load on a server have it.
+pub(super) fn is_of_servers(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::Throughput
+            | Measure::LatencyP50
+            | Measure::LatencyP99
+            | Measure::LatencyP999
+            | Measure::CpuPerRequest
+    )
+}
+
+/// The heading of its column, at most ten characters.
+pub(super) fn heading(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Wall => "wall",
+        Measure::User => "user",
+        Measure::Sys => "sys",
+        Measure::PeakRss => "peak RSS",
+        Measure::MinorFaults => "faults",
+        Measure::MajorFaults => "disk flts",
+        Measure::Switches => "switches",
+        Measure::Cpu => "CPU",
+        Measure::Throughput => "answers/s",
+        Measure::LatencyP50 => "p50",
+        Measure::LatencyP99 => "p99",
+        Measure::LatencyP999 => "p99.9",
+        Measure::CpuPerRequest => "CPU/req",
+    }
+}
+
+/// Its name in a sentence.
+pub(super) fn name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Wall => "wall-clock time",
+        Measure::User => "CPU time in the program",
+        Measure::Sys => "CPU time in the kernel",
+        Measure::PeakRss => "peak resident memory",
+        Measure::MinorFaults => "page faults",
+        Measure::MajorFaults => "page faults that read from disk",
+        Measure::Switches => "context switches",
+        Measure::Cpu => "CPU time",
+        Measure::Throughput => "answers a second",
+        Measure::LatencyP50 => "median latency",
+        Measure::LatencyP99 => "latency of the 99th percentile",
+        Measure::LatencyP999 => "latency of the 99.9th percentile",
+        Measure::CpuPerRequest => "CPU time a request",
+    }
+}
+
+/// A figure of `measure` with its unit.
+pub(super) fn value(measure: Measure, figure: f64) -> String {
+    match measure {
+        Measure::PeakRss => quantity::bytes(figure),
+        Measure::Throughput => quantity::rate(figure),
+        Measure::MinorFaults | Measure::MajorFaults | Measure::Switches => quantity::count(figure),
+        Measure::Wall
+        | Measure::User
+        | Measure::Sys
+        | Measure::Cpu
+        | Measure::LatencyP50
+        | Measure::LatencyP99
+        | Measure::LatencyP999
+        | Measure::CpuPerRequest => quantity::seconds(figure),
+    }
+}
+
+/// What an interval says by itself, without regard to whether its measure carries the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// All of it lies on the better side of 1.
+    Better,
+    /// All of it lies on the worse side of 1.
+    Worse,
+    /// It contains 1, or there is none.
+    Open,
+}
+
+/// On which side of 1 the interval of `ratio` lies.
+pub(super) fn side(measure: Measure, ratio: &Ratio) -> Side {
+    let (less, more) = match measure.is_better_larger() {
+        false => (Side::Better, Side::Worse),
+        true => (Side::Worse, Side::Better),
+    };
+    match ratio.interval {
+        Some((_, high)) if high < 1.0 => less,
+        Some((low, _)) if low > 1.0 => more,
+        _ => Side::Open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_speaks_only_when_it_leaves_out_1() {
+        let ratio = |interval| Ratio { estimate: 1.0, interval, pairs: 9 };
+        assert_eq!(side(Measure::Wall, &ratio(Some((0.8, 0.99)))), Side::Better);
+        assert_eq!(side(Measure::Wall, &ratio(Some((1.01, 1.2)))), Side::Worse);
+        assert_eq!(side(Measure::Throughput, &ratio(Some((1.01, 1.2)))), Side::Better);
+        assert_eq!(side(Measure::Throughput, &ratio(Some((0.8, 0.99)))), Side::Worse);
+        assert_eq!(side(Measure::Wall, &ratio(Some((0.8, 1.0)))), Side::Open);
+        assert_eq!(side(Measure::Wall, &ratio(None)), Side::Open);
+    }
+
+    #[test]
+    fn every_heading_fits_its_column() {
+        for measure in Measure::ALL {
+            assert!(heading(measure).len() < 10, "{measure:?}");
+        }
+    }
+}

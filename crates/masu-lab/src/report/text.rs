@@ -1,0 +1,181 @@
+//! The page for the terminal: what was compared, a table of medians and ratios a case, a verdict for
+//! each variant in plain words, and what to know before trusting them.
+//!
+//! Relies on the lab's summaries for every figure. Nothing here is wider than 80 columns unless the
+//! user's own words are. Styles are for a terminal; whoever writes elsewhere strips them.
+
+use anstyle::Style;
+
+use super::document::{Document, Source, Table};
+use super::lines::{LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible, wrapped};
+use super::verdict::{self, DIM};
+use super::{measure, quantity};
+use crate::results::{LeftOut, Row, Summary};
+use crate::statistics::Estimate;
+use crate::{Measure, Variant};
+
+const BOLD: Style = Style::new().bold();
+
+/// The width of the primary measure's column, and of the four others.
+const PRIMARY_WIDTH: usize = 22;
+const OTHER_WIDTHS: [usize; 4] = [10, 10, 11, 11];
+
+/// What is about to be compared, with versions.
+#[must_use]
+pub fn plan(variants: &[Variant], runs: usize) -> String {
+    let names: Vec<String> = variants.iter().map(named).collect();
+    let each = if runs == 1 { "a run".to_owned() } else { format!("{runs} runs") };
+    let text = format!("Comparing {}: a warm-up of each, then {each}.", names.join(", "));
+    wrapped(&text)
+}
+
+/// The variant with its allocator's version, where the label leaves room for one.
+fn named(variant: &Variant) -> String {
+    match &variant.version {
+        Some(version) if variant.label == variant.allocator => {
+            format!("{} {version}", variant.label)
+        }
+        Some(version) if variant.label == "system" => {
+            format!("system ({} {version})", variant.allocator)
+        }
+        _ => variant.label.clone(),
+    }
+}
+
+/// The page for `document`, ready to print.
+#[must_use]
+pub fn page(document: &Document) -> String {
+    let mut page = String::new();
+    for (index, source) in document.sources.iter().enumerate() {
+        if index > 0 {
+            page.push('\n');
+        }
+        whole(&mut page, source);
+    }
+    page
+}
+
+/// One comparison: its head, its cases, how to read them.
+fn whole(page: &mut String, source: &Source) {
+    head(page, source);
+    for table in &source.tables {
+        page.push('\n');
+        if source.tables.len() > 1 {
+            line(page, &visible(&table.case.name), BOLD);
+            paragraph(page, &table.command(), DIM);
+        }
+        case(page, source, table);
+    }
+    page.push('\n');
+    foot(page, source);
+}
+
+fn head(page: &mut String, source: &Source) {
+    match (&source.header.suite, &source.tables[..]) {
+        (None, [only]) => paragraph(page, &only.command(), BOLD),
+        (Some(suite), _) => line(page, &format!("Suite {}", visible(suite)), BOLD),
+        (None, tables) => line(page, &format!("{} cases", tables.len()), BOLD),
+    }
+    paragraph(page, &format!("{}, {}", source.header.began, source.place()), DIM);
+}
+
+/// One case: table, verdicts, who is missing, warnings.
+fn case(page: &mut String, source: &Source, table: &Table) {
+    let summary = &table.summary;
+    figures(page, summary);
+    page.push('\n');
+    for row in &summary.rows {
+        let (words, style) = verdict::words(row, summary.primary);
+        labelled(page, &row.variant, &words, style);
+    }
+    for LeftOut { variant, reason } in &table.case.left_out {
+        labelled(page, variant, &format!("left out: {reason}"), DIM);
+    }
+    if let Some((word, text)) = table.shortfall(&source.header) {
+        labelled(page, word, &text, BOLD);
+    }
+    if !summary.warnings.is_empty() {
+        page.push('\n');
+    }
+    for warning in &summary.warnings {
+        labelled(page, "Warning", warning, Style::new());
+    }
+}
+
+/// Medians, and below each its ratio to the reference.
+fn figures(page: &mut String, summary: &Summary) {
+    let columns = measure::shown(summary);
+    let mut heading = " ".repeat(LABEL_WIDTH);
+    for (index, column) in columns.iter().enumerate() {
+        heading.push_str(&right(measure::heading(*column), width(index)));
+    }
+    line(page, &heading, BOLD);
+    for row in &summary.rows {
+        let cells = |cell: fn(&Estimate, Measure) -> (String, Style)| -> String {
+            let columns = columns.iter().enumerate();
+            let cell = |(index, column): (usize, &Measure)| {
+                let estimate = row.estimate(*column);
+                let (text, style) =
+                    estimate.map(|it| cell(it, summary.primary)).unwrap_or_default();
+                let gap = " ".repeat(width(index).saturating_sub(text.chars().count()));
+                format!("{gap}{style}{text}{style:#}")
+            };
+            columns.map(cell).collect()
+        };
+        page.push_str(&label_column(&row.variant));
+        line(page, &if is_empty(row) { no_runs() } else { cells(median) }, Style::new());
+        if row.estimates.iter().any(|estimate| estimate.ratio.is_some()) {
+            line(page, &format!("{:LABEL_WIDTH$}{}", "", cells(ratio)), Style::new());
+        }
+    }
+}
+
+fn width(column: usize) -> usize {
+    column.checked_sub(1).map_or(PRIMARY_WIDTH, |other| OTHER_WIDTHS[other])
+}
+
+fn is_empty(row: &Row) -> bool {
+    row.estimates.iter().all(|estimate| estimate.median.is_none())
+}
+
+fn no_runs() -> String {
+    right("no run that counts", PRIMARY_WIDTH)
+}
+
+fn median(estimate: &Estimate, _primary: Measure) -> (String, Style) {
+    let text = estimate.median.map(|median| measure::value(estimate.measure, median));
+    (text.unwrap_or_else(|| "–".to_owned()), Style::new())
+}
+
+/// `×0.893`, and for the primary measure the interval before it.
+fn ratio(estimate: &Estimate, primary: Measure) -> (String, Style) {
+    let Some(ratio) = estimate.ratio else {
+        return Default::default();
+    };
+    let text = format!("×{}", quantity::ratio(ratio.estimate));
+    let style = verdict::style(estimate.measure, &ratio);
+    match ratio.interval {
+        Some((low, high)) if estimate.measure == primary => {
+            (format!("({}–{}) {text}", quantity::ratio(low), quantity::ratio(high)), style)
+        }
+        _ => (text, style),
+    }
+}
+
+/// How to read the page, and how to have the same order again.
+fn foot(page: &mut String, source: &Source) {
+    let Some(table) = source.tables.first() else { return };
+    let more = source.tables.iter().any(|it| it.summary.primary.is_better_larger());
+    let less = if more { "of answers more is better, of all else less" } else { "less is better" };
+    let text = format!("Medians; × the reference, {less}, in pairs of neighbouring runs.");
+    paragraph(page, &text, DIM);
+    let text = format!(
+        "“Surely”: {:.0} %, for all variants together. Order of runs: --seed {}.",
+        table.summary.confidence * 100.0,
+        source.header.seed
+    );
+    paragraph(page, &text, DIM);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The page as it is seen, for a comparison made up here: every verdict and every oddity on it.
+
+use super::*;
+use crate::Verdict;
+use crate::report::document::Extent;
+use crate::report::made_up;
+use crate::statistics::Ratio;
+
+/// A row whose measures are `wall` seconds and what goes with it, `times` the reference's.
+fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
+    let of_commands = Measure::ALL.into_iter().filter(|measure| !measure::is_of_servers(*measure));
+    let estimates = of_commands.map(|measure| {
+        let reference = match measure {
+            Measure::Wall => 1.234,
+            Measure::User => 1.1,
+            Measure::Sys => 0.0123,
+            Measure::PeakRss => 34_700_000.0,
+            _ => 8512.0,
+        };
+        let ratio = times.map(|(low, estimate, high)| Ratio {
+            estimate,
+            interval: Some((low, high)),
+            pairs: 20,
+        });
+        let median = Some(reference * times.map_or(1.0, |(_, estimate, _)| estimate));
+        Estimate { measure, median, spread: Some(0.01), range: median.zip(median), ratio }
+    });
+    Row {
+        variant: label.to_owned(),
+        verdict,
+        estimates: estimates.collect(),
+        valid_runs: 20,
+        starved_runs: 0,
+    }
+}
+
+/// A document of these rows, made of no runs.
+fn document(rows: Vec<Row>, warnings: &[&str]) -> Document {
+    let labels: Vec<&str> = rows.iter().map(|row| row.variant.as_str()).collect();
+    let mut table = made_up::table(made_up::a_case("job", &labels, Measure::Wall), Vec::new());
+    table.summary.rows = rows;
+    table.summary.warnings = warnings.iter().map(|&warning| warning.to_owned()).collect();
+    made_up::document(vec![table])
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[track_caller]
+fn fits(page: &str) {
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+}
+
+#[test]
+fn every_verdict_has_its_words_and_the_page_fits_80_columns() {
+    let seen = Verdict::NoDifferenceShown { could_have_seen: 0.021 };
+    let few = Verdict::TooFewRuns { pairs: 5, needed: 9 };
+    let rows = vec![
+        row("glibc", Verdict::Reference, None),
+        row("masu", Verdict::Faster, Some((0.877, 0.893, 0.909))),
+        row("jemalloc", seen, Some((0.981, 1.001, 1.02))),
+        row("mimalloc2", Verdict::Slower, Some((1.05, 1.083, 1.11))),
+        row("glibc:top_pad=64M,trim_threshold=64M", few, Some((0.1, 0.2, 12.3))),
+    ];
+    let mut document = document(rows, &["3 runs waited long for a CPU; close what runs beside"]);
+    let reason =
+        "sh (12): the library was loaded, but the C library's own malloc was called instead";
+    let table = &mut document.sources[0].tables[0];
+    table.case.left_out =
+        vec![LeftOut { variant: "tcmalloc".to_owned(), reason: reason.to_owned() }];
+    table.extent = Extent::Stopped;
+    let page = plain(&page(&document));
+    fits(&page);
+    snapbox::assert_data_eq!(page, snapbox::file!["tests/page.txt"]);
+}
+
+#[test]
+fn a_server_is_shown_by_what_it_answers() {
+    let page = plain(&page(&made_up::of_servers()));
+    fits(&page);
+    snapbox::assert_data_eq!(page, snapbox::file!["tests/server.txt"]);
+}
+
+#[test]
+fn colour_stands_only_where_an_interval_leaves_out_1() {
+    let colours = |verdict, times| {
+        let rows = vec![row("glibc", Verdict::Reference, None), row("masu", verdict, Some(times))];
+        let page = page(&document(rows, &["a warning"]));
+        (page.matches("\u{1b}[32m").count(), page.matches("\u{1b}[31m").count())
+    };
+    let open = Verdict::NoDifferenceShown { could_have_seen: 0.02 };
+    assert_eq!(colours(open, (0.9, 1.0, 1.1)), (0, 0));
+    // Five ratios and the verdict.
+    assert_eq!(colours(Verdict::Faster, (0.8, 0.9, 0.99)), (6, 0));
+    assert_eq!(colours(Verdict::Slower, (1.01, 1.1, 1.2)), (0, 6));
+}
+
+#[test]
+fn a_variant_without_runs_says_so() {
+    let mut empty = row("masu", Verdict::Reference, None);
+    for estimate in &mut empty.estimates {
+        estimate.median = None;
+    }
+    let page = plain(&page(&document(vec![empty], &[])));
+    assert!(
+        page.lines().any(|line| line.starts_with("masu ") && line.contains("no run")),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_plan_names_versions_but_not_beside_settings() {
+    let variants = [made_up::variant("glibc"), made_up::variant("glibc:top_pad=1M")];
+    let expected = "Comparing glibc 1.2, glibc:top_pad=1M: a warm-up of each, then 20 runs.";
+    assert_eq!(plan(&variants, 20), expected);
+}

@@ -1,0 +1,93 @@
+//! What a comparison says about one variant, in plain words.
+//!
+//! The hard idea: people speak of speed where the lab has a ratio of times. So the words for a
+//! variant that takes less time turn the ratio over, ends of the interval included.
+
+use anstyle::{AnsiColor, Style};
+
+use super::measure::{self, Side};
+use super::quantity;
+use crate::results::Row;
+use crate::statistics::Ratio;
+use crate::{Measure, Verdict};
+
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+pub(super) const BAD: Style = AnsiColor::Red.on_default();
+pub(super) const DIM: Style = Style::new().dimmed();
+
+/// The words for `row`, and the style they are shown in.
+pub(super) fn words(row: &Row, primary: Measure) -> (String, Style) {
+    match row.verdict {
+        Verdict::Reference => ("the reference".to_owned(), DIM),
+        Verdict::Faster => (difference(ratio_of(row, primary), primary, "better"), GOOD),
+        Verdict::Slower => (difference(ratio_of(row, primary), primary, "worse"), BAD),
+        Verdict::NoDifferenceShown { could_have_seen } => {
+            let seen = quantity::percent(could_have_seen);
+            (format!("no difference shown; could have seen {seen}"), Style::new())
+        }
+        Verdict::TooFewRuns { pairs, needed } => {
+            (format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"), DIM)
+        }
+    }
+}
+
+/// The style of a ratio: colour only where its interval leaves out 1.
+pub(super) fn style(measure: Measure, ratio: &Ratio) -> Style {
+    match measure::side(measure, ratio) {
+        Side::Better => GOOD,
+        Side::Worse => BAD,
+        Side::Open => DIM,
+    }
+}
+
+/// `1.12× as fast, surely between 1.10 and 1.14`.
+fn difference(ratio: Option<Ratio>, primary: Measure, plainly: &str) -> String {
+    let Some(ratio) = ratio else {
+        return plainly.to_owned();
+    };
+    let is_turned_over = is_time(primary) && ratio.estimate < 1.0;
+    let turned = |value: f64| quantity::ratio(if is_turned_over { 1.0 / value } else { value });
+    let times = turned(ratio.estimate);
+    let text = match primary {
+        _ if is_turned_over => format!("{times}× as fast"),
+        _ if is_time(primary) => format!("takes {times}× the time"),
+        Measure::Throughput => format!("{times}× the answers a second"),
+        other => format!("{times}× the {}", measure::name(other)),
+    };
+    let Some((low, high)) = ratio.interval else {
+        return text;
+    };
+    let (low, high) = if is_turned_over { (high, low) } else { (low, high) };
+    format!("{text}, surely between {} and {}", turned(low), turned(high))
+}
+
+/// Whether less of it is more speed.
+fn is_time(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::Wall | Measure::LatencyP50 | Measure::LatencyP99 | Measure::LatencyP999
+    )
+}
+
+fn ratio_of(row: &Row, primary: Measure) -> Option<Ratio> {
+    row.estimate(primary)?.ratio
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_time_is_more_speed_and_everything_else_is_said_as_it_was_measured() {
+        let ratio = Ratio { estimate: 0.8, interval: Some((0.5, 0.9)), pairs: 20 };
+        let said = |measure| difference(Some(ratio), measure, "");
+        assert_eq!(said(Measure::Wall), "1.25× as fast, surely between 1.11 and 2.00");
+        let throughput = "0.800× the answers a second, surely between 0.500 and 0.900";
+        assert_eq!(said(Measure::Throughput), throughput);
+        let memory = "0.800× the peak resident memory, surely between 0.500 and 0.900";
+        assert_eq!(said(Measure::PeakRss), memory);
+        let slower = Ratio { estimate: 1.2, interval: None, pairs: 20 };
+        assert_eq!(difference(Some(slower), Measure::Wall, ""), "takes 1.20× the time");
+        assert_eq!(difference(None, Measure::Wall, "better"), "better");
+    }
+}
