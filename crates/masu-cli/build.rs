@@ -1,5 +1,5 @@
 //! Builds the `libmasu.so` that `masu` carries inside, once for programs on glibc and once for
-//! programs on musl.
+//! programs on musl; and each a second time as the library that counts requests.
 //!
 //! `libmasu/` holds links to the sources of `masu` and `masu-abi`; `cargo package` puts what they
 //! point to into this crate, so an installed `masu` is built from its own package and never asks
@@ -43,25 +43,30 @@ fn build_libraries() -> Result<(), String> {
     let arch = target.split('-').next().unwrap_or_default();
     let workspace = copy_sources(&out).map_err(|error| format!("copying its sources: {error}"))?;
     for (libc, name) in [("gnu", "glibc"), ("musl", "musl")] {
-        let carried = out.join(format!("libmasu-{name}.so"));
         let is_own = libc == own;
         let target = if is_own { target.clone() } else { format!("{arch}-unknown-linux-{libc}") };
-        let absent = match build_library(&workspace, &target, libc, is_own) {
-            Ok(built) => {
-                fs::copy(&built, &carried)
-                    .map_err(|error| format!("{}: {error}", built.display()))?;
-                String::new()
-            }
-            Err(why) if is_own => return Err(why),
-            Err(why) => {
-                fs::write(&carried, [])
-                    .map_err(|error| format!("{}: {error}", carried.display()))?;
-                why
-            }
-        };
-        println!("cargo::rustc-env=LIBMASU_{}_ABSENT={absent}", name.to_uppercase());
+        for (kind, prefix) in [(Kind::Ordinary, "libmasu"), (Kind::Counting, "libmasu-count")] {
+            let carried = out.join(format!("{prefix}-{name}.so"));
+            let (absence, done) = match build_library(&workspace, &target, libc, is_own, kind) {
+                Ok(built) => (String::new(), fs::copy(&built, &carried).map(drop)),
+                Err(why) if is_own => return Err(why),
+                Err(why) => (why, fs::write(&carried, [])),
+            };
+            done.map_err(|error| format!("{}: {error}", carried.display()))?;
+            let variable = format!("{prefix}-{name}-absent").replace('-', "_").to_uppercase();
+            println!("cargo::rustc-env={variable}={absence}");
+        }
     }
     Ok(())
+}
+
+/// Which `libmasu.so`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The one to run programs with.
+    Ordinary,
+    /// The one that counts what they ask for.
+    Counting,
 }
 
 /// Builds `libmasu.so` for `target`; returns where it lies, or one line that says why not.
@@ -70,6 +75,7 @@ fn build_library(
     target: &str,
     libc: &str,
     is_own: bool,
+    kind: Kind,
 ) -> Result<PathBuf, String> {
     if !is_own && !is_installed(target)? {
         return Err(format!(
@@ -77,7 +83,12 @@ fn build_library(
              `rustup target add {target}` and build masu again"
         ));
     }
-    let target_folder = workspace.join("target");
+    // Both kinds have one file name, so one folder would have them taken for each other.
+    let (folder, features): (_, &[&str]) = match kind {
+        Kind::Ordinary => ("target", &[]),
+        Kind::Counting => ("target-count", &["--features=count"]),
+    };
+    let target_folder = workspace.join(folder);
     let mut cargo = Command::new(variable("CARGO")?);
     cargo
         .args(["build", "--offline", "--quiet", "--release", "--package=masu-abi"])
@@ -86,6 +97,7 @@ fn build_library(
         .arg("--target-dir")
         .arg(&target_folder)
         .args(["--target", target])
+        .args(features)
         .env("CARGO_ENCODED_RUSTFLAGS", flags_for(libc, is_own, workspace)?)
         // What the outer cargo was told about its own build must not reach this one: clippy's
         // wrapper, above all, would check instead of build.

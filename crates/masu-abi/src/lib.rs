@@ -18,9 +18,14 @@
 //! `std::bad_alloc` thrown: a weak reference takes nothing out of an archive, and without a function
 //! to throw it, `operator new` ends the program with a message.
 //!
-//! What it does not do: hold state, decide policy, or name a system call.
+//! With the feature `count` each of these functions also counts its calls into a page that the
+//! program's observer shares; without it, that code is not there.
+//!
+//! What it does not do: hold state besides those counts, decide policy, or name a system call.
 #![no_std]
 
+#[cfg_attr(not(feature = "count"), path = "count/off.rs")]
+mod count;
 mod foreign;
 mod libc;
 pub mod malloc;

@@ -8,6 +8,9 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::{mem, ptr};
 
+#[cfg(feature = "count")]
+mod file;
+
 #[cfg(target_arch = "aarch64")]
 #[path = "libc/aarch64.rs"]
 mod arch;
@@ -17,6 +20,8 @@ mod arch;
 
 pub(crate) use arch::weak;
 use arch::weak_function;
+#[cfg(feature = "count")]
+pub(crate) use file::map_shared;
 
 /// `errno(3)`: no memory.
 pub(crate) const ENOMEM: c_int = 12;
@@ -77,10 +82,15 @@ pub(crate) fn error_stream() -> *mut File {
     unsafe { stderr }
 }
 
-/// Ends the program with a message on standard error.
-pub(crate) fn die(message: &CStr) -> ! {
+/// Writes a message to standard error, as far as that goes.
+pub(crate) fn warn(message: &CStr) {
     // SAFETY: The kernel only reads the message.
     let _ = unsafe { write(2, message.as_ptr().cast(), message.count_bytes()) };
+}
+
+/// Ends the program with a message on standard error.
+pub(crate) fn die(message: &CStr) -> ! {
+    warn(message);
     abort()
 }
 

@@ -9,6 +9,7 @@ use core::ptr;
 
 use alloc_core::c;
 
+use crate::count;
 use crate::libc::{self, EINVAL, ENOMEM};
 
 /// C's alignment of every block, `alignof(max_align_t)`.
@@ -17,6 +18,7 @@ pub(crate) const C_ALIGN: usize = 16;
 /// `malloc(3)`: a block of `size` bytes, aligned to 16; null and `ENOMEM` where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(size: usize) -> *mut u8 {
+    count::allocation(size);
     c::malloc(size)
 }
 
@@ -27,6 +29,7 @@ pub extern "C" fn malloc(size: usize) -> *mut u8 {
 /// - `block` is null or a block of this family, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: *mut u8) {
+    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { c::free(block) }
 }
@@ -34,6 +37,7 @@ pub unsafe extern "C" fn free(block: *mut u8) {
 /// `calloc(3)`: `count` × `size` zero bytes; null and `ENOMEM` where the product overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
+    count::allocation(count.saturating_mul(size));
     c::calloc(count, size)
 }
 
@@ -45,9 +49,15 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     if size == 0 && !block.is_null() {
+        count::free(block);
         // SAFETY: The caller's condition is the same.
         unsafe { c::free(block) };
         return ptr::null_mut();
+    }
+    if block.is_null() {
+        count::allocation(size);
+    } else {
+        count::reallocation(size);
     }
     // SAFETY: The caller's condition is the same.
     unsafe { c::realloc(block, size) }
@@ -73,6 +83,7 @@ pub unsafe extern "C" fn reallocarray(block: *mut u8, count: usize, size: usize)
 /// where the alignment is not a power of two (as glibc 2.38).
 #[unsafe(no_mangle)]
 pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
+    count::allocation(size);
     if !align.is_power_of_two() {
         libc::set_errno(EINVAL);
         return ptr::null_mut();
@@ -95,6 +106,7 @@ pub(crate) fn aligned(align: usize, size: usize) -> *mut u8 {
 /// - `result` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size: usize) -> c_int {
+    count::allocation(size);
     if !align.is_power_of_two() || align < size_of::<*mut u8>() {
         return EINVAL;
     }
@@ -113,6 +125,7 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size
 /// null and `EINVAL` where there is none above.
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
+    count::allocation(size);
     match align.checked_next_power_of_two() {
         Some(align) => aligned(align, size),
         None => {
@@ -125,12 +138,14 @@ pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
 /// `valloc(3)`: a block aligned to the OS page.
 #[unsafe(no_mangle)]
 pub extern "C" fn valloc(size: usize) -> *mut u8 {
+    count::allocation(size);
     aligned(libc::page_size(), size)
 }
 
 /// `pvalloc(3)`: whole OS pages, at least one; null and `ENOMEM` where rounding up overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn pvalloc(size: usize) -> *mut u8 {
+    count::allocation(size);
     let page_size = libc::page_size();
     match size.max(1).checked_next_multiple_of(page_size) {
         Some(size) => aligned(page_size, size),
@@ -148,6 +163,7 @@ pub extern "C" fn pvalloc(size: usize) -> *mut u8 {
 /// - As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cfree(block: *mut u8) {
+    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { c::free(block) }
 }
@@ -159,6 +175,7 @@ pub unsafe extern "C" fn cfree(block: *mut u8) {
 /// - As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(block: *mut u8, _size: usize) {
+    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { c::free(block) }
 }
@@ -170,6 +187,7 @@ pub unsafe extern "C" fn free_sized(block: *mut u8, _size: usize) {
 /// - As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(block: *mut u8, _align: usize, _size: usize) {
+    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { c::free(block) }
 }

@@ -18,6 +18,7 @@
 
 use alloc_core::c;
 
+use crate::count;
 use crate::libc::{self, weak};
 use crate::malloc::{C_ALIGN, aligned};
 
@@ -39,6 +40,7 @@ macro_rules! throwing_new {
         /// `operator new(size)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $plain(size: usize) -> *mut u8 {
+            count::allocation(size);
             let block = c::cached(size);
             if block.is_null() { arch::new_slow(size, C_ALIGN) } else { block }
         }
@@ -46,6 +48,7 @@ macro_rules! throwing_new {
         /// `operator new(size, std::align_val_t)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $aligned(size: usize, align: usize) -> *mut u8 {
+            count::allocation(size);
             if align.is_power_of_two() {
                 arch::new_slow(size, align)
             } else {
@@ -61,6 +64,7 @@ macro_rules! nothrow_new {
         /// `operator new(size, std::nothrow)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $plain(size: usize, _nothrow: *const u8) -> *mut u8 {
+            count::allocation(size);
             let block = c::cached(size);
             if block.is_null() { arch::new_nothrow_slow(size, C_ALIGN) } else { block }
         }
@@ -68,6 +72,7 @@ macro_rules! nothrow_new {
         /// `operator new(size, std::align_val_t, std::nothrow)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $aligned(size: usize, align: usize, _nothrow: *const u8) -> *mut u8 {
+            count::allocation(size);
             if align.is_power_of_two() {
                 arch::new_nothrow_slow(size, align)
             } else {
@@ -87,6 +92,7 @@ macro_rules! delete {
         /// - `block` is null or a block of this library, and is not used afterwards.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(block: *mut u8 $(, $ignored: $kind)*) {
+            count::free(block);
             // SAFETY: The caller's condition is the same.
             unsafe { c::free(block) }
         }

@@ -1,6 +1,7 @@
-//! The `libmasu.so` that travels inside `masu`: one for programs on glibc, one for musl.
+//! The `libmasu.so` that travels inside `masu`: one for programs on glibc, one for musl, and of each
+//! a second one that counts what a program asks for.
 //!
-//! Relies on the build script, which leaves both files in `OUT_DIR`; an empty file is one that
+//! Relies on the build script, which leaves the files in `OUT_DIR`; an empty file is one that
 //! could not be built, and the build script's reason is kept to be told. The dynamic linker only
 //! loads from files, so the bytes are laid into a folder first: see [`extract`].
 
@@ -22,18 +23,36 @@ struct Library {
     absence: &'static str,
     /// The C library it is for.
     libc: &'static str,
+    /// Its file's name up to the C library's.
+    name: &'static str,
 }
 
 static GLIBC: Library = Library {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-glibc.so")),
     absence: env!("LIBMASU_GLIBC_ABSENT"),
     libc: "glibc",
+    name: "libmasu",
 };
 
 static MUSL: Library = Library {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-musl.so")),
     absence: env!("LIBMASU_MUSL_ABSENT"),
     libc: "musl",
+    name: "libmasu",
+};
+
+static COUNT_GLIBC: Library = Library {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-count-glibc.so")),
+    absence: env!("LIBMASU_COUNT_GLIBC_ABSENT"),
+    name: "libmasu-count",
+    ..GLIBC
+};
+
+static COUNT_MUSL: Library = Library {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-count-musl.so")),
+    absence: env!("LIBMASU_COUNT_MUSL_ABSENT"),
+    name: "libmasu-count",
+    ..MUSL
 };
 
 /// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
@@ -63,8 +82,14 @@ pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalog
 pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     let mut places = Places::default();
     match libc {
-        Libc::Glibc => places.masu_glibc = Some(lay_out(&GLIBC)?),
-        Libc::Musl => places.masu_musl = Some(lay_out(&MUSL)?),
+        Libc::Glibc => {
+            places.masu_glibc = Some(lay_out(&GLIBC)?);
+            places.count_glibc = Some(lay_out(&COUNT_GLIBC)?);
+        }
+        Libc::Musl => {
+            places.masu_musl = Some(lay_out(&MUSL)?);
+            places.count_musl = Some(lay_out(&COUNT_MUSL)?);
+        }
         Libc::Static => {}
     }
     Ok(find(&places))
@@ -97,11 +122,11 @@ fn find(places: &Places) -> Catalogue {
 ///
 /// This `masu` was built without it, or no folder is fit to hold it.
 fn lay_out(library: &Library) -> Result<PathBuf> {
-    let Library { bytes, absence, libc } = library;
+    let Library { bytes, absence, libc, name } = library;
     if bytes.is_empty() {
-        bail!("this masu carries no libmasu.so for {libc} programs: {absence}");
+        bail!("this masu carries no {name}.so for {libc} programs: {absence}");
     }
-    let name = format!("libmasu-{libc}-{:08x}.so", fingerprint(bytes));
+    let name = format!("{name}-{libc}-{:08x}.so", fingerprint(bytes));
     extract::extract(bytes, &name, &place::candidates(&Surroundings::of_this_process()))
 }
 
@@ -130,23 +155,38 @@ mod tests {
 
     #[test]
     fn a_library_is_carried_or_its_absence_explained() {
-        for Library { bytes, absence, libc } in [&GLIBC, &MUSL] {
-            assert_eq!(bytes.is_empty(), !absence.is_empty(), "{libc}: {absence}");
-            assert!(bytes.is_empty() || bytes.starts_with(b"\x7fELF"), "{libc}");
+        for Library { bytes, absence, libc, name } in [&GLIBC, &MUSL, &COUNT_GLIBC, &COUNT_MUSL] {
+            assert_eq!(bytes.is_empty(), !absence.is_empty(), "{name} {libc}: {absence}");
+            assert!(bytes.is_empty() || bytes.starts_with(b"\x7fELF"), "{name} {libc}");
         }
     }
 
     #[test]
-    fn the_library_for_musl_asks_nothing_of_glibc() {
-        let has = |text: &[u8]| MUSL.bytes.windows(text.len()).any(|window| window == text);
+    fn the_libraries_for_musl_ask_nothing_of_glibc() {
         for text in [&b"GLIBC_"[..], b"libc.so.6", b"__register_atfork"] {
-            assert!(!has(text), "{}", String::from_utf8_lossy(text));
+            for library in [&MUSL, &COUNT_MUSL] {
+                assert!(!has(library, text), "{}", String::from_utf8_lossy(text));
+            }
         }
+    }
+
+    #[test]
+    fn only_the_counting_libraries_count() {
+        for (library, counts) in
+            [(&GLIBC, false), (&MUSL, false), (&COUNT_GLIBC, true), (&COUNT_MUSL, true)]
+        {
+            let expected = counts && !library.bytes.is_empty();
+            assert_eq!(has(library, b"MASU_COUNT_FILE"), expected, "{}", library.name);
+        }
+    }
+
+    fn has(library: &Library, text: &[u8]) -> bool {
+        library.bytes.windows(text.len()).any(|window| window == text)
     }
 
     #[test]
     fn what_is_not_carried_is_told_with_its_reason() {
-        let absent = Library { bytes: &[], absence: "no such target", libc: "musl" };
+        let absent = Library { bytes: &[], absence: "no such target", ..MUSL };
         let message = lay_out(&absent).unwrap_err().to_string();
         assert!(message.contains("musl") && message.contains("no such target"), "{message}");
     }

@@ -6,6 +6,7 @@
 use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
+pub use crate::environment::Environment;
 pub use crate::statistics::Statistics;
 
 use crate::class::MIN_ALIGN;

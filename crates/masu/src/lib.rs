@@ -22,6 +22,9 @@ mod kernel;
 mod libc;
 mod sync;
 
+// What the program was told.
+mod environment;
+
 // Ground: errors, size classes, where memory comes from.
 mod arena;
 mod class;

@@ -1,0 +1,125 @@
+//! Counting: how often the program, and every program it starts, asks for memory.
+//!
+//! It relies on the C library's door to map the file that `MASU_COUNT_FILE` names, made by
+//! `masu-lab`'s `count.rs`. The hard idea is that nothing on the way of a request asks whether
+//! there is such a file: counts go where a pointer leads, at first to a page of the process's own
+//! that nobody reads. When the constructor has found the shared page it turns the pointer and adds
+//! what was counted before. A forked child inherits the mapping, and a program started anew maps it
+//! anew, so a whole tree adds to one page.
+//!
+//! Built with the feature `count` only; `count/off.rs` stands in its place elsewhere.
+
+use core::ffi::CStr;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use alloc_core::c::Environment;
+
+use crate::libc;
+
+/// The variable that names the page's file.
+const VARIABLE: &str = "MASU_COUNT_FILE";
+
+// COUPLING: the layout stands in `crates/masu-lab/src/count.rs` too; a change of either is a new
+// version.
+const MAGIC: u64 = u64::from_ne_bytes(*b"masucnt\0");
+const VERSION: u64 = 1;
+const PAGE_BYTES: usize = 4096;
+
+/// The start of the shared page; the rest of it is for later versions.
+#[repr(C)]
+struct Page {
+    magic: AtomicU64,
+    version: AtomicU64,
+    /// Programs that found the page; forked processes are not counted again.
+    programs: AtomicU64,
+    allocations: AtomicU64,
+    frees: AtomicU64,
+    reallocations: AtomicU64,
+    requested_bytes: AtomicU64,
+}
+
+/// Where requests are counted until there is a shared page, and to no end where there is none.
+static OWN: Page = Page {
+    magic: AtomicU64::new(MAGIC),
+    version: AtomicU64::new(VERSION),
+    programs: AtomicU64::new(0),
+    allocations: AtomicU64::new(0),
+    frees: AtomicU64::new(0),
+    reallocations: AtomicU64::new(0),
+    requested_bytes: AtomicU64::new(0),
+};
+
+static PAGE: AtomicPtr<Page> = AtomicPtr::new((&raw const OWN).cast_mut());
+
+#[inline(always)]
+fn page() -> &'static Page {
+    // ORDERING: Relaxed, for the one change is made by the constructor, before the program has a
+    // second thread.
+    let page = PAGE.load(Ordering::Relaxed);
+    // SAFETY: It leads to the static page or to a mapping that is never taken down.
+    unsafe { &*page }
+}
+
+#[inline(always)]
+fn add(counter: &AtomicU64, count: u64) {
+    // ORDERING: Relaxed, for a count publishes nothing; whoever reads the sum waits for the
+    // processes to end.
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+/// A block of `size` bytes is asked for.
+#[inline(always)]
+pub(crate) fn allocation(size: usize) {
+    add(&page().allocations, 1);
+    add(&page().requested_bytes, size as u64);
+}
+
+/// A block is freed; null is none.
+#[inline(always)]
+pub(crate) fn free(block: *mut u8) {
+    if !block.is_null() {
+        add(&page().frees, 1);
+    }
+}
+
+/// A block is to be of `size` bytes from now on.
+#[inline(always)]
+pub(crate) fn reallocation(size: usize) {
+    add(&page().reallocations, 1);
+    add(&page().requested_bytes, size as u64);
+}
+
+/// Finds the shared page, where the environment names one.
+pub(crate) fn begin(environment: Option<&Environment>) {
+    let Some(path) = environment.and_then(|environment| environment.get(VARIABLE)) else { return };
+    let Some(shared) = map(path) else {
+        return libc::warn(
+            c"masu: MASU_COUNT_FILE names no count page of this version of masu, or one that \
+            this program may not write; its requests are not counted\n",
+        );
+    };
+    // ORDERING: Relaxed, as in `page`.
+    PAGE.store(shared.as_ptr(), Ordering::Relaxed);
+    let page = page();
+    add(&page.programs, 1);
+    // ORDERING: Relaxed, for one thread counted all of it.
+    let before = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    add(&page.allocations, before(&OWN.allocations));
+    add(&page.frees, before(&OWN.frees));
+    add(&page.reallocations, before(&OWN.reallocations));
+    add(&page.requested_bytes, before(&OWN.requested_bytes));
+}
+
+/// The page in the file at `path`, mapped for good.
+fn map(path: &CStr) -> Option<NonNull<Page>> {
+    let start = libc::map_shared(path, PAGE_BYTES)?.cast::<Page>();
+    // SAFETY: The mapping is longer than a page's start, aligned, and stays.
+    let page = unsafe { start.as_ref() };
+    // ORDERING: Relaxed, for these words were written before this program was started.
+    let is_ours = page.magic.load(Ordering::Relaxed) == MAGIC
+        && page.version.load(Ordering::Relaxed) == VERSION;
+    is_ours.then_some(start)
+}
+
+const _: () = assert!(size_of::<Page>() <= PAGE_BYTES);

@@ -1,0 +1,23 @@
+//! The constructor as glibc calls it: with the program's arguments and environment, in static
+//! programs too.
+//!
+//! It relies on that, for `environ` is still null when this library's constructor runs first of all.
+
+use core::ffi::{c_char, c_int};
+
+use alloc_core::c::Environment;
+
+/// Runs with the constructors.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = at_start;
+
+extern "C" fn at_start(
+    _count: c_int,
+    _arguments: *const *const c_char,
+    variables: *const *const c_char,
+) {
+    // SAFETY: glibc hands over the list it starts with, and no code of the program runs meanwhile.
+    let environment = unsafe { Environment::at(variables) };
+    super::at_start(environment.as_ref());
+}

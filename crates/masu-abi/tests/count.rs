@@ -1,0 +1,194 @@
+//! The counting build of the library counts what programs ask for, to the last request.
+//!
+//! It relies on `tests/c/counted.c`, whose requests are known, and reads the page as
+//! `masu-lab`'s `count.rs` lays it out. What the C library asks for by itself is the same in every
+//! run of a program, so a run of no rounds is subtracted.
+
+mod library;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+const MUSL: &str = "x86_64-unknown-linux-musl";
+
+// COUPLING: sums over `one_round` of `tests/c/counted.c`.
+const PAIRS: u64 = 9;
+const RESIZED: u64 = 2;
+const BYTES: u64 = 100 + 100_000 + 21 + 128 + 10 + 5 + 9 + 50 + 5_000 + 60 + 33;
+
+/// The counting library for `target`, in a folder of its own: cargo would else take it for the
+/// ordinary one, whose name it has.
+fn counting(target: Option<&str>) -> PathBuf {
+    let folder = format!("{}/count", env!("CARGO_TARGET_TMPDIR"));
+    let mut arguments = vec!["--features", "count", "--target-dir", &folder];
+    arguments.extend(target.iter().flat_map(|target| ["--target", target]));
+    // The Rust target for musl is static unless told otherwise; for glibc this changes nothing.
+    let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
+    library::build("libmasu.so", &arguments, &[flags])
+}
+
+fn glibc() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| counting(None))
+}
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        // The operators of C++ are the library's.
+        let library = glibc().to_str().expect("the target folder has a plain name");
+        library::compile("counted.c", "program", &[library])
+    })
+}
+
+/// The counters of a page: programs, allocations, frees, reallocations, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals([u64; 5]);
+
+impl Totals {
+    fn of_rounds(rounds: u64) -> Totals {
+        Totals([0, PAIRS * rounds, PAIRS * rounds, RESIZED * rounds, BYTES * rounds])
+    }
+
+    fn minus(self, other: Totals) -> Totals {
+        Totals(std::array::from_fn(|n| self.0[n] - other.0[n]))
+    }
+}
+
+struct Page {
+    folder: TempDir,
+}
+
+impl Page {
+    fn new(version: u64) -> Page {
+        let page = Page { folder: tempfile::tempdir().expect("a folder") };
+        let mut content = [0; 4096];
+        content[..8].copy_from_slice(b"masucnt\0");
+        content[8..16].copy_from_slice(&version.to_ne_bytes());
+        fs::write(page.path(), content).expect("the folder is writable");
+        page
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("page")
+    }
+
+    fn totals(&self) -> Totals {
+        let content = fs::read(self.path()).expect("the page is there");
+        let word = |n: usize| content[8 * n..8 * n + 8].try_into().expect("eight bytes");
+        Totals(std::array::from_fn(|n| u64::from_ne_bytes(word(n + 2))))
+    }
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{command:?}: {}", library::printed(&output));
+    output
+}
+
+/// What a run of `program` adds to a page.
+fn counted(library: &Path, program: &Path, way: &str, rounds: u64) -> Totals {
+    let page = Page::new(1);
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", library).env("MASU_COUNT_FILE", page.path());
+    let output = succeed(command.args([way, &rounds.to_string()]));
+    assert_eq!(library::printed(&output), "");
+    page.totals()
+}
+
+/// Holds a way of running the rounds against what they come to when `workers` do them.
+fn counts_exactly(library: &Path, program: &Path, way: &str, workers: u64) {
+    let (none, some) = (counted(library, program, way, 0), counted(library, program, way, 1_000));
+    assert_eq!(none.0[0], 1, "one program was started: {none:?}");
+    assert_eq!(some.minus(none), Totals::of_rounds(1_000 * workers), "{way}");
+}
+
+#[test]
+fn every_request_is_counted() {
+    counts_exactly(glibc(), program(), "alone", 1);
+}
+
+#[test]
+fn requests_of_threads_are_counted() {
+    counts_exactly(glibc(), program(), "threads", 4);
+}
+
+#[test]
+fn requests_of_forked_processes_are_counted() {
+    counts_exactly(glibc(), program(), "fork", 4);
+}
+
+#[test]
+fn every_program_of_a_tree_counts_into_the_same_page() {
+    let page = Page::new(1);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" alone 100; \"$0\" alone 100; :"]).arg(program());
+    succeed(shell.env("LD_PRELOAD", glibc()).env("MASU_COUNT_FILE", page.path()));
+    let totals = page.totals();
+    assert_eq!(totals.0[0], 3, "a shell and two programs: {totals:?}");
+    assert!(totals.0[1] >= 200 * PAIRS, "{totals:?}");
+}
+
+#[test]
+fn musl_programs_are_counted() {
+    if !cfg!(target_arch = "x86_64") || Command::new("musl-gcc").arg("--version").output().is_err()
+    {
+        eprintln!("not tested: there is no musl-gcc (Debian: musl-tools)");
+        return;
+    }
+    let library = counting(Some(MUSL));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/counted.c");
+    let text = library.to_str().expect("the target folder has a plain name");
+    let program = library::compile_with("musl-gcc", &source, "musl", &[text]);
+    let folder = library.parent().expect("a file is in a folder").to_owned();
+    let run = |rounds: &str| {
+        let page = Page::new(1);
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", &folder).env("LD_PRELOAD", &library);
+        succeed(command.env("MASU_COUNT_FILE", page.path()).args(["fork", rounds]));
+        page.totals()
+    };
+    assert_eq!(run("1000").minus(run("0")), Totals::of_rounds(4_000));
+}
+
+#[test]
+fn without_the_variable_nothing_is_counted_and_all_works() {
+    let page = Page::new(1);
+    let mut command = Command::new(program());
+    let output = succeed(command.env("LD_PRELOAD", glibc()).args(["fork", "100"]));
+    assert_eq!(library::printed(&output), "");
+    assert_eq!(page.totals(), Totals([0; 5]));
+}
+
+#[test]
+fn what_is_no_page_of_this_version_is_left_alone_and_said() {
+    let newer = Page::new(2);
+    let short = Page::new(1);
+    fs::write(short.path(), b"masucnt\0\x01\0\0\0\0\0\0\0").expect("writable");
+    let absent = Page::new(1);
+    fs::remove_file(absent.path()).expect("it is there");
+    for page in [newer, short, absent] {
+        let before = fs::read(page.path()).ok();
+        let mut command = Command::new(program());
+        command.env("LD_PRELOAD", glibc()).env("MASU_COUNT_FILE", page.path());
+        let output = succeed(command.args(["alone", "10"]));
+        let said = library::printed(&output);
+        assert!(said.starts_with("masu: MASU_COUNT_FILE names no count page"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert_eq!(fs::read(page.path()).ok(), before);
+    }
+}
+
+#[test]
+fn the_ordinary_library_knows_nothing_of_counting() {
+    let has = |library: &Path| {
+        let bytes = fs::read(library).expect("the library was built");
+        bytes.windows(15).any(|window| window == b"MASU_COUNT_FILE")
+    };
+    assert!(has(glibc()));
+    assert!(!has(library::path()));
+}
