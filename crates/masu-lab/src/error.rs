@@ -90,6 +90,22 @@ pub enum Error {
         /// The first thing that is not as it was, and what to do.
         reason: String,
     },
+    /// A server that does not start, does not get ready, or ends before its time.
+    #[error("the server under `{variant}` {reason}")]
+    Server {
+        /// The variant's label.
+        variant: String,
+        /// What it did, what it said last, and what to do.
+        reason: String,
+    },
+    /// A load that cannot be made, or that failed.
+    #[error("load `{load}`: {reason}")]
+    Load {
+        /// The URL or command as it was given.
+        load: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
     /// A comparison that cannot be made as asked.
     #[error("nothing to compare: {0}")]
     Compare(String),

@@ -176,6 +176,22 @@ pub(crate) fn kill(pid: libc::pid_t) {
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
+/// CPU time that all threads of the process `pid` have used, those that are gone included, to the
+/// nanosecond; its children do not count. None if there is no such process.
+pub(crate) fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
+    let mut clock = 0;
+    // SAFETY: The pointer is to a local of the right type that lives through the call.
+    if unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } != 0 {
+        return None;
+    }
+    // SAFETY: All-zero is a valid `timespec`.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: As above; a clock that is gone by now is an error and nothing worse.
+    checked(unsafe { libc::clock_gettime(clock, &raw mut time) }).ok()?;
+    let nanoseconds = u32::try_from(time.tv_nsec).ok()?;
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
+}
+
 /// Makes orphaned descendants children of this process instead of init's.
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: The call takes numbers only.

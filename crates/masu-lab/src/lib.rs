@@ -40,6 +40,7 @@ pub mod error;
 pub mod execute;
 mod kernel;
 pub mod launch;
+pub mod load;
 pub mod machine;
 pub mod parameter;
 pub mod plan;

@@ -1,0 +1,248 @@
+//! Load over HTTP: requests on kept connections, back to back or on a schedule, and what became of
+//! them.
+//!
+//! hyper speaks the protocol on tokio's sockets. The one hard idea is *coordinated omission*: a
+//! client that waits for an answer before it sends the next request sends few requests while the
+//! server stands still, and so hardly notices that it does. In open loop, requests are therefore
+//! *due* on a schedule that no answer can move, and latency counts from when a request was due. In
+//! closed loop it cannot be avoided: its percentiles say what this number of clients meets, and
+//! throughput is what it is good for.
+//!
+//! Memory is bounded however long it runs: answers are read and dropped, latencies go into one
+//! histogram, what is due is computed and not kept.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use crate::error::Doing;
+use crate::{Error, Stop, kernel};
+
+mod connection;
+mod schedule;
+mod tally;
+mod target;
+mod worker;
+
+use connection::Connection;
+use schedule::Schedule;
+pub use schedule::{Arrivals, Pace};
+use tally::Tally;
+pub use tally::{Failures, Met};
+pub use target::Target;
+
+/// Connections when the caller does not say.
+pub const DEFAULT_CONNECTIONS: usize = 8;
+
+/// The longest a request may take when the caller does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often the wait for the workers looks whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What to ask, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadPlan {
+    /// What each connection asks in turn; all of one server.
+    pub targets: Vec<Target>,
+    /// Connections, each with one request at a time.
+    pub connections: usize,
+    /// When requests are sent.
+    pub pace: Pace,
+    /// The longest a request may take before it counts as failed.
+    pub timeout: Duration,
+}
+
+/// Connections to one server that stay open between bursts.
+#[derive(Debug)]
+pub struct Client {
+    plan: LoadPlan,
+    runtime: Runtime,
+    /// Threads that drive the connections.
+    threads: usize,
+    connections: Vec<Connection>,
+}
+
+/// What the workers of one burst share.
+#[derive(Debug)]
+struct Burst {
+    plan: LoadPlan,
+    /// When it began.
+    began: Instant,
+    /// For how long requests are sent (closed loop) or due (open loop).
+    window: Duration,
+    tally: Mutex<Tally>,
+    /// Open loop: when the next request that nobody has taken yet is due.
+    due: Mutex<Schedule>,
+    /// Open loop: one permit for each request that is due and not taken.
+    released: Semaphore,
+    /// Tells the dispatcher to end early.
+    over: AtomicBool,
+}
+
+impl Client {
+    /// A client without connections; the first burst opens them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a plan without targets, with targets of several servers, without
+    /// connections or with a rate that is not positive; [`Error::System`] when threads cannot be
+    /// started.
+    pub fn new(plan: LoadPlan) -> Result<Client, Error> {
+        plan.check()?;
+        // Half of the CPUs, so that the server has as many: a client that takes them all measures
+        // itself.
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cpus / 2).clamp(1, 8).min(plan.connections);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("load")
+            .enable_io()
+            .enable_time()
+            .build()
+            .doing(|| "starting the threads of the load")?;
+        let connections = (0..plan.connections).map(|_| Connection::default()).collect();
+        Ok(Client { plan, runtime, threads, connections })
+    }
+
+    /// Asks for `window`, then waits for the answers still to come. Ends early when `stop` is
+    /// requested; what was met until then is returned.
+    pub fn run(&mut self, window: Duration, stop: &Stop) -> Met {
+        self.open_connections();
+        let pace = self.plan.pace;
+        let own_cpu = || kernel::cpu_time(std::process::id().cast_signed()).unwrap_or_default();
+        let cpu_before = own_cpu();
+        let burst = Arc::new(Burst {
+            plan: self.plan.clone(),
+            began: Instant::now(),
+            window,
+            tally: Mutex::new(Tally::new(self.plan.timeout)),
+            due: Mutex::new(Schedule::new(pace)),
+            released: Semaphore::new(0),
+            over: AtomicBool::new(false),
+        });
+        let dispatcher = match pace {
+            Pace::Closed => None,
+            Pace::Open { .. } => Some(std::thread::spawn({
+                let burst = Arc::clone(&burst);
+                move || burst.dispatch()
+            })),
+        };
+        let connections = std::mem::take(&mut self.connections);
+        let workers = connections.into_iter().enumerate().map(|(index, connection)| {
+            self.runtime.spawn(worker::work(Arc::clone(&burst), connection, index))
+        });
+        let workers: Vec<JoinHandle<Connection>> = workers.collect();
+        self.connections = self.runtime.block_on(gather(workers, stop));
+        // ORDERING: Relaxed: the flag guards no other data; it only ends a wait.
+        burst.over.store(true, Ordering::Relaxed);
+        if let Some(dispatcher) = dispatcher {
+            let _ = dispatcher.join();
+        }
+        let client_cpu = own_cpu().saturating_sub(cpu_before);
+        let elapsed = burst.began.elapsed();
+        let tally = burst.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = client_cpu.as_secs_f64() / elapsed.as_secs_f64() / self.threads_f64();
+        tally.met(pace, window, elapsed, share)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a handful of threads")]
+    fn threads_f64(&self) -> f64 {
+        self.threads as f64
+    }
+
+    /// Opens what is not open, so that no burst starts with it. What cannot be opened fails again
+    /// in the burst, and counts there.
+    fn open_connections(&mut self) {
+        let address = self.plan.targets[0].addresses();
+        let timeout = self.plan.timeout;
+        self.runtime.block_on(async {
+            for connection in &mut self.connections {
+                if tokio::time::timeout(timeout, connection.open(address)).await != Ok(Ok(())) {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+impl LoadPlan {
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |reason: &str| {
+            let load = self.targets.first().map(|one| one.text().to_owned()).unwrap_or_default();
+            Err(Error::Load { load, reason: reason.to_owned() })
+        };
+        let Some(first) = self.targets.first() else { return wrong("no URL given") };
+        if self.connections == 0 {
+            return wrong("no connections; ask for one or more");
+        }
+        if self.targets.iter().any(|target| target.authority() != first.authority()) {
+            return wrong("all URLs must be of the same server: the same host and port");
+        }
+        match self.pace {
+            Pace::Open { rate, .. } if !(rate.is_finite() && rate > 0.0) => {
+                wrong("the rate must be a positive number of requests a second")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Burst {
+    /// Releases each request when it is due. A thread of its own that sleeps in the kernel is
+    /// later by a twentieth of a millisecond, tokio's timer by up to a whole one.
+    fn dispatch(&self) {
+        let mut schedule = Schedule::new(self.plan.pace);
+        loop {
+            let due = schedule.advance();
+            if due >= self.window {
+                break;
+            }
+            loop {
+                // ORDERING: Relaxed: see `Client::run`.
+                if self.over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let now = self.began.elapsed();
+                if now >= due {
+                    break;
+                }
+                std::thread::sleep((due - now).min(LOOK_EVERY));
+            }
+            self.released.add_permits(1);
+        }
+        // Each worker takes one of these, finds that nothing is due any more, and ends.
+        self.released.add_permits(self.plan.connections);
+    }
+
+    /// When the next request is due, if it is due within the window; it is the caller's then.
+    fn take_due(&self) -> Option<Duration> {
+        let due = self.due.lock().unwrap_or_else(PoisonError::into_inner).advance();
+        (due < self.window).then_some(due)
+    }
+
+    fn tally(&self) -> std::sync::MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for the workers and returns their connections; a stop ends them where they are, and those
+/// connections are closed.
+async fn gather(workers: Vec<JoinHandle<Connection>>, stop: &Stop) -> Vec<Connection> {
+    while !stop.requested() && !workers.iter().all(JoinHandle::is_finished) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let mut connections = Vec::with_capacity(workers.len());
+    for worker in workers {
+        worker.abort();
+        connections.push(worker.await.unwrap_or_default());
+    }
+    connections
+}
+
+#[cfg(test)]
+mod tests;

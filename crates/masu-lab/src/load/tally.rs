@@ -1,0 +1,250 @@
+//! What became of the requests of a burst: counts, and one histogram of latencies.
+
+use std::fmt;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::connection::Failure;
+use super::schedule::Pace;
+use crate::execute::Latencies;
+
+/// The share of the client's threads that must be busy before the client may be what limits.
+const CLIENT_BUSY_SHARE: f64 = 0.9;
+
+/// The share of an asked rate below which it counts as missed.
+const RATE_REACHED_SHARE: f64 = 0.99;
+
+/// Requests that were not answered well, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// The server took no connection.
+    pub refused: u64,
+    /// The connection broke.
+    pub broken: u64,
+    /// No whole answer within the time allowed.
+    pub timed_out: u64,
+    /// Answers with a status of 400 or more.
+    pub status: u64,
+    /// The status of the last of those.
+    pub last_status: Option<u16>,
+    /// Due, but every connection was still busy long after the burst.
+    pub never_sent: u64,
+}
+
+impl Failures {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.refused + self.broken + self.timed_out + self.status + self.never_sent
+    }
+
+    /// With those of `other`.
+    #[must_use]
+    pub fn plus(self, other: Failures) -> Failures {
+        Failures {
+            refused: self.refused + other.refused,
+            broken: self.broken + other.broken,
+            timed_out: self.timed_out + other.timed_out,
+            status: self.status + other.status,
+            last_status: other.last_status.or(self.last_status),
+            never_sent: self.never_sent + other.never_sent,
+        }
+    }
+}
+
+impl fmt::Display for Failures {
+    /// `3 refused, 1 answered with status 503`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = match self.last_status {
+            Some(status) => format!("answered with status {status}"),
+            None => String::new(),
+        };
+        let kinds = [
+            (self.refused, "refused"),
+            (self.broken, "broken off"),
+            (self.timed_out, "without an answer in time"),
+            (self.status, status.as_str()),
+            (self.never_sent, "never sent, as all connections were busy"),
+        ];
+        let said = kinds.iter().filter(|(count, _)| *count > 0);
+        let said: Vec<String> = said.map(|(count, kind)| format!("{count} {kind}")).collect();
+        f.write_str(&said.join(", "))
+    }
+}
+
+/// What a burst met.
+#[derive(Debug, Clone)]
+pub struct Met {
+    /// Requests answered with a status below 400.
+    pub answered: u64,
+    /// Those of them that were answered within the window.
+    pub in_window: u64,
+    /// The others.
+    pub failures: Failures,
+    /// For how long requests were sent.
+    pub window: Duration,
+    /// Until the last one was answered.
+    pub elapsed: Duration,
+    /// What may have kept the load from being what was asked for, with advice.
+    pub notes: Vec<String>,
+    latencies: Histogram<u64>,
+}
+
+impl Met {
+    /// Answers a second, of those within the window.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "requests stay below 2^53")]
+    pub fn throughput(&self) -> f64 {
+        self.in_window as f64 / self.window.as_secs_f64()
+    }
+
+    /// Seconds from when a request was due (open loop) or sent (closed loop) to its whole answer.
+    /// Those without an answer in time count with the time waited in vain; those refused, broken
+    /// off or answered with an error status do not. None if there were none.
+    #[must_use]
+    pub fn latencies(&self) -> Option<Latencies> {
+        let at = |quantile: f64| seconds(self.latencies.value_at_quantile(quantile));
+        (!self.latencies.is_empty()).then(|| Latencies {
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: seconds(self.latencies.max()),
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a burst stay below 2^53")]
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+/// The counts while they grow.
+#[derive(Debug)]
+pub(super) struct Tally {
+    answered: u64,
+    in_window: u64,
+    failures: Failures,
+    latencies: Histogram<u64>,
+    /// How late the client itself was: the connection was free, the request was due.
+    lateness: Histogram<u64>,
+}
+
+impl Tally {
+    /// Room for latencies from a microsecond to far over `timeout`, at three digits.
+    pub(super) fn new(timeout: Duration) -> Tally {
+        let most = nanoseconds(timeout.saturating_mul(16)).max(60_000_000_000);
+        let histogram = || {
+            let bounds = Histogram::new_with_bounds(1_000, most, 3);
+            let Ok(histogram) = bounds else { unreachable!("the bounds are in order") };
+            histogram
+        };
+        Tally {
+            answered: 0,
+            in_window: 0,
+            failures: Failures::default(),
+            latencies: histogram(),
+            lateness: histogram(),
+        }
+    }
+
+    /// A request came to this, `latency` after it was due.
+    pub(super) fn note(
+        &mut self,
+        outcome: Result<(), Failure>,
+        latency: Duration,
+        in_window: bool,
+    ) {
+        match outcome {
+            Ok(()) => {
+                self.answered += 1;
+                self.in_window += u64::from(in_window);
+            }
+            Err(Failure::Refused) => self.failures.refused += 1,
+            Err(Failure::Broken) => self.failures.broken += 1,
+            Err(Failure::TimedOut) => self.failures.timed_out += 1,
+            Err(Failure::Status(status)) => {
+                self.failures.status += 1;
+                self.failures.last_status = Some(status);
+            }
+        }
+        if matches!(outcome, Ok(()) | Err(Failure::TimedOut)) {
+            self.latencies.saturating_record(nanoseconds(latency));
+        }
+    }
+
+    /// A request was due so long ago and will not be sent any more.
+    pub(super) fn never_sent(&mut self, waited: Duration) {
+        self.failures.never_sent += 1;
+        self.latencies.saturating_record(nanoseconds(waited));
+    }
+
+    /// A request was sent so long after it was due, by a connection that was free.
+    pub(super) fn late(&mut self, by: Duration) {
+        self.lateness.saturating_record(nanoseconds(by));
+    }
+
+    /// The whole, when the burst is over; `busy` is the share of time the client's threads used.
+    pub(super) fn met(&self, pace: Pace, window: Duration, elapsed: Duration, busy: f64) -> Met {
+        let mut met = Met {
+            answered: self.answered,
+            in_window: self.in_window,
+            failures: self.failures,
+            window,
+            elapsed,
+            notes: Vec::new(),
+            latencies: self.latencies.clone(),
+        };
+        met.notes = self.notes(&met, pace, busy);
+        met
+    }
+
+    /// Whether fewer were answered within the window than `rate` asks for. The last ones of a window
+    /// are answered behind it, so the slowest hundredth second is left out.
+    #[expect(clippy::cast_precision_loss, reason = "requests stay below 2^53")]
+    fn is_missed(&self, rate: f64, window: Duration) -> bool {
+        let latency_s = seconds(self.latencies.value_at_quantile(0.5)) + 0.01;
+        let asked = rate * (window.as_secs_f64() - latency_s);
+        ((self.in_window + self.failures.total()) as f64) < RATE_REACHED_SHARE * asked
+    }
+
+    fn notes(&self, met: &Met, pace: Pace, busy: f64) -> Vec<String> {
+        let mut notes = Vec::new();
+        match pace {
+            Pace::Closed => {
+                if busy > CLIENT_BUSY_SHARE {
+                    notes.push(
+                        "the load itself may have been the limit: its threads were busy nearly \
+                         all the time; compare CPU a request instead, or use a load command that \
+                         does more with less"
+                            .to_owned(),
+                    );
+                }
+            }
+            Pace::Open { rate, .. } => {
+                if self.is_missed(rate, met.window) {
+                    notes.push(format!(
+                        "the rate of {rate} requests a second was not reached; ask for less, or \
+                         for more connections"
+                    ));
+                }
+                let late = self.lateness.value_at_quantile(0.99);
+                let usual = self.latencies.value_at_quantile(0.5);
+                if !self.lateness.is_empty() && late > usual.max(1_000_000) {
+                    notes.push(
+                        "the load was sent late though its connections were free: its CPU was \
+                         taken by others, and latencies include that; ask for a lower rate, or \
+                         measure on a quieter machine"
+                            .to_owned(),
+                    );
+                }
+            }
+        }
+        notes
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

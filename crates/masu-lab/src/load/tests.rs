@@ -1,0 +1,224 @@
+//! The load against servers of our own that answer, err, hang up, stand still or are not there.
+//! What is held is true however slow the machine: delays only ever grow.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use super::*;
+
+/// A server that does `serve` with each connection, for as long as the test process lives.
+struct Server {
+    port: u16,
+}
+
+/// What a server does with the request that is the given one over all connections, from one.
+type Answer = fn(&Seen, u64, &mut TcpStream);
+
+/// What a server has seen.
+#[derive(Default)]
+struct Seen {
+    requests: AtomicU64,
+    still: Mutex<()>,
+}
+
+impl Server {
+    fn new(answer: Answer) -> (Server, Arc<Seen>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(Seen::default());
+        let shared = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = Arc::clone(&shared);
+                std::thread::spawn(move || serve(stream, answer, &seen));
+            }
+        });
+        (Server { port }, seen)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: Answer, seen: &Seen) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|length| length > 0) {
+        if line == "\r\n" {
+            let number = seen.requests.fetch_add(1, Ordering::Relaxed) + 1;
+            answer(seen, number, &mut stream);
+        }
+        line.clear();
+    }
+}
+
+fn say(stream: &mut TcpStream, status: &str, extra: &str) {
+    let body = "x".repeat(1000);
+    let text = format!("HTTP/1.1 {status}\r\nContent-Length: 1000\r\n{extra}\r\n{body}");
+    // The client may have given up on it.
+    let _ = stream.write_all(text.as_bytes());
+}
+
+fn fine(_: &Seen, _: u64, stream: &mut TcpStream) {
+    say(stream, "200 OK", "");
+}
+
+fn plan(url: &str, connections: usize, pace: Pace) -> LoadPlan {
+    let targets = vec![Target::new(url).unwrap()];
+    LoadPlan { targets, connections, pace, timeout: Duration::from_secs(20) }
+}
+
+fn regular(rate: f64) -> Pace {
+    Pace::Open { rate, arrivals: Arrivals::Regular }
+}
+
+fn met(plan: LoadPlan, window: Duration) -> Met {
+    Client::new(plan).unwrap().run(window, &Stop::never())
+}
+
+const SHORT: Duration = Duration::from_millis(300);
+
+#[test]
+fn closed_loop_asks_back_to_back_on_kept_connections() {
+    let (server, seen) = Server::new(fine);
+    let mut client = Client::new(plan(&server.url("/"), 3, Pace::Closed)).unwrap();
+    let first = client.run(SHORT, &Stop::never());
+    let second = client.run(SHORT, &Stop::never());
+    assert!(first.answered > 3 && second.answered > 3, "{first:?}");
+    assert_eq!(first.failures, Failures::default());
+    assert_eq!(first.answered + second.answered, seen.requests.load(Ordering::Relaxed));
+    assert!(first.in_window <= first.answered && first.elapsed >= first.window);
+    let latencies = first.latencies().unwrap();
+    assert!(latencies.p50 > 0.0 && latencies.p50 <= latencies.p99);
+    assert!(latencies.p99 <= latencies.p999 && latencies.p999 <= latencies.max);
+}
+
+#[test]
+fn open_loop_sends_what_is_due_and_no_more() {
+    let (server, seen) = Server::new(fine);
+    let met = met(plan(&server.url("/"), 4, regular(200.0)), Duration::from_secs(1));
+    assert_eq!(met.answered + met.failures.total(), 200);
+    assert_eq!(seen.requests.load(Ordering::Relaxed), met.answered);
+}
+
+/// The 100th request takes 400 ms, and no other is answered meanwhile.
+fn stall(seen: &Seen, number: u64, stream: &mut TcpStream) {
+    let still = seen.still.lock().unwrap();
+    if number == 100 {
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    drop(still);
+    say(stream, "200 OK", "");
+}
+
+#[test]
+fn a_stall_is_met_by_every_request_that_was_due_meanwhile() {
+    let (server, _) = Server::new(stall);
+    // 400 requests, of which 160 are due while the server stands still; one connection alone waits.
+    let met = met(plan(&server.url("/"), 1, regular(400.0)), Duration::from_secs(1));
+    let latencies = met.latencies().unwrap();
+    assert_eq!(met.failures, Failures::default());
+    // Whoever was due in its first quarter waited for three quarters: 40 requests, ten per cent.
+    assert!(latencies.p90 >= 0.3, "{latencies:?}");
+    assert!(latencies.p99 >= 0.38, "{latencies:?}");
+}
+
+#[test]
+fn random_arrivals_of_a_seed_are_the_same_number_each_time() {
+    let (server, _) = Server::new(fine);
+    let pace = Pace::Open { rate: 300.0, arrivals: Arrivals::Random(7) };
+    let mut client = Client::new(plan(&server.url("/"), 4, pace)).unwrap();
+    let mut count = || {
+        let met = client.run(SHORT, &Stop::never());
+        met.answered + met.failures.total()
+    };
+    assert_eq!(count(), count());
+}
+
+#[test]
+fn errors_are_counted_by_kind_and_connections_come_back() {
+    let answer: Answer = |_, number, stream| match number % 4 {
+        0 => say(stream, "503 Service Unavailable", ""),
+        1 => say(stream, "200 OK", "Connection: close\r\n"),
+        2 => stream.shutdown(std::net::Shutdown::Both).unwrap_or_default(),
+        _ => say(stream, "200 OK", ""),
+    };
+    let (server, seen) = Server::new(answer);
+    let met = met(plan(&server.url("/"), 1, Pace::Closed), SHORT);
+    let (failures, requests) = (met.failures, seen.requests.load(Ordering::Relaxed));
+    assert_eq!(failures.status, requests / 4);
+    assert_eq!(failures.last_status, Some(503));
+    assert!(failures.broken > 0 && failures.broken <= requests / 4 + 1, "{failures:?}");
+    assert_eq!(met.answered + failures.status + failures.broken, requests);
+    assert!(failures.to_string().contains("answered with status 503"), "{failures}");
+}
+
+#[test]
+fn a_request_without_an_answer_is_given_up_and_its_wait_counts() {
+    let (server, _) = Server::new(|_, _, _| std::thread::sleep(Duration::from_secs(1000)));
+    let mut plan = plan(&server.url("/"), 2, Pace::Closed);
+    plan.timeout = Duration::from_millis(100);
+    let met = met(plan, SHORT);
+    assert_eq!(met.answered, 0);
+    assert!(met.failures.timed_out >= 2, "{met:?}");
+    assert!(met.latencies().unwrap().p50 >= 0.099, "{met:?}");
+}
+
+#[test]
+fn what_was_due_and_never_sent_counts_as_failed_with_its_wait() {
+    let (server, _) = Server::new(|_, _, _| std::thread::sleep(Duration::from_secs(1000)));
+    let mut plan = plan(&server.url("/"), 1, regular(100.0));
+    plan.timeout = Duration::from_millis(400);
+    let met = met(plan, Duration::from_secs(1));
+    assert_eq!(met.answered + met.failures.total(), 100);
+    assert!(met.failures.never_sent > 50, "{met:?}");
+    assert!(met.latencies().unwrap().p50 >= 0.4, "{met:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_refuses_everything() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let met = met(plan(&format!("http://127.0.0.1:{port}/"), 2, Pace::Closed), SHORT);
+    assert_eq!(met.answered, 0);
+    assert!(met.failures.refused >= 2 && met.latencies().is_none());
+    // Two connections that rest for 10 ms after each refusal.
+    assert!(met.failures.refused <= 2 * 31, "{met:?}");
+}
+
+#[test]
+fn urls_are_asked_in_turn() {
+    let (server, seen) = Server::new(fine);
+    let mut plan = plan(&server.url("/a"), 1, regular(100.0));
+    plan.targets.push(Target::new(&server.url("/b")).unwrap());
+    assert!(met(plan.clone(), SHORT).answered > 0);
+    assert_eq!(seen.requests.load(Ordering::Relaxed), 30);
+    plan.targets.push(Target::new("http://127.0.0.1:1/").unwrap());
+    let error = Client::new(plan).unwrap_err().to_string();
+    assert!(error.contains("same server"), "{error}");
+}
+
+#[test]
+fn a_stop_ends_a_burst_whatever_the_server_does() {
+    let (server, _) = Server::new(|_, _, _| std::thread::sleep(Duration::from_secs(1000)));
+    let mut plan = plan(&server.url("/"), 2, regular(10.0));
+    plan.timeout = Duration::from_secs(1000);
+    let stop = Stop::never();
+    stop.request();
+    // It would take longer than any test may.
+    let met = Client::new(plan).unwrap().run(Duration::from_secs(1000), &stop);
+    assert_eq!(met.answered, 0);
+}
+
+#[test]
+fn plans_that_ask_for_nothing_are_refused() {
+    let wrong = |connections, pace| {
+        Client::new(plan("http://127.0.0.1:1/", connections, pace)).unwrap_err().to_string()
+    };
+    assert!(wrong(0, Pace::Closed).contains("no connections"));
+    for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(wrong(1, regular(rate)).contains("positive"), "{rate}");
+    }
+}
