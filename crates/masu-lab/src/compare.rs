@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use crate::execute::Offsets;
 use crate::results::{Case, LeftOut, Record, SCHEMA_VERSION, Writer};
 use crate::statistics::Look;
 use crate::summary::summarise;
@@ -51,6 +52,9 @@ pub struct Options {
     pub primary: Measure,
     /// Variants that were to take part and cannot; they are kept in the results.
     pub left_out: Vec<LeftOut>,
+    /// Whether each run's environment is made longer by a random number of bytes, drawn from the
+    /// seed: see [`Offsets`].
+    pub offsets: bool,
 }
 
 impl Default for Options {
@@ -62,6 +66,7 @@ impl Default for Options {
             results: None,
             primary: Measure::Wall,
             left_out: Vec::new(),
+            offsets: true,
         }
     }
 }
@@ -155,9 +160,10 @@ pub fn compare(
     let header = header(workload, variants, options);
     let mut writer = Writer::create(options.results.as_deref())?;
     writer.write(&Record::Header(header.clone()))?;
+    let offsets = if options.offsets { Offsets::random(header.seed) } else { Offsets::none() };
     let row = |variant: &Variant| Row { variant: variant.clone(), workload: workload.clone() };
     let rows: Vec<Row> = variants.iter().map(row).collect();
-    let mut commands = Commands::new(&rows, &options.limits);
+    let mut commands = Commands::new(&rows, &options.limits, offsets);
     let mut series = Series { executor: &mut commands, variants, options, stop, observe, writer };
     let made = series.make(header.seed);
     let finished = series.executor.finish();

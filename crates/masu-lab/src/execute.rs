@@ -6,6 +6,7 @@
 //! it cannot see, is said at the fields of [`Run`].
 
 use std::fmt;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,10 +17,16 @@ use crate::error::Doing;
 use crate::kernel::{self, Status, Usage};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
+mod curve;
+mod neighbours;
+mod offset;
 mod tree;
 mod watch;
 
+use neighbours::Neighbours;
+pub use offset::Offsets;
 pub(crate) use tree::Tree;
+use watch::Start;
 pub(crate) use watch::{Started, Watched};
 
 /// What one run of a workload under one variant came to; of a server, one burst of load.
@@ -55,19 +62,22 @@ pub struct Run {
     pub involuntary_switches: u64,
     /// Seconds its threads were ready but had no CPU, as far as sampling saw them.
     pub queued_s: Option<f64>,
-    /// Whether it waited for a CPU so long that its times say more about the neighbours.
+    /// Whether it lost so much CPU time to others that its times say more about them. Threads of
+    /// one program that wait for each other are no reason.
     pub starved: bool,
     /// Whether it was starved and another run took its place; then it does not count.
     pub replaced: bool,
-    /// Seconds the hypervisor gave this machine's CPUs to others meanwhile, over all CPUs.
+    /// Seconds the hypervisor took from this machine's CPUs meanwhile, over those the run may use.
     pub steal_s: Option<f64>,
-    /// CPU seconds that processes outside the run used meanwhile, over all CPUs.
+    /// CPU seconds that processes outside the run used meanwhile (this one is among them), over
+    /// the CPUs the run may use; known to about a hundredth of a second a CPU.
     pub others_s: Option<f64>,
     /// The one-minute load average when it started.
     pub load: Option<f64>,
-    /// Bytes by which the environment was made longer, to move the stack.
+    /// Bytes by which the environment was made longer, to move the stack. See [`Offsets`].
     pub offset_bytes: u32,
-    /// Resident bytes of the tree as time went by, `(seconds since the start, bytes)`, thinned out.
+    /// Resident bytes of the tree as time went by, `(seconds since the start, bytes)`, thinned out:
+    /// at most 100 points, each the largest since the one before.
     pub rss_over_time: Vec<(f64, u64)>,
     /// What the load met, where the run is a burst on a server.
     pub burst: Option<Burst>,
@@ -183,6 +193,38 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
 }
 
+/// How a run is made, besides what runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// What it may use.
+    pub limits: Limits,
+    /// Bytes by which its environment is made longer, to move the stack; see [`Offsets`].
+    pub offset_bytes: u32,
+    /// The folder it starts in; none for that of this process.
+    pub folder: Option<PathBuf>,
+}
+
+impl From<Limits> for Conditions {
+    /// Nothing special but limits.
+    fn from(limits: Limits) -> Conditions {
+        Conditions { limits, ..Conditions::default() }
+    }
+}
+
+/// Runs `workload` once under `variant` with nothing special but limits: see [`execute_under`].
+///
+/// # Errors
+///
+/// As [`execute_under`].
+pub fn execute(
+    workload: &Workload,
+    variant: &Variant,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Run, Error> {
+    execute_under(workload, variant, &Conditions::from(limits.clone()), stop)
+}
+
 /// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
 /// two at once would disturb each other. Every process that becomes a child of this process
 /// meanwhile counts as left behind by the run and is killed, so start nothing else then.
@@ -191,14 +233,14 @@ pub struct Limits {
 ///
 /// [`Error::System`] when the program cannot be started or watched. A program that fails, is killed
 /// or stopped is no error: see [`Run::ending`].
-pub fn execute(
+pub fn execute_under(
     workload: &Workload,
     variant: &Variant,
-    limits: &Limits,
+    conditions: &Conditions,
     stop: &Stop,
 ) -> Result<Run, Error> {
     let _alone = alone();
-    let (mut started, tree) = start(workload, variant, limits, false)?;
+    let (mut started, tree) = start(workload, variant, conditions, false)?;
     let watched = started.watch(&tree, stop);
     let (status, usage) = kernel::wait_for(tree.root).doing(|| "waiting for the program")?;
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
@@ -214,25 +256,30 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 pub(crate) fn start(
     workload: &Workload,
     variant: &Variant,
-    limits: &Limits,
+    conditions: &Conditions,
     traced: bool,
 ) -> Result<(Started, Tree), Error> {
-    let limits = Limits {
-        memory_bytes: limits.memory_bytes.or_else(default_memory_limit),
-        ..limits.clone()
-    };
+    let mut conditions = conditions.clone();
+    let memory_bytes = &mut conditions.limits.memory_bytes;
+    *memory_bytes = memory_bytes.or_else(default_memory_limit);
     kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
     let mut command = launch::command(workload, variant);
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.envs(offset::variable(conditions.offset_bytes));
+    if let Some(folder) = &conditions.folder {
+        command.current_dir(folder);
+    }
     kernel::start_apart(&mut command, traced);
     let before = Tree::children_here();
     kernel::release_freed_memory();
+    let neighbours = Neighbours::look();
     let began = Instant::now();
     let mut child = command.spawn().map_err(|source| launch::refused(workload, source))?;
     let root = child.id().cast_signed();
     let pipes = (child.stdout.take(), child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let started = Started::new(root, began, limits, stdout.into(), stderr.into())?;
+    let start = Start { began, neighbours, conditions };
+    let started = Started::new(root, start, stdout.into(), stderr.into())?;
     Ok((started, Tree::new(root, before)))
 }
 
@@ -244,7 +291,7 @@ fn default_memory_limit() -> Option<u64> {
 /// Puts together what the watch saw and what the kernel counted.
 pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
     let cpu_s = usage.user_s + usage.sys_s;
-    let queued_s = watched.queued_s;
+    let Watched { queued_s, threads, meanwhile, .. } = watched;
     Run {
         ending: watched.cut.unwrap_or(match status {
             Status::Exited(code) => Ending::Exited(code),
@@ -259,16 +306,18 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
         voluntary_switches: usage.voluntary_switches,
         involuntary_switches: usage.involuntary_switches,
         queued_s,
-        starved: queued_s.is_some_and(|queued| queued > STARVED_SHARE * (queued + cpu_s)),
+        starved: meanwhile.starved(cpu_s, queued_s, threads),
+        steal_s: meanwhile.steal_s,
+        others_s: meanwhile.others_s(cpu_s),
+        load: meanwhile.load,
+        offset_bytes: watched.offset_bytes,
+        rss_over_time: watched.rss_over_time,
         stdout: watched.stdout,
         stderr: watched.stderr,
         left_behind: watched.left_behind,
         ..Run::default()
     }
 }
-
-/// The share of the time its threads wanted a CPU that a run may spend waiting for one.
-const STARVED_SHARE: f64 = 0.1;
 
 #[cfg(test)]
 mod tests;

@@ -288,3 +288,11 @@ pub(crate) fn os_page_bytes() -> u64 {
     // SAFETY: The call takes and returns numbers only.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
+
+/// Ticks a second, the unit of the CPU times in `/proc`.
+pub(crate) fn ticks_a_second() -> f64 {
+    // SAFETY: The call takes and returns numbers only.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    // 100 on every machine that is known; the call cannot fail there.
+    i32::try_from(ticks).ok().filter(|ticks| *ticks > 0).map_or(100.0, f64::from)
+}

@@ -18,12 +18,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Doing;
-use crate::execute::{self, Run, assemble};
+use crate::execute::{self, Conditions, Run, assemble};
 use crate::kernel::trace::{self as ptrace, BREAKPOINT, Change, PASSED};
 use crate::kernel::{Status, Usage};
 use crate::program::elf::{ENTRIES, Image};
 use crate::program::privileges;
-use crate::{Error, Limits, Stop, Variant, Workload};
+use crate::{Error, Stop, Variant, Workload};
 
 type Pid = i32;
 
@@ -73,11 +73,11 @@ enum Place {
 pub(crate) fn run_traced(
     workload: &Workload,
     variant: &Variant,
-    limits: &Limits,
+    conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Vec<Seen>), Error> {
     let _alone = execute::alone();
-    let (mut started, tree) = execute::start(workload, variant, limits, true)?;
+    let (mut started, tree) = execute::start(workload, variant, conditions, true)?;
     let root = tree.root;
     let mut tracer = Tracer::new(variant.library.as_deref(), root);
     let (watched, traced) = std::thread::scope(|scope| {

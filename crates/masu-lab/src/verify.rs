@@ -11,6 +11,7 @@ use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 
+use crate::execute::{Conditions, execute_under};
 use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
 
@@ -29,6 +30,21 @@ pub struct Evidence {
     pub notes: Vec<String>,
 }
 
+/// Runs `workload` once under `variant` with nothing special but limits, traced, and proves that
+/// the variant took effect: see [`verify_under`].
+///
+/// # Errors
+///
+/// As [`verify_under`].
+pub fn verify(
+    workload: &Workload,
+    variant: &Variant,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<(Run, Evidence), Error> {
+    verify_under(workload, variant, &Conditions::from(limits.clone()), stop)
+}
+
 /// Runs `workload` once under `variant`, traced, and proves that the variant took effect. A
 /// variant without a library needs no proof and is run without tracing.
 ///
@@ -37,15 +53,15 @@ pub struct Evidence {
 /// # Errors
 ///
 /// [`Error::NotInEffect`] when no program of the tree was served, with the reason for each;
-/// otherwise as [`execute`](crate::execute::execute).
-pub fn verify(
+/// otherwise as [`execute_under`].
+pub fn verify_under(
     workload: &Workload,
     variant: &Variant,
-    limits: &Limits,
+    conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Evidence), Error> {
     let Some(library) = &variant.library else {
-        let run = crate::execute::execute(workload, variant, limits, stop)?;
+        let run = execute_under(workload, variant, conditions, stop)?;
         return Ok((run, Evidence::default()));
     };
     // Before the loader silently ignores it.
@@ -53,10 +69,10 @@ pub fn verify(
         path: library.clone(),
         reason: format!("{error}; check the path"),
     })?;
-    let (run, evidence) = match run_traced(workload, variant, limits, stop) {
+    let (run, evidence) = match run_traced(workload, variant, conditions, stop) {
         Ok((run, seen)) => (run, judge(&seen)),
         Err(Error::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
-            loader::run_logged(workload, variant, library, limits, stop)?
+            loader::run_logged(workload, variant, library, conditions, stop)?
         }
         Err(error) => return Err(error),
     };

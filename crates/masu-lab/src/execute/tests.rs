@@ -127,3 +127,24 @@ fn what_cannot_be_started_is_named() {
     let error = execute(&workload, &system(), &Limits::default(), &Stop::never()).unwrap_err();
     assert!(error.to_string().contains("/no/such/program"), "{error}");
 }
+
+#[test]
+fn a_run_starts_in_its_folder_with_a_longer_environment() {
+    let script = "printf %s $ENVIRONMENT_OFFSET; pwd >&2";
+    let workload = Workload::new(["sh", "-c", script], Input::Empty).unwrap();
+    let folder = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+    let conditions =
+        Conditions { offset_bytes: 123, folder: Some(folder.clone()), ..Conditions::default() };
+    let run = execute_under(&workload, &system(), &conditions, &Stop::never()).unwrap();
+    assert_eq!((run.offset_bytes, run.stdout.bytes), (123, 123));
+    assert_eq!(run.stderr.tail.trim_end(), folder.to_str().unwrap());
+}
+
+#[test]
+fn a_run_tells_of_its_memory_over_time_and_of_its_neighbours() {
+    let run = run(&["sh", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}"]);
+    let largest = run.rss_over_time.iter().map(|point| point.1).max().unwrap();
+    assert!(largest > 1 << 20 && largest <= run.peak_rss_bytes, "{run:?}");
+    assert!(run.rss_over_time.iter().all(|point| (0.0..=run.wall_s + 0.1).contains(&point.0)));
+    assert!(run.load.is_some() && run.steal_s.is_some() && run.others_s.is_some(), "{run:?}");
+}

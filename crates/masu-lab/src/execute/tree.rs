@@ -33,6 +33,8 @@ pub(crate) struct Tree {
 pub(crate) struct Sample {
     /// Resident bytes, summed over the processes.
     pub(crate) rss_bytes: u64,
+    /// Threads, over all processes.
+    pub(crate) threads: usize,
     /// The process that holds most of them.
     pub(crate) largest: Option<Pid>,
 }
@@ -67,7 +69,7 @@ impl Tree {
         let mut sample = Sample::default();
         let mut most = 0;
         for pid in self.members() {
-            self.note_queued(pid);
+            sample.threads += self.note_queued(pid);
             let rss = rss_bytes(pid).unwrap_or(0);
             sample.rss_bytes += rss;
             if rss > most {
@@ -79,9 +81,11 @@ impl Tree {
     }
 
     /// Notes how long the threads of `pid` have waited for a CPU. Works on a zombie too, as long
-    /// as it was not waited for, but only for its first thread: the others are gone.
-    pub(crate) fn note_queued(&self, pid: Pid) {
-        for thread in threads(pid) {
+    /// as it was not waited for, but only for its first thread: the others are gone. Returns how
+    /// many there are.
+    pub(crate) fn note_queued(&self, pid: Pid) -> usize {
+        let threads = threads(pid);
+        for &thread in &threads {
             let path = format!("/proc/{pid}/task/{thread}/schedstat");
             let Ok(text) = fs::read_to_string(path) else { continue };
             let waited = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
@@ -89,6 +93,7 @@ impl Tree {
                 self.queued.borrow_mut().insert(thread, waited);
             }
         }
+        threads.len()
     }
 
     /// Seconds the threads seen so far have waited for a CPU; none where the kernel does not tell.

@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::curve::Curve;
+use super::neighbours::{Meanwhile, Neighbours};
 use super::tree::{Pid, Sample, Tree, name_with_pid};
-use super::{Ending, Limits, Output};
+use super::{Conditions, Ending, Output};
 use crate::error::Doing;
 use crate::{Error, Stop, kernel};
 
@@ -30,12 +32,19 @@ const SAMPLE_AT_LEAST_EVERY: Duration = Duration::from_millis(100);
 /// How long output may still arrive after every process was killed.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
+/// What is known of a program when it is started.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) began: Instant,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) conditions: Conditions,
+}
+
 /// A program that was started.
 #[derive(Debug)]
 pub(crate) struct Started {
-    began: Instant,
+    start: Start,
     process: OwnedFd,
-    limits: Limits,
     stdout: Drain,
     stderr: Drain,
 }
@@ -45,7 +54,12 @@ pub(crate) struct Started {
 pub(crate) struct Watched {
     pub(crate) wall: Duration,
     pub(crate) peak_rss_bytes: u64,
+    pub(crate) rss_over_time: Vec<(f64, u64)>,
     pub(crate) queued_s: Option<f64>,
+    /// The most threads that a look saw.
+    pub(crate) threads: usize,
+    pub(crate) meanwhile: Meanwhile,
+    pub(crate) offset_bytes: u32,
     pub(crate) cut: Option<Ending>,
     pub(crate) left_behind: Vec<String>,
     pub(crate) stdout: Output,
@@ -55,16 +69,14 @@ pub(crate) struct Watched {
 impl Started {
     pub(crate) fn new(
         root: Pid,
-        began: Instant,
-        limits: Limits,
+        start: Start,
         stdout: OwnedFd,
         stderr: OwnedFd,
     ) -> Result<Started, Error> {
         let process = kernel::open_process(root).doing(|| "watching the program")?;
         Ok(Started {
-            began,
+            start,
             process,
-            limits,
             stdout: Drain::new(stdout, 0)?,
             stderr: Drain::new(stderr, Output::TAIL_BYTES)?,
         })
@@ -74,12 +86,14 @@ impl Started {
     /// a zombie for the caller to wait for.
     pub(crate) fn watch(&mut self, tree: &Tree, stop: &Stop) -> Result<Watched, Error> {
         let mut peak_rss_bytes = 0;
+        let mut rss_over_time = Curve::new();
+        let mut threads = 0;
         let mut cut = None;
         let mut next_look = Instant::now() + SAMPLE_EVERY / 2;
         let wall = loop {
             let patience = next_look.saturating_duration_since(Instant::now());
             if self.wait(patience)? {
-                break self.began.elapsed();
+                break self.start.began.elapsed();
             }
             self.stdout.take()?;
             self.stderr.take()?;
@@ -89,6 +103,8 @@ impl Started {
             }
             let sample = tree.sample();
             peak_rss_bytes = peak_rss_bytes.max(sample.rss_bytes);
+            rss_over_time.add(look - self.start.began, sample.rss_bytes);
+            threads = threads.max(sample.threads);
             let cost = look.elapsed() * SAMPLE_COST_FACTOR;
             next_look = look + cost.clamp(SAMPLE_EVERY, SAMPLE_AT_LEAST_EVERY);
             if cut.is_none() {
@@ -98,6 +114,7 @@ impl Started {
                 }
             }
         };
+        let meanwhile = self.start.neighbours.meanwhile();
         tree.note_queued(tree.root);
         let left_behind = if cut.is_some() { Vec::new() } else { tree.left_behind() };
         tree.kill();
@@ -105,7 +122,11 @@ impl Started {
         Ok(Watched {
             wall,
             peak_rss_bytes,
+            rss_over_time: rss_over_time.points(),
             queued_s: tree.queued_s(),
+            threads,
+            meanwhile,
+            offset_bytes: self.start.conditions.offset_bytes,
             cut,
             left_behind,
             stdout: self.stdout.output(),
@@ -115,12 +136,13 @@ impl Started {
 
     /// How the run ends if it must not go on.
     fn reason_to_cut(&self, sample: &Sample, stop: &Stop) -> Option<Ending> {
-        let is_over = |limit: Duration| self.began.elapsed() > limit;
+        let limits = &self.start.conditions.limits;
+        let is_over = |limit: Duration| self.start.began.elapsed() > limit;
         if stop.requested() {
             Some(Ending::Stopped)
-        } else if self.limits.time.is_some_and(is_over) {
+        } else if limits.time.is_some_and(is_over) {
             Some(Ending::TimedOut)
-        } else if self.limits.memory_bytes.is_some_and(|limit| sample.rss_bytes > limit) {
+        } else if limits.memory_bytes.is_some_and(|limit| sample.rss_bytes > limit) {
             let process = sample.largest.map(name_with_pid).unwrap_or_default();
             Some(Ending::OutOfMemory { process, bytes: sample.rss_bytes })
         } else {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::Evidence;
 use crate::error::Doing;
-use crate::execute::execute;
-use crate::{Error, Libc, Limits, Run, Stop, Variant, Workload};
+use crate::execute::{Conditions, execute_under};
+use crate::{Error, Libc, Run, Stop, Variant, Workload};
 
 /// Runs `workload` once under `variant` with the loader's log on, and reads from it what each
 /// program's `malloc` was bound to.
@@ -20,7 +20,7 @@ pub(super) fn run_logged(
     workload: &Workload,
     variant: &Variant,
     library: &Path,
-    limits: &Limits,
+    conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Evidence), Error> {
     if workload.program.libc == Libc::Musl {
@@ -36,7 +36,7 @@ pub(super) fn run_logged(
     let log = folder.0.join("log").to_string_lossy().into_owned();
     logged.variables.push(("LD_DEBUG".to_owned(), "bindings".to_owned()));
     logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
-    let run = execute(workload, &logged, limits, stop)?;
+    let run = execute_under(workload, &logged, conditions, stop)?;
     let mut evidence = Evidence {
         notes: vec![
             "tracing is not permitted here, so the loader's log was read instead; it proves less: \

@@ -136,9 +136,9 @@ fn the_loaders_log_proves_a_preload_where_tracing_is_forbidden() {
     let workload = workload(&["sh", "-c", "echo b a | tr ' ' '\\n' | sort; env -i sort /dev/null"]);
     let variant = jemalloc(&workload);
     let library = variant.library.clone().unwrap();
-    let limits = Limits::default();
+    let conditions = Conditions::default();
     let (run, evidence) =
-        loader::run_logged(&workload, &variant, &library, &limits, &Stop::never()).unwrap();
+        loader::run_logged(&workload, &variant, &library, &conditions, &Stop::never()).unwrap();
     assert_eq!((run.ending, run.stdout.bytes), (Ending::Exited(0), 4));
     assert!(evidence.served.contains(&"sort".to_owned()), "{evidence:?}");
     assert!(evidence.notes[0].contains("less"), "{evidence:?}");
