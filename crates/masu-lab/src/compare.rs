@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::execute::Offsets;
-use crate::results::{Case, LeftOut, Record, SCHEMA_VERSION, Writer};
+use crate::report::{Extent, Table};
+use crate::results::{self, Case, LeftOut, Record, SCHEMA_VERSION, Writer};
 use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{
-    Ending, Error, Evidence, Header, Limits, Machine, Measure, Row, Run, Stop, Summary, Variant,
-    Workload,
+    Ending, Error, Evidence, Header, Limits, Machine, Measure, Row, Run, Stop, Variant, Workload,
 };
 
 mod commands;
@@ -129,12 +129,9 @@ pub enum Event<'a> {
 pub struct Comparison {
     /// What was compared, where and how.
     pub header: Header,
-    /// What the warm-up run of each variant showed, in the variants' order.
-    pub evidence: Vec<Evidence>,
-    /// The timed runs in the order they were made.
-    pub runs: Vec<Run>,
-    /// Medians, ratios, verdicts and warnings.
-    pub summary: Summary,
+    /// One table for each of the header's cases, in their order; of a comparison that was stopped
+    /// those that it came to.
+    pub tables: Vec<Table>,
     /// Whether it was stopped before all runs were made.
     pub stopped: bool,
 }
@@ -176,7 +173,9 @@ pub fn compare(
     summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
     series.writer.write(&Record::Summary { case: 0, summary: summary.clone() })?;
     let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();
-    Ok(Comparison { header, evidence, runs, summary, stopped })
+    let extent = if stopped { Extent::Stopped } else { Extent::Whole };
+    let table = Table { case: header.cases[0].clone(), evidence, runs, summary, extent };
+    Ok(Comparison { header, tables: vec![table], stopped })
 }
 
 fn check(variants: &[Variant], options: &Options) -> Result<(), Error> {
@@ -207,10 +206,12 @@ fn header(workload: &Workload, variants: &[Variant], options: &Options) -> Heade
             variants: variants.to_vec(),
             primary: options.primary,
             left_out: options.left_out.clone(),
+            ..Case::default()
         }],
-        runs: options.runs,
+        rounds: results::Rounds::Fixed(options.runs),
         seed: options.seed.unwrap_or_else(seed_from_clock),
         machine: Machine::here(),
+        files: Vec::new(),
     }
 }
 

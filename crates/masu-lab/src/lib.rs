@@ -24,7 +24,7 @@
 //! let variants = [catalogue.resolve(&"system".parse()?, &workload.program)?];
 //! let options = CompareOptions { runs: 2, ..CompareOptions::default() };
 //! let comparison = compare(&workload, &variants, &options, &Stop::never(), &mut |_event| {})?;
-//! assert_eq!(comparison.runs.len(), 2);
+//! assert_eq!(comparison.tables[0].runs.len(), 2);
 //! # Ok(())
 //! # }
 //! ```

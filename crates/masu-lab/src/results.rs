@@ -30,16 +30,48 @@ pub struct Header {
     pub suite: Option<String>,
     /// What is compared, one table each.
     pub cases: Vec<Case>,
-    /// Rounds asked for, at most: runs of each variant.
-    pub runs: usize,
+    /// How many rounds were asked for.
+    pub rounds: Rounds,
     /// The seed of the order of runs.
     pub seed: u64,
     /// The machine.
     pub machine: Machine,
+    /// What was measured, so that a comparison goes on only with the same: libraries, programs and
+    /// inputs, each once.
+    #[serde(default)]
+    pub files: Vec<FileMark>,
+}
+
+/// How many rounds a table has, each with one run of every variant.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Rounds {
+    /// So many, looked at once, at the end.
+    Fixed(usize),
+    /// Until every interval of the primary measure is narrow, or the time is over: the growing
+    /// table is looked at now and then, and the looks share the error that a table may have.
+    Budget {
+        /// What the timed runs of all cases may take together.
+        seconds: f64,
+        /// How far an interval may reach from its estimate, relative to it: 0.01 is one per cent.
+        precision: f64,
+    },
+}
+
+/// A file that the results depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileMark {
+    /// Its path, or what it was for where it has none.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// The 128-bit XXH3 of its content, in hexadecimal.
+    pub hash: String,
 }
 
 /// One workload under some variants: what one table shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Case {
     /// The workload's name, with the values of what it was repeated for: `ring threads=2`.
     pub name: String,
@@ -52,6 +84,9 @@ pub struct Case {
     /// Variants that were not compared.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
+    /// What else was asked for, by its name in a suite file: `("timeout", "30s")`.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
 }
 
 /// A variant that was not compared.

@@ -54,9 +54,12 @@ fn sed_says_the_same_under_every_malloc_and_each_one_serves_it() {
     let variants = variants(&catalogue, &workload.program);
     let options = CompareOptions { runs: 2, seed: Some(1), ..CompareOptions::default() };
     let comparison = compare(&workload, &variants, &options, &Stop::never(), &mut |_| {}).unwrap();
-    assert!(comparison.summary.repeatable, "{:?}", comparison.summary.warnings);
-    assert!(comparison.runs.iter().all(|run| run.stdout.bytes == 18_891), "{comparison:?}");
-    for (variant, evidence) in variants.iter().zip(&comparison.evidence) {
+    assert!(comparison.tables[0].summary.repeatable, "{:?}", comparison.tables[0].summary.warnings);
+    assert!(
+        comparison.tables[0].runs.iter().all(|run| run.stdout.bytes == 18_891),
+        "{comparison:?}"
+    );
+    for (variant, evidence) in variants.iter().zip(&comparison.tables[0].evidence) {
         let expected: &[&str] = if variant.library.is_some() { &["sed"] } else { &[] };
         assert_eq!(evidence.served, expected, "{}", variant.label);
     }

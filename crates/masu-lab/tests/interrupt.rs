@@ -25,5 +25,5 @@ fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
         Err(error) => panic!("{error}"),
     };
     assert!(comparison.stopped && stop.requested());
-    assert_eq!((ran, comparison.runs.len()), (2, 2));
+    assert_eq!((ran, comparison.tables[0].runs.len()), (2, 2));
 }

@@ -1,7 +1,7 @@
 //! Tests of whole comparisons, on commands short enough for a test.
 
 use super::*;
-use crate::{Catalogue, Input, Places, results};
+use crate::{Catalogue, Input, Places};
 
 fn workload(arguments: &[&str]) -> Workload {
     Workload::new(arguments.iter().copied(), Input::Empty).unwrap()
@@ -26,20 +26,23 @@ fn every_round_has_every_variant_and_all_are_reported() {
     let mut ran = 0;
     let mut observe = |event: Event<'_>| ran += usize::from(matches!(event, Event::Ran { .. }));
     let comparison = compare(&work, &variants, &options, &Stop::never(), &mut observe).unwrap();
-    assert_eq!((ran, comparison.runs.len()), (9, 9));
+    assert_eq!((ran, comparison.tables[0].runs.len()), (9, 9));
     for round in 0..3 {
-        let of_round = comparison.runs.iter().filter(|run| run.round == Some(round));
+        let of_round = comparison.tables[0].runs.iter().filter(|run| run.round == Some(round));
         let mut indices: Vec<usize> = of_round.map(|run| run.variant).collect();
         indices.sort_unstable();
         assert_eq!(indices, [0, 1, 2]);
     }
-    assert!(comparison.summary.repeatable, "{:?}", comparison.summary.warnings);
-    assert!(!comparison.evidence[1].served.is_empty());
-    assert_eq!(comparison.summary.rows.len(), 3);
+    assert!(comparison.tables[0].summary.repeatable, "{:?}", comparison.tables[0].summary.warnings);
+    assert!(!comparison.tables[0].evidence[1].served.is_empty());
+    assert_eq!(comparison.tables[0].summary.rows.len(), 3);
     let records = results::read(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(records.len(), 1 + 3 + 9 + 1);
-    assert_eq!(records.last(), Some(&Record::Summary { case: 0, summary: comparison.summary }));
+    assert_eq!(
+        records.last(),
+        Some(&Record::Summary { case: 0, summary: comparison.tables[0].summary.clone() })
+    );
 }
 
 #[test]
@@ -54,8 +57,11 @@ fn a_stop_returns_what_was_measured() {
     };
     let comparison = compare(&work, &variants, &options(50), &stop, &mut observe).unwrap();
     assert!(comparison.stopped);
-    assert_eq!(comparison.runs.len(), 3);
-    assert!(matches!(comparison.summary.rows[1].verdict, crate::Verdict::TooFewRuns { .. }));
+    assert_eq!(comparison.tables[0].runs.len(), 3);
+    assert!(matches!(
+        comparison.tables[0].summary.rows[1].verdict,
+        crate::Verdict::TooFewRuns { .. }
+    ));
 }
 
 #[test]
@@ -73,8 +79,14 @@ fn output_that_changes_is_said() {
     let work = workload(&["sh", "-c", "echo $$"]);
     let variants = [variant("system", &work)];
     let comparison = compare(&work, &variants, &options(3), &Stop::never(), &mut |_| {}).unwrap();
-    assert!(!comparison.summary.repeatable);
-    assert!(comparison.summary.warnings.iter().any(|warning| warning.contains("not repeatable")));
+    assert!(!comparison.tables[0].summary.repeatable);
+    assert!(
+        comparison.tables[0]
+            .summary
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("not repeatable"))
+    );
 }
 
 #[test]

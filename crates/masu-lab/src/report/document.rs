@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::results::{self, Case, Record};
+use crate::results::{self, Case, Record, Rounds};
 use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{Comparison, Error, Evidence, Header, Run, Summary};
@@ -67,16 +67,8 @@ impl Document {
 
 impl From<&Comparison> for Document {
     fn from(comparison: &Comparison) -> Document {
-        let Comparison { header, evidence, runs, summary, stopped } = comparison;
-        let extent = if *stopped { Extent::Stopped } else { Extent::Whole };
-        let tables = header.cases.iter().take(1).map(|case| Table {
-            case: case.clone(),
-            evidence: evidence.clone(),
-            runs: runs.clone(),
-            summary: summary.clone(),
-            extent,
-        });
-        let source = Source { file: None, header: header.clone(), tables: tables.collect() };
+        let Comparison { header, tables, .. } = comparison;
+        let source = Source { file: None, header: header.clone(), tables: tables.clone() };
         Document { sources: vec![source] }
     }
 }
@@ -167,8 +159,13 @@ fn is_uneven(variants: usize, runs: &[Run]) -> bool {
 impl Table {
     /// Why the table shows less than was asked for, if it does.
     pub(super) fn shortfall(&self, header: &Header) -> Option<(&'static str, String)> {
-        let asked = header.runs * self.case.variants.len();
-        let made = format!("{} of {asked} runs were made", self.runs.len());
+        let lasting = self.runs.iter().filter(|run| !run.replaced).count();
+        let made = match header.rounds {
+            Rounds::Fixed(rounds) => {
+                format!("{lasting} of {} runs were made", rounds * self.case.variants.len())
+            }
+            Rounds::Budget { .. } => format!("{lasting} runs were made"),
+        };
         match self.extent {
             Extent::Whole => None,
             Extent::Stopped => Some(("Stopped", format!("{made}; they are what is shown"))),

@@ -2,7 +2,7 @@
 
 use super::document::{Document, Extent, Source, Table};
 use crate::execute::{Burst, Latencies};
-use crate::results::{Case, SCHEMA_VERSION};
+use crate::results::{Case, Rounds, SCHEMA_VERSION};
 use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{Header, Machine, Measure, Run, Variant};
@@ -28,9 +28,10 @@ pub(super) fn header(cases: Vec<Case>) -> Header {
         began: "2026-11-20T10:00:00Z".to_owned(),
         suite: None,
         cases,
-        runs: 20,
+        rounds: Rounds::Fixed(20),
         seed: 4711,
         machine: machine("Made-Up 9000"),
+        files: Vec::new(),
     }
 }
 
@@ -51,7 +52,7 @@ pub(super) fn a_case(name: &str, labels: &[&str], primary: Measure) -> Case {
         command: vec![name.to_owned(), "--with".to_owned(), "two words".to_owned()],
         variants: labels.iter().map(|label| variant(label)).collect(),
         primary,
-        left_out: Vec::new(),
+        ..Case::default()
     }
 }
 

@@ -24,13 +24,12 @@ fn header() -> Header {
         cases: vec![Case {
             name: "true".to_owned(),
             command: vec!["true".to_owned()],
-            variants: Vec::new(),
-            primary: Measure::Wall,
-            left_out: Vec::new(),
+            ..Case::default()
         }],
-        runs: 1,
+        rounds: Rounds::Fixed(1),
         seed: 7,
         machine: Machine::here(),
+        files: Vec::new(),
     }
 }
 
