@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::program::elf::Image;
-use crate::variant::{Settled, settle};
+use crate::variant::{Settled, Target, settle};
 use crate::{Error, Libc, Program, Spec, Variant};
 
 mod known;
@@ -124,7 +124,12 @@ impl Catalogue {
         } else {
             return Err(self.unknown(&spec.allocator));
         };
-        let Settled { tunables, variables } = settle(spec, &allocator.name)?;
+        let target = Target {
+            name: &allocator.name,
+            version: allocator.version.as_deref(),
+            library: &allocator.path,
+        };
+        let Settled { tunables, variables } = settle(spec, target)?;
         if allocator.preloaded {
             program.preloadable()?;
             if allocator.libc != program.libc && allocator.libc != Libc::Static {

@@ -2,8 +2,9 @@
 //!
 //! [`Spec`] is the text understood, without looking at the machine; [`Variant`] is ready to run:
 //! the library to preload and the environment to set. [`Catalogue::resolve`] leads from one to the
-//! other. The hard part is that settings and preloads share the environment with the user:
-//! `LD_PRELOAD` and `GLIBC_TUNABLES` that are already there are added to, never replaced.
+//! other, by the table in [`settings`]. The hard part is that settings and preloads share the
+//! environment with the user: `LD_PRELOAD`, `GLIBC_TUNABLES` and `MALLOC_CONF` that are already there
+//! are added to, never replaced.
 //!
 //! [`Catalogue::resolve`]: crate::Catalogue::resolve
 
@@ -15,6 +16,16 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+
+pub mod settings;
+mod settle;
+mod value;
+
+pub(crate) use settle::{Settled, Target, settle};
+pub use value::{Unit, parse_size};
+
+/// The variable in which jemalloc looks for its list of options.
+const MALLOC_CONF: &str = "MALLOC_CONF";
 
 /// A variant as it was written, understood but not yet looked up on this machine.
 ///
@@ -32,53 +43,6 @@ pub struct Spec {
     /// The settings in the order given: name and value as written, a `\,` in a value unescaped.
     pub settings: Vec<(String, String)>,
 }
-
-/// One setting that this version can change.
-#[derive(Debug, Clone, Copy)]
-pub struct Setting {
-    /// The allocator it belongs to, as the catalogue names it.
-    pub allocator: &'static str,
-    /// The name in a variant: `top_pad`.
-    pub name: &'static str,
-    /// The tunable it becomes: `glibc.malloc.top_pad`.
-    pub tunable: &'static str,
-    /// What it does, in one line.
-    pub effect: &'static str,
-}
-
-/// Every setting this version knows.
-pub const SETTINGS: [Setting; 5] = [
-    Setting {
-        allocator: "glibc",
-        name: "top_pad",
-        tunable: "glibc.malloc.top_pad",
-        effect: "bytes asked for beyond need whenever the heap's top grows",
-    },
-    Setting {
-        allocator: "glibc",
-        name: "trim_threshold",
-        tunable: "glibc.malloc.trim_threshold",
-        effect: "free bytes at the heap's top that are given back to the kernel",
-    },
-    Setting {
-        allocator: "glibc",
-        name: "mmap_threshold",
-        tunable: "glibc.malloc.mmap_threshold",
-        effect: "size in bytes from which a block gets its own mapping",
-    },
-    Setting {
-        allocator: "glibc",
-        name: "mmap_max",
-        tunable: "glibc.malloc.mmap_max",
-        effect: "how many blocks may have their own mapping at once",
-    },
-    Setting {
-        allocator: "glibc",
-        name: "arena_max",
-        tunable: "glibc.malloc.arena_max",
-        effect: "how many arenas threads may spread over",
-    },
-];
 
 impl FromStr for Spec {
     type Err = Error;
@@ -154,7 +118,8 @@ pub struct Variant {
     /// Tunables of the C library, `("glibc.malloc.top_pad", "67108864")`: one entry each in
     /// `GLIBC_TUNABLES`.
     pub tunables: Vec<(String, String)>,
-    /// Other environment variables the variant sets.
+    /// Other environment variables the variant sets. `MALLOC_CONF` among them is a list that is
+    /// added to the user's own.
     pub variables: Vec<(String, String)>,
     /// What `{NAME}` stands for in the workload, `("bin", "./new")`.
     #[serde(default)]
@@ -163,9 +128,9 @@ pub struct Variant {
 
 impl Variant {
     /// The environment variables this variant changes, with their final values, given the
-    /// environment the program would otherwise get. An `LD_PRELOAD` or `GLIBC_TUNABLES` already
-    /// there is kept: the variant's library is put before it, its tunables behind it (the last
-    /// one wins).
+    /// environment the program would otherwise get. An `LD_PRELOAD`, `GLIBC_TUNABLES` or
+    /// `MALLOC_CONF` already there is kept: the variant's library is put before it, its tunables
+    /// and options behind it (the last one wins).
     #[must_use]
     pub fn changes(
         &self,
@@ -174,16 +139,20 @@ impl Variant {
         let mut changes = Vec::new();
         let kept = |name: &str| inherited(name).filter(|value| !value.is_empty());
         if let Some(library) = &self.library {
-            let value = join(Some(library.clone().into_os_string()), kept("LD_PRELOAD"));
+            let value = join(Some(library.clone().into_os_string()), ":", kept("LD_PRELOAD"));
             changes.push(("LD_PRELOAD".into(), value));
         }
-        if !self.tunables.is_empty() {
-            let ours: Vec<String> =
-                self.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let value = join(kept("GLIBC_TUNABLES"), Some(ours.join(":").into()));
+        if let Some(ours) = self.tunable_list() {
+            let value = join(kept("GLIBC_TUNABLES"), ":", Some(ours.into()));
             changes.push(("GLIBC_TUNABLES".into(), value));
         }
-        changes.extend(self.variables.iter().map(|(name, value)| (name.into(), value.into())));
+        for (name, value) in &self.variables {
+            let value = match name.as_str() {
+                MALLOC_CONF => join(kept(name), ",", Some(value.into())),
+                _ => value.into(),
+            };
+            changes.push((name.into(), value));
+        }
         changes
     }
 
@@ -192,83 +161,53 @@ impl Variant {
     pub fn changes_here(&self) -> Vec<(OsString, OsString)> {
         self.changes(|name| std::env::var_os(name))
     }
+
+    /// What the settings came to, as one would write it in a shell, without what the user's own
+    /// environment adds: `GLIBC_TUNABLES=glibc.malloc.top_pad=67108864`. Empty where nothing is set.
+    ///
+    /// ```
+    /// # use masu_lab::Variant;
+    /// let mut variant = Variant::default();
+    /// variant.tunables.push(("glibc.malloc.top_pad".to_owned(), "67108864".to_owned()));
+    /// assert_eq!(variant.translation(), ["GLIBC_TUNABLES=glibc.malloc.top_pad=67108864"]);
+    /// ```
+    #[must_use]
+    pub fn translation(&self) -> Vec<String> {
+        let tunables = self.tunable_list().map(|list| format!("GLIBC_TUNABLES={list}"));
+        let variables = self.variables.iter().map(|(name, value)| format!("{name}={value}"));
+        tunables.into_iter().chain(variables).collect()
+    }
+
+    /// What to know about these settings before reading their figures.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let adapting = ["top_pad", "trim_threshold", "mmap_threshold"];
+        let is_set = |name: &&&str| {
+            let tunable = format!("glibc.malloc.{name}");
+            self.tunables.iter().any(|(known, _)| *known == tunable)
+        };
+        let set: Vec<&&str> = adapting.iter().filter(is_set).collect();
+        match set[..] {
+            [alone] => vec![format!(
+                "with `{alone}` alone glibc stops adapting mmap_threshold and trim_threshold to \
+                 the program: blocks of 128K and more are mapped one by one from then on; set \
+                 mmap_threshold and trim_threshold too, unless that is what you want to see"
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn tunable_list(&self) -> Option<String> {
+        let list: Vec<String> =
+            self.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (!list.is_empty()).then(|| list.join(":"))
+    }
 }
 
-/// Joins what there is with the colon that both variables use as separator.
-fn join(first: Option<OsString>, second: Option<OsString>) -> OsString {
+/// Joins what there is with the character that the variable uses as separator.
+fn join(first: Option<OsString>, separator: &str, second: Option<OsString>) -> OsString {
     let parts: Vec<OsString> = first.into_iter().chain(second).collect();
-    parts.join(OsStr::new(":"))
-}
-
-/// Turns the settings of `spec` into tunables and variables for the allocator called `allocator`.
-///
-/// # Errors
-///
-/// [`Error::Variant`] for a setting the allocator does not have (the message lists those it has),
-/// a value that is no size, and settings of allocators this version cannot set.
-pub(crate) fn settle(spec: &Spec, allocator: &str) -> Result<Settled, Error> {
-    let wrong = |reason: String| Error::Variant { variant: spec.to_string(), reason };
-    let mut settled = Settled::default();
-    for (name, value) in &spec.settings {
-        if let Some(variable) = name.strip_prefix("env.") {
-            let reserved = ["LD_PRELOAD", "GLIBC_TUNABLES", ""];
-            if reserved.contains(&variable) || variable.contains('\0') || value.contains('\0') {
-                return Err(wrong(format!("`{name}` cannot be set through a variant")));
-            }
-            settled.variables.push((variable.to_owned(), value.clone()));
-            continue;
-        }
-        let known: Vec<&Setting> =
-            SETTINGS.iter().filter(|setting| setting.allocator == allocator).collect();
-        if known.is_empty() {
-            return Err(wrong(format!(
-                "this version cannot set `{name}` of {allocator} yet; \
-                 `env.NAME=VALUE` passes an environment variable through"
-            )));
-        }
-        let Some(setting) = known.iter().find(|setting| setting.name == name) else {
-            let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
-            return Err(wrong(format!(
-                "{allocator} has no setting `{name}`; known: {}, and env.NAME",
-                names.join(", ")
-            )));
-        };
-        let Some(number) = parse_size(value) else {
-            return Err(wrong(format!(
-                "`{value}` is no value for `{name}`; \
-                 write a whole number, with K, M or G if you like: {name}=64M"
-            )));
-        };
-        settled.tunables.push((setting.tunable.to_owned(), number.to_string()));
-    }
-    Ok(settled)
-}
-
-/// What settings come to: tunables of the C library and plain environment variables.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settled {
-    pub(crate) tunables: Vec<(String, String)>,
-    pub(crate) variables: Vec<(String, String)>,
-}
-
-/// Understands `4096`, `64K`, `64M`, `1G` (powers of 1024, either case); none for anything else.
-///
-/// ```
-/// assert_eq!(masu_lab::variant::parse_size("64M"), Some(64 << 20));
-/// assert_eq!(masu_lab::variant::parse_size("64 M"), None);
-/// ```
-#[must_use]
-pub fn parse_size(text: &str) -> Option<u64> {
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'K' | b'k' => (&text[..text.len() - 1], 10),
-        b'M' | b'm' => (&text[..text.len() - 1], 20),
-        b'G' | b'g' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+    parts.join(OsStr::new(separator))
 }
 
 #[cfg(test)]
