@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, value_parser};
 use masu_lab::Spec;
+use masu_lab::report::Format;
 
 const HELP: &str = "\
 masu: is memory what makes your program slow? Find out, prove it, fix it.
@@ -19,6 +20,7 @@ Fix a program
   run       Run it under one variant (default masu)
 Know the ground
   list      Allocators found, and those a package would bring
+  report    Saved results as text, Markdown, CSV, JSON
   help      This page, or the one of a command
 
 {options}
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Allocators found, and those a package would bring
     List,
+    Report(Report),
 }
 
 /// Allocators and their settings: which is better, and how sure
@@ -92,6 +95,33 @@ pub(crate) struct Run {
     pub(crate) variant: Spec,
     #[command(flatten)]
     pub(crate) program: Program,
+}
+
+/// Saved results as text, Markdown, CSV, JSON
+#[derive(Debug, Args)]
+#[command(override_usage = "masu report [OPTIONS] FILE…")]
+#[command(after_help = "\
+The files are what `masu compare --json FILE` writes; one that is still being
+written, or was cut off, is shown as far as it goes. Several files of the same
+comparison, made on several machines or days, are shown together: counted,
+never pooled.
+
+CSV has a line for every run, in seconds and bytes; `counts` says whether the
+run is among those that the medians rest on.
+
+Examples:
+  masu report runs.jsonl
+  masu report laptop.jsonl server.jsonl -o both.md")]
+pub(crate) struct Report {
+    /// Results files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// text, markdown, csv or json [default: what the name of --output ends in, else text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Write to this file, replacing it, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// The program and its arguments: everything from the first word that is not an option of masu.

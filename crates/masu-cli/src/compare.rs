@@ -91,7 +91,7 @@ impl Request {
             return false;
         }
         let gone = self.variants.remove(position);
-        self.options.left_out.push(LeftOut { variant: gone.label, reason: reason.clone() });
+        self.options.left_out.push(LeftOut { label: gone.label, reason: reason.clone() });
         true
     }
 }
@@ -118,7 +118,7 @@ fn found(workload: &Workload) -> Result<(Vec<Variant>, Vec<LeftOut>)> {
     program.preloadable()?;
     let mut left_out = Vec::new();
     let catalogue = carried::catalogue(program.libc).unwrap_or_else(|error| {
-        left_out.push(LeftOut { variant: "masu".to_owned(), reason: error.to_string() });
+        left_out.push(LeftOut { label: "masu".to_owned(), reason: error.to_string() });
         Catalogue::find(&Places::default())
     });
     let variants = catalogue.variants_for(program);
@@ -129,7 +129,7 @@ fn found(workload: &Workload) -> Result<(Vec<Variant>, Vec<LeftOut>)> {
         }
         let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
         if let Err(error) = catalogue.resolve(&spec, program) {
-            left_out.push(LeftOut { variant: spec.allocator, reason: error.to_string() });
+            left_out.push(LeftOut { label: spec.allocator, reason: error.to_string() });
         }
     }
     Ok((variants, left_out))
@@ -191,7 +191,7 @@ mod tests {
         let labels: Vec<&str> = request.variants.iter().map(|one| one.label.as_str()).collect();
         assert_eq!(labels, ["glibc", "jemalloc"]);
         let left_out: Vec<(&str, &str)> =
-            request.options.left_out.iter().map(|one| (&*one.variant, &*one.reason)).collect();
+            request.options.left_out.iter().map(|one| (&*one.label, &*one.reason)).collect();
         assert_eq!(left_out, [("masu", "because")]);
     }
 

@@ -12,6 +12,7 @@ mod compare;
 mod exit;
 mod list;
 mod progress;
+mod report;
 mod run;
 
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ fn main() -> ExitCode {
         Command::Run(arguments) => {
             let program = arguments.program.name().to_owned();
             exit::of_run(&program, run::Request::prepare(arguments).map(run::Request::perform))
+        }
+        Command::Report(arguments) => {
+            exit::of(report::Request::prepare(arguments).and_then(report::Request::perform))
         }
         Command::List => exit::of(list::perform().map(|()| Ending::Done)),
     }

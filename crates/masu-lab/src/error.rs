@@ -119,6 +119,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A report that cannot be made as asked.
+    #[error("{0}")]
+    Report(String),
     /// Stopped by [`Stop`](crate::Stop) before there was anything to return.
     #[error("stopped before anything was measured")]
     Stopped,

@@ -5,11 +5,22 @@
 //! one idea is the [`Document`]: a comparison that has just been made and a results file that was
 //! read back become the same thing, so that both are shown by the same code.
 
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::Error;
+
+mod across;
+mod csv;
 mod document;
+mod json;
 mod lines;
 #[cfg(test)]
 mod made_up;
+mod markdown;
 mod measure;
+mod overview;
 mod quantity;
 mod text;
 mod verdict;
@@ -17,3 +28,81 @@ mod verdict;
 pub use document::{Document, Extent, Source, Table};
 pub use quantity::about;
 pub use text::{page, plan};
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Format {
+    /// A page for the terminal, with its styles.
+    #[default]
+    Text,
+    /// For an issue or a wiki.
+    Markdown,
+    /// A line for every run.
+    Csv,
+    /// Medians, ratios and verdicts as one object.
+    Json,
+}
+
+impl Format {
+    /// Every format with its name.
+    pub const ALL: [(Format, &str); 4] = [
+        (Format::Text, "text"),
+        (Format::Markdown, "markdown"),
+        (Format::Csv, "csv"),
+        (Format::Json, "json"),
+    ];
+
+    /// The format that a file's name asks for; none where it says nothing.
+    ///
+    /// ```
+    /// use masu_lab::report::Format;
+    /// assert_eq!(Format::of_file("out/report.md".as_ref()), Some(Format::Markdown));
+    /// assert_eq!(Format::of_file("report".as_ref()), None);
+    /// ```
+    #[must_use]
+    pub fn of_file(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "txt" | "text" => Some(Format::Text),
+            "md" | "markdown" => Some(Format::Markdown),
+            "csv" => Some(Format::Csv),
+            "json" => Some(Format::Json),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Format::ALL.iter().find(|(format, _)| format == self).map(|(_, name)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    /// Understands the names in [`Format::ALL`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Report`] for any other, listing them.
+    fn from_str(text: &str) -> Result<Format, Error> {
+        let found = Format::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(format, _)| *format).ok_or_else(|| {
+            let names: Vec<&str> = Format::ALL.iter().map(|(_, name)| *name).collect();
+            Error::Report(format!("no format `{text}`; there are {}", names.join(", ")))
+        })
+    }
+}
+
+/// `document` in `format`.
+#[must_use]
+pub fn render(document: &Document, format: Format) -> String {
+    match format {
+        Format::Text => text::page(document),
+        Format::Markdown => markdown::page(document),
+        Format::Csv => csv::page(document),
+        Format::Json => json::page(document),
+    }
+}

@@ -93,7 +93,7 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Its label.
-    pub variant: String,
+    pub label: String,
     /// Why it could not take part.
     pub reason: String,
 }

@@ -15,9 +15,7 @@ mod warnings;
 /// they come, also on a comparison that was stopped.
 #[must_use]
 pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
-    let usual = usual_ending(runs);
-    let counts = |run: &&Run| !run.replaced && Some(&run.ending) == usual;
-    let valid: Vec<&Run> = runs.iter().filter(counts).collect();
+    let valid = valid(runs);
     let there = |measure: &Measure| valid.iter().any(|run| measure.of(run).is_some());
     let table = Table {
         labels,
@@ -34,6 +32,13 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
         warnings: warnings::of_runs(labels, runs, &valid),
         repeatable: warnings::is_repeatable(runs),
     }
+}
+
+/// The runs that count.
+pub(crate) fn valid(runs: &[Run]) -> Vec<&Run> {
+    let usual = usual_ending(runs);
+    let counts = |run: &&Run| !run.replaced && Some(&run.ending) == usual;
+    runs.iter().filter(counts).collect()
 }
 
 /// How most runs of the reference ended, of those that ended by themselves; of any variant if the

@@ -6,6 +6,7 @@
 mod compare;
 mod laid_out;
 mod programs;
+mod report;
 mod run;
 mod text;
 

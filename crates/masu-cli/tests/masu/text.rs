@@ -36,6 +36,7 @@ fn help() {
     pages(&["compare", "--help"], file!["text/compare.txt"]);
     pages(&["run", "--help"], file!["text/run.txt"]);
     pages(&["list", "--help"], file!["text/list.txt"]);
+    pages(&["report", "--help"], file!["text/report.txt"]);
 }
 
 #[test]

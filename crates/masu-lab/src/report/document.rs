@@ -3,10 +3,12 @@
 //! Relies on results as they were written. The hard idea is that a comparison may have ended early:
 //! each table knows its [`Extent`], and one without a summary gets it from its runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use crate::results::{self, Case, Record, Rounds};
-use crate::statistics::Look;
+use crate::statistics::{Look, Looks};
 use crate::summary::summarise;
 use crate::{Comparison, Error, Evidence, Header, Run, Summary};
 
@@ -15,6 +17,8 @@ use crate::{Comparison, Error, Evidence, Header, Run, Summary};
 pub struct Document {
     /// The comparisons, in the order they were given.
     pub sources: Vec<Source>,
+    /// What the reader must know of how they were put together.
+    pub notes: Vec<String>,
 }
 
 /// One comparison.
@@ -44,7 +48,8 @@ pub struct Table {
 }
 
 /// How much of a case was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// What was asked for.
     Whole,
@@ -55,21 +60,53 @@ pub enum Extent {
 }
 
 impl Document {
-    /// Reads one results file.
+    /// Reads results files; several must have compared the same thing, at least in part. Of a
+    /// comparison that is given twice the longer file is taken, and a note says so.
     ///
     /// # Errors
     ///
-    /// Those of [`results::read`]; [`Error::Results`] for a file without a case.
-    pub fn read(path: &Path) -> Result<Document, Error> {
-        Ok(Document { sources: vec![Source::read(path)?] })
+    /// Those of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Report`]
+    /// without files, or for files that have nothing in common.
+    pub fn read(paths: &[PathBuf]) -> Result<Document, Error> {
+        if paths.is_empty() {
+            return Err(Error::Report("no results file given".to_owned()));
+        }
+        let mut document = Document { sources: Vec::new(), notes: Vec::new() };
+        for path in paths {
+            document.add(Source::read(path)?);
+        }
+        document.check_common_ground()?;
+        Ok(document)
     }
+
+    fn add(&mut self, source: Source) {
+        let Some(twin) = self.sources.iter_mut().find(|known| known.is_same(&source)) else {
+            self.sources.push(source);
+            return;
+        };
+        if source.runs() > twin.runs() {
+            let shorter = std::mem::replace(twin, source);
+            self.notes.push(twice(&shorter, twin));
+        } else {
+            self.notes.push(twice(&source, twin));
+        }
+    }
+}
+
+fn twice(left_out: &Source, taken: &Source) -> String {
+    let name = |source: &Source| source.file.clone().unwrap_or_default();
+    format!(
+        "{} holds the same comparison as {} and is left out: one comparison counts once",
+        name(left_out),
+        name(taken)
+    )
 }
 
 impl From<&Comparison> for Document {
     fn from(comparison: &Comparison) -> Document {
         let Comparison { header, tables, .. } = comparison;
         let source = Source { file: None, header: header.clone(), tables: tables.clone() };
-        Document { sources: vec![source] }
+        Document { sources: vec![source], notes: Vec::new() }
     }
 }
 
@@ -109,9 +146,23 @@ impl Source {
             }
         }
         let cases = header.cases.iter().zip(tables);
-        let tables = cases.map(|(case, gathered)| gathered.table(case)).collect();
+        let tables = cases.map(|(case, gathered)| gathered.table(case, &header.rounds)).collect();
         let file = Some(path.display().to_string());
         Ok(Source { file, header, tables })
+    }
+
+    /// Whether both hold one comparison: begun in the same second, with the same seed, of the same
+    /// cases, on the same machine.
+    fn is_same(&self, other: &Source) -> bool {
+        let key = |source: &Source| {
+            let Header { began, seed, machine, cases, .. } = &source.header;
+            (began.clone(), *seed, machine.clone(), cases.clone())
+        };
+        key(self) == key(other)
+    }
+
+    fn runs(&self) -> usize {
+        self.tables.iter().map(|table| table.runs.len()).sum()
     }
 
     /// Where it was made, on one line: CPU, system, kernel.
@@ -136,16 +187,33 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn table(self, case: &Case) -> Table {
+    fn table(self, case: &Case, rounds: &Rounds) -> Table {
         let Gathered { evidence, runs, summary } = self;
         let extent = match summary {
             None => Extent::CutOff,
             Some(_) if is_uneven(case.variants.len(), &runs) => Extent::Stopped,
             Some(_) => Extent::Whole,
         };
-        let recomputed = || summarise(&case.labels(), case.primary, Look::ONLY, &runs);
+        let look = last_look(case, rounds, &runs);
+        let recomputed = || summarise(&case.labels(), case.primary, look, &runs);
         let summary = summary.unwrap_or_else(recomputed);
         Table { case: case.clone(), evidence, runs, summary, extent }
+    }
+}
+
+/// The look that the comparison would have taken had it ended here: what looks before it may have
+/// spent of the error is not spent again.
+fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
+    match rounds {
+        Rounds::Fixed(_) => Look::ONLY,
+        Rounds::Budget { .. } => {
+            let mut looks = Looks::new(case.variants.len().saturating_sub(1));
+            let begun = runs.iter().filter_map(|run| run.round).max().map_or(0, |last| last + 1);
+            for round in 1..=begun {
+                looks.due(round);
+            }
+            looks.last()
+        }
     }
 }
 

@@ -8,11 +8,14 @@ use anstyle::Style;
 
 use super::document::{Document, Source, Table};
 use super::lines::{LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible, wrapped};
+use super::overview::overviews;
 use super::verdict::{self, DIM};
 use super::{measure, quantity};
 use crate::results::{LeftOut, Row, Summary};
 use crate::statistics::Estimate;
 use crate::{Measure, Variant};
+
+mod together;
 
 const BOLD: Style = Style::new().bold();
 
@@ -46,11 +49,13 @@ fn named(variant: &Variant) -> String {
 #[must_use]
 pub fn page(document: &Document) -> String {
     let mut page = String::new();
-    for (index, source) in document.sources.iter().enumerate() {
-        if index > 0 {
-            page.push('\n');
-        }
+    if document.is_merged() {
+        together::page(&mut page, document);
+    } else if let Some(source) = document.sources.first() {
         whole(&mut page, source);
+    }
+    for note in &document.notes {
+        labelled(&mut page, "Note", note, Style::new());
     }
     page
 }
@@ -65,6 +70,10 @@ fn whole(page: &mut String, source: &Source) {
             paragraph(page, &table.command(), DIM);
         }
         case(page, source, table);
+    }
+    for overview in overviews(source) {
+        page.push('\n');
+        together::overview(page, &overview);
     }
     page.push('\n');
     foot(page, source);
@@ -88,8 +97,8 @@ fn case(page: &mut String, source: &Source, table: &Table) {
         let (words, style) = verdict::words(row, summary.primary);
         labelled(page, &row.variant, &words, style);
     }
-    for LeftOut { variant, reason } in &table.case.left_out {
-        labelled(page, variant, &format!("left out: {reason}"), DIM);
+    for LeftOut { label, reason } in &table.case.left_out {
+        labelled(page, label, &format!("left out: {reason}"), DIM);
     }
     if let Some((word, text)) = table.shortfall(&source.header) {
         labelled(page, word, &text, BOLD);
@@ -105,28 +114,37 @@ fn case(page: &mut String, source: &Source, table: &Table) {
 /// Medians, and below each its ratio to the reference.
 fn figures(page: &mut String, summary: &Summary) {
     let columns = measure::shown(summary);
+    headings(page, &columns);
+    for row in &summary.rows {
+        figures_of(page, &columns, &row.variant, row);
+    }
+}
+
+fn headings(page: &mut String, columns: &[Measure]) {
     let mut heading = " ".repeat(LABEL_WIDTH);
     for (index, column) in columns.iter().enumerate() {
         heading.push_str(&right(measure::heading(*column), width(index)));
     }
     line(page, &heading, BOLD);
-    for row in &summary.rows {
-        let cells = |cell: fn(&Estimate, Measure) -> (String, Style)| -> String {
-            let columns = columns.iter().enumerate();
-            let cell = |(index, column): (usize, &Measure)| {
-                let estimate = row.estimate(*column);
-                let (text, style) =
-                    estimate.map(|it| cell(it, summary.primary)).unwrap_or_default();
-                let gap = " ".repeat(width(index).saturating_sub(text.chars().count()));
-                format!("{gap}{style}{text}{style:#}")
-            };
-            columns.map(cell).collect()
+}
+
+/// The two lines of `row`, called `label`.
+fn figures_of(page: &mut String, columns: &[Measure], label: &str, row: &Row) {
+    let primary = columns[0];
+    let cells = |cell: fn(&Estimate, Measure) -> (String, Style)| -> String {
+        let columns = columns.iter().enumerate();
+        let cell = |(index, column): (usize, &Measure)| {
+            let estimate = row.estimate(*column);
+            let (text, style) = estimate.map(|it| cell(it, primary)).unwrap_or_default();
+            let gap = " ".repeat(width(index).saturating_sub(text.chars().count()));
+            format!("{gap}{style}{text}{style:#}")
         };
-        page.push_str(&label_column(&row.variant));
-        line(page, &if is_empty(row) { no_runs() } else { cells(median) }, Style::new());
-        if row.estimates.iter().any(|estimate| estimate.ratio.is_some()) {
-            line(page, &format!("{:LABEL_WIDTH$}{}", "", cells(ratio)), Style::new());
-        }
+        columns.map(cell).collect()
+    };
+    page.push_str(&label_column(label));
+    line(page, &if is_empty(row) { no_runs() } else { cells(median) }, Style::new());
+    if row.estimates.iter().any(|estimate| estimate.ratio.is_some()) {
+        line(page, &format!("{:LABEL_WIDTH$}{}", "", cells(ratio)), Style::new());
     }
 }
 

@@ -57,6 +57,20 @@ fn a_round_that_was_not_finished_means_that_it_was_stopped() {
 }
 
 #[test]
+fn one_comparison_counts_once_and_its_longer_file_is_taken() {
+    let mut records = records();
+    let whole = File::of("longer", &records);
+    records.truncate(30);
+    let cut = File::of("shorter", &records);
+    let document = Document::read(&[cut.0.clone(), whole.0.clone(), whole.0.clone()]).unwrap();
+    assert_eq!(document.sources.len(), 1);
+    assert_eq!(document.sources[0].tables[0].extent, Extent::Whole);
+    assert_eq!(document.notes.len(), 2);
+    assert!(document.notes[0].contains("shorter holds the same"), "{}", document.notes[0]);
+    assert!(Document::read(&[]).unwrap_err().to_string().contains("no results file given"));
+}
+
+#[test]
 fn what_holds_no_case_or_a_second_header_is_refused() {
     let refusal = |name: &str, records: &[Record]| {
         Source::read(&File::of(name, records).0).unwrap_err().to_string()

@@ -67,8 +67,7 @@ fn every_verdict_has_its_words_and_the_page_fits_80_columns() {
     let reason =
         "sh (12): the library was loaded, but the C library's own malloc was called instead";
     let table = &mut document.sources[0].tables[0];
-    table.case.left_out =
-        vec![LeftOut { variant: "tcmalloc".to_owned(), reason: reason.to_owned() }];
+    table.case.left_out = vec![LeftOut { label: "tcmalloc".to_owned(), reason: reason.to_owned() }];
     table.extent = Extent::Stopped;
     let page = plain(&page(&document));
     fits(&page);

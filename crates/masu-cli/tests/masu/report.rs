@@ -1,0 +1,115 @@
+//! `masu report`: the page that `masu compare` printed, again; other forms; what is refused.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use crate::{failure, masu};
+
+/// A folder with the results of a comparison of `command` in `runs.jsonl`, and its page.
+fn compared(command: &str) -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let output = masu(&["compare", "-n", "2", "-a", "system", "-a", "masu", "--json"])
+        .arg(&results)
+        .args(["--", "sh", "-c", command])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    (folder, String::from_utf8(output.stdout).unwrap())
+}
+
+fn report(folder: &Path, arguments: &[&str]) -> String {
+    let output = masu(&["report"]).args(arguments).current_dir(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_page_that_compare_printed_is_printed_again() {
+    let (folder, page) = compared("echo");
+    assert_eq!(report(folder.path(), &["runs.jsonl"]), page);
+}
+
+#[test]
+fn the_form_is_named_or_guessed_from_the_outputs_name() {
+    let (folder, _) = compared("echo");
+    let to_file = |name: &str| {
+        assert_eq!(report(folder.path(), &["runs.jsonl", "-o", name]), "");
+        fs::read_to_string(folder.path().join(name)).unwrap()
+    };
+    assert!(to_file("a.md").contains("| :-- |"));
+    assert!(to_file("a.csv").starts_with("file,began,"));
+    assert!(to_file("a.json").starts_with('{'));
+    assert!(!to_file("a.txt").contains('\u{1b}'));
+    let csv = report(folder.path(), &["runs.jsonl", "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 1 + 4, "{csv}");
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_shown_as_far_as_it_goes() {
+    let (folder, _) = compared("echo");
+    let path = folder.path().join("runs.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let end = text.rfind("{\"record\":\"run\"").unwrap() + 40;
+    fs::write(&path, &text[..end]).unwrap();
+    let page = report(folder.path(), &["runs.jsonl"]);
+    assert!(page.contains("Cut off") && page.contains("3 of 4 runs"), "{page}");
+}
+
+#[test]
+fn one_comparison_given_twice_counts_once_and_different_ones_are_not_merged() {
+    let (folder, page) = compared("echo");
+    fs::copy(folder.path().join("runs.jsonl"), folder.path().join("copy.jsonl")).unwrap();
+    let twice = report(folder.path(), &["runs.jsonl", "copy.jsonl"]);
+    assert!(twice.starts_with(&page) && twice.contains("counts once"), "{twice}");
+    let (other, _) = compared("echo other");
+    let [one, other] = [&folder, &other].map(|it| it.path().join("runs.jsonl"));
+    let (message, code) = failure(&["report", one.to_str().unwrap(), other.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(message.contains("nothing to merge") && message.contains("echo other"), "{message}");
+}
+
+#[test]
+fn several_comparisons_of_the_same_thing_are_shown_together() {
+    let (first, _) = compared("echo");
+    let (second, _) = compared("echo");
+    let [first, second] = [&first, &second].map(|it| it.path().join("runs.jsonl"));
+    let page = report(Path::new("/"), &[first.to_str().unwrap(), second.to_str().unwrap()]);
+    assert!(page.starts_with("2 comparisons"), "{page}");
+    assert!(page.contains("too few runs for a verdict on all 2 comparisons"), "{page}");
+}
+
+#[test]
+fn what_cannot_be_reported_is_refused_with_the_reason() {
+    let (folder, _) = compared("echo");
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let results = folder.path().join("runs.jsonl").to_str().unwrap().to_owned();
+    let empty = file("empty", "");
+    let text = file("text", "hello\n");
+    let later = file("later", "{\"record\":\"header\",\"schema_version\":99}\n");
+    let odd = folder.path().join("report.pdf").to_str().unwrap().to_owned();
+    let cases: [(&[&str], &str); 8] = [
+        (&["/no/such/file"], "/no/such/file"),
+        (&[&empty], "empty"),
+        (&[&text], "no results file"),
+        (&[&later], "later masu"),
+        (&[&results, "--format", "pdf"], "no format `pdf`"),
+        (&[&results, "-o", &odd], "says no format"),
+        (&[&results, "--format", "text", "-o", &results], "would replace the results"),
+        (&[&results, "-o", "/no/such/folder/a.md"], "/no/such/folder/a.md"),
+    ];
+    for (arguments, said) in cases {
+        let (message, code) = failure(&[&["report"], arguments].concat());
+        assert_eq!(code, 2, "{message}");
+        assert!(message.contains(said), "{said}: {message}");
+    }
+}

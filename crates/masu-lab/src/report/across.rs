@@ -1,0 +1,211 @@
+//! The same comparison made several times, on several machines or on several days.
+//!
+//! The hard idea is what is *not* done: runs of different machines are never pooled, because no
+//! interval over a handful of machines could promise anything about the next one. Each keeps its own
+//! ratio and interval; together they are counted, and the range and the mean of their estimates are
+//! said for information.
+
+use serde::Serialize;
+
+use super::document::{Document, Source, Table};
+use super::overview::{Count, Spread};
+use super::quantity;
+use crate::results::Row;
+use crate::{Error, Measure};
+
+/// Tables that compare the same thing.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    /// The tables, each with the index of its source.
+    pub(super) members: Vec<(usize, &'a Table)>,
+}
+
+/// What the members of a group say about one variant.
+#[derive(Debug)]
+pub(super) struct Across<'a> {
+    /// The variant's label.
+    pub(super) variant: &'a str,
+    /// Its row in each member that has it, with the index of the source.
+    pub(super) rows: Vec<(usize, &'a Row)>,
+    /// How the verdicts are distributed.
+    pub(super) count: Count,
+    /// The estimates of the primary measure's ratio.
+    pub(super) ratios: Option<Spread>,
+}
+
+/// What makes two tables the same comparison.
+#[derive(Debug, PartialEq, Serialize)]
+struct Key<'a> {
+    name: &'a str,
+    command: &'a [String],
+    primary: Measure,
+    /// The reference's label, and the malloc that `system` stands for on that machine.
+    reference: (&'a str, &'a str),
+}
+
+impl<'a> Key<'a> {
+    fn of(table: &'a Table) -> Key<'a> {
+        let reference = table.case.variants.first();
+        Key {
+            name: &table.case.name,
+            command: &table.case.command,
+            primary: table.case.primary,
+            reference: reference.map_or(("", ""), |one| (&one.label, &one.allocator)),
+        }
+    }
+}
+
+/// The groups of two tables or more, in the order of their first appearance.
+pub(super) fn groups(document: &Document) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (index, source) in document.sources.iter().enumerate() {
+        for table in &source.tables {
+            let is_same = |group: &&mut Group<'_>| Key::of(group.members[0].1) == Key::of(table);
+            match groups.iter_mut().find(is_same) {
+                Some(group) => group.members.push((index, table)),
+                None => groups.push(Group { members: vec![(index, table)] }),
+            }
+        }
+    }
+    groups.retain(|group| group.members.len() > 1);
+    groups
+}
+
+/// What stands in one source only, a line each: `A: ring threads=2`.
+pub(super) fn alone(document: &Document) -> Vec<String> {
+    let groups = groups(document);
+    let is_grouped =
+        |table: &Table| groups.iter().any(|group| Key::of(group.members[0].1) == Key::of(table));
+    let of_source = |(index, source): (usize, &Source)| -> Vec<String> {
+        let alone = source.tables.iter().filter(|table| !is_grouped(table));
+        let line =
+            |table: &Table| format!("{}: {} ({})", name(index), table.case.name, table.command());
+        alone.map(line).collect()
+    };
+    document.sources.iter().enumerate().flat_map(of_source).collect()
+}
+
+impl<'a> Group<'a> {
+    /// The table whose name and command stand for all.
+    pub(super) fn first(&self) -> &'a Table {
+        self.members[0].1
+    }
+
+    /// One entry for each variant of any member, the reference first.
+    pub(super) fn variants(&self) -> Vec<Across<'a>> {
+        let mut labels: Vec<&'a str> = Vec::new();
+        for (_, table) in &self.members {
+            for row in &table.summary.rows {
+                if !labels.contains(&row.variant.as_str()) {
+                    labels.push(&row.variant);
+                }
+            }
+        }
+        labels.into_iter().map(|label| self.variant(label)).collect()
+    }
+
+    fn variant(&self, label: &'a str) -> Across<'a> {
+        let row = |(index, table): &(usize, &'a Table)| {
+            let row = table.summary.rows.iter().find(|row| row.variant == label)?;
+            Some((*index, row))
+        };
+        let rows: Vec<(usize, &Row)> = self.members.iter().filter_map(row).collect();
+        let mut count = Count::default();
+        rows.iter().for_each(|(_, row)| count.add(row.verdict));
+        let primary = self.first().case.primary;
+        let ratio = |(_, row): &(usize, &Row)| Some(row.estimate(primary)?.ratio?.estimate);
+        let ratios: Vec<f64> = rows.iter().filter_map(ratio).collect();
+        Across { variant: label, rows, count, ratios: Spread::of(&ratios) }
+    }
+}
+
+impl Across<'_> {
+    /// What they say together: `better on 2 of 3 machines, no difference shown on 1; ×0.85 to
+    /// ×0.97, geometric mean ×0.91`.
+    pub(super) fn statement(&self, noun: &str) -> String {
+        let Count { better, worse, open, too_few } = self.count;
+        let all = self.count.all();
+        if all == 0 {
+            return "the reference".to_owned();
+        }
+        let parts = [
+            (better, "better"),
+            (worse, "worse"),
+            (open, "no difference shown"),
+            (too_few, "too few runs for a verdict"),
+        ];
+        let there: Vec<(usize, &str)> =
+            parts.into_iter().filter(|(number, _)| *number > 0).collect();
+        let mut text = match there[..] {
+            [(_, word)] if all == 1 => format!("{word} on the one of the {noun} that has it"),
+            [(_, word)] => format!("{word} on all {all} {noun}"),
+            _ => {
+                let part = |(number, word): &(usize, &str)| format!("{word} on {number}");
+                let parts: Vec<String> = there.iter().map(part).collect();
+                format!("of {all} {noun}: {}", parts.join(", "))
+            }
+        };
+        if better > 0 && worse > 0 {
+            text.push_str("; which it is depends on where it runs");
+        }
+        if let Some(Spread { mean, smallest, largest, of }) = self.ratios.filter(|it| it.of > 1) {
+            let [smallest, largest, mean] = [smallest, largest, mean].map(quantity::ratio);
+            text.push_str(&format!(
+                "; estimates ×{smallest} to ×{largest}, geometric mean ×{mean} of {of}"
+            ));
+        }
+        text
+    }
+}
+
+/// How the source at `index` is called: A, B, … Z, then by number.
+pub(super) fn name(index: usize) -> String {
+    match u8::try_from(index) {
+        Ok(index) if index < 26 => char::from(b'A' + index).to_string(),
+        _ => (index + 1).to_string(),
+    }
+}
+
+/// What the sources are: machines where all tell different facts, else merely comparisons.
+pub(super) fn noun(document: &Document) -> &'static str {
+    let machines: Vec<_> = document.sources.iter().map(|source| &source.header.machine).collect();
+    let differs = |(index, machine)| !machines[..index].contains(machine);
+    if machines.iter().enumerate().all(differs) { "machines" } else { "comparisons" }
+}
+
+impl Document {
+    /// Whether several comparisons are to be shown together.
+    pub(super) fn is_merged(&self) -> bool {
+        self.sources.len() > 1
+    }
+
+    /// Refuses comparisons that have nothing in common.
+    pub(super) fn check_common_ground(&self) -> Result<(), Error> {
+        if !self.is_merged() || !groups(self).is_empty() {
+            return Ok(());
+        }
+        let what = |source: &Source| {
+            let cases: Vec<String> = source.tables.iter().take(3).map(described).collect();
+            let more = if source.tables.len() > 3 { ", …" } else { "" };
+            format!(
+                "{} compares {}{more}",
+                source.file.as_deref().unwrap_or("it"),
+                cases.join(", ")
+            )
+        };
+        let files: Vec<String> = self.sources.iter().map(what).collect();
+        Err(Error::Report(format!(
+            "nothing to merge: no case has the same name, command, primary measure and reference \
+             in two of the files; give them one at a time ({})",
+            files.join("; ")
+        )))
+    }
+}
+
+fn described(table: &Table) -> String {
+    let reference = table.case.variants.first().map_or("nothing", |one| one.label.as_str());
+    format!("`{}` against {reference}", table.command())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! What several cases come to together, a line for each variant.
+//!
+//! Relies on each case's own verdicts. A mean over cases hides what it costs in one of them, so
+//! beside it stand the extremes and how many cases went which way; and it has no interval, because
+//! the cases are a choice and no sample.
+
+use serde::Serialize;
+
+use super::document::Source;
+use crate::results::Row;
+use crate::{Measure, Verdict};
+
+/// The cases with the same primary measure, drawn together.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Overview {
+    /// The measure that carries their verdicts.
+    pub(super) primary: Measure,
+    /// How many cases there are.
+    pub(super) cases: usize,
+    /// One line a variant, in the order of their first appearance.
+    pub(super) lines: Vec<Line>,
+}
+
+/// What the cases say about one variant.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Line {
+    /// The variant's label.
+    pub(super) variant: String,
+    /// The geometric mean of its ratios, and their extremes.
+    pub(super) ratios: Option<Spread>,
+    /// The geometric mean of its ratios of peak resident memory.
+    pub(super) peak_rss: Option<f64>,
+    /// How the verdicts are distributed.
+    pub(super) count: Count,
+}
+
+/// How many verdicts there are of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    /// Faster.
+    pub(super) better: usize,
+    /// Slower.
+    pub(super) worse: usize,
+    /// No difference shown.
+    pub(super) open: usize,
+    /// Too few runs.
+    pub(super) too_few: usize,
+}
+
+/// Ratios of different cases or machines: no sample, and therefore without an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Spread {
+    /// The geometric mean.
+    pub(super) mean: f64,
+    /// The smallest.
+    pub(super) smallest: f64,
+    /// The largest.
+    pub(super) largest: f64,
+    /// How many there are.
+    pub(super) of: usize,
+}
+
+impl Count {
+    /// Adds one verdict; the reference has none.
+    pub(super) fn add(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Reference => {}
+            Verdict::Faster => self.better += 1,
+            Verdict::Slower => self.worse += 1,
+            Verdict::NoDifferenceShown { .. } => self.open += 1,
+            Verdict::TooFewRuns { .. } => self.too_few += 1,
+        }
+    }
+
+    /// All of them.
+    pub(super) fn all(self) -> usize {
+        self.better + self.worse + self.open + self.too_few
+    }
+}
+
+impl Spread {
+    /// None without ratios.
+    #[expect(clippy::cast_precision_loss, reason = "cases are few")]
+    pub(super) fn of(ratios: &[f64]) -> Option<Spread> {
+        let smallest = ratios.iter().copied().min_by(f64::total_cmp)?;
+        let largest = ratios.iter().copied().max_by(f64::total_cmp)?;
+        let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+        let mean = (logarithms / ratios.len() as f64).exp();
+        Some(Spread { mean, smallest, largest, of: ratios.len() })
+    }
+}
+
+/// One overview for each primary measure that two cases or more share.
+pub(super) fn overviews(source: &Source) -> Vec<Overview> {
+    let mut primaries: Vec<Measure> = Vec::new();
+    for table in &source.tables {
+        if !primaries.contains(&table.summary.primary) {
+            primaries.push(table.summary.primary);
+        }
+    }
+    primaries.into_iter().filter_map(|primary| overview(source, primary)).collect()
+}
+
+fn overview(source: &Source, primary: Measure) -> Option<Overview> {
+    let summaries: Vec<_> = source
+        .tables
+        .iter()
+        .map(|table| &table.summary)
+        .filter(|summary| summary.primary == primary)
+        .collect();
+    if summaries.len() < 2 {
+        return None;
+    }
+    let mut labels: Vec<&str> = Vec::new();
+    let others = summaries.iter().flat_map(|summary| summary.rows.iter().skip(1));
+    for row in others {
+        if !labels.contains(&row.variant.as_str()) {
+            labels.push(&row.variant);
+        }
+    }
+    let line = |label: &&str| {
+        let others = summaries.iter().flat_map(|summary| summary.rows.iter().skip(1));
+        let rows: Vec<&Row> = others.filter(|row| row.variant == *label).collect();
+        let mut count = Count::default();
+        rows.iter().for_each(|row| count.add(row.verdict));
+        let ratios = |measure| -> Vec<f64> {
+            let ratio = |row: &&Row| Some(row.estimate(measure)?.ratio?.estimate);
+            rows.iter().filter_map(ratio).collect()
+        };
+        Line {
+            variant: (*label).to_owned(),
+            ratios: Spread::of(&ratios(primary)),
+            peak_rss: Spread::of(&ratios(Measure::PeakRss)).map(|spread| spread.mean),
+            count,
+        }
+    };
+    let lines = labels.iter().map(line).collect();
+    Some(Overview { primary, cases: summaries.len(), lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::made_up;
+
+    #[test]
+    fn cases_are_counted_and_their_ratios_averaged_as_ratios() {
+        let case = |name: &str, others: &[&str]| {
+            let labels = [&["glibc"], others].concat();
+            let runs = made_up::rounds(labels.len(), made_up::run);
+            made_up::table(made_up::a_case(name, &labels, Measure::Wall), runs)
+        };
+        let tables = vec![case("a", &["masu", "jemalloc"]), case("b", &["jemalloc", "masu"])];
+        let overviews = overviews(&made_up::source(tables));
+        assert_eq!(overviews.len(), 1);
+        let masu = &overviews[0].lines[0];
+        assert_eq!(masu.variant, "masu");
+        assert_eq!(masu.count, Count { better: 2, ..Count::default() });
+        let ratios = masu.ratios.unwrap();
+        assert_eq!(ratios.of, 2);
+        assert!((ratios.mean - 0.95_f64.powf(1.5)).abs() < 0.01, "{ratios:?}");
+        assert!(ratios.smallest < 0.92 && ratios.largest > 0.93, "{ratios:?}");
+    }
+
+    #[test]
+    fn one_case_needs_no_overview() {
+        assert!(overviews(&made_up::of_commands().sources[0]).is_empty());
+    }
+}
