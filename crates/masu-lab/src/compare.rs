@@ -12,7 +12,8 @@ use crate::results::{self, Case, LeftOut, Record, SCHEMA_VERSION, Writer};
 use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{
-    Ending, Error, Evidence, Header, Limits, Machine, Measure, Row, Run, Stop, Variant, Workload,
+    Ending, Error, Evidence, Header, Hooks, Limits, Machine, Measure, Row, Run, Scratch,
+    ScratchFolder, Stop, Variant, Workload,
 };
 
 mod commands;
@@ -55,6 +56,10 @@ pub struct Options {
     /// Whether each run's environment is made longer by a random number of bytes, drawn from the
     /// seed: see [`Offsets`].
     pub offsets: bool,
+    /// Shell commands around the runs.
+    pub hooks: Hooks,
+    /// The folder each run starts in.
+    pub scratch: Scratch,
 }
 
 impl Default for Options {
@@ -67,6 +72,8 @@ impl Default for Options {
             primary: Measure::Wall,
             left_out: Vec::new(),
             offsets: true,
+            hooks: Hooks::default(),
+            scratch: Scratch::None,
         }
     }
 }
@@ -160,7 +167,10 @@ pub fn compare(
     let offsets = if options.offsets { Offsets::random(header.seed) } else { Offsets::none() };
     let row = |variant: &Variant| Row { variant: variant.clone(), workload: workload.clone() };
     let rows: Vec<Row> = variants.iter().map(row).collect();
-    let mut commands = Commands::new(&rows, &options.limits, offsets);
+    let scratch = ScratchFolder::create(&options.scratch)?;
+    let mut commands = Commands::new(&rows, &options.limits, offsets)
+        .with_hooks(options.hooks.clone())
+        .with_scratch(scratch.as_ref());
     let mut series = Series { executor: &mut commands, variants, options, stop, observe, writer };
     let made = series.make(header.seed);
     let finished = series.executor.finish();

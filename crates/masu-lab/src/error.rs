@@ -56,6 +56,15 @@ pub enum Error {
         /// Which process was not served and why.
         reason: String,
     },
+    /// The program does not run under the variant: it crashes, hangs or runs away where it does not
+    /// under the reference, or the variant crashes under any program.
+    #[error("variant `{variant}` cannot run this program: {reason}")]
+    CannotRun {
+        /// The variant's label.
+        variant: String,
+        /// How it ended, under what else it ends in the same way, and what to do.
+        reason: String,
+    },
     /// The warm-up run of a variant failed, so there is nothing to compare.
     #[error("the warm-up run under `{variant}` failed: {reason}")]
     WarmUp {
@@ -103,6 +112,24 @@ pub enum Error {
     Load {
         /// The URL or command as it was given.
         load: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// A shell command of the user's around the runs failed.
+    #[error("the {hook} command `{command}` failed: {reason}; run it by itself to see why")]
+    Hook {
+        /// Which one: `setup`, `prepare` or `cleanup`.
+        hook: &'static str,
+        /// The command as `sh` got it.
+        command: String,
+        /// How it ended and what it said last.
+        reason: String,
+    },
+    /// The folder that each run starts in could not be made or removed.
+    #[error("scratch folder {}: {reason}", path.display())]
+    Scratch {
+        /// The folder to copy, or the one that was to be made.
+        path: PathBuf,
         /// What is wrong and what to do.
         reason: String,
     },

@@ -17,13 +17,17 @@ use crate::{Error, Variant, Workload};
 ///
 /// Returns only when the program could not be started.
 pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Error> {
-    let source = command(workload, variant).exec();
+    let source = command(workload, variant, false).exec();
     Err(refused(workload, source))
 }
 
-/// The command of one run, with the variant's environment; standard streams are inherited.
-pub(crate) fn command(workload: &Workload, variant: &Variant) -> Command {
-    let mut command = Command::new(&workload.program.path);
+/// The command of one run, with the variant's environment; standard streams are inherited. Where
+/// it starts `elsewhere` than in this process's folder, its path is made absolute.
+pub(crate) fn command(workload: &Workload, variant: &Variant, elsewhere: bool) -> Command {
+    let path = &workload.program.path;
+    // Only then, because a script sees the path it was started by.
+    let absolute = elsewhere.then(|| std::path::absolute(path).ok()).flatten();
+    let mut command = Command::new(absolute.as_ref().unwrap_or(path));
     // A program that looks at its own name (busybox, compilers) sees what the user typed.
     command.arg0(&workload.arguments[0]);
     command.args(&workload.arguments[1..]);
@@ -55,7 +59,7 @@ mod tests {
             variables: vec![("V".to_owned(), "1".to_owned())],
             ..Variant::default()
         };
-        let command = command(&workload, &variant);
+        let command = command(&workload, &variant, false);
         assert_eq!(command.get_program(), workload.program.path);
         assert_eq!(command.get_args().collect::<Vec<_>>(), ["-n", "p"]);
         let value = |name: &str| {

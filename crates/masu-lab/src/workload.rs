@@ -92,7 +92,7 @@ impl Input {
             drop(input);
             source = Arc::into_inner(file).expect("the only other holder was dropped above");
         }
-        let mut file = unlinked_file()?;
+        let mut file = unlinked_file("input")?;
         io::copy(&mut source, &mut file).doing(|| "keeping standard input in a temporary file")?;
         Ok(Input::File { file: Arc::new(file), start: 0 })
     }
@@ -109,11 +109,12 @@ impl Input {
 }
 
 /// A new file in the temporary folder that has no name any more.
-fn unlinked_file() -> Result<File, Error> {
+/// `purpose` is part of the name it has for a moment.
+pub(crate) fn unlinked_file(purpose: &str) -> Result<File, Error> {
     let folder = std::env::temp_dir();
     let mut attempt = 0_u32;
     loop {
-        let path: PathBuf = folder.join(format!("masu-input-{}-{attempt}", std::process::id()));
+        let path: PathBuf = folder.join(format!("masu-{purpose}-{}-{attempt}", std::process::id()));
         match File::options().read(true).write(true).create_new(true).open(&path) {
             Ok(file) => {
                 std::fs::remove_file(&path)

@@ -1,9 +1,14 @@
-//! Commands that run to their end, as the engine measures them: each run starts the program anew.
+//! Commands that run to their end, as the engine measures them: each run starts the program anew,
+//! in a folder and after preparations of its own where these are asked for.
+
+use std::ffi::OsStr;
 
 use super::Executor;
 use crate::execute::{Conditions, Offsets, execute_under};
+use crate::hooks::Hook;
+use crate::parameter::{self, Values};
 use crate::verify::verify_under;
-use crate::{Error, Evidence, Limits, Row, Run, Stop};
+use crate::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
 /// The rows of one table.
 #[derive(Debug)]
@@ -11,34 +16,109 @@ pub(crate) struct Commands<'a> {
     rows: &'a [Row],
     limits: &'a Limits,
     offsets: Offsets,
+    hooks: Hooks,
+    scratch: Option<&'a ScratchFolder>,
+    /// Whether the setup was begun, so that there is something to clean up.
+    is_set_up: bool,
 }
 
 impl<'a> Commands<'a> {
     /// Nothing is started yet. Every run, the warm-ups too, has the next of `offsets`.
     pub(crate) fn new(rows: &'a [Row], limits: &'a Limits, offsets: Offsets) -> Commands<'a> {
-        Commands { rows, limits, offsets }
+        let hooks = Hooks::default();
+        Commands { rows, limits, offsets, hooks, scratch: None, is_set_up: false }
     }
 
-    fn conditions(&mut self) -> Conditions {
-        let offset_bytes = self.offsets.draw();
-        Conditions { limits: self.limits.clone(), offset_bytes, folder: None }
+    /// With these shell commands around the runs.
+    #[must_use]
+    pub(crate) fn with_hooks(self, hooks: Hooks) -> Commands<'a> {
+        Commands { hooks, ..self }
+    }
+
+    /// With a folder made anew for every run.
+    #[must_use]
+    pub(crate) fn with_scratch(self, scratch: Option<&'a ScratchFolder>) -> Commands<'a> {
+        Commands { scratch, ..self }
+    }
+
+    /// Makes one run of a row, with everything around it.
+    fn make<T>(
+        &mut self,
+        index: usize,
+        stop: &Stop,
+        run: impl FnOnce(&Row, &Conditions) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if !self.is_set_up {
+            self.is_set_up = true;
+            self.call(Hook::Setup, self.hooks.setup.as_deref(), stop)?;
+        }
+        let conditions = Conditions {
+            limits: self.limits.clone(),
+            offset_bytes: self.offsets.draw(),
+            folder: self.scratch.map(|scratch| scratch.path().to_owned()),
+        };
+        let Some(scratch) = self.scratch else {
+            self.prepare(index, stop)?;
+            return run(&self.rows[index], &conditions);
+        };
+        scratch.fresh(stop)?;
+        let made = self.prepare(index, stop).and_then(|()| run(&self.rows[index], &conditions));
+        let removed = scratch.remove();
+        let made = made?;
+        removed?;
+        Ok(made)
+    }
+
+    fn prepare(&self, index: usize, stop: &Stop) -> Result<(), Error> {
+        let Some(command) = &self.hooks.prepare else { return Ok(()) };
+        let command = parameter::substitute(command, &self.values(index));
+        self.call(Hook::Prepare, Some(&command), stop)
+    }
+
+    /// What the placeholders of a row's preparation stand for.
+    fn values(&self, index: usize) -> Values {
+        let variant = &self.rows[index].variant;
+        let mut values = variant.parameters.clone();
+        values.push(("variant".to_owned(), variant.label.clone()));
+        if let Some(scratch) = self.scratch {
+            values.push(("scratch".to_owned(), scratch.path().to_string_lossy().into_owned()));
+        }
+        values
+    }
+
+    /// Only the preparation is about a run and its folder.
+    fn call(&self, hook: Hook, command: Option<&OsStr>, stop: &Stop) -> Result<(), Error> {
+        let Some(command) = command else { return Ok(()) };
+        let scratch = self.scratch.filter(|_| hook == Hook::Prepare);
+        hook.run(command, scratch.map(ScratchFolder::path), stop)
     }
 }
 
 impl Executor for Commands<'_> {
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
-        let conditions = self.conditions();
-        let Row { variant, workload } = &self.rows[index];
-        verify_under(workload, variant, &conditions, stop)
+        self.make(index, stop, |Row { variant, workload }, conditions| {
+            verify_under(workload, variant, conditions, stop)
+        })
     }
 
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        let conditions = self.conditions();
-        let Row { variant, workload } = &self.rows[index];
-        execute_under(workload, variant, &conditions, stop)
+        let made = self.make(index, stop, |Row { variant, workload }, conditions| {
+            execute_under(workload, variant, conditions, stop)
+        });
+        match made {
+            // During the preparation; the runs before it are not to be lost.
+            Err(Error::Stopped) => Ok(Run { ending: Ending::Stopped, ..Run::default() }),
+            made => made,
+        }
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
+        if !std::mem::take(&mut self.is_set_up) {
+            return Ok(());
+        }
+        self.call(Hook::Cleanup, self.hooks.cleanup.as_deref(), &Stop::never())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Tests of what happens around the runs of a table.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::compare::{Options, compare};
+use crate::{Catalogue, Comparison, Input, Places, Scratch, Variant, Workload};
+
+/// A file that hooks write into, removed at the end.
+struct Log(PathBuf);
+
+impl Log {
+    fn new(name: &str) -> Log {
+        Log(std::env::temp_dir().join(format!("masu-log-{}-{name}", std::process::id())))
+    }
+
+    /// A shell command that adds `text` as a line.
+    fn add(&self, text: &str) -> OsString {
+        format!("echo \"{text}\" >> '{}'", self.0.display()).into()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.0).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn variants(workload: &Workload) -> Vec<Variant> {
+    let catalogue = Catalogue::find(&Places::default());
+    let resolve = |name: &str| catalogue.resolve(&name.parse().unwrap(), &workload.program);
+    ["system", "system:env.A=1"].map(|name| resolve(name).unwrap()).to_vec()
+}
+
+fn comparison(script: &str, options: Options, stop: &Stop) -> Result<Comparison, Error> {
+    let workload = Workload::new(["sh", "-c", script], Input::Empty).unwrap();
+    compare(&workload, &variants(&workload), &options, stop, &mut |_| {})
+}
+
+#[test]
+fn hooks_run_once_before_every_run_and_once_after_all() {
+    let log = Log::new("order");
+    let hooks = Hooks {
+        setup: Some(log.add("setup")),
+        prepare: Some(log.add("{variant}")),
+        cleanup: Some(log.add("cleanup")),
+    };
+    let options = Options { runs: 2, hooks, ..Options::default() };
+    comparison("true", options, &Stop::never()).unwrap();
+    let lines = log.lines();
+    assert_eq!(lines[..3], ["setup", "system", "system:env.A=1"]);
+    assert_eq!((lines.len(), lines[7].as_str()), (8, "cleanup"), "{lines:?}");
+}
+
+#[test]
+fn the_cleanup_runs_after_an_error_and_after_a_stop() {
+    let log = Log::new("failure");
+    let failing = |hooks: Hooks, stop: &Stop| {
+        let hooks = Hooks { cleanup: Some(log.add("cleanup")), ..hooks };
+        comparison("true", Options { hooks, ..Options::default() }, stop).unwrap_err()
+    };
+    let setup = Hooks { setup: Some("exit 5".into()), ..Hooks::default() };
+    let error = failing(setup, &Stop::never()).to_string();
+    assert!(error.contains("setup") && error.contains("exit 5"), "{error}");
+    let prepare = Hooks { prepare: Some("exit 6".into()), ..Hooks::default() };
+    let error = failing(prepare, &Stop::never()).to_string();
+    assert!(error.contains("prepare") && error.contains("returned 6"), "{error}");
+    let stop = Stop::never();
+    stop.request();
+    let endless = Hooks { setup: Some("sleep 1000".into()), ..Hooks::default() };
+    assert!(matches!(failing(endless, &stop), Error::Stopped));
+    assert_eq!(log.lines(), ["cleanup"; 3]);
+}
+
+#[test]
+fn a_failing_cleanup_is_an_error() {
+    let hooks = Hooks { cleanup: Some("exit 7".into()), ..Hooks::default() };
+    let options = Options { runs: 1, hooks, ..Options::default() };
+    let error = comparison("true", options, &Stop::never()).unwrap_err().to_string();
+    assert!(error.contains("cleanup") && error.contains("returned 7"), "{error}");
+}
+
+#[test]
+fn every_run_starts_in_a_fresh_folder_that_its_preparation_may_fill() {
+    // Without a fresh folder `mkdir` would fail from the second run on.
+    let script = "mkdir made && cat prepared && pwd >&2";
+    let hooks = Hooks {
+        prepare: Some("echo x > {scratch}/prepared && [ -e prepared ]".into()),
+        ..Hooks::default()
+    };
+    let scratch = Scratch::Empty;
+    let options = Options { runs: 2, hooks, scratch, ..Options::default() };
+    let comparison = comparison(script, options, &Stop::never()).unwrap();
+    let runs = &comparison.tables[0].runs;
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|run| run.stdout.bytes == 2), "{runs:?}");
+    let place = PathBuf::from(runs[0].stderr.tail.trim_end());
+    assert!(place.is_absolute() && !place.exists(), "{place:?}");
+}
+
+#[test]
+fn a_program_named_by_a_relative_path_is_found_from_the_scratch_folder() {
+    // The tests run in the folder of the crate.
+    let here = std::env::current_dir().unwrap();
+    let up = "../".repeat(here.components().count() - 1);
+    let workload = Workload::new([format!("{up}bin/pwd")], Input::Empty).unwrap();
+    let scratch = Scratch::CopyOf("src/compare".into());
+    let options = Options { runs: 1, scratch, ..Options::default() };
+    let variants = &variants(&workload)[..1];
+    let comparison = compare(&workload, variants, &options, &Stop::never(), &mut |_| {}).unwrap();
+    assert!(comparison.tables[0].runs[0].stdout.bytes > 1, "{:?}", comparison.tables[0].runs);
+}
+
+#[test]
+fn a_stop_during_a_preparation_keeps_what_was_measured() {
+    let log = Log::new("stop");
+    // The third preparation is that of the first timed run, the fourth never ends by itself.
+    let count = format!("[ $(wc -l < '{}') -lt 4 ] || sleep 1000", log.0.display());
+    let mut prepare = log.add("prepare");
+    prepare.push("; ");
+    prepare.push(count);
+    let hooks = Hooks { prepare: Some(prepare), ..Hooks::default() };
+    let stop = Stop::never();
+    let comparison = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while log.lines().len() < 4 {
+                std::thread::yield_now();
+            }
+            stop.request();
+        });
+        comparison("true", Options { runs: 5, hooks, ..Options::default() }, &stop).unwrap()
+    });
+    assert!(comparison.stopped);
+    assert_eq!(comparison.tables[0].runs.len(), 1);
+}

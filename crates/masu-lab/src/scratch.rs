@@ -1,0 +1,261 @@
+//! Scratch: a fresh folder for every run, so that no run finds what the one before left.
+//!
+//! All runs have it at one path, made anew each time: the path is known before anything runs, and no
+//! run has a longer name for it than another. It lies in the temporary folder (`TMPDIR`), readable
+//! by this user only. Neither copying nor removing ever follows a link.
+
+use std::fs::{self, DirBuilder, File, FileTimes, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::Doing;
+use crate::{Error, Stop, kernel};
+
+/// What the folder a run starts in holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Scratch {
+    /// There is none: runs start in the lab's own folder.
+    #[default]
+    None,
+    /// Nothing.
+    Empty,
+    /// A copy of this folder.
+    CopyOf(PathBuf),
+}
+
+/// The place of the folder, removed with all that is in it when this is dropped.
+#[derive(Debug)]
+pub struct ScratchFolder {
+    root: PathBuf,
+    path: PathBuf,
+    source: Option<PathBuf>,
+}
+
+impl ScratchFolder {
+    /// Makes the place, still without the folder in it; none where no folder is asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scratch`] when what is to be copied is no folder, or holds the temporary folder;
+    /// [`Error::System`] when the temporary folder cannot be written.
+    pub fn create(scratch: &Scratch) -> Result<Option<ScratchFolder>, Error> {
+        let source = match scratch {
+            Scratch::None => return Ok(None),
+            Scratch::Empty => None,
+            Scratch::CopyOf(path) => Some(examine(path)?),
+        };
+        let temporary = std::env::temp_dir();
+        let absolute = fs::canonicalize(&temporary)
+            .doing(|| format!("looking up the temporary folder {}", temporary.display()))?;
+        if let Some(source) = source.as_ref().filter(|source| absolute.starts_with(source)) {
+            return Err(Error::Scratch {
+                path: source.clone(),
+                reason: format!(
+                    "copies of it would lie in itself, in {}; name a smaller folder, or set TMPDIR \
+                     to a place outside",
+                    absolute.display()
+                ),
+            });
+        }
+        let root = new_folder(&absolute)?;
+        Ok(Some(ScratchFolder { path: root.join("run"), root, source }))
+    }
+
+    /// Where the folder is during every run: an absolute path, the same each time.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the folder anew, whatever was there before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scratch`] when something cannot be copied or removed, for instance because the disk
+    /// is full; what was copied so far is removed. [`Error::Stopped`] for a stop meanwhile.
+    pub fn fresh(&self, stop: &Stop) -> Result<(), Error> {
+        self.remove()?;
+        let made = match &self.source {
+            None => make(&self.path, 0o700).map_err(|error| self.wrong(&self.path, &error)),
+            Some(source) => copy_folder(source, &self.path, stop)
+                .map_err(|(path, error)| self.wrong(&path, &error)),
+        };
+        // Whoever asked wants this reason, not that of a removal that may fail as well.
+        made.inspect_err(|_| drop(self.remove()))?;
+        if stop.requested() {
+            self.remove()?;
+            return Err(Error::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Removes the folder, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scratch`] when something in it cannot be removed.
+    pub fn remove(&self) -> Result<(), Error> {
+        remove(&self.path).map_err(|error| Error::Scratch {
+            path: self.path.clone(),
+            reason: format!(
+                "what a run left cannot be removed: {error}; perhaps it belongs to another user or \
+                 is still mounted: remove it by hand"
+            ),
+        })
+    }
+
+    fn wrong(&self, path: &Path, error: &io::Error) -> Error {
+        let mut reason = format!("copying {}: {error}", path.display());
+        if self.source.is_none() {
+            reason = error.to_string();
+        }
+        if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+            let place = self.root.parent().unwrap_or(&self.root).display();
+            reason = format!(
+                "{reason}; the folder of each run lies in {place}: make room there, or set TMPDIR \
+                 to a place that has it. What was copied is removed again"
+            );
+        }
+        Error::Scratch { path: self.source.clone().unwrap_or_else(|| self.path.clone()), reason }
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        // Nobody is left to tell; `remove` has told already if it could not.
+        let _ = remove(&self.root);
+    }
+}
+
+/// The absolute path of a folder that is to be copied.
+fn examine(path: &Path) -> Result<PathBuf, Error> {
+    let wrong = |reason: String| Error::Scratch { path: path.to_owned(), reason };
+    let absolute =
+        fs::canonicalize(path).map_err(|error| wrong(format!("{error}; check the path")))?;
+    if !absolute.is_dir() {
+        return Err(wrong("this is no folder; name the folder that runs get a copy of".to_owned()));
+    }
+    Ok(absolute)
+}
+
+/// A new folder in `place` that only this user can enter.
+fn new_folder(place: &Path) -> Result<PathBuf, Error> {
+    let mut attempt = 0_u32;
+    loop {
+        let path = place.join(format!("masu-scratch-{}-{attempt}", std::process::id()));
+        match make(&path, 0o700) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {
+                attempt += 1;
+            }
+            Err(error) => return Err(error).doing(|| format!("creating {}", path.display())),
+        }
+    }
+}
+
+fn make(path: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().mode(mode).create(path)
+}
+
+/// What could not be copied, and why.
+type NotCopied = (PathBuf, io::Error);
+
+/// Copies a folder with what is in it: contents, links as links, permissions and times, and owners
+/// where this user may give files away. Sockets, pipes and devices are left out: a copy of one is
+/// connected to nothing. Ends early, without an error, for a stop.
+fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> Result<(), NotCopied> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |error| (path, error)
+    };
+    let metadata = fs::symlink_metadata(from).map_err(at(from))?;
+    make(to, 0o700).map_err(at(from))?;
+    for entry in fs::read_dir(from).map_err(at(from))? {
+        let entry = entry.map_err(at(from))?;
+        if stop.requested() {
+            return Ok(());
+        }
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(at(&from))?;
+        if kind.is_dir() {
+            copy_folder(&from, &to, stop)?;
+        } else if kind.is_symlink() {
+            copy_link(&from, &to).map_err(at(&from))?;
+        } else if kind.is_file() {
+            copy_file(&from, &to).map_err(at(&from))?;
+        } else {
+            debug_assert!(
+                kind.is_fifo()
+                    || kind.is_socket()
+                    || kind.is_block_device()
+                    || kind.is_char_device()
+            );
+        }
+    }
+    // Last, because a folder may be read-only and its time changes with what is put into it.
+    dress(to, &metadata).map_err(at(from))
+}
+
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
+    let metadata = fs::symlink_metadata(from)?;
+    if may_give_away() {
+        std::os::unix::fs::lchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
+    }
+    Ok(())
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(from)?;
+    fs::copy(from, to)?;
+    dress(to, &metadata)
+}
+
+/// Gives the copy at `path` the times, the owner and the permissions of the original.
+fn dress(path: &Path, original: &Metadata) -> io::Result<()> {
+    if may_give_away() {
+        std::os::unix::fs::lchown(path, Some(original.uid()), Some(original.gid()))?;
+    }
+    // Before the permissions, which may forbid to open it.
+    let times =
+        FileTimes::new().set_accessed(original.accessed()?).set_modified(original.modified()?);
+    let mode = fs::symlink_metadata(path)?.permissions().mode();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o600))?;
+    File::open(path)?.set_times(times)?;
+    fs::set_permissions(path, original.permissions())
+}
+
+fn may_give_away() -> bool {
+    kernel::effective_ids().0 == 0
+}
+
+/// Removes what is at `path`, folders that may not be written included; links in it are removed and
+/// not followed. That nothing is there is no error.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            open_up(path);
+            fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Lets this user change every folder below `path` too, as far as they are this user's.
+fn open_up(path: &Path) {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return };
+    if !metadata.is_dir() {
+        return;
+    }
+    let mode = metadata.permissions().mode() | 0o700;
+    // What cannot be changed is reported by the removal that follows.
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        open_up(&entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Tests of the folders that runs start in.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// A folder of its own for one test, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("masu-place-{}-{name}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        remove(&self.0).unwrap();
+    }
+}
+
+fn folder(scratch: &Scratch) -> ScratchFolder {
+    ScratchFolder::create(scratch).unwrap().unwrap()
+}
+
+fn names(path: &Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> =
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_run_finds_an_empty_folder_at_the_same_path_and_nothing_stays() {
+    assert!(ScratchFolder::create(&Scratch::None).unwrap().is_none());
+    let scratch = folder(&Scratch::Empty);
+    let path = scratch.path().to_owned();
+    for _ in 0..2 {
+        scratch.fresh(&Stop::never()).unwrap();
+        assert!(path.is_absolute() && names(&path).is_empty());
+        fs::write(path.join("left"), "x").unwrap();
+    }
+    scratch.remove().unwrap();
+    assert!(!path.exists());
+    scratch.remove().unwrap();
+    let root = scratch.root.clone();
+    drop(scratch);
+    assert!(!root.exists());
+}
+
+#[test]
+fn a_copy_has_contents_links_permissions_and_times() {
+    let place = Place::new("copy");
+    let source = place.0.join("source");
+    fs::create_dir_all(source.join("inner/deep")).unwrap();
+    fs::write(source.join("inner/deep/file"), "content").unwrap();
+    let odd = OsStr::from_bytes(b"-odd \xff\n*");
+    fs::write(source.join(odd), "odd").unwrap();
+    symlink("inner/deep/file", source.join("link")).unwrap();
+    symlink("/no/such/target", source.join("dangling")).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap());
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let file = source.join("inner/deep/file");
+    File::open(&file).unwrap().set_modified(long_ago).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o400)).unwrap();
+    File::open(source.join("inner")).unwrap().set_modified(long_ago).unwrap();
+    fs::set_permissions(source.join("inner"), fs::Permissions::from_mode(0o555)).unwrap();
+
+    let scratch = folder(&Scratch::CopyOf(source.clone()));
+    for _ in 0..2 {
+        scratch.fresh(&Stop::never()).unwrap();
+        let copy = scratch.path();
+        assert_eq!(names(copy), [odd, OsStr::new("dangling"), "inner".as_ref(), "link".as_ref()]);
+        assert_eq!(fs::read_to_string(copy.join("link")).unwrap(), "content");
+        assert_eq!(fs::read_link(copy.join("dangling")).unwrap(), Path::new("/no/such/target"));
+        for path in ["inner", "inner/deep/file"] {
+            let (one, other) = (source.join(path), copy.join(path));
+            let (one, other) = (fs::metadata(one).unwrap(), fs::metadata(other).unwrap());
+            assert_eq!(one.permissions(), other.permissions());
+            assert_eq!(other.modified().unwrap(), long_ago);
+        }
+        fs::remove_file(copy.join("link")).unwrap();
+    }
+}
+
+#[test]
+fn what_a_run_leaves_is_removed_and_no_link_followed() {
+    let place = Place::new("removal");
+    fs::write(place.0.join("precious"), "x").unwrap();
+    let scratch = folder(&Scratch::Empty);
+    scratch.fresh(&Stop::never()).unwrap();
+    let locked = scratch.path().join("locked");
+    fs::create_dir_all(locked.join("inner")).unwrap();
+    symlink(&place.0, locked.join("out")).unwrap();
+    fs::write(locked.join("inner/file"), "x").unwrap();
+    for path in [locked.join("inner/file"), locked.join("inner"), locked.clone()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    scratch.remove().unwrap();
+    assert!(!scratch.path().exists());
+    assert!(place.0.join("precious").exists());
+}
+
+#[test]
+fn locked_folders_are_opened_up_and_links_left_alone() {
+    // Root may remove anything, so what makes removal possible for others is looked at itself.
+    let place = Place::new("locked");
+    let (inside, outside) = (place.0.join("inside"), place.0.join("outside"));
+    fs::create_dir_all(inside.join("deep")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, inside.join("link")).unwrap();
+    for path in [inside.join("deep"), inside.clone(), outside.clone()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o500)).unwrap();
+    }
+    open_up(&inside);
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(inside.clone()), 0o700);
+    assert_eq!(mode(inside.join("deep")), 0o700);
+    assert_eq!(mode(outside), 0o500);
+}
+
+#[test]
+fn what_cannot_be_copied_is_named() {
+    let place = Place::new("wrong");
+    let file = place.0.join("file");
+    fs::write(&file, "x").unwrap();
+    for (path, word) in [
+        (place.0.join("missing"), "check the path"),
+        (file, "no folder"),
+        (PathBuf::from("/"), "TMPDIR"),
+    ] {
+        let error = ScratchFolder::create(&Scratch::CopyOf(path.clone())).unwrap_err().to_string();
+        assert!(error.contains(word) && error.contains(path.to_str().unwrap()), "{error}");
+    }
+    let gone = place.0.join("gone");
+    fs::create_dir(&gone).unwrap();
+    let scratch = folder(&Scratch::CopyOf(gone.clone()));
+    fs::remove_dir(&gone).unwrap();
+    let error = scratch.fresh(&Stop::never()).unwrap_err().to_string();
+    assert!(error.contains("gone") && error.contains("No such file"), "{error}");
+    assert!(!scratch.path().exists());
+}
+
+#[test]
+fn a_full_disk_is_told_with_its_place_and_a_way_out() {
+    let scratch = folder(&Scratch::CopyOf(std::env::current_dir().unwrap()));
+    let full = io::Error::from(ErrorKind::StorageFull);
+    let error = scratch.wrong(Path::new("/data/big"), &full).to_string();
+    assert!(error.contains("/data/big") && error.contains("TMPDIR"), "{error}");
+}
+
+#[test]
+fn a_stop_ends_the_copying_and_leaves_nothing() {
+    let place = Place::new("stop");
+    fs::write(place.0.join("file"), "x").unwrap();
+    let scratch = folder(&Scratch::CopyOf(place.0.clone()));
+    let stop = Stop::never();
+    stop.request();
+    assert!(matches!(scratch.fresh(&stop), Err(Error::Stopped)));
+    assert!(!scratch.path().exists());
+}
