@@ -44,8 +44,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Compare(Compare),
     Run(Run),
-    /// Allocators found, and those a package would bring
-    List,
+    List(List),
     Report(Report),
 }
 
@@ -122,6 +121,15 @@ pub(crate) struct Report {
     /// Write to this file, replacing it, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Allocators found, and those a package would bring
+#[derive(Debug, Args)]
+#[command(override_usage = "masu list [OPTIONS]")]
+pub(crate) struct List {
+    /// Every setting a variant can have, and what it becomes for each malloc
+    #[arg(long)]
+    pub(crate) settings: bool,
 }
 
 /// The program and its arguments: everything from the first word that is not an option of masu.

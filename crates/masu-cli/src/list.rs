@@ -1,7 +1,9 @@
-//! `masu list`: the mallocs of this machine, and those a package would bring.
+//! `masu list`: the mallocs of this machine, and those a package would bring; or every setting.
 //!
 //! Relies on the lab's catalogue for what is there. What is not there cannot be looked up, so the
 //! few allocators that Debian packages are named here.
+
+mod settings;
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,7 +14,7 @@ use anstyle::Style;
 use anyhow::{Context, Result};
 use masu_lab::{Allocator, Catalogue, Libc};
 
-use crate::carried;
+use crate::{arguments, carried};
 
 /// Allocators by the Debian package that brings them.
 ///
@@ -27,10 +29,14 @@ const PACKAGED: [(&str, &str); 4] = [
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Prints the list.
-pub(crate) fn perform() -> Result<()> {
-    let (catalogue, absences) = carried::whole_catalogue();
-    let page = page(&catalogue, &absences, env::var_os("HOME").as_deref());
+/// Prints the list, or that of settings.
+pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
+    let page = if arguments.settings {
+        settings::page()
+    } else {
+        let (catalogue, absences) = carried::whole_catalogue();
+        page(&catalogue, &absences, env::var_os("HOME").as_deref())
+    };
     write!(anstream::stdout(), "{page}").context("printing the list")
 }
 

@@ -38,6 +38,6 @@ fn main() -> ExitCode {
         Command::Report(arguments) => {
             exit::of(report::Request::prepare(arguments).and_then(report::Request::perform))
         }
-        Command::List => exit::of(list::perform().map(|()| Ending::Done)),
+        Command::List(arguments) => exit::of(list::perform(&arguments).map(|()| Ending::Done)),
     }
 }

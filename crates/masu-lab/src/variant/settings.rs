@@ -46,6 +46,8 @@ pub struct Cell {
 pub enum Release {
     /// All in use today.
     Any,
+    /// glibc from 2.26 on, which began to have tunables; before, they are silently ignored.
+    Tunables,
     /// From this one on, by the version in the catalogue; one whose version is unknown is trusted.
     Since(u32, u32),
     /// Those that have this option, whose name then stands in the library; and which they are.
@@ -138,37 +140,34 @@ const fn own(
     Setting { name, alias: None, unit, meaning, near: Some(near), cells }
 }
 
-/// The tunables of the GNU C library began with 2.26; before, they are silently ignored.
-const TUNABLES: Release = Release::Since(2, 26);
-
 /// Every setting this version knows: the shared ones, then those that only one malloc has.
 pub static SETTINGS: [Setting; 14] = [
     shared(
         "top_pad",
         ANY_SIZE,
         "bytes asked for beyond need whenever the heap grows",
-        &[only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.top_pad")]))],
+        &[only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.top_pad")]))],
     ),
     shared(
         "trim_threshold",
         ANY_SIZE,
         "free bytes that are kept before memory goes back to the kernel",
         &[noted(
-            only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.trim_threshold")])),
-            "only those at the end of the heap count, and only they go back",
+            only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.trim_threshold")])),
+            "only the end of the heap counts and goes back",
         )],
     ),
     shared(
         "mmap_threshold",
         ANY_SIZE,
         "size from which a block gets its own mapping",
-        &[only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.mmap_threshold")]))],
+        &[only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.mmap_threshold")]))],
     ),
     shared(
         "mmap_max",
         Unit::Count(0, i32::MAX as u64),
         "how many blocks may have their own mapping at once",
-        &[only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.mmap_max")]))],
+        &[only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.mmap_max")]))],
     ),
     Setting {
         alias: Some("arena_max"),
@@ -177,7 +176,7 @@ pub static SETTINGS: [Setting; 14] = [
             Unit::Count(1, 4094),
             "into how many parts threads spread, each with a lock of its own",
             &[
-                only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.arena_max")])),
+                only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.arena_max")])),
                 cell("jemalloc", &[conf("narenas")]),
             ],
         )
@@ -238,7 +237,7 @@ pub static SETTINGS: [Setting; 14] = [
                     Release::Naming("allow_thp", "recent, as 2.3 and 3.3"),
                     cell("mimalloc", &[variable("MIMALLOC_ALLOW_THP")]),
                 ),
-                "0 refuses them for the whole process and its children",
+                "0 holds for its children too",
             ),
             noted(
                 only(
@@ -261,7 +260,7 @@ pub static SETTINGS: [Setting; 14] = [
         "tcache_count",
         Unit::Count(0, 65535),
         "how many free blocks of each size a thread keeps for itself",
-        &[only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.tcache_count")]))],
+        &[only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.tcache_count")]))],
     ),
     own(
         "cache_size",
@@ -271,7 +270,7 @@ pub static SETTINGS: [Setting; 14] = [
         &[
             within(
                 Unit::Size(0, 1032),
-                only(TUNABLES, cell("glibc", &[tunable("glibc.malloc.tcache_max")])),
+                only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.tcache_max")])),
             ),
             within(
                 Unit::Size(0, 8 << 20),
@@ -351,10 +350,14 @@ impl Cell {
         lines
     }
 
-    /// The releases that have it and what to know about it there; empty where there is nothing.
+    /// The releases that have it and what to know about it there; empty where there is nothing. That
+    /// tunables are younger than glibc goes without saying here: all its cells would say it.
     #[must_use]
     pub fn remark(&self) -> String {
-        let release = self.release.words();
+        let release = match self.release {
+            Release::Tunables => String::new(),
+            release => release.words(),
+        };
         let parts = [release.as_str(), self.caveat];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
@@ -391,6 +394,7 @@ impl Release {
     pub fn words(self) -> String {
         match self {
             Release::Any => String::new(),
+            Release::Tunables => "from 2.26 on".to_owned(),
             Release::Since(main, minor) => format!("from {main}.{minor} on"),
             Release::Naming(_, words) => words.to_owned(),
         }
@@ -399,11 +403,11 @@ impl Release {
     /// Whether the malloc of `version` whose library lies at `library` is one of them. What cannot
     /// be known is taken to be new.
     pub(super) fn includes(self, version: Option<&str>, library: &Path) -> bool {
+        let is_since = |first| version.and_then(numbers).is_none_or(|known| known >= first);
         match self {
             Release::Any => true,
-            Release::Since(main, minor) => {
-                version.and_then(numbers).is_none_or(|known| known >= (main, minor))
-            }
+            Release::Tunables => is_since((2, 26)),
+            Release::Since(main, minor) => is_since((main, minor)),
             Release::Naming(option, _) => names(library, option).unwrap_or(true),
         }
     }
