@@ -25,10 +25,10 @@ fn given_texts_are_taken_out_wherever_they_are() {
 
 #[test]
 fn a_person_and_a_host_are_taken_out_as_whole_names() {
-    let who = Redact::who(&set(&["/home/ed", "/"]), &set(&["ed", "root", ""]), "box.example.org");
+    let who = Redact::who(&set(&["/people/ed", "/"]), &set(&["ed", "root", ""]), "box.example.org");
     for (text, expected) in [
-        ("/home/ed/bin/sed -e ed", "~/bin/sed -e [user]"),
-        ("/home/eddy /srv/home/ed", "/home/eddy /srv/home/[user]"),
+        ("/people/ed/bin/sed -e ed", "~/bin/sed -e [user]"),
+        ("/people/eddy /srv/people/ed", "/people/eddy /srv/home/[user]"),
         ("root@box, box.example.org:1, boxes", "root@[host], [host]:1, boxes"),
         ("/", "/"),
     ] {
@@ -39,8 +39,8 @@ fn a_person_and_a_host_are_taken_out_as_whole_names() {
 
 #[test]
 fn this_process_knows_who_it_is() {
-    let passwd = "root:x:0:0:root:/root:/bin/sh\ned:x:1000:1000::/home/ed:/bin/sh\n";
-    assert_eq!(account(passwd, 1000), Some(("ed".to_owned(), "/home/ed".to_owned())));
+    let passwd = "root:x:0:0:root:/root:/bin/sh\ned:x:1000:1000::/people/ed:/bin/sh\n";
+    assert_eq!(account(passwd, 1000), Some(("ed".to_owned(), "/people/ed".to_owned())));
     assert_eq!(account(passwd, 1), None);
     let home = std::env::var("HOME").unwrap_or_default();
     if home.len() > 1 {
@@ -50,8 +50,9 @@ fn this_process_knows_who_it_is() {
 
 #[test]
 fn both_kinds_go_together() {
-    let both = Redact::who(&set(&["/home/ed"]), &set(&[]), "").and(Redact::texts(["/home/ed/x"]));
-    assert_eq!(both.text("/home/ed/x /home/ed/y"), "[redacted] ~/y");
+    let both =
+        Redact::who(&set(&["/people/ed"]), &set(&[]), "").and(Redact::texts(["/people/ed/x"]));
+    assert_eq!(both.text("/people/ed/x /people/ed/y"), "[redacted] ~/y");
 }
 
 /// One record of each kind, with something in every list.
