@@ -22,6 +22,7 @@ mod markdown;
 mod measure;
 mod overview;
 mod quantity;
+mod settings;
 mod text;
 mod verdict;
 

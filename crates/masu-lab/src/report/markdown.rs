@@ -10,7 +10,7 @@ use super::document::{Document, Source, Table};
 use super::lines::visible;
 use super::measure::{self, Side};
 use super::overview::{Overview, overviews};
-use super::{quantity, verdict};
+use super::{quantity, settings, verdict};
 use crate::Measure;
 use crate::results::{LeftOut, Row, Summary};
 
@@ -61,6 +61,9 @@ fn case(page: &mut String, source: &Source, table: &Table) {
     for row in &summary.rows {
         let (words, _) = verdict::words(row, summary.primary);
         item(page, &row.variant, &words);
+    }
+    for (label, text) in settings::lines(&table.case.variants) {
+        item(page, label, &text);
     }
     for LeftOut { label, reason } in &table.case.left_out {
         item(page, label, &format!("left out: {reason}"));

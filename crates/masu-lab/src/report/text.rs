@@ -10,7 +10,7 @@ use super::document::{Document, Source, Table};
 use super::lines::{LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible, wrapped};
 use super::overview::overviews;
 use super::verdict::{self, DIM};
-use super::{measure, quantity};
+use super::{measure, quantity, settings};
 use crate::results::{LeftOut, Row, Summary};
 use crate::statistics::Estimate;
 use crate::{Measure, Variant};
@@ -23,13 +23,18 @@ const BOLD: Style = Style::new().bold();
 const PRIMARY_WIDTH: usize = 22;
 const OTHER_WIDTHS: [usize; 4] = [10, 10, 11, 11];
 
-/// What is about to be compared, with versions.
+/// What is about to be compared, with versions and what the settings come to.
 #[must_use]
 pub fn plan(variants: &[Variant], runs: usize) -> String {
     let names: Vec<String> = variants.iter().map(named).collect();
     let each = if runs == 1 { "a run".to_owned() } else { format!("{runs} runs") };
     let text = format!("Comparing {}: a warm-up of each, then {each}.", names.join(", "));
-    wrapped(&text)
+    let mut plan = format!("{}\n", wrapped(&text));
+    for (label, text) in settings::lines(variants) {
+        labelled(&mut plan, label, &text, DIM);
+    }
+    plan.truncate(plan.trim_end().len());
+    plan
 }
 
 /// The variant with its allocator's version, where the label leaves room for one.
@@ -96,6 +101,9 @@ fn case(page: &mut String, source: &Source, table: &Table) {
     for row in &summary.rows {
         let (words, style) = verdict::words(row, summary.primary);
         labelled(page, &row.variant, &words, style);
+    }
+    for (label, text) in settings::lines(&table.case.variants) {
+        labelled(page, label, &text, DIM);
     }
     for LeftOut { label, reason } in &table.case.left_out {
         labelled(page, label, &format!("left out: {reason}"), DIM);
