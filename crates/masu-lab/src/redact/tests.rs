@@ -28,7 +28,7 @@ fn a_person_and_a_host_are_taken_out_as_whole_names() {
     let who = Redact::who(&set(&["/people/ed", "/"]), &set(&["ed", "root", ""]), "box.example.org");
     for (text, expected) in [
         ("/people/ed/bin/sed -e ed", "~/bin/sed -e [user]"),
-        ("/people/eddy /srv/people/ed", "/people/eddy /srv/home/[user]"),
+        ("/people/eddy /srv/people/ed", "/people/eddy /srv/people/[user]"),
         ("root@box, box.example.org:1, boxes", "root@[host], [host]:1, boxes"),
         ("/", "/"),
     ] {
