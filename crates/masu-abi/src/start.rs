@@ -17,6 +17,7 @@ use crate::{count, foreign};
 fn at_start(environment: Option<&Environment>) {
     foreign::announce();
     count::begin(environment);
+    environment.into_iter().for_each(c::read_options);
     // The first allocation of a process registers the allocator's handlers for `fork`.
     // SAFETY: The block was handed out just now and is not used.
     unsafe { c::free(c::malloc(1)) };

@@ -12,6 +12,7 @@ use core::ptr::{self, NonNull};
 
 use crate::kernel::{self, Advice, Protection};
 use crate::map;
+use crate::options;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
 use crate::sync::{AtomicUsize, Ordering, Table};
 
@@ -266,14 +267,22 @@ impl Arena {
             return false;
         }
         self.committed.set(end);
-        // A huge page is worth its memory where it is a small part of what the program holds, and
-        // only before the first touch: advice on touched memory does nothing.
-        if live_bytes >= 8 * HUGE_PAGE_BYTES {
-            // SAFETY: As above. Without huge pages everything works, slower.
-            let _ = unsafe { kernel::advise(start, length, Advice::HugePage) };
+        if let Some(advice) = huge_page_advice(live_bytes) {
+            // SAFETY: As above. Where the advice is refused everything works.
+            let _ = unsafe { kernel::advise(start, length, advice) };
         }
         true
     }
+}
+
+/// What to advise for memory that joins a heap of `live_bytes`, before its first touch: advice on
+/// touched memory does nothing.
+fn huge_page_advice(live_bytes: usize) -> Option<Advice> {
+    if !options::huge_pages() {
+        return Some(Advice::NoHugePage);
+    }
+    // A huge page is worth its memory where it is a small part of what the program holds.
+    (live_bytes >= 8 * HUGE_PAGE_BYTES).then_some(Advice::HugePage)
 }
 
 /// Slices that the head of an ordinary arena of `slices` slices takes.
@@ -288,6 +297,7 @@ fn prepare() -> usize {
     if known != 0 {
         return known;
     }
+    options::settle();
     let limit = kernel::address_space_limit();
     // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
     let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };

@@ -12,7 +12,7 @@ pub use crate::statistics::Statistics;
 use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, statistics};
+use crate::{front, libc, options, statistics};
 
 const ENOMEM: c_int = 12;
 
@@ -178,6 +178,12 @@ pub unsafe fn usable_size(block: *mut u8) -> usize {
 /// Returns to the system what is free, down to about `pad` bytes; whether anything was returned.
 pub fn trim(pad: usize) -> bool {
     front::trim(pad)
+}
+
+/// Reads the options that `environment` holds, unless they were read before. Without this they are
+/// read as soon as the C library knows the environment.
+pub fn read_options(environment: &Environment) {
+    options::read(environment);
 }
 
 /// Counts of bytes now.

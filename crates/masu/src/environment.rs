@@ -52,8 +52,7 @@ impl Environment {
             // SAFETY: The list goes on up to a null, which ends this loop.
             let variable = NonNull::new(unsafe { place.read() }.cast_mut())?;
             // SAFETY: It is a string that stays while this value lives.
-            let variable = unsafe { CStr::from_ptr(variable.as_ptr()) };
-            if let Some(value) = value_of(variable, name) {
+            if let Some(value) = unsafe { value_of(variable, name) } {
                 return Some(value);
             }
             // SAFETY: This was not the last place.
@@ -62,11 +61,24 @@ impl Environment {
     }
 }
 
-/// The value in `variable`, if that is `name=…`.
-fn value_of<'a>(variable: &'a CStr, name: &str) -> Option<&'a CStr> {
-    let bytes = variable.to_bytes_with_nul();
-    let value = bytes.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-    CStr::from_bytes_with_nul(value).ok()
+/// The value in `variable`, if that is `name=…`. Programs have dozens of long variables, so no more
+/// is read of one than it takes to tell.
+///
+/// # Safety
+///
+/// - `variable` is a string that nobody changes for as long as the caller says.
+unsafe fn value_of<'a>(variable: NonNull<c_char>, name: &str) -> Option<&'a CStr> {
+    let mut place = variable.cast::<u8>();
+    for byte in name.bytes().chain([b'=']) {
+        // SAFETY: Up to here there was no zero, for a name has none, so the string goes on.
+        if unsafe { place.read() } != byte {
+            return None;
+        }
+        // SAFETY: As above: this was no zero either.
+        place = unsafe { place.add(1) };
+    }
+    // SAFETY: The rest of the string is one.
+    Some(unsafe { CStr::from_ptr(place.cast().as_ptr()) })
 }
 
 #[cfg(test)]

@@ -47,8 +47,18 @@ fn allocate_class_slow(class: Class) -> *mut u8 {
     }
 }
 
-/// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
+/// A cached block for `size` bytes aligned to `align`, a power of two; null where there is none, or
+/// where no cache holds such blocks: then [`allocate_aligned`] is next.
 #[inline(always)]
+pub(crate) fn cached_aligned(size: usize, align: usize) -> *mut u8 {
+    match Class::of(size, align) {
+        Some(class) => slot::get().pop(class),
+        None => ptr::null_mut(),
+    }
+}
+
+/// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
+#[inline]
 pub(crate) fn allocate_aligned(size: usize, align: usize) -> *mut u8 {
     match Class::of(size, align) {
         Some(class) => allocate_class(class),

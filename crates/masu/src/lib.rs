@@ -24,6 +24,7 @@ mod sync;
 
 // What the program was told.
 mod environment;
+pub mod options;
 
 // Ground: errors, size classes, where memory comes from.
 mod arena;
@@ -54,14 +55,44 @@ mod statistics;
 use core::alloc::{GlobalAlloc, Layout};
 
 /// The allocator, to be a program's `#[global_allocator]`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Masu(());
+///
+/// There is one heap however many of these there are; the options of the first that is used hold.
+///
+/// ```
+/// #[global_allocator]
+/// static GLOBAL: masu::Masu = masu::Masu::new().cache_size(128 << 10).huge_pages(false);
+/// # let one = Box::new(1);
+/// # assert_eq!(*one, 1);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Masu(options::Chosen);
 
 impl Masu {
-    /// The allocator; it needs no set-up.
+    /// The allocator; it needs no set-up. The functions named in [`options::ALL`] set options.
     #[must_use]
     pub const fn new() -> Masu {
-        Masu(())
+        Masu(options::Chosen::NONE)
+    }
+
+    /// Allocates where no cached block was found, be it for the first time.
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
+        self.0.apply();
+        front::allocate_aligned(size, align)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_zeroed_slow(&self, size: usize, align: usize) -> *mut u8 {
+        self.0.apply();
+        front::allocate_zeroed(size, align)
+    }
+}
+
+impl Default for Masu {
+    fn default() -> Masu {
+        Masu::new()
     }
 }
 
@@ -70,7 +101,8 @@ impl Masu {
 unsafe impl GlobalAlloc for Masu {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        front::allocate_aligned(layout.size(), layout.align())
+        let block = front::cached_aligned(layout.size(), layout.align());
+        if block.is_null() { self.alloc_slow(layout.size(), layout.align()) } else { block }
     }
 
     #[inline(always)]
@@ -81,7 +113,13 @@ unsafe impl GlobalAlloc for Masu {
 
     #[inline(always)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        front::allocate_zeroed(layout.size(), layout.align())
+        let block = front::cached_aligned(layout.size(), layout.align());
+        if block.is_null() {
+            return self.alloc_zeroed_slow(layout.size(), layout.align());
+        }
+        // SAFETY: The block is at least that long and the caller's.
+        unsafe { block.write_bytes(0, layout.size()) };
+        block
     }
 
     #[inline]

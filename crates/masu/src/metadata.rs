@@ -11,7 +11,7 @@ use crate::slice::{Kind, SLICE_BYTES};
 use crate::sync::Lock;
 
 /// The longest array: a slice.
-const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
+pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
 const LENGTHS: usize = WORDS_MAX.ilog2() as usize + 1;
 
 /// The shortest array: a cache line.

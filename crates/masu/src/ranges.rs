@@ -12,6 +12,7 @@ use core::ptr::{self, NonNull};
 use crate::arena::Arena;
 use crate::kernel::{self, Advice};
 use crate::list::List;
+use crate::options;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
 
@@ -276,6 +277,9 @@ impl Ranges {
 
     /// How much free memory may stay resident now.
     fn budget_bytes(&self) -> usize {
+        if let Some(bytes) = options::retain() {
+            return bytes;
+        }
         let live = self.live_bytes();
         let wanted_back = self.demand_bytes.min(self.peak_bytes - live);
         KEPT_BYTES_MIN.max(live / KEPT_SHARE) + wanted_back
@@ -296,10 +300,11 @@ impl Ranges {
         }
         let run = self.insert(first, slices, slices, false);
         self.note_free(slices * SLICE_BYTES);
-        if self.release_whole(run) {
+        let budget = self.budget_bytes();
+        let keeps = options::retain().is_some() && self.dirty_bytes() <= budget;
+        if keeps || self.release_whole(run) {
             return;
         }
-        let budget = self.budget_bytes();
         if self.dirty_bytes() > budget {
             self.purge_down_to(budget / 4 * 3);
         }
@@ -346,8 +351,12 @@ impl Ranges {
     }
 
     /// Keeps what is live and what is dirty together near the most that was ever live: free runs
-    /// that did not fit the last requests would add to the peak.
+    /// that did not fit the last requests would add to the peak. Not where it was said how much may
+    /// stay.
     fn bound_total(&mut self) {
+        if options::retain().is_some() {
+            return;
+        }
         let large = self.peak_bytes >= LARGE_PEAK_BYTES;
         let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
         let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share);

@@ -8,12 +8,10 @@
 
 use crate::class::{CODES, Class};
 use crate::list::List;
+use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
 use crate::slice::{SLICE_BYTES, Slice};
 use crate::sync::{AtomicUsize, Lock, Ordering};
-
-/// The most shards; more CPUs than these share.
-pub(crate) const SHARDS_MAX: usize = 16;
 
 /// The pages of one class in one shard.
 pub(crate) struct ClassPages {
@@ -44,9 +42,9 @@ static SHARDS_USED: AtomicUsize = AtomicUsize::new(1);
 pub(crate) struct Shard(pub(crate) u8);
 
 impl Shard {
-    /// The shard for the thread that starts as number `thread`, on a machine of `cpus` CPUs.
-    pub(crate) fn for_thread(thread: usize, cpus: usize) -> Shard {
-        let shard = thread % cpus.clamp(1, SHARDS_MAX);
+    /// The shard for the thread that starts as number `thread`, where there are to be `shards`.
+    pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
+        let shard = thread % shards.clamp(1, SHARDS_MAX);
         // ORDERING: Relaxed: a page of a new shard is seen through that shard's lock.
         SHARDS_USED.fetch_max(shard + 1, Ordering::Relaxed);
         Shard(shard as u8)
@@ -131,11 +129,18 @@ const SPARSE_BYTES_MIN: usize = 256 << 10;
 /// Pages are sparse when less than this share of them is handed out.
 const SPARSE_SHARE: usize = 4;
 
-/// Sparse pages of this size together are left alone at first.
+/// Sparse pages of this size together are left alone at first, unless an option says otherwise.
 const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
 /// Empty pages of fewer blocks than this are not kept.
 const KEPT_BLOCKS_MIN: usize = 64;
+
+/// How many pages of `class` are kept when empty: one, so that blocks freed and allocated in turns
+/// cost no page, unless it holds so few that caches see to that.
+fn kept_pages(class: Class) -> usize {
+    let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && options::retain() != Some(0);
+    usize::from(keeps)
+}
 
 /// Pages that became empty in one flush and are released behind the lock.
 const EMPTY_MAX: usize = 32;
@@ -230,10 +235,7 @@ impl ClassPages {
         if was_full {
             self.link(page);
         }
-        // One empty page is kept, so that blocks freed and allocated in turns cost no page, unless
-        // it holds so few that caches see to that.
-        let kept = if class.page_blocks() < KEPT_BLOCKS_MIN { 0 } else { 1 };
-        let releases = page.is_empty(class) && self.partial_count > kept;
+        let releases = page.is_empty(class) && self.partial_count > kept_pages(class);
         releases.then(|| {
             self.unlink(page);
             page
@@ -252,7 +254,8 @@ impl ClassPages {
         let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
         let before = self.handed_out_at_purge;
         let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
-        if bytes < LEFT_ALONE_BYTES_MIN + self.left_alone_bytes || !freed_enough {
+        let left_alone = options::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
+        if bytes < left_alone.saturating_add(self.left_alone_bytes) || !freed_enough {
             self.handed_out_at_purge = before.max(self.handed_out);
             return;
         }
@@ -284,13 +287,16 @@ pub(crate) fn trim() {
     }
 }
 
-/// Bytes of blocks handed out from pages, to the program or to caches.
-pub(crate) fn handed_out_bytes() -> usize {
+/// How many shards have handed blocks out, to the program or to caches, and their bytes.
+pub(crate) fn handed_out() -> (usize, usize) {
     let of_class = |shard: Shard, class: Class| {
         let blocks = shard.pages(class).lock().handed_out;
         blocks * class.size()
     };
-    Shard::used().map(|s| Class::all().map(|class| of_class(s, class)).sum::<usize>()).sum()
+    Shard::used()
+        .map(|shard| Class::all().map(|class| of_class(shard, class)).sum::<usize>())
+        .filter(|bytes| *bytes > 0)
+        .fold((0, 0), |(shards, sum), bytes| (shards + 1, sum + bytes))
 }
 
 /// Holds every lock of this room across `fork`.

@@ -19,6 +19,8 @@ pub struct Statistics {
     pub large_blocks: usize,
     /// Bytes of free blocks in thread caches and in the transfer cache.
     pub cached_bytes: usize,
+    /// Bytes of them in thread caches.
+    pub thread_cached_bytes: usize,
     /// Bytes free inside pages, caches and free runs that may be resident.
     pub free_bytes: usize,
     /// Bytes of free runs among them: kept for a next use, within the budget of the hysteresis.
@@ -28,14 +30,18 @@ pub struct Statistics {
     pub committed_bytes: usize,
     /// Bytes of addresses reserved.
     pub reserved_bytes: usize,
+    /// Shards whose pages hold blocks that are handed out.
+    pub shards: usize,
 }
 
 /// The counts now.
 pub(crate) fn now() -> Statistics {
     // Whoever takes the locks below must have begun, see `thread::before_fork`.
     let _ = thread::cache();
-    let cached_bytes = thread::cached_bytes() + transfer::kept_bytes();
-    let small_bytes = shard::handed_out_bytes().saturating_sub(cached_bytes);
+    let thread_cached_bytes = thread::cached_bytes();
+    let cached_bytes = thread_cached_bytes + transfer::kept_bytes();
+    let (shards, handed_out_bytes) = shard::handed_out();
+    let small_bytes = handed_out_bytes.saturating_sub(cached_bytes);
     let ranges = RANGES.lock();
     let (large_blocks, large_bytes) = ranges.large();
     let live_bytes = small_bytes + large_bytes;
@@ -44,10 +50,12 @@ pub(crate) fn now() -> Statistics {
         large_bytes,
         large_blocks,
         cached_bytes,
+        thread_cached_bytes,
         free_bytes: (ranges.live_bytes() + ranges.dirty_bytes())
             .saturating_sub(ranges.metadata_bytes() + live_bytes),
         kept_bytes: ranges.dirty_bytes(),
         committed_bytes: arena::all().map(Arena::committed_bytes).sum(),
         reserved_bytes: arena::all().map(Arena::reserved_bytes).sum(),
+        shards,
     }
 }

@@ -15,7 +15,7 @@ use crate::class::Class;
 use crate::libc::{self, Key};
 use crate::shard::Shard;
 use crate::sync::{self, Lock};
-use crate::{kernel, metadata, shard, slot, transfer};
+use crate::{kernel, metadata, options, shard, slot, transfer};
 
 /// All caches, in use and idle.
 struct Threads {
@@ -56,6 +56,7 @@ pub(crate) fn cache() -> Option<&'static ThreadCache> {
 
 #[cold]
 fn begin() -> Option<&'static ThreadCache> {
+    options::settle();
     let mut threads = THREADS.lock();
     let cache = threads.take_idle().or_else(|| threads.make())?;
     threads.begun += 1;
@@ -105,7 +106,8 @@ impl Threads {
             self.cpus = kernel::cpu_count();
             transfer::share();
         }
-        cache.shard.set(Shard::for_thread(self.made, self.cpus));
+        let shards = options::shards().unwrap_or(self.cpus);
+        cache.shard.set(Shard::for_thread(self.made, shards));
         self.made += 1;
         cache.next.set(self.all);
         self.all = Some(cache);

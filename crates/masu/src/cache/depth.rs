@@ -15,15 +15,18 @@ use core::ptr::{self, NonNull};
 use super::{Shared, Stack, ThreadCache};
 use crate::class::{CODES, Class};
 use crate::shard::{self, Pages};
-use crate::{metadata, transfer};
+use crate::{metadata, options, transfer};
 
-/// Where a stack's depth starts, and the least it shrinks to: the smaller of both.
+/// The most bytes that a thread's stacks may hold together in a program with one thread. With
+/// several a trip to the pages costs more, and it is double. An option sets it for good.
+const BUDGET_BYTES: usize = 512 << 10;
+/// The most that one stack may hold, as a share of the budget.
+const CLASS_SHARE: usize = 16;
+/// Where a stack's depth starts, and the least it shrinks to: the smaller of both, and in bytes no
+/// more than a share of a budget that was set.
 const FLOOR_ENTRIES: usize = 60;
 const FLOOR_BYTES: usize = 8 << 10;
-/// The most bytes that one stack may hold in a program with one thread, and that its stacks may
-/// hold together. With several threads a trip to the pages costs more, and both are double.
-const CLASS_BYTES_MAX: usize = 32 << 10;
-const BUDGET_BYTES: usize = 512 << 10;
+const FLOOR_SHARE: usize = 64;
 /// The first refill of a stack in bytes, so that a thread that needs little takes little; each
 /// further one is double, up to the last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
@@ -74,18 +77,29 @@ impl Depth {
     }
 }
 
+/// What the stacks of a thread may hold together, in bytes.
+#[inline(never)]
+fn budget() -> usize {
+    options::cache_size()
+        .unwrap_or_else(|| if transfer::is_shared() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
+}
+
+/// Whether the floors count too: a budget that was set holds whatever it costs.
+fn budget_is_strict() -> bool {
+    options::cache_size().is_some()
+}
+
 /// The limit at which a stack starts, in entries.
+#[inline(never)]
 fn floor(class: Class) -> usize {
-    (FLOOR_BYTES / class.size()).clamp(1, FLOOR_ENTRIES)
+    let bytes =
+        if budget_is_strict() { FLOOR_BYTES.min(budget() / FLOOR_SHARE) } else { FLOOR_BYTES };
+    (bytes / class.size()).clamp(1, FLOOR_ENTRIES)
 }
 
 /// The limit that a stack never passes, in entries.
 fn ceiling(class: Class) -> usize {
-    (doubled_if_shared(CLASS_BYTES_MAX) / class.size()).max(2)
-}
-
-fn doubled_if_shared(bytes: usize) -> usize {
-    if transfer::is_shared() { 2 * bytes } else { bytes }
+    (budget() / CLASS_SHARE / class.size()).clamp(2, metadata::WORDS_MAX - 1)
 }
 
 fn refill_entries(bytes: usize, class: Class) -> usize {
@@ -138,7 +152,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         if depth.base.get().is_null() {
             if !self.open(class) {
-                return ptr::null_mut();
+                return self.take_one(class);
             }
         } else if self.take_mark_away(class) && self.count(class) > 0 {
             return self.stack(class).pop();
@@ -186,9 +200,19 @@ impl ThreadCache {
         debug_assert!(pushed, "room was made");
     }
 
-    /// Gives a class its array. False for want of memory.
-    fn open(&self, class: Class) -> bool {
+    /// A block of a class that has no array, past the cache. Null only for want of memory.
+    fn take_one(&self, class: Class) -> *mut u8 {
+        let mut block = [0];
+        transfer::refill(class, self.shard.get(), &mut block);
+        ptr::with_exposed_provenance_mut(block[0])
+    }
+
+    /// Gives a class its array. False for want of memory, or of budget where that is strict.
+    fn open(&'static self, class: Class) -> bool {
         let limit = floor(class);
+        if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
+            return false;
+        }
         let Some(words) = metadata::words(limit + 1) else { return false };
         words[0] = 0;
         let depth = self.depth(class);
@@ -225,7 +249,7 @@ impl ThreadCache {
     }
 
     fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
-        let budget = doubled_if_shared(BUDGET_BYTES);
+        let budget = budget();
         let fits = || self.limit_bytes.get() + more_bytes <= budget;
         if fits() {
             return true;
@@ -238,11 +262,13 @@ impl ThreadCache {
         fits()
     }
 
-    /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit.
+    /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where
+    /// the budget is strict, all of them if that was not enough.
     fn take_from_others(&'static self, class: Class, more_bytes: usize) {
         let start = self.last_giver.get() as usize + 1;
-        for turn in 0..CODES {
-            if self.limit_bytes.get() + more_bytes <= doubled_if_shared(BUDGET_BYTES) {
+        let turns = if budget_is_strict() { 2 * CODES } else { CODES };
+        for turn in 0..turns {
+            if self.limit_bytes.get() + more_bytes <= budget() {
                 return;
             }
             let code = ((start + turn) % CODES) as u8;
@@ -253,6 +279,8 @@ impl ThreadCache {
             let limit = self.depth(giver).limit.get() as usize;
             if limit > floor(giver) {
                 self.lower_limit(giver, floor(giver).max(limit * 3 / 4));
+            } else if turn >= CODES && limit > 0 {
+                self.shut(giver);
             }
         }
     }
@@ -279,6 +307,13 @@ impl ThreadCache {
             // to get another one or none.
             unsafe { metadata::give_back(array, depth.words.replace(0) as usize) };
         }
+    }
+
+    /// Takes its array from a class.
+    fn shut(&'static self, class: Class) {
+        self.lower_limit(class, 0);
+        self.give_array_back(class);
+        self.stack(class).make_inert();
     }
 
     fn set_limit(&self, class: Class, limit: usize) {

@@ -1,0 +1,158 @@
+//! What the tests of options run with variables set: each uses masu in its way and reports figures.
+//!
+//! Masu is called directly; the test harness around it lives in the system's malloc.
+
+use std::fs;
+use std::sync::Barrier;
+use std::thread;
+
+use super::MIB;
+
+fn report(figure: &str, value: usize) {
+    println!("figure {figure} {value}");
+}
+
+/// Allocates a block and writes every byte.
+fn block(size: usize) -> *mut u8 {
+    let block = masu::c::malloc(size);
+    assert!(!block.is_null());
+    // SAFETY: The block is that long and nobody else's.
+    unsafe { block.write_bytes(1, size) };
+    block
+}
+
+fn free(blocks: impl IntoIterator<Item = *mut u8>) {
+    // SAFETY: The blocks are live, and nobody uses them afterwards.
+    blocks.into_iter().for_each(|block| unsafe { masu::c::free(block) });
+}
+
+fn thread_cached_bytes() -> usize {
+    masu::c::statistics().thread_cached_bytes
+}
+
+fn resident_bytes() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("proc is mounted");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel tells");
+    let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
+    kilobytes.expect("a number of kB") << 10
+}
+
+/// Allocates and frees blocks of every class, `count` of each at a time.
+fn use_every_class(count: usize, mut look: impl FnMut()) {
+    for round in 0..8 {
+        for size in (1..=64).map(|step| step * 16).chain((2..=32).map(|step| step << 10)) {
+            let blocks: Vec<_> = (0..count).map(|_| block(size + round)).collect();
+            look();
+            free(blocks);
+            look();
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn cached() {
+    let mut most = 0;
+    use_every_class(500, || most = most.max(thread_cached_bytes()));
+    report("most", most);
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn late() {
+    use_every_class(20, || {});
+    // A batch again and again, as a hot loop of a new phase.
+    for _ in 0..1_000 {
+        let blocks: Vec<_> = (0..10).map(|_| block(4_000)).collect();
+        free(blocks);
+    }
+    let last = block(4_000);
+    let before = thread_cached_bytes();
+    free([last]);
+    report("cached", usize::from(thread_cached_bytes() > before));
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn freed() {
+    let start = resident_bytes();
+    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
+    assert!(resident_bytes() >= start + 64 * MIB);
+    free(blocks);
+    report("kept", masu::c::statistics().kept_bytes);
+    report("resident", resident_bytes().saturating_sub(start));
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn freed_small() {
+    // The list of blocks is the system malloc's, and there from the start.
+    let mut blocks = vec![std::ptr::null_mut(); MIB];
+    blocks
+        .iter_mut()
+        .enumerate()
+        .for_each(|(n, place)| *place = std::ptr::without_provenance_mut(n));
+    let start = resident_bytes();
+    blocks.iter_mut().for_each(|place| *place = block(64));
+    assert!(resident_bytes() >= start + 64 * MIB);
+    free(blocks.iter().copied());
+    report("resident", resident_bytes().saturating_sub(start));
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn freed_arena() {
+    // Five blocks of 600 MiB lie in five arenas of 1 GiB; they are not written.
+    let blocks: Vec<_> = (0..5).map(|_| masu::c::malloc(600 * MIB)).collect();
+    let reserved = masu::c::statistics().reserved_bytes;
+    free(blocks);
+    report("given_back", reserved - masu::c::statistics().reserved_bytes);
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn threads() {
+    const THREADS: usize = 8;
+    let all = Barrier::new(THREADS);
+    let work = || {
+        // More than others leave over in their pages.
+        let blocks: Vec<_> = (0..5_000).map(|_| block(64)).collect();
+        all.wait();
+        let shards = masu::c::statistics().shards;
+        all.wait();
+        free(blocks);
+        shards
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        let shards = threads.into_iter().map(|thread| thread.join().expect("works"));
+        report("shards", shards.max().expect("there are threads"));
+    });
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn grown() {
+    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
+    let last = blocks.last().expect("64 of them").addr();
+    let smaps = fs::read_to_string("/proc/self/smaps").expect("proc is mounted");
+    let bounds = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let parse = |text| usize::from_str_radix(text, 16).ok();
+        Some(parse(start)?..parse(end)?)
+    };
+    let mut lines =
+        smaps.lines().skip_while(|line| !bounds(line).is_some_and(|b| b.contains(&last)));
+    lines.next().expect("the last block is mapped");
+    let mapping: Vec<&str> = lines.take_while(|line| bounds(line).is_none()).collect();
+    let field = |name: &str| {
+        let line = mapping.iter().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} {mapping:?}"))
+    };
+    let flags: Vec<&str> = field("VmFlags:").split_whitespace().collect();
+    report("wanted", usize::from(flags.contains(&"hg")));
+    report("refused", usize::from(flags.contains(&"nh")));
+    let huge = field("AnonHugePages:").split_whitespace().next().and_then(|n| n.parse().ok());
+    report("huge_bytes", huge.map_or(usize::MAX, |kilobytes: usize| kilobytes << 10));
+    free(blocks);
+}
