@@ -154,7 +154,10 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ending::Exited(code) => write!(f, "returned {code}"),
-            Ending::Signalled(signal) => write!(f, "was ended by signal {signal}"),
+            Ending::Signalled(signal) => {
+                write!(f, "was ended by signal {signal}")?;
+                kernel::signal_name(*signal).map_or(Ok(()), |name| write!(f, " ({name})"))
+            }
             Ending::TimedOut => f.write_str("ran out of time and was killed"),
             Ending::OutOfMemory { process, bytes } => write!(
                 f,

@@ -97,6 +97,45 @@ impl Status {
     }
 }
 
+/// Signals with their names; their numbers are the same on every CPU this is built for.
+const SIGNALS: [(i32, &str); 16] = [
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
+    (libc::SIGSYS, "SIGSYS"),
+];
+
+/// The name of a signal, where it is one that programs are commonly ended by.
+pub(crate) fn signal_name(signal: i32) -> Option<&'static str> {
+    SIGNALS.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name)
+}
+
+/// Whether a program that this signal ended has crashed, and was not asked to end.
+pub(crate) fn is_crash(signal: i32) -> bool {
+    let crashes = [
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGSEGV,
+        libc::SIGSYS,
+    ];
+    crashes.contains(&signal)
+}
+
 /// What the kernel counted for a process and the children it waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Usage {

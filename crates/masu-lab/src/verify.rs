@@ -15,7 +15,10 @@ use crate::execute::{Conditions, execute_under};
 use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
 
+mod crash;
 mod loader;
+
+pub(crate) use crash::accuse_pair;
 
 /// What the traced warm-up run of a variant showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,7 +56,8 @@ pub fn verify(
 /// # Errors
 ///
 /// [`Error::NotInEffect`] when no program of the tree was served, with the reason for each;
-/// otherwise as [`execute_under`].
+/// [`Error::CannotRun`] when it crashed, and either would any program under this variant or no
+/// program of the tree was served; otherwise as [`execute_under`].
 pub fn verify_under(
     workload: &Workload,
     variant: &Variant,
@@ -62,6 +66,7 @@ pub fn verify_under(
 ) -> Result<(Run, Evidence), Error> {
     let Some(library) = &variant.library else {
         let run = execute_under(workload, variant, conditions, stop)?;
+        crash::accuse_variant(workload, variant, &run, stop)?;
         return Ok((run, Evidence::default()));
     };
     // Before the loader silently ignores it.
@@ -76,15 +81,28 @@ pub fn verify_under(
         }
         Err(error) => return Err(error),
     };
+    crash::accuse_variant(workload, variant, &run, stop)?;
     let cut_short = !matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
     if cut_short || !evidence.served.is_empty() || evidence.not_served.is_empty() {
         return Ok((run, evidence));
     }
     let mut reason = evidence.not_served.join("; ");
-    if let Some(said) = run.stderr.tail.lines().find(|line| line.contains("ld.so")) {
-        reason = format!("{reason}; the loader says: {said}");
+    if let Some(words) = loaders_words(&run) {
+        reason = format!("{reason}; the loader says: {words}");
+    }
+    if crash::crashed(&run) {
+        let reason = format!("the program {}: {reason}", run.ending);
+        return Err(Error::CannotRun { variant: variant.label.clone(), reason });
     }
     Err(Error::NotInEffect { variant: variant.label.clone(), reason })
+}
+
+/// The first line in which a loader complains: glibc's of a preload it ignores, of a symbol or of a
+/// version that is missing, musl's of what it cannot load or relocate.
+fn loaders_words(run: &Run) -> Option<&str> {
+    let telling =
+        ["ld.so", "symbol", "not found (required by", "Error loading", "Error relocating"];
+    run.stderr.tail.lines().find(|line| telling.iter().any(|words| line.contains(words)))
 }
 
 /// Sorts the programs seen into those served, those that needed nothing, and the others.

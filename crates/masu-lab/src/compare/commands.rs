@@ -7,7 +7,7 @@ use super::Executor;
 use crate::execute::{Conditions, Offsets, execute_under};
 use crate::hooks::Hook;
 use crate::parameter::{self, Values};
-use crate::verify::verify_under;
+use crate::verify::{accuse_pair, verify_under};
 use crate::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
 /// The rows of one table.
@@ -20,13 +20,16 @@ pub(crate) struct Commands<'a> {
     scratch: Option<&'a ScratchFolder>,
     /// Whether the setup was begun, so that there is something to clean up.
     is_set_up: bool,
+    /// How the first warm-up ended, which is the reference's.
+    reference: Option<Ending>,
 }
 
 impl<'a> Commands<'a> {
     /// Nothing is started yet. Every run, the warm-ups too, has the next of `offsets`.
     pub(crate) fn new(rows: &'a [Row], limits: &'a Limits, offsets: Offsets) -> Commands<'a> {
         let hooks = Hooks::default();
-        Commands { rows, limits, offsets, hooks, scratch: None, is_set_up: false }
+        let (is_set_up, reference) = (false, None);
+        Commands { rows, limits, offsets, hooks, scratch: None, is_set_up, reference }
     }
 
     /// With these shell commands around the runs.
@@ -96,9 +99,17 @@ impl<'a> Commands<'a> {
 
 impl Executor for Commands<'_> {
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
-        self.make(index, stop, |Row { variant, workload }, conditions| {
+        let (run, evidence) = self.make(index, stop, |Row { variant, workload }, conditions| {
             verify_under(workload, variant, conditions, stop)
-        })
+        })?;
+        match &self.reference {
+            None => self.reference = Some(run.ending.clone()),
+            Some(ending) => {
+                let reference = (self.rows[0].variant.label.as_str(), ending);
+                accuse_pair(&self.rows[index].variant, &run, reference)?;
+            }
+        }
+        Ok((run, evidence))
     }
 
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {

@@ -148,3 +148,9 @@ fn a_run_tells_of_its_memory_over_time_and_of_its_neighbours() {
     assert!(run.rss_over_time.iter().all(|point| (0.0..=run.wall_s + 0.1).contains(&point.0)));
     assert!(run.load.is_some() && run.steal_s.is_some() && run.others_s.is_some(), "{run:?}");
 }
+
+#[test]
+fn a_signal_is_told_by_number_and_name() {
+    assert_eq!(Ending::Signalled(11).to_string(), "was ended by signal 11 (SIGSEGV)");
+    assert_eq!(Ending::Signalled(64).to_string(), "was ended by signal 64");
+}
