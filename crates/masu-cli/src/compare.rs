@@ -79,7 +79,8 @@ impl Request {
 
     /// Takes the variant that `error` is about out of the comparison, if it may be missing.
     fn can_leave_out(&mut self, error: &Error) -> bool {
-        let Error::NotInEffect { variant, reason } = error else {
+        let (Error::NotInEffect { variant, reason } | Error::CannotRun { variant, reason }) = error
+        else {
             return false;
         };
         let position = self.variants.iter().position(|one| one.label == *variant);
@@ -193,6 +194,14 @@ mod tests {
         let left_out: Vec<(&str, &str)> =
             request.options.left_out.iter().map(|one| (&*one.label, &*one.reason)).collect();
         assert_eq!(left_out, [("masu", "because")]);
+    }
+
+    #[test]
+    fn a_malloc_that_was_merely_found_and_crashes_is_left_out_too() {
+        let mut request = request(&["glibc", "masu", "jemalloc"], false);
+        let crash = Error::CannotRun { variant: "masu".to_owned(), reason: "crash".to_owned() };
+        assert!(request.can_leave_out(&crash));
+        assert_eq!(request.options.left_out[0].reason, "crash");
     }
 
     #[test]
