@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use crate::execute::Offsets;
 use crate::report::{Extent, Table};
 use crate::results::{self, Case, LeftOut, Record, SCHEMA_VERSION, Writer};
+use crate::server::{ServerPlan, Servers};
 use crate::statistics::Look;
 use crate::summary::summarise;
 use crate::{
@@ -33,6 +34,11 @@ pub(crate) trait Executor {
 
     /// Ends whatever still runs, also after an error or a stop.
     fn finish(&mut self) -> Result<(), Error>;
+
+    /// What the reader must know besides the runs, when everything has ended.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Rounds when the caller does not say: enough to find a 3 % difference under 1.5 % noise.
@@ -51,6 +57,8 @@ pub struct Options {
     pub results: Option<PathBuf>,
     /// The measure that carries the verdict.
     pub primary: Measure,
+    /// How to compare servers; none for commands that run to their end.
+    pub server: Option<ServerPlan>,
     /// Variants that were to take part and cannot; they are kept in the results.
     pub left_out: Vec<LeftOut>,
     /// Whether each run's environment is made longer by a random number of bytes, drawn from the
@@ -70,6 +78,7 @@ impl Default for Options {
             limits: Limits::default(),
             results: None,
             primary: Measure::Wall,
+            server: None,
             left_out: Vec::new(),
             offsets: true,
             hooks: Hooks::default(),
@@ -168,10 +177,16 @@ pub fn compare(
     let row = |variant: &Variant| Row { variant: variant.clone(), workload: workload.clone() };
     let rows: Vec<Row> = variants.iter().map(row).collect();
     let scratch = ScratchFolder::create(&options.scratch)?;
-    let mut commands = Commands::new(&rows, &options.limits, offsets)
-        .with_hooks(options.hooks.clone())
-        .with_scratch(scratch.as_ref());
-    let mut series = Series { executor: &mut commands, variants, options, stop, observe, writer };
+    let mut executor: Box<dyn Executor> = match &options.server {
+        Some(plan) => Box::new(Servers::new(&rows, plan, &options.limits, offsets)?),
+        None => Box::new(
+            Commands::new(&rows, &options.limits, offsets)
+                .with_hooks(options.hooks.clone())
+                .with_scratch(scratch.as_ref()),
+        ),
+    };
+    let executor = &mut *executor;
+    let mut series = Series { executor, variants, options, stop, observe, writer };
     let made = series.make(header.seed);
     let finished = series.executor.finish();
     let (warm_ups, runs, stopped) = made?;
@@ -181,6 +196,7 @@ pub fn compare(
     }
     let mut summary = summarise(&header.cases[0].labels(), options.primary, Look::ONLY, &runs);
     summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
+    summary.warnings.extend(series.executor.remarks());
     series.writer.write(&Record::Summary { case: 0, summary: summary.clone() })?;
     let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();
     let extent = if stopped { Extent::Stopped } else { Extent::Whole };
@@ -277,7 +293,7 @@ fn notes(variants: &[Variant], warm_ups: &[(Run, Evidence)]) -> Vec<String> {
 
 /// The runs of one comparison on their way.
 struct Series<'a> {
-    executor: &'a mut dyn Executor,
+    executor: &'a mut (dyn Executor + 'a),
     variants: &'a [Variant],
     options: &'a Options,
     stop: &'a Stop,

@@ -5,6 +5,7 @@
 //! output and guards the limits, `tree` looks at the processes. What each figure means, and what
 //! it cannot see, is said at the fields of [`Run`].
 
+use std::cell::Cell;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,14 +21,16 @@ use crate::{Error, Stop, Variant, Workload, launch, machine};
 mod curve;
 mod neighbours;
 mod offset;
-mod tree;
+pub(crate) mod tree;
 mod watch;
 
-use neighbours::Neighbours;
+pub(crate) use curve::Curve;
+pub(crate) use neighbours::Neighbours;
 pub use offset::Offsets;
+pub(crate) use offset::variable as offset_variable;
 pub(crate) use tree::Tree;
 use watch::Start;
-pub(crate) use watch::{Started, Watched};
+pub(crate) use watch::{Drain, Started, Watched};
 
 /// What one run of a workload under one variant came to; of a server, one burst of load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -103,6 +106,8 @@ pub struct Burst {
     pub latency_s: Option<Latencies>,
     /// Calls for memory a request, counted in a run apart from the timed ones.
     pub allocations_a_request: Option<f64>,
+    /// CPU seconds a second that the other variants' servers used meanwhile, waiting for their turn.
+    pub waiting_cpu: Option<f64>,
 }
 
 /// Latencies in seconds below which a share of the requests lay.
@@ -249,10 +254,40 @@ pub fn execute_under(
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
 
-/// Held while a run is on its way; whoever panicked with it left nothing that matters here.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+thread_local! {
+    /// Whether this thread holds the turn, or acts for the one that does.
+    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The turn to run something: whoever has it is alone. A thread that has it already gets it again.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    /// None where the turn was had already.
+    lock: Option<MutexGuard<'static, ()>>,
+}
+
+/// Waits for the turn. Whoever panicked with it left nothing that matters here.
+pub(crate) fn alone() -> Alone {
+    static TURN: Mutex<()> = Mutex::new(());
+    if HAS_TURN.replace(true) {
+        return Alone { lock: None };
+    }
+    Alone { lock: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
+}
+
+impl Alone {
+    /// Lets the calling thread, which must end before the turn does, act for the one that has it.
+    pub(crate) fn lend(&self) {
+        HAS_TURN.set(true);
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            HAS_TURN.set(false);
+        }
+    }
 }
 
 /// Starts the program in a session of its own, its standard output and error in pipes.
@@ -287,7 +322,7 @@ pub(crate) fn start(
 }
 
 /// Three quarters of what is available now: a runaway then leaves room for everyone else.
-fn default_memory_limit() -> Option<u64> {
+pub(crate) fn default_memory_limit() -> Option<u64> {
     machine::memory_available().map(|bytes| bytes / 4 * 3)
 }
 

@@ -231,6 +231,29 @@ pub(crate) fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
 }
 
+/// Asks `pid` to end; that it may be gone already is no error.
+pub(crate) fn terminate(pid: libc::pid_t) {
+    // SAFETY: The call takes numbers only.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+}
+
+/// How `pid`, a child of ours, has ended, if it has; it stays to be reaped, so that its number
+/// belongs to no one else meanwhile.
+pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
+    // SAFETY: All-zero is a valid `siginfo_t`.
+    let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let id = libc::id_t::try_from(pid).ok()?;
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: The pointer is to a local of the right type that lives through the call.
+    checked(unsafe { libc::waitid(libc::P_PID, id, &raw mut about, flags) }).ok()?;
+    // SAFETY: For a wait the kernel fills in these two, or leaves the zeros where nothing ended.
+    let (who, status) = unsafe { (about.si_pid(), about.si_status()) };
+    (who == pid).then_some(match about.si_code {
+        libc::CLD_EXITED => Status::Exited(status),
+        _ => Status::Signalled(status),
+    })
+}
+
 /// Makes orphaned descendants children of this process instead of init's.
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: The call takes numbers only.

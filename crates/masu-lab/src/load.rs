@@ -28,7 +28,7 @@ mod tally;
 mod target;
 mod worker;
 
-use connection::Connection;
+use connection::{Connection, Failure};
 use schedule::Schedule;
 pub use schedule::{Arrivals, Pace};
 use tally::Tally;
@@ -146,13 +146,7 @@ impl Client {
         let client_cpu = own_cpu().saturating_sub(cpu_before);
         let elapsed = burst.began.elapsed();
         let tally = burst.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = client_cpu.as_secs_f64() / elapsed.as_secs_f64() / self.threads_f64();
-        tally.met(pace, window, elapsed, share)
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a handful of threads")]
-    fn threads_f64(&self) -> f64 {
-        self.threads as f64
+        tally.met(pace, window, elapsed, client_cpu, self.threads)
     }
 
     /// Opens what is not open, so that no burst starts with it. What cannot be opened fails again
@@ -167,6 +161,29 @@ impl Client {
                 }
             }
         });
+    }
+}
+
+/// Whether `text` is meant as a URL and not as a command.
+pub(crate) fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// Asks once, on a connection of its own; why there was no good answer.
+pub(crate) fn ask_once(url: &str, within: Duration) -> Result<(), String> {
+    let target = Target::new(url).map_err(|error| error.to_string())?;
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let asked = runtime.block_on(async {
+        let mut connection = Connection::default();
+        tokio::time::timeout(within, connection.ask(&target)).await
+    });
+    match asked.unwrap_or(Err(Failure::TimedOut)) {
+        Ok(()) => Ok(()),
+        Err(Failure::Refused) => Err("no connection is taken".to_owned()),
+        Err(Failure::Broken) => Err("the connection broke, or the answer was no HTTP".to_owned()),
+        Err(Failure::TimedOut) => Err(format!("no answer within {} s", within.as_secs())),
+        Err(Failure::Status(status)) => Err(format!("answered with status {status}")),
     }
 }
 

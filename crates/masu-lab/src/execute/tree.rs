@@ -141,12 +141,14 @@ pub(crate) fn name_with_pid(pid: Pid) -> String {
     format!("{} ({pid})", if name.is_empty() { "process" } else { name })
 }
 
-fn threads(pid: Pid) -> Vec<Pid> {
+/// The threads of a process.
+pub(crate) fn threads(pid: Pid) -> Vec<Pid> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn children(pid: Pid) -> Vec<Pid> {
+/// The processes whose parent is `pid`, zombies included.
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     static ARE_LISTED: OnceLock<bool> = OnceLock::new();
     let are_listed = ARE_LISTED.get_or_init(|| Path::new("/proc/thread-self/children").exists());
     if *are_listed { listed_children(pid) } else { searched_children(pid) }
@@ -167,18 +169,39 @@ fn listed_children(pid: Pid) -> Vec<Pid> {
 fn searched_children(parent: Pid) -> Vec<Pid> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
-    pids.filter(|&pid| state_and_parent(pid).is_some_and(|(_, of)| of == parent)).collect()
+    pids.filter(|&pid| state_of(pid).is_some_and(|state| state.parent == parent)).collect()
 }
 
-/// The state letter of a process and the process that is its parent.
-fn state_and_parent(pid: Pid) -> Option<(char, Pid)> {
+/// Where a process stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct State {
+    /// What it does: `R`, `S`, `Z` and so on.
+    letter: char,
+    parent: Pid,
+    /// The session it is in, by the process that opened it.
+    pub(crate) session: Pid,
+}
+
+impl State {
+    /// Whether it is a zombie, or about to vanish.
+    pub(crate) fn is_gone(self) -> bool {
+        matches!(self.letter, 'Z' | 'X' | 'x')
+    }
+}
+
+/// Where the process stands; none if there is no such process.
+pub(crate) fn state_of(pid: Pid) -> Option<State> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before the state may hold anything, parentheses and spaces too.
     let mut words = stat.rsplit_once(") ")?.1.split(' ');
-    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+    let letter = words.next()?.chars().next()?;
+    let parent = words.next()?.parse().ok()?;
+    let _group = words.next()?;
+    Some(State { letter, parent, session: words.next()?.parse().ok()? })
 }
 
-fn rss_bytes(pid: Pid) -> Option<u64> {
+/// Bytes resident in a process.
+pub(crate) fn rss_bytes(pid: Pid) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * kernel::os_page_bytes())
@@ -186,7 +209,7 @@ fn rss_bytes(pid: Pid) -> Option<u64> {
 
 /// Whether the process exists and is no zombie.
 fn is_alive(pid: Pid) -> bool {
-    state_and_parent(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X' | 'x'))
+    state_of(pid).is_some_and(|state| !state.is_gone())
 }
 
 #[cfg(test)]

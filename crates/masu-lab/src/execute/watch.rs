@@ -175,7 +175,7 @@ impl Started {
 }
 
 /// The reading end of one of the program's streams.
-struct Drain {
+pub(crate) struct Drain {
     /// None once the last writer closed it.
     pipe: Option<File>,
     hash: Xxh3,
@@ -192,7 +192,8 @@ impl std::fmt::Debug for Drain {
 }
 
 impl Drain {
-    fn new(pipe: OwnedFd, tail_bytes_max: usize) -> Result<Drain, Error> {
+    /// Keeps the last `tail_bytes_max` of what comes through `pipe`.
+    pub(crate) fn new(pipe: OwnedFd, tail_bytes_max: usize) -> Result<Drain, Error> {
         kernel::make_roomy_and_nonblocking(pipe.as_fd())
             .doing(|| "preparing the pipe for the program's output")?;
         Ok(Drain {
@@ -205,12 +206,13 @@ impl Drain {
         })
     }
 
-    fn open(&self) -> Option<BorrowedFd<'_>> {
+    /// What to wait for until there is more to take.
+    pub(crate) fn open(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
     /// Takes what there is, a megabyte at most, so that neither stream starves the other.
-    fn take(&mut self) -> Result<(), Error> {
+    pub(crate) fn take(&mut self) -> Result<(), Error> {
         for _ in 0..16 {
             let Some(pipe) = &mut self.pipe else { return Ok(()) };
             match pipe.read(&mut self.buffer) {
@@ -240,7 +242,12 @@ impl Drain {
         Output {
             bytes: self.bytes,
             hash: format!("{:032x}", self.hash.digest128()),
-            tail: String::from_utf8_lossy(&self.tail).into_owned(),
+            tail: self.tail(),
         }
+    }
+
+    /// The last of what came, as text.
+    pub(crate) fn tail(&self) -> String {
+        String::from_utf8_lossy(&self.tail).into_owned()
     }
 }

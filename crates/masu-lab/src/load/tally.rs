@@ -86,6 +86,8 @@ pub struct Met {
     pub window: Duration,
     /// Until the last one was answered.
     pub elapsed: Duration,
+    /// CPU time of this process meanwhile, the load's threads and all others.
+    pub client_cpu: Duration,
     /// What may have kept the load from being what was asked for, with advice.
     pub notes: Vec<String>,
     latencies: Histogram<u64>,
@@ -185,14 +187,24 @@ impl Tally {
         self.lateness.saturating_record(nanoseconds(by));
     }
 
-    /// The whole, when the burst is over; `busy` is the share of time the client's threads used.
-    pub(super) fn met(&self, pace: Pace, window: Duration, elapsed: Duration, busy: f64) -> Met {
+    /// The whole, when the burst is over; its `threads` used `client_cpu`.
+    #[expect(clippy::cast_precision_loss, reason = "a handful of threads")]
+    pub(super) fn met(
+        &self,
+        pace: Pace,
+        window: Duration,
+        elapsed: Duration,
+        client_cpu: Duration,
+        threads: usize,
+    ) -> Met {
+        let busy = client_cpu.as_secs_f64() / elapsed.as_secs_f64() / threads as f64;
         let mut met = Met {
             answered: self.answered,
             in_window: self.in_window,
             failures: self.failures,
             window,
             elapsed,
+            client_cpu,
             notes: Vec::new(),
             latencies: self.latencies.clone(),
         };

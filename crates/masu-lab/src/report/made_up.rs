@@ -104,6 +104,7 @@ pub(super) fn burst(variant: usize, round: usize, times: f64) -> Run {
             max: median * 40.0,
         }),
         allocations_a_request: Some(31.0),
+        ..Burst::default()
     });
     run
 }

@@ -1,0 +1,392 @@
+//! Servers: every variant's server kept warm beside the others, and load on one of them at a time.
+//!
+//! A start of a server measures its start. What is wanted is how it works once it is warm, so a run
+//! is here a *burst* of load: the servers of all variants run side by side, each with a data folder
+//! and a port of its own, and the bursts take turns in the engine's random and balanced order. The
+//! pieces: `place` and `running` start and end a server, `family` knows its processes, `ready` asks
+//! whether it answers, `proof` shows in a traced start that the preload took effect, `steady` says
+//! when it is warm, `consumption` and `guard` measure it, `burst` puts a run together.
+//!
+//! The hard part is that nothing may be left: whatever happens, servers are asked to end, killed if
+//! they do not, and their folders removed.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::compare::Executor;
+use crate::execute::{self, Alone, Ending, Offsets};
+use crate::load::{Client, Failures, LoadPlan, Pace, Target};
+use crate::parameter::Values;
+use crate::{Error, Evidence, Limits, Measure, Program, Row, Run, Stop};
+
+mod burst;
+mod consumption;
+mod counting;
+mod family;
+mod guard;
+mod outputs;
+mod place;
+mod proof;
+mod ready;
+mod remarks;
+mod running;
+mod steady;
+
+use guard::Guard;
+use place::Place;
+pub use ready::Ready;
+use running::Running;
+use steady::Point;
+
+/// How long a burst lasts when the caller does not say.
+pub const DEFAULT_BURST: Duration = Duration::from_secs(2);
+
+/// How long a server may take to get ready when the caller does not say.
+pub const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// For how long a server without load is watched, to see what it uses then.
+const IDLE_WATCH: Duration = Duration::from_secs(1);
+
+/// How to compare servers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerPlan {
+    /// How to see that one is ready.
+    pub ready: Ready,
+    /// How long that may take.
+    pub ready_within: Duration,
+    /// What it has to do.
+    pub load: Load,
+    /// How long each burst lasts; a load command says so itself.
+    pub burst: Duration,
+    /// Whether only one server runs at a time, for those that cannot run side by side. Each run is
+    /// then a start, a warm-up and a burst.
+    pub one_at_a_time: bool,
+    /// The counting build of `libmasu.so` for the program's C library, to count allocations a
+    /// request; see [`crate::count`].
+    pub counting: Option<PathBuf>,
+}
+
+/// What a server has to do in a burst. Placeholders are allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Load {
+    /// Answer requests.
+    Http {
+        /// What is asked in turn.
+        urls: Vec<String>,
+        /// What is posted to them; none to get them.
+        body: Option<Vec<u8>>,
+        /// Connections.
+        connections: usize,
+        /// When requests are sent.
+        pace: Pace,
+        /// The longest a request may take.
+        timeout: Duration,
+    },
+    /// Whatever this command of the shell asks of it, the same each time.
+    Command(String),
+}
+
+impl ServerPlan {
+    /// The measure that is fit to carry the verdict: throughput where it can vary, the CPU a
+    /// request where the rate is given, the time a load command takes.
+    #[must_use]
+    pub fn primary(&self) -> Measure {
+        match &self.load {
+            Load::Http { pace: Pace::Closed, .. } => Measure::Throughput,
+            Load::Http { pace: Pace::Open { .. }, .. } => Measure::CpuPerRequest,
+            Load::Command(_) => Measure::Wall,
+        }
+    }
+
+    /// Looks at what can be seen to be wrong before anything is started.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a load that cannot be made.
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.load {
+            Load::Http { urls, .. } => {
+                urls.iter().try_for_each(|url| Target::check(&url.replace("{port}", "1")))
+            }
+            Load::Command(_) => Ok(()),
+        }
+    }
+
+    /// How one burst's length divides: load before the clock starts, so that caches and clocks of
+    /// the CPU are this server's again.
+    fn lead_in(&self) -> Duration {
+        (self.burst / 10).min(Duration::from_millis(500))
+    }
+}
+
+/// The servers of one table.
+#[derive(Debug)]
+pub(crate) struct Servers<'a> {
+    rows: &'a [Row],
+    plan: &'a ServerPlan,
+    limits: &'a Limits,
+    shell: Program,
+    /// The servers that run, by the variant's index.
+    warm: Vec<Option<Warm>>,
+    books: Vec<Book>,
+    /// Allocations a request of each combination of parameters that was counted.
+    counted: Vec<(Values, Option<f64>)>,
+    offsets: Offsets,
+    guard: Guard,
+    turn: Alone,
+}
+
+/// A server that is ready, and what is connected to it.
+#[derive(Debug)]
+struct Warm {
+    running: Running,
+    /// None where a command makes the load.
+    client: Option<Client>,
+}
+
+/// What is known of a variant's server besides its runs.
+#[derive(Debug, Default)]
+struct Book {
+    /// How it ended before its time, and its last words.
+    fate: Option<(Ending, String)>,
+    /// Why it is not steady.
+    trend: Option<String>,
+    /// The share of a CPU it used without load.
+    idle_cpu: Option<f64>,
+    requests: u64,
+    failures: Failures,
+    load_notes: Vec<String>,
+    /// How it ended when it was asked to.
+    goodbye: Option<Ending>,
+}
+
+impl<'a> Servers<'a> {
+    /// Nothing is started yet. Every start has the next of `offsets`.
+    pub(crate) fn new(
+        rows: &'a [Row],
+        plan: &'a ServerPlan,
+        limits: &'a Limits,
+        offsets: Offsets,
+    ) -> Result<Servers<'a>, Error> {
+        plan.check()?;
+        let turn = execute::alone();
+        Ok(Servers {
+            rows,
+            plan,
+            limits,
+            shell: Program::find("sh".as_ref())?,
+            warm: rows.iter().map(|_| None).collect(),
+            books: rows.iter().map(|_| Book::default()).collect(),
+            counted: Vec::new(),
+            offsets,
+            guard: Guard::new(limits.memory_bytes.or_else(execute::default_memory_limit)),
+            turn,
+        })
+    }
+
+    /// Starts the server of `row` and waits until it is ready; `number` is what the guard knows it
+    /// by.
+    fn start(&mut self, row: &Row, number: usize, stop: &Stop) -> Result<Warm, Error> {
+        let place = Place::new(&row.variant.label)?;
+        let running = Running::start(row, place, self.offsets.draw())?;
+        self.guard.watch(number, &running.family);
+        let ready = self.wait_until_ready(row, number, running, stop);
+        let warm = ready.and_then(|running| {
+            let client = self.client(row, &running.place)?;
+            Ok(Warm { running, client })
+        });
+        if warm.is_err() {
+            self.guard.forget(number);
+        }
+        warm
+    }
+
+    fn wait_until_ready(
+        &self,
+        row: &Row,
+        number: usize,
+        mut running: Running,
+        stop: &Stop,
+    ) -> Result<Running, Error> {
+        let others: Vec<_> = self.warm.iter().flatten().map(|warm| &*warm.running.family).collect();
+        let mut ended = None;
+        let mut sooner = || {
+            running.family.claim(&others);
+            ended = self.guard.killed(number).or_else(|| running.ended());
+            ended.is_some() || stop.requested()
+        };
+        let within = self.plan.ready_within;
+        let ready = ready::wait(&self.plan.ready, &running.place, row, within, &mut sooner);
+        // Something else may answer at its port.
+        sooner();
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        let wrong = |reason| Error::Server { variant: row.variant.label.clone(), reason };
+        if let Some(ending) = ended {
+            let words = running.last_words(&ending);
+            return Err(wrong(format!("ended before it was ready: it {words}")));
+        }
+        match ready {
+            Ok(_) => Ok(running),
+            Err(reason) => {
+                let words = running.last_words(&Ending::TimedOut);
+                let within = within.as_secs();
+                Err(wrong(format!("was not ready within {within} s ({reason}): it {words}")))
+            }
+        }
+    }
+
+    /// What asks the server in `place`, if the load is HTTP.
+    fn client(&self, row: &Row, place: &Place) -> Result<Option<Client>, Error> {
+        let Load::Http { urls, body, connections, pace, timeout } = &self.plan.load else {
+            return Ok(None);
+        };
+        let target = |url: &String| {
+            let target = Target::new(&place.text(url, row))?;
+            Ok(match body {
+                Some(body) => target.with_body(body.clone()),
+                None => target,
+            })
+        };
+        let targets = urls.iter().map(target).collect::<Result<Vec<Target>, Error>>()?;
+        let plan = LoadPlan { targets, connections: *connections, pace: *pace, timeout: *timeout };
+        Ok(Some(Client::new(plan)?))
+    }
+
+    /// Bursts until the server is steady; the last one's run.
+    fn warm(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        let mut points: Vec<Point> = Vec::new();
+        loop {
+            let burst = self.burst(index, self.plan.burst / 2, stop)?;
+            if burst.run.ending != Ending::Exited(0) {
+                return Ok(burst.run);
+            }
+            burst.check(&self.plan.load)?;
+            points.push(burst.point());
+            let trend = steady::trend(&points);
+            if points.len() >= steady::BURSTS_MIN && trend.is_none() {
+                self.books[index].trend = None;
+                return Ok(burst.run);
+            }
+            if points.len() >= steady::BURSTS_MAX {
+                self.books[index].trend = trend;
+                return Ok(burst.run);
+            }
+        }
+    }
+
+    /// Watches the server without load.
+    fn rest(&mut self, index: usize, stop: &Stop) {
+        let Some(warm) = &self.warm[index] else { return };
+        let began = Instant::now();
+        let before = consumption::cpu_s(&warm.running.family);
+        while began.elapsed() < IDLE_WATCH.min(self.plan.burst) && !stop.requested() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let used = consumption::cpu_s(&warm.running.family) - before;
+        self.books[index].idle_cpu = Some(used.max(0.0) / began.elapsed().as_secs_f64());
+    }
+
+    /// Ends the server at `index`.
+    fn end(&mut self, index: usize) {
+        let Some(Warm { running, client }) = self.warm[index].take() else { return };
+        drop(client);
+        self.guard.forget(index);
+        let mut goodbyes = Running::end(vec![running]);
+        self.books[index].goodbye = goodbyes.pop().flatten();
+    }
+
+    /// Notes that the server at `index` has ended before its time; its run then.
+    fn lost(&mut self, index: usize, ending: Ending) -> Run {
+        let mut words = String::new();
+        if let Some(mut warm) = self.warm[index].take() {
+            self.guard.forget(index);
+            words = warm.running.last_words(&ending);
+        }
+        self.books[index].fate = Some((ending.clone(), words));
+        Run { ending, ..Run::default() }
+    }
+
+    /// A burst that counts, on a server that is warm.
+    fn timed(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        let burst = self.burst(index, self.plan.burst, stop)?;
+        if burst.run.ending == Ending::Exited(0) {
+            burst.check_command(&self.plan.load)?;
+            self.books[index].add(&burst);
+        }
+        Ok(burst.run)
+    }
+
+    /// With one server at a time: a start, a warm-up and a burst.
+    fn alone(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        self.warm[index] = Some(self.start(&self.rows[index], index, stop)?);
+        let mut run = self.warm(index, stop)?;
+        if run.ending == Ending::Exited(0) {
+            run = self.timed(index, stop)?;
+        }
+        self.end(index);
+        Ok(run)
+    }
+}
+
+impl Executor for Servers<'_> {
+    fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
+        let row = &self.rows[index];
+        let mut evidence = self.prove(row, stop)?;
+        self.count(index, stop)?;
+        let warm = self.start(row, index, stop)?;
+        evidence.notes.extend(proof::is_mapped(row, &warm.running)?);
+        self.warm[index] = Some(warm);
+        let run = self.warm(index, stop)?;
+        if let Some((ending, words)) = &self.books[index].fate {
+            let variant = row.variant.label.clone();
+            debug_assert_ne!(*ending, Ending::Stopped);
+            return Err(Error::Server { variant, reason: format!("did not live: it {words}") });
+        }
+        self.rest(index, stop);
+        if self.plan.one_at_a_time {
+            self.end(index);
+        }
+        Ok((run, evidence))
+    }
+
+    fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        if let Some((ending, _)) = &self.books[index].fate {
+            return Ok(Run { ending: ending.clone(), ..Run::default() });
+        }
+        let made =
+            if self.plan.one_at_a_time { self.alone(index, stop) } else { self.timed(index, stop) };
+        let run = match made {
+            Err(Error::Stopped) => Run { ending: Ending::Stopped, ..Run::default() },
+            made => made?,
+        };
+        match &self.books[index].fate {
+            // Without the reference there is nothing to compare with.
+            Some((_, words)) if index == 0 => {
+                let variant = self.rows[0].variant.label.clone();
+                let reason = format!("is the reference and did not live: it {words}");
+                Err(Error::Server { variant, reason })
+            }
+            _ => Ok(run),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let running: Vec<(usize, Running)> = (0..self.warm.len())
+            .filter_map(|index| {
+                self.guard.forget(index);
+                Some((index, self.warm[index].take()?.running))
+            })
+            .collect();
+        let (indices, running): (Vec<usize>, Vec<Running>) = running.into_iter().unzip();
+        for (index, goodbye) in indices.into_iter().zip(Running::end(running)) {
+            self.books[index].goodbye = goodbye;
+        }
+        Ok(())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        remarks::of(self.rows, &self.books, self.plan)
+    }
+}

@@ -1,0 +1,213 @@
+//! One burst of load on one server, as a run.
+
+use std::time::{Duration, Instant};
+
+use super::consumption::{Consumption, Used, cpu_s};
+use super::guard::Resident;
+use super::steady::Point;
+use super::{Book, Load, Servers};
+use crate::execute::{self, Burst, Ending, Neighbours, Run};
+use crate::load::Met;
+use crate::{Error, Input, Stop, Variant, Workload};
+
+/// The share of the CPU time around a burst that may go to strangers.
+const STARVED_SHARE: f64 = 0.1;
+
+/// Seconds that are no more than the coarseness of what the kernel tells.
+const TICKS_S: f64 = 0.05;
+
+/// A burst and what its run does not hold.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) run: Run,
+    /// What HTTP requests met.
+    pub(super) met: Option<Met>,
+    /// How the load command ended, and what it said last, if there is one.
+    command: Option<(String, Run)>,
+}
+
+impl Servers<'_> {
+    /// A burst of `window` (or of the load command) on the server at `index`. If the server has
+    /// ended meanwhile, or before, it is noted as lost; the run's ending says how.
+    pub(super) fn burst(
+        &mut self,
+        index: usize,
+        window: Duration,
+        stop: &Stop,
+    ) -> Result<Made, Error> {
+        let (rows, plan) = (self.rows, self.plan);
+        let Some(warm) = &mut self.warm[index] else {
+            let run = self.lost(index, Ending::Stopped);
+            return Ok(Made { run, met: None, command: None });
+        };
+        let abort = self.guard.begin(index, stop);
+        if let Some(client) = &mut warm.client {
+            client.run(plan.lead_in().min(window), &abort);
+        }
+        let waiting_before = self.waiting_cpu_s(index);
+        let Some(warm) = &mut self.warm[index] else { unreachable!("it was there") };
+        let neighbours = Neighbours::look();
+        let before = Consumption::of(&warm.running.family);
+        let abort = self.guard.begin(index, stop);
+        let offset_bytes = warm.running.offset_bytes;
+        let began = Instant::now();
+        let (mut met, mut command) = (None, None);
+        match (&plan.load, &mut warm.client) {
+            (Load::Command(text), _) => {
+                let text = warm.running.place.text(text, &rows[index]);
+                let workload = Workload {
+                    arguments: ["sh", "-c", &text].map(Into::into).to_vec(),
+                    program: self.shell.clone(),
+                    input: Input::Empty,
+                };
+                let run = execute::execute(&workload, &Variant::default(), self.limits, &abort)?;
+                command = Some((text, run));
+            }
+            (_, Some(client)) => met = Some(client.run(window, &abort)),
+            (_, None) => unreachable!("a client is made for every HTTP load"),
+        }
+        let wall_s = command.as_ref().map_or(began.elapsed().as_secs_f64(), |(_, run)| run.wall_s);
+        let used = Consumption::of(&warm.running.family).since(&before);
+        let meanwhile = neighbours.meanwhile();
+        let resident = self.guard.end();
+        let ended = self.guard.killed(index).or_else(|| warm.running.ended());
+        if stop.requested() {
+            let run = Run { ending: Ending::Stopped, ..Run::default() };
+            return Ok(Made { run, met, command });
+        }
+        if let Some(ending) = ended {
+            let run = self.lost(index, ending);
+            return Ok(Made { run, met, command });
+        }
+        let waiting_s = (self.waiting_cpu_s(index) - waiting_before).max(0.0);
+        let burst = Burst {
+            waiting_cpu: (rows.len() > 1 && !plan.one_at_a_time).then_some(waiting_s / wall_s),
+            allocations_a_request: self.counted_of(index),
+            ..met.as_ref().map(of_requests).unwrap_or_default()
+        };
+        // Whoever makes the load is no neighbour, and neither is a server that waits: that one is
+        // reported for itself.
+        let load_s = match &command {
+            Some((_, run)) => run.user_s + run.sys_s,
+            None => met.as_ref().map_or(0.0, |met| met.client_cpu.as_secs_f64()),
+        };
+        let own_s = used.user_s + used.sys_s;
+        let run = Run {
+            steal_s: meanwhile.steal_s,
+            others_s: meanwhile.others_s(own_s + load_s + waiting_s),
+            load: meanwhile.load,
+            offset_bytes,
+            burst: Some(burst),
+            ..run(wall_s, used, resident)
+        };
+        let run = Run { starved: is_starved(&run), ..run };
+        Ok(Made { run, met, command })
+    }
+
+    /// CPU seconds that the servers beside the one at `index` have used so far.
+    fn waiting_cpu_s(&self, index: usize) -> f64 {
+        let waiting = self.warm.iter().enumerate().filter(|(other, _)| *other != index);
+        waiting.filter_map(|(_, warm)| Some(cpu_s(&warm.as_ref()?.running.family))).sum()
+    }
+}
+
+/// What HTTP requests met, as a run keeps it.
+fn of_requests(met: &Met) -> Burst {
+    Burst {
+        requests: Some(met.answered),
+        errors: met.failures.total(),
+        throughput: Some(met.throughput()),
+        latency_s: met.latencies(),
+        ..Burst::default()
+    }
+}
+
+fn run(wall_s: f64, used: Used, resident: Option<Resident>) -> Run {
+    Run {
+        wall_s,
+        user_s: used.user_s,
+        sys_s: used.sys_s,
+        peak_rss_bytes: resident.as_ref().map_or(0, |resident| resident.peak_bytes),
+        rss_over_time: resident.map(|resident| resident.over_time.points()).unwrap_or_default(),
+        minor_faults: used.minor_faults,
+        major_faults: used.major_faults,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        queued_s: used.queued_s,
+        ..Run::default()
+    }
+}
+
+/// Whether others took so much of the machine that the burst says more about them. That load and
+/// server wait for each other's CPUs is how it is meant, so the server's own wait is no sign.
+fn is_starved(run: &Run) -> bool {
+    let lost_s = run.others_s.unwrap_or(0.0) + run.steal_s.unwrap_or(0.0);
+    lost_s > STARVED_SHARE * (lost_s + run.user_s + run.sys_s) && lost_s > TICKS_S
+}
+
+impl Made {
+    /// Whether the load works at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] when no request was answered, or the load command failed.
+    pub(super) fn check(&self, load: &Load) -> Result<(), Error> {
+        if let Some(met) = &self.met
+            && met.answered == 0
+        {
+            let reason = if met.failures.total() == 0 {
+                "no request was answered; let the burst last longer".to_owned()
+            } else {
+                format!("no request was answered: {}; check the URL", met.failures)
+            };
+            let load = match load {
+                Load::Http { urls, .. } => urls.join(" "),
+                Load::Command(text) => text.clone(),
+            };
+            return Err(Error::Load { load, reason });
+        }
+        self.check_command(load)
+    }
+
+    /// Whether the load command, if there is one, returned 0.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] with how it ended and what it said.
+    pub(super) fn check_command(&self, load: &Load) -> Result<(), Error> {
+        let (Load::Command(_), Some((text, run))) = (load, &self.command) else { return Ok(()) };
+        if run.ending == Ending::Exited(0) {
+            return Ok(());
+        }
+        let said = run.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
+        let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+        let reason = format!("the load command {}{said}", run.ending);
+        Err(Error::Load { load: text.clone(), reason })
+    }
+
+    /// What a warm-up looks at.
+    #[expect(clippy::cast_precision_loss, reason = "counts of a burst stay far below 2^53")]
+    pub(super) fn point(&self) -> Point {
+        let faults = self.run.minor_faults as f64;
+        match &self.met {
+            Some(met) => {
+                Point { throughput: met.throughput(), faults: faults / met.answered.max(1) as f64 }
+            }
+            None => Point { throughput: 1.0 / self.run.wall_s.max(1e-9), faults },
+        }
+    }
+}
+
+impl Book {
+    /// Adds what a timed burst met.
+    pub(super) fn add(&mut self, burst: &Made) {
+        let Some(met) = &burst.met else { return };
+        self.requests += met.answered + met.failures.total();
+        self.failures = self.failures.plus(met.failures);
+        for note in &met.notes {
+            if !self.load_notes.contains(note) {
+                self.load_notes.push(note.clone());
+            }
+        }
+    }
+}

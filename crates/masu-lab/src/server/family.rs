@@ -1,0 +1,155 @@
+//! The processes of one server among those of several.
+//!
+//! A command's run can say that every new child of ours is the run's (see `execute/tree.rs`); here
+//! several servers run at once, and each may have daemons whose parent has gone and that became our
+//! children therefore. What tells them apart is the *session*: each server starts in one of its own,
+//! and a daemon that opens another is seen doing so while its server is the only one that starts.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::execute::tree::{Pid, children, rss_bytes, state_of};
+use crate::kernel;
+
+/// How often the wait for an end looks.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// How long a killed process may take to be gone; one stuck in the kernel ends when it is let.
+const KILLED_WITHIN: Duration = Duration::from_secs(1);
+
+/// The processes of one server.
+#[derive(Debug)]
+pub(super) struct Family {
+    /// The process that was started.
+    pub(super) root: Pid,
+    /// Children of this process that belong to someone else.
+    before: Vec<Pid>,
+    /// Sessions that its processes were seen in.
+    sessions: Mutex<BTreeSet<Pid>>,
+}
+
+impl Family {
+    /// The family that begins with `root`, which leads a session of its own; `before` are the
+    /// children this process had earlier.
+    pub(super) fn new(root: Pid, before: Vec<Pid>) -> Family {
+        Family { root, before, sessions: Mutex::new(BTreeSet::from([root])) }
+    }
+
+    /// Takes in the orphans that came to us since the root was started and belong to nobody else.
+    /// To be called while no other server is starting.
+    pub(super) fn claim(&self, others: &[&Family]) {
+        let here = std::process::id().cast_signed();
+        let own_session = state_of(here).map(|state| state.session);
+        for pid in children(here) {
+            let Some(state) = state_of(pid) else { continue };
+            let known = |family: &&&Family| family.has(state.session);
+            // In our own session are the commands that ask whether the server is ready.
+            if pid != self.root
+                && !self.before.contains(&pid)
+                && Some(state.session) != own_session
+                && !others.iter().any(|family| known(&family))
+            {
+                self.lock().insert(state.session);
+            }
+        }
+    }
+
+    /// The processes now, zombies included: the root first, parents before children.
+    pub(super) fn members(&self) -> Vec<Pid> {
+        let mut members = vec![self.root];
+        for pid in children(std::process::id().cast_signed()) {
+            let is_ours = |pid| state_of(pid).is_some_and(|state| self.has(state.session));
+            if pid != self.root && !self.before.contains(&pid) && is_ours(pid) {
+                members.push(pid);
+            }
+        }
+        let mut next = 0;
+        while next < members.len() {
+            members.extend(children(members[next]));
+            next += 1;
+        }
+        // A descendant that opened a session keeps it when its parent goes.
+        let sessions = members.iter().filter_map(|&pid| Some(state_of(pid)?.session));
+        let sessions: Vec<Pid> = sessions.collect();
+        self.lock().extend(sessions);
+        members
+    }
+
+    /// The members that run.
+    pub(super) fn alive(&self) -> Vec<Pid> {
+        let runs = |pid: &Pid| state_of(*pid).is_some_and(|state| !state.is_gone());
+        self.members().into_iter().filter(runs).collect()
+    }
+
+    /// Bytes resident in all of them, and the process that holds most.
+    pub(super) fn resident(&self) -> (u64, Option<Pid>) {
+        let members = self.members().into_iter();
+        let sizes: Vec<(u64, Pid)> =
+            members.filter_map(|pid| Some((rss_bytes(pid)?, pid))).collect();
+        let sum = sizes.iter().map(|(bytes, _)| bytes).sum();
+        (sum, sizes.iter().max().map(|(_, pid)| *pid))
+    }
+
+    /// Asks the server to end: its first process, or if that is gone, all that are left.
+    pub(super) fn terminate(&self) {
+        let alive = self.alive();
+        if alive.contains(&self.root) {
+            kernel::terminate(self.root);
+        } else {
+            alive.into_iter().for_each(kernel::terminate);
+        }
+    }
+
+    /// Waits until none runs, until `deadline` at most; whether none does.
+    pub(super) fn wait(&self, deadline: Instant) -> bool {
+        loop {
+            if self.alive().is_empty() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Kills every process and waits until none runs, for a second at most. Zombies stay.
+    pub(super) fn kill(&self) {
+        let deadline = Instant::now() + KILLED_WITHIN;
+        while Instant::now() < deadline {
+            let alive = self.alive();
+            if alive.is_empty() {
+                return;
+            }
+            alive.into_iter().for_each(kernel::kill);
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Reaps all that were killed, the root too, and waits until they are gone, for a second at
+    /// most: a process whose first thread has ended can be reaped only when its last one has.
+    pub(super) fn bury(&self) {
+        let deadline = Instant::now() + KILLED_WITHIN;
+        loop {
+            let members = self.members();
+            for &pid in &members {
+                // Fails for those that are others' children; they come to us when those are gone.
+                kernel::reap(pid);
+            }
+            let is_there = |pid: &Pid| state_of(*pid).is_some();
+            if !members.iter().any(is_there) || Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn has(&self, session: Pid) -> bool {
+        self.lock().contains(&session)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<Pid>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

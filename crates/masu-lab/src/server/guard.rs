@@ -1,0 +1,198 @@
+//! The watch over all servers while they run: their memory sampled, a limit over them together, and
+//! whoever waits for a burst told when there is no use in waiting.
+//!
+//! One thread looks at every server, also those that wait for their turn: their memory is taken
+//! from the machine all the same. A look costs at most about one per cent of a CPU: an expensive
+//! one makes the next come later.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::family::Family;
+use crate::Stop;
+use crate::execute::tree::name_with_pid;
+use crate::execute::{Curve, Ending};
+
+/// The time between two looks, when a look is cheap.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// How much longer than a look itself the time to the next must be.
+const LOOK_COST_FACTOR: u32 = 100;
+
+/// The longest time between two looks, so that a request to stop is heard.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
+
+/// The thread, ended when this is dropped.
+#[derive(Debug)]
+pub(super) struct Guard {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limit: Option<u64>,
+    over: AtomicBool,
+    watched: Mutex<Watched>,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    /// Who is looked at, by the variant's index.
+    families: Vec<(usize, Arc<Family>)>,
+    /// Servers that were killed, and why.
+    killed: Vec<(usize, Ending)>,
+    burst: Option<Burst>,
+}
+
+/// The burst that is on its way.
+#[derive(Debug)]
+struct Burst {
+    index: usize,
+    began: Instant,
+    resident: Resident,
+    /// The caller's wish to stop everything.
+    stop: Stop,
+    /// Raised to end this burst.
+    abort: Stop,
+}
+
+/// Memory of one server during a burst.
+#[derive(Debug)]
+pub(super) struct Resident {
+    pub(super) peak_bytes: u64,
+    pub(super) over_time: Curve,
+}
+
+impl Guard {
+    /// Begins to watch; nobody yet. No server lives that makes all of them exceed `limit` bytes.
+    pub(super) fn new(limit: Option<u64>) -> Guard {
+        let shared = Arc::new(Shared {
+            limit,
+            over: AtomicBool::new(false),
+            watched: Mutex::new(Watched::default()),
+        });
+        let thread = std::thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.watch()
+        });
+        Guard { shared, thread: Some(thread) }
+    }
+
+    /// Looks at the server of the variant at `index` from now on.
+    pub(super) fn watch(&self, index: usize, family: &Arc<Family>) {
+        self.shared.lock().families.push((index, Arc::clone(family)));
+    }
+
+    /// Looks at it no more.
+    pub(super) fn forget(&self, index: usize) {
+        self.shared.lock().families.retain(|(of, _)| *of != index);
+    }
+
+    /// A burst on the server at `index` begins. The flag returned is raised when it cannot go on:
+    /// the server has ended or was killed, or `stop` was requested.
+    pub(super) fn begin(&self, index: usize, stop: &Stop) -> Stop {
+        let abort = Stop::never();
+        let burst = Burst {
+            index,
+            began: Instant::now(),
+            resident: Resident { peak_bytes: 0, over_time: Curve::new() },
+            stop: stop.clone(),
+            abort: abort.clone(),
+        };
+        let mut watched = self.shared.lock();
+        watched.burst = Some(burst);
+        watched.look(self.shared.limit);
+        abort
+    }
+
+    /// The burst is over: what the server's memory was meanwhile.
+    pub(super) fn end(&self) -> Option<Resident> {
+        let mut watched = self.shared.lock();
+        watched.look(self.shared.limit);
+        watched.burst.take().map(|burst| burst.resident)
+    }
+
+    /// Why the server at `index` was killed, if it was.
+    pub(super) fn killed(&self, index: usize) -> Option<Ending> {
+        let watched = self.shared.lock();
+        let one = watched.killed.iter().find(|(of, _)| *of == index);
+        one.map(|(_, ending)| ending.clone())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: the flag guards no other data; it only ends the thread.
+        self.shared.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self) {
+        // ORDERING: Relaxed: see `Guard::drop`.
+        while !self.over.load(Ordering::Relaxed) {
+            let look = Instant::now();
+            self.lock().look(self.limit);
+            let cost = look.elapsed() * LOOK_COST_FACTOR;
+            std::thread::park_timeout(cost.clamp(LOOK_EVERY, LOOK_AT_LEAST_EVERY));
+        }
+    }
+}
+
+impl Watched {
+    fn look(&mut self, limit: Option<u64>) {
+        let mut sum = 0;
+        let mut largest = (0, None);
+        for (index, family) in &self.families {
+            let (bytes, process) = family.resident();
+            sum += bytes;
+            if bytes > largest.0 {
+                largest = (bytes, Some((*index, process)));
+            }
+            if let Some(burst) = &mut self.burst
+                && burst.index == *index
+            {
+                burst.note(bytes);
+                if burst.stop.requested() || family.alive().is_empty() {
+                    burst.abort.request();
+                }
+            }
+        }
+        if let (Some(limit), (bytes, Some((index, process)))) = (limit, largest)
+            && sum > limit
+        {
+            self.kill(index, process.map(name_with_pid).unwrap_or_default(), bytes);
+        }
+    }
+
+    /// Ends the server that holds most of what is too much.
+    fn kill(&mut self, index: usize, process: String, bytes: u64) {
+        let Some(at) = self.families.iter().position(|(of, _)| *of == index) else { return };
+        let (_, family) = self.families.remove(at);
+        family.kill();
+        self.killed.push((index, Ending::OutOfMemory { process, bytes }));
+        if let Some(burst) = &self.burst
+            && burst.index == index
+        {
+            burst.abort.request();
+        }
+    }
+}
+
+impl Burst {
+    fn note(&mut self, bytes: u64) {
+        self.resident.peak_bytes = self.resident.peak_bytes.max(bytes);
+        self.resident.over_time.add(self.began.elapsed(), bytes);
+    }
+}

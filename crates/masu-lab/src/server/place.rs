@@ -1,0 +1,144 @@
+//! Where a server lives while it runs: a port that is free and a data folder of its own.
+
+use std::fs::{self, DirBuilder};
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Doing;
+use crate::parameter::{Values, substitute};
+use crate::{Error, Input, Row, Workload};
+
+/// Ports to choose from: below those that the kernel gives to clients, which might otherwise take
+/// a server's port between its choice and its start.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// What `{port}`, `{dir}` and `{variant}` stand for in one start of a server. The folder is removed
+/// when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) port: u16,
+    folder: Folder,
+    values: Values,
+}
+
+impl Place {
+    /// A free port and a fresh folder for the variant called `label`.
+    pub(super) fn new(label: &str) -> Result<Place, Error> {
+        let port = free_port()?;
+        let folder = Folder::new()?;
+        let values = vec![
+            ("port".to_owned(), port.to_string()),
+            ("dir".to_owned(), folder.0.to_string_lossy().into_owned()),
+            ("variant".to_owned(), label.to_owned()),
+        ];
+        Ok(Place { port, folder, values })
+    }
+
+    /// The row's command with this place in it. A server reads nothing from standard input.
+    pub(super) fn workload(&self, row: &Row) -> Workload {
+        let arguments = row.workload.arguments.iter();
+        Workload {
+            arguments: arguments.map(|word| substitute(word, &self.values)).collect(),
+            program: row.workload.program.clone(),
+            input: Input::Empty,
+        }
+    }
+
+    /// `text` with this place and the row's parameters in it.
+    pub(super) fn text(&self, text: &str, row: &Row) -> String {
+        let text = substitute(text.as_ref(), &self.values);
+        substitute(&text, &row.variant.parameters).to_string_lossy().into_owned()
+    }
+
+    /// A file in the folder.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+}
+
+/// A port that nobody listens on now. Each call begins where the last one ended, so that servers
+/// started together get different ones; the first begins where this process's number says, so that
+/// two of them seldom meet.
+fn free_port() -> Result<u16, Error> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let count = u64::from(PORTS.end - PORTS.start);
+    for _ in 0..count {
+        // ORDERING: Relaxed: a counter that guards no other data.
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let offset = (u64::from(std::process::id()) * 101 + step) % count;
+        let port = PORTS.start + u16::try_from(offset).unwrap_or(0);
+        // On all addresses, because a server may listen on any.
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    let none = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+    Err(none).doing(|| format!("looking for a free port from {} on", PORTS.start))
+}
+
+/// A folder that only this user can enter, removed with everything in it when dropped.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder, Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // ORDERING: Relaxed: a counter that guards no other data.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // All names are of one length: a longer one would move a server's memory.
+        let name = format!("masu-server-{:08}-{number:06}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .doing(|| format!("making the data folder {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// Removes what can be removed; what a server made unremovable for its own user stays.
+fn remove(folder: &Path) {
+    let _ = fs::remove_dir_all(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Variant;
+
+    fn row(arguments: &[&str]) -> Row {
+        let workload = Workload::new(arguments.iter().copied(), Input::Empty).unwrap();
+        let parameters = vec![("size".to_owned(), "7".to_owned())];
+        Row { variant: Variant { parameters, ..Variant::default() }, workload }
+    }
+
+    #[test]
+    fn two_places_share_nothing_and_take_their_folders_with_them() {
+        let places = [Place::new("a").unwrap(), Place::new("a").unwrap()];
+        assert_ne!(places[0].port, places[1].port);
+        assert_ne!(places[0].folder.0, places[1].folder.0);
+        let file = places[0].file("x");
+        fs::write(&file, "x").unwrap();
+        drop(places);
+        assert!(!file.exists() && !file.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn the_command_and_the_texts_get_the_place() {
+        let place = Place::new("glibc").unwrap();
+        let row = row(&["sh", "-c", "{port} {dir} {variant} {other} $1"]);
+        let folder = place.folder.0.to_str().unwrap();
+        let expected = format!("{} {folder} glibc {{other}} $1", place.port);
+        assert_eq!(place.workload(&row).arguments[2], *expected);
+        let text = place.text("http://127.0.0.1:{port}/{size}", &row);
+        assert_eq!(text, format!("http://127.0.0.1:{}/7", place.port));
+    }
+}

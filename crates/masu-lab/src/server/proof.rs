@@ -1,0 +1,104 @@
+//! Proof that a variant's malloc serves a server: a traced start before the one that is measured.
+//!
+//! The tracer stays out of the server that is measured: breakpoints leave copied pages of code
+//! behind, and letting go of a running program interrupts its system calls. So the server is started
+//! once under the tracer, with a folder and a port of its own, until it is ready; what was seen by
+//! then is judged as for any command. Of the server that is measured it is then only asked that the
+//! library is mapped.
+
+use std::fs;
+
+use super::place::Place;
+use super::running::Running;
+use super::{Servers, ready};
+use crate::execute::Ending;
+use crate::verify::verify;
+use crate::{Error, Evidence, Row, Run, Stop};
+
+impl Servers<'_> {
+    /// What a traced start of `row` shows. A variant without a library needs no proof.
+    pub(super) fn prove(&self, row: &Row, stop: &Stop) -> Result<Evidence, Error> {
+        let variant = &row.variant;
+        if variant.library.is_none() {
+            return Ok(Evidence::default());
+        }
+        let place = Place::new(&variant.label)?;
+        let workload = place.workload(row);
+        let (enough, over) = (Stop::never(), Stop::never());
+        let (turn, limits) = (&self.turn, self.limits);
+        let (seen, ready) = std::thread::scope(|scope| {
+            // A thread of its own, because a tracer hears of all children of its thread.
+            let tracing = scope.spawn(|| {
+                turn.lend();
+                let seen = verify(&workload, variant, limits, &enough);
+                over.request();
+                seen
+            });
+            let mut sooner = || over.requested() || stop.requested();
+            let within = self.plan.ready_within;
+            let ready = ready::wait(&self.plan.ready, &place, row, within, &mut sooner);
+            enough.request();
+            (tracing.join(), ready)
+        });
+        let Ok(seen) = seen else { unreachable!("the tracer does not panic") };
+        let (run, evidence) = seen?;
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        judge(row, &run, ready, evidence)
+    }
+}
+
+/// What was seen of a server that was ended because it was ready, or because it never was, or that
+/// ended itself.
+fn judge(
+    row: &Row,
+    run: &Run,
+    ready: Result<bool, String>,
+    mut evidence: Evidence,
+) -> Result<Evidence, Error> {
+    let variant = row.variant.label.clone();
+    let said = run.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
+    let said = if said.is_empty() { String::new() } else { format!("; the last it said: {said}") };
+    match (&run.ending, ready) {
+        (Ending::Stopped, Err(reason)) => {
+            let reason = format!("was not ready ({reason}){said}");
+            return Err(Error::Server { variant, reason });
+        }
+        (Ending::Stopped, Ok(_)) => {}
+        // The tracer's run ends with the first process; the start that is measured will show
+        // whether the server gets ready, and whether the library is mapped.
+        (Ending::Exited(0), _) => evidence.notes.push(
+            "the server goes into the background, where only the mapping of the library is seen,              not that it serves; let it stay in the foreground"
+                .to_owned(),
+        ),
+        (ending, _) => {
+            let reason = format!("ended before it was ready: it {ending}{said}");
+            return Err(Error::Server { variant, reason });
+        }
+    }
+    if evidence.served.is_empty() && !evidence.not_served.is_empty() {
+        return Err(Error::NotInEffect { variant, reason: evidence.not_served.join("; ") });
+    }
+    Ok(evidence)
+}
+
+/// Looks whether the variant's library is mapped into the processes of the server that is to be
+/// measured; what to say of those that lack it.
+pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, Error> {
+    let Some(library) = &row.variant.library else { return Ok(None) };
+    let library = fs::canonicalize(library).unwrap_or_else(|_| library.clone());
+    let library = library.to_string_lossy();
+    let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).ok();
+    let maps: Vec<String> = running.family.alive().iter().filter_map(maps).collect();
+    let without = maps.iter().filter(|maps| !maps.contains(&*library)).count();
+    if !maps.is_empty() && without == maps.len() {
+        return Err(Error::NotInEffect {
+            variant: row.variant.label.clone(),
+            reason: "its library is mapped into no process of the server".to_owned(),
+        });
+    }
+    Ok((without > 0).then(|| {
+        format!("{without} of {} processes of the server run without its library", maps.len())
+    }))
+}

@@ -1,0 +1,91 @@
+//! What the reader of a table of servers must know besides its figures.
+
+use super::{Book, Load, ServerPlan};
+use crate::execute::Ending;
+use crate::{Pace, Row};
+
+/// The share of a CPU from which an idle server is said to disturb the others.
+const IDLE_SHARE: f64 = 0.02;
+
+/// Everything there is to say, each with advice.
+pub(super) fn of(rows: &[Row], books: &[Book], plan: &ServerPlan) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for (row, book) in rows.iter().zip(books) {
+        let label = &row.variant.label;
+        if let Some((_, words)) = &book.fate {
+            remarks.push(format!(
+                "the server under `{label}` did not live: it {words}; its bursts stop there"
+            ));
+        }
+        if let Some(trend) = &book.trend {
+            remarks.push(format!(
+                "the server under `{label}` was not steady after its warm-up: {trend}; \
+                 let bursts last longer, or read its figures as those of a server that warms up"
+            ));
+        }
+        if book.failures.total() > 0 {
+            remarks.push(format!(
+                "`{label}`: of {} requests {} failed: {}",
+                book.requests,
+                book.failures.total(),
+                book.failures
+            ));
+        }
+        if let Some(ending) = book.goodbye.as_ref().filter(|ending| is_crash(ending)) {
+            remarks.push(format!(
+                "the server under `{label}` crashed when it was asked to end: it {ending}"
+            ));
+        }
+    }
+    remarks.extend(load_notes(rows, books));
+    remarks.extend(idle(rows, books));
+    if plan.one_at_a_time {
+        remarks.push(
+            "one server ran at a time: each run is a new start, so that differences between \
+             starts are in the intervals, and runs lie farther apart in time"
+                .to_owned(),
+        );
+    }
+    if let Load::Http { pace: Pace::Closed, .. } = plan.load {
+        remarks.push(
+            "latencies of a closed loop: whoever waits for an answer asks nothing meanwhile, so \
+             stalls are counted once; give a rate for percentiles that count them whole"
+                .to_owned(),
+        );
+    }
+    remarks
+}
+
+/// Signals by which a program ends itself in distress.
+fn is_crash(ending: &Ending) -> bool {
+    // SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
+    matches!(ending, Ending::Signalled(4..=8 | 11))
+}
+
+/// The notes of the load, each once with the variants it is about.
+fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (row, book) in rows.iter().zip(books) {
+        for note in &book.load_notes {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, labels)) => labels.push(&row.variant.label),
+                None => notes.push((note, vec![&row.variant.label])),
+            }
+        }
+    }
+    notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
+}
+
+/// What the servers use without load, where it is enough to disturb the others.
+fn idle(rows: &[Row], books: &[Book]) -> Option<String> {
+    let shares = rows
+        .iter()
+        .zip(books)
+        .filter_map(|(row, book)| Some((row.variant.label.as_str(), book.idle_cpu?)));
+    let shares: Vec<(&str, f64)> = shares.collect();
+    let disturb = shares.iter().any(|(_, share)| *share > IDLE_SHARE);
+    let said: Vec<String> =
+        shares.iter().map(|(label, share)| format!("{label} {:.1} %", share * 100.0)).collect();
+    let advice = if disturb { "; that disturbs the others, see --one-at-a-time" } else { "" };
+    (!said.is_empty()).then(|| format!("CPU without load: {}{advice}", said.join(", ")))
+}

@@ -1,0 +1,97 @@
+//! One server that runs: started in its place, watched, ended with everything it started.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::family::Family;
+use super::outputs::Outputs;
+use super::place::Place;
+use crate::error::Doing;
+use crate::execute::{self, Ending, Tree};
+use crate::kernel::{self, Status};
+use crate::{Error, Row, launch};
+
+/// How long a server may take to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A server. Dropped, it is killed; [`Running::end`] asks it first.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) family: Arc<Family>,
+    outputs: Outputs,
+    /// Bytes by which its environment was made longer.
+    pub(super) offset_bytes: u32,
+    /// Behind the processes, so that it is removed when they are gone.
+    pub(super) place: Place,
+}
+
+impl Running {
+    /// Starts `row` in `place`, with an environment longer by `offset_bytes`.
+    pub(super) fn start(row: &Row, place: Place, offset_bytes: u32) -> Result<Running, Error> {
+        kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
+        let workload = place.workload(row);
+        let mut command = launch::command(&workload, &row.variant, false);
+        command.envs(execute::offset_variable(offset_bytes));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        kernel::start_apart(&mut command, false);
+        let before = Tree::children_here();
+        let mut child = command.spawn().map_err(|source| launch::refused(&workload, source))?;
+        let family = Arc::new(Family::new(child.id().cast_signed(), before));
+        let pipes = (child.stdout.take(), child.stderr.take());
+        let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
+        let outputs = Outputs::follow(stdout.into(), stderr.into());
+        match outputs {
+            Ok(outputs) => Ok(Running { family, outputs, offset_bytes, place }),
+            Err(error) => {
+                family.kill();
+                family.bury();
+                Err(error)
+            }
+        }
+    }
+
+    /// How the server ended, if it has. One whose first process has returned 0 goes on as long as
+    /// others of its processes do: it put itself into the background.
+    pub(super) fn ended(&self) -> Option<Ending> {
+        match kernel::ended(self.family.root)? {
+            Status::Exited(0) if !self.family.alive().is_empty() => None,
+            Status::Exited(code) => Some(Ending::Exited(code)),
+            Status::Signalled(signal) => Some(Ending::Signalled(signal)),
+        }
+    }
+
+    /// What to say of a server that ended as `ending`: how, and its last words.
+    pub(super) fn last_words(&mut self, ending: &Ending) -> String {
+        self.family.kill();
+        let tail = self.outputs.finish();
+        let lines: Vec<&str> = tail.trim_end().lines().collect();
+        let last = &lines[lines.len().saturating_sub(5)..];
+        if last.is_empty() {
+            return format!("{ending}, without a word");
+        }
+        format!("{ending}; the last it said: {}", last.join(" / "))
+    }
+
+    /// Asks the servers to end, all at once, and kills those that do not. Returns how each ended,
+    /// in their order; none for one that had to be killed.
+    pub(super) fn end(servers: Vec<Running>) -> Vec<Option<Ending>> {
+        for server in &servers {
+            server.family.terminate();
+        }
+        let deadline = Instant::now() + GRACE;
+        let end = |server: Running| {
+            let by_itself = server.family.wait(deadline);
+            server.ended().filter(|_| by_itself)
+        };
+        servers.into_iter().map(end).collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.family.kill();
+        self.family.bury();
+        self.outputs.finish();
+    }
+}

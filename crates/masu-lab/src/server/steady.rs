@@ -1,0 +1,77 @@
+//! When a warm-up has done its work: throughput and page faults have become flat.
+//!
+//! What is looked for is a trend, not quiet: on a busy machine no two bursts are alike, but a
+//! server whose caches still fill, whose code is still being compiled or whose heap still grows goes
+//! on in one direction.
+
+/// Bursts without which nothing can be said.
+pub(super) const BURSTS_MIN: usize = 4;
+
+/// Bursts after which it is given up.
+pub(super) const BURSTS_MAX: usize = 12;
+
+/// How far the throughput of two bursts may lie from that of the two before.
+const THROUGHPUT_SHARE: f64 = 0.05;
+
+/// By which factor faults may still fall or rise from two bursts to the next two.
+const FAULTS_FACTOR: f64 = 1.5;
+
+/// Page faults a request below which they do not matter, however they change.
+const FAULTS_FEW: f64 = 0.05;
+
+/// What one warm-up burst showed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Point {
+    /// Answers a second; of a load command, bursts a second.
+    pub(super) throughput: f64,
+    /// Page faults a request; of a load command, a burst.
+    pub(super) faults: f64,
+}
+
+/// Why the server is not steady yet; none if it is.
+pub(super) fn trend(points: &[Point]) -> Option<String> {
+    let [.., a, b, c, d] = points else { return Some("too few bursts were made".to_owned()) };
+    let (then, now) = (a.throughput + b.throughput, c.throughput + d.throughput);
+    if then <= 0.0 || (now / then - 1.0).abs() > THROUGHPUT_SHARE {
+        let change = if then > 0.0 { (now / then - 1.0) * 100.0 } else { 100.0 };
+        return Some(format!("throughput still changed by {change:+.0} %"));
+    }
+    let (then, now) = ((a.faults + b.faults) / 2.0, (c.faults + d.faults) / 2.0);
+    let are_few = then < FAULTS_FEW && now < FAULTS_FEW;
+    if !are_few && (now > then * FAULTS_FACTOR || then > now * FAULTS_FACTOR) {
+        return Some(format!("page faults still changed from {then:.2} to {now:.2} a request"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(figures: &[(f64, f64)]) -> Vec<Point> {
+        figures.iter().map(|&(throughput, faults)| Point { throughput, faults }).collect()
+    }
+
+    #[test]
+    fn flat_is_steady_and_few_bursts_are_not() {
+        assert_eq!(trend(&points(&[(100.0, 1.0); 4])), None);
+        assert!(trend(&points(&[(100.0, 1.0); 3])).is_some());
+    }
+
+    #[test]
+    fn a_server_that_still_gets_faster_is_not_steady() {
+        let still = points(&[(80.0, 0.0), (90.0, 0.0), (100.0, 0.0), (110.0, 0.0)]);
+        assert!(trend(&still).unwrap().contains("throughput"));
+        let noisy = points(&[(80.0, 0.0), (110.0, 0.0), (108.0, 0.0), (82.0, 0.0)]);
+        assert_eq!(trend(&noisy), None, "noise is no trend");
+        assert!(trend(&points(&[(0.0, 0.0); 4])).is_some(), "nothing was answered");
+    }
+
+    #[test]
+    fn faults_that_still_fall_are_a_trend_unless_they_are_few() {
+        let falling = points(&[(100.0, 9.0), (100.0, 6.0), (100.0, 3.0), (100.0, 1.0)]);
+        assert!(trend(&falling).unwrap().contains("faults"));
+        let few = points(&[(100.0, 0.04), (100.0, 0.03), (100.0, 0.001), (100.0, 0.0)]);
+        assert_eq!(trend(&few), None);
+    }
+}

@@ -1,0 +1,374 @@
+//! Servers compared: kept warm side by side, loaded in turn, and gone afterwards whatever happens.
+//!
+//! The server is this test program itself, started again to run [`the_server`]. What is held is
+//! true however slow the machine.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use masu_lab::load::DEFAULT_TIMEOUT;
+use masu_lab::server::{Load, Ready, ServerPlan};
+use masu_lab::{
+    Catalogue, CompareOptions, Comparison, Ending, Error, Event, Input, Limits, Measure, Pace,
+    Places, Run, Stop, Variant, Workload, compare,
+};
+
+/// A server that allocates a little for each request. It is told by variables where to listen and
+/// how to misbehave: `exit` when it starts, or at its 300th request, under a preload, `die`, or
+/// `grow` by a megabyte a request.
+#[test]
+#[ignore = "it is the server of the other tests, not a test"]
+fn the_server() {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let mode = variable("MODE");
+    if mode == "exit" {
+        eprintln!("first words\nthe config file is wrong");
+        std::process::exit(3);
+    }
+    let data = PathBuf::from(variable("DIR"));
+    // Nobody else's data, and none of an earlier start.
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "the data folder is not fresh");
+    fs::write(data.join("data"), "data").unwrap();
+    let mut log = fs::File::options().append(true).create(true).open(variable("LOG")).unwrap();
+    writeln!(log, "{} {}", std::process::id(), data.display()).unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", variable("PORT").parse().unwrap())).unwrap();
+    let misbehaves = !variable("LD_PRELOAD").is_empty() || variable("ALWAYS") == "yes";
+    static REQUESTS: AtomicU64 = AtomicU64::new(0);
+    for stream in listener.incoming().flatten() {
+        let mode = mode.clone();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut kept = Vec::new();
+            while let Some(Ok(line)) = lines.next() {
+                if !line.is_empty() {
+                    continue;
+                }
+                let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
+                if misbehaves && mode == "die" && number == 300 {
+                    eprintln!("out of luck");
+                    std::process::abort();
+                }
+                if misbehaves && mode == "grow" {
+                    kept.push(vec![1_u8; 1 << 20]);
+                }
+                answer(&stream);
+            }
+        });
+    }
+}
+
+fn answer(mut stream: &TcpStream) {
+    let body: Vec<String> = (0..20).map(|number| format!("{number}")).collect();
+    let body = body.join(" ");
+    let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    // Whoever asked may be gone.
+    let _ = stream.write_all(text.as_bytes());
+}
+
+/// A log that servers write their numbers and folders to, removed at the end.
+struct Log(PathBuf);
+
+impl Log {
+    fn new(test: &str) -> Log {
+        let name = format!("masu-server-test-{test}-{}", std::process::id());
+        Log(std::env::temp_dir().join(name))
+    }
+
+    /// The servers that were started: number and data folder.
+    fn started(&self) -> Vec<(String, PathBuf)> {
+        let text = fs::read_to_string(&self.0).unwrap_or_default();
+        let line = |line: &str| {
+            let (pid, folder) = line.split_once(' ').unwrap();
+            (pid.to_owned(), PathBuf::from(folder))
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// Nothing is left of any server: no process, no folder.
+    fn assert_gone(&self, started_at_least: usize) {
+        let started = self.started();
+        assert!(started.len() >= started_at_least, "{started:?}");
+        for (pid, folder) in started {
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "process {pid} is left");
+            assert!(!folder.exists(), "{} is left", folder.display());
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The command of the server; `before` stands before it in the shell.
+fn workload(log: &Log, variables: &str, before: &str) -> Workload {
+    let itself = std::env::current_exe().unwrap();
+    let script = format!(
+        "export PORT={{port}} DIR={{dir}} LOG={} {variables}; {before} {} --ignored --exact \
+         --nocapture the_server",
+        log.0.display(),
+        itself.display()
+    );
+    Workload::new(["sh", "-c", &script], Input::Empty).unwrap()
+}
+
+fn variants(names: &[&str], workload: &Workload) -> Vec<Variant> {
+    let catalogue = Catalogue::find(&Places::default());
+    let variant =
+        |name: &&str| catalogue.resolve(&name.parse().unwrap(), &workload.program).unwrap();
+    names.iter().map(variant).collect()
+}
+
+fn plan() -> ServerPlan {
+    ServerPlan {
+        ready: Ready::Port,
+        ready_within: Duration::from_secs(60),
+        load: Load::Http {
+            urls: vec!["http://127.0.0.1:{port}/".to_owned()],
+            body: None,
+            connections: 2,
+            pace: Pace::Closed,
+            timeout: DEFAULT_TIMEOUT,
+        },
+        burst: Duration::from_millis(100),
+        one_at_a_time: false,
+        counting: None,
+    }
+}
+
+fn command(text: &str) -> ServerPlan {
+    ServerPlan { load: Load::Command(text.to_owned()), ..plan() }
+}
+
+fn options(plan: ServerPlan, runs: usize) -> CompareOptions {
+    let primary = plan.primary();
+    CompareOptions { runs, primary, server: Some(plan), ..CompareOptions::default() }
+}
+
+fn made(workload: &Workload, options: &CompareOptions) -> Result<Comparison, Error> {
+    let variants = variants(&["system", "jemalloc"], workload);
+    compare(workload, &variants, options, &Stop::never(), &mut |_| {})
+}
+
+fn runs(comparison: &Comparison, variant: usize) -> Vec<&Run> {
+    comparison.tables[0].runs.iter().filter(|run| run.variant == variant).collect()
+}
+
+fn is_warned(comparison: &Comparison, words: &[&str]) -> bool {
+    let warnings = &comparison.tables[0].summary.warnings;
+    warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+}
+
+#[test]
+fn warm_servers_take_turns_and_are_gone_afterwards() {
+    let log = Log::new("turns");
+    let workload = workload(&log, "", "exec");
+    let comparison = made(&workload, &options(plan(), 3)).unwrap();
+    for variant in 0..2 {
+        let runs = runs(&comparison, variant);
+        assert_eq!(runs.len(), 3);
+        for run in runs {
+            let burst = run.burst.unwrap();
+            assert_eq!((&run.ending, burst.errors), (&Ending::Exited(0), 0));
+            assert!(burst.requests.unwrap() > 0 && burst.throughput.unwrap() > 0.0, "{run:?}");
+            assert!(burst.latency_s.unwrap().p50 > 0.0 && burst.waiting_cpu.is_some());
+            assert!(run.user_s + run.sys_s > 0.0 && run.peak_rss_bytes > 1 << 20, "{run:?}");
+            assert!(run.wall_s >= 0.1 && !run.rss_over_time.is_empty(), "{run:?}");
+        }
+    }
+    let table = &comparison.tables[0];
+    assert_eq!(table.summary.primary, Measure::Throughput);
+    assert!(table.evidence[1].served.iter().any(|program| program.contains("server")));
+    assert!(table.summary.repeatable);
+    assert!(is_warned(&comparison, &["CPU without load", "system", "jemalloc"]));
+    // One of the system's, and two of jemalloc's, the first of which was traced.
+    assert_eq!(log.started().len(), 3);
+    log.assert_gone(3);
+}
+
+#[test]
+fn a_rate_gives_cpu_a_request_the_verdict() {
+    let log = Log::new("rate");
+    let workload = workload(&log, "", "exec");
+    let mut plan = plan();
+    let Load::Http { pace, .. } = &mut plan.load else { unreachable!() };
+    let arrivals = masu_lab::load::Arrivals::Random(1);
+    *pace = Pace::Open { rate: 200.0, arrivals };
+    let comparison = made(&workload, &options(plan, 2)).unwrap();
+    assert_eq!(comparison.tables[0].summary.primary, Measure::CpuPerRequest);
+    let requests: Vec<u64> = comparison.tables[0]
+        .runs
+        .iter()
+        .map(|run| run.burst.unwrap())
+        .map(|burst| burst.requests.unwrap() + burst.errors)
+        .collect();
+    assert!(requests.iter().all(|count| *count == requests[0] && *count > 0), "{requests:?}");
+}
+
+#[test]
+fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
+    let log = Log::new("exit");
+    let error = made(&workload(&log, "MODE=exit", "exec"), &options(plan(), 2)).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("returned 3") && text.contains("config file is wrong"), "{text}");
+    assert!(text.contains("`system`"), "{text}");
+}
+
+#[test]
+fn a_server_that_never_gets_ready_is_an_error_and_is_ended() {
+    let log = Log::new("unready");
+    for (ready, word) in [
+        (Ready::parse("http://127.0.0.1:1/{port}").unwrap(), "no connection"),
+        (Ready::parse("test {port} = {dir}").unwrap(), "exit status: 1"),
+    ] {
+        let ready_within = Duration::from_millis(500);
+        let plan = ServerPlan { ready, ready_within, ..plan() };
+        let error = made(&workload(&log, "", "exec"), &options(plan, 2)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("not ready") && text.contains(word), "{text}");
+    }
+    log.assert_gone(0);
+}
+
+#[test]
+fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
+    let log = Log::new("die");
+    // Only under a preload; it is the start-up and the proof that may not take 300 requests.
+    let comparison = made(&workload(&log, "MODE=die", "exec"), &options(plan(), 4));
+    let text = match comparison {
+        // It died in its warm-up, if the machine is fast enough for so many requests.
+        Err(error) => error.to_string(),
+        Ok(comparison) => {
+            assert!(runs(&comparison, 0).iter().all(|run| run.ending == Ending::Exited(0)));
+            let last = runs(&comparison, 1)[3];
+            assert_eq!(last.ending, Ending::Signalled(6));
+            comparison.tables[0].summary.warnings.join("\n")
+        }
+    };
+    assert!(text.contains("`jemalloc`") && text.contains("out of luck"), "{text}");
+    log.assert_gone(3);
+}
+
+#[test]
+fn without_its_reference_a_comparison_ends() {
+    let log = Log::new("reference");
+    let workload = workload(&log, "MODE=die ALWAYS=yes", "exec");
+    let error = made(&workload, &options(plan(), 10_000)).unwrap_err().to_string();
+    assert!(error.contains("`system`") && error.contains("signal 6"), "{error}");
+    log.assert_gone(1);
+}
+
+#[test]
+fn memory_is_limited_over_all_servers_and_a_runaway_is_named() {
+    let log = Log::new("grow");
+    let workload = workload(&log, "MODE=grow ALWAYS=yes", "exec");
+    let mut options = options(plan(), 1000);
+    options.limits = Limits { memory_bytes: Some(300 << 20), ..Limits::default() };
+    let error = made(&workload, &options).unwrap_err().to_string();
+    assert!(error.contains("memory limit") && error.contains("MiB"), "{error}");
+    log.assert_gone(1);
+}
+
+#[test]
+fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
+    let log = Log::new("command");
+    let loads = Log::new("command-loads");
+    // Two requests, spoken by the shell's own means where it has any; here a connection is enough.
+    let text = format!("echo {{variant}} {{port}} >> {}; sleep 0.01", loads.0.display());
+    let comparison = made(&workload(&log, "", "exec"), &options(command(&text), 2)).unwrap();
+    assert_eq!(comparison.tables[0].summary.primary, Measure::Wall);
+    for run in &comparison.tables[0].runs {
+        let burst = run.burst.unwrap();
+        assert!(run.wall_s >= 0.01 && burst.requests.is_none() && burst.throughput.is_none());
+    }
+    let lines = fs::read_to_string(&loads.0).unwrap();
+    let of = |label: &str| lines.lines().filter(|line| line.starts_with(label)).count();
+    assert!(of("system ") >= 4 + 2 && of("jemalloc ") >= 4 + 2, "{lines}");
+    log.assert_gone(3);
+}
+
+#[test]
+fn a_load_command_that_fails_is_an_error_with_its_words() {
+    let log = Log::new("failing");
+    let plan = command("echo no such key >&2; exit 4");
+    let error = made(&workload(&log, "", "exec"), &options(plan, 2)).unwrap_err().to_string();
+    assert!(error.contains("returned 4") && error.contains("no such key"), "{error}");
+    log.assert_gone(1);
+}
+
+#[test]
+fn requests_that_are_never_answered_well_are_an_error() {
+    let log = Log::new("nowhere");
+    let mut plan = plan();
+    let Load::Http { urls, .. } = &mut plan.load else { unreachable!() };
+    // A port that nobody listens at.
+    *urls = vec!["http://127.0.0.1:1/".to_owned()];
+    let error = made(&workload(&log, "", "exec"), &options(plan, 2)).unwrap_err().to_string();
+    assert!(error.contains("no request was answered") && error.contains("refused"), "{error}");
+    log.assert_gone(1);
+}
+
+#[test]
+fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
+    let log = Log::new("alone");
+    let lock = std::env::temp_dir().join(format!("masu-server-lock-{}", std::process::id()));
+    let lock = lock.to_str().unwrap();
+    // The shell holds the lock as long as the server runs, and gives it back only when asked to end.
+    let before = format!(
+        "mkdir {lock} || exit 9; trap 'kill $server; wait; rmdir {lock}; exit 0' TERM; \
+         run() {{ \"$@\" & server=$!; wait; }}; run"
+    );
+    let workload = workload(&log, "", &before);
+    let plan = ServerPlan { one_at_a_time: true, ..plan() };
+    let variants = variants(&["system", "glibc:arena_max=1"], &workload);
+    let no_stop = Stop::never();
+    let comparison =
+        compare(&workload, &variants, &options(plan.clone(), 2), &no_stop, &mut |_| {}).unwrap();
+    assert_eq!(comparison.tables[0].runs.len(), 4);
+    assert!(comparison.tables[0].runs.iter().all(|run| run.ending == Ending::Exited(0)));
+    assert!(is_warned(&comparison, &["one server ran at a time"]));
+    assert_eq!(log.started().len(), 2 + 4, "a start for each warm-up and each run");
+    log.assert_gone(6);
+    // Side by side the second finds the lock taken, so the lock is one.
+    let plan = ServerPlan { one_at_a_time: false, ..plan };
+    let error = compare(&workload, &variants, &options(plan, 2), &no_stop, &mut |_| {});
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("returned 9"), "{error}");
+    assert!(!Path::new(lock).exists(), "the first server was not asked to end");
+}
+
+#[test]
+fn a_server_that_goes_into_the_background_is_followed_there() {
+    let log = Log::new("background");
+    let workload = workload(&log, "", "setsid -f");
+    let comparison = made(&workload, &options(plan(), 2)).unwrap();
+    assert!(comparison.tables[0].runs.iter().all(|run| run.burst.unwrap().errors == 0));
+    assert!(comparison.tables[0].runs.iter().all(|run| run.peak_rss_bytes > 1 << 20));
+    assert!(is_warned(&comparison, &["jemalloc", "foreground"]));
+    log.assert_gone(2);
+}
+
+#[test]
+fn a_stop_ends_every_server_and_keeps_what_was_measured() {
+    let log = Log::new("stop");
+    let workload = workload(&log, "", "exec");
+    let variants = variants(&["system", "jemalloc"], &workload);
+    let stop = Stop::never();
+    let mut done = 0;
+    let mut observe = |event: Event<'_>| {
+        done += usize::from(matches!(event, Event::Ran { .. }));
+        if done == 3 {
+            stop.request();
+        }
+    };
+    let options = options(plan(), 1000);
+    let comparison = compare(&workload, &variants, &options, &stop, &mut observe).unwrap();
+    assert!(comparison.stopped);
+    assert_eq!(comparison.tables[0].runs.len(), 3);
+    log.assert_gone(3);
+}
