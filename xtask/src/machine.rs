@@ -47,6 +47,16 @@ pub(crate) const PEERS: &[Need] = &[
     library("libmimalloc.so.2", "libmimalloc2.0", "mimalloc, likewise"),
 ];
 
+/// What builds and tries the mallocs that no package has: see `peers.rs`.
+pub(crate) const PEER_BUILDS: &[Need] = &[
+    program("gcc", "gcc", "compiles mimalloc and jemalloc"),
+    program("g++", "g++", "compiles Google's tcmalloc"),
+    program("clang++", "clang", "compiles snmalloc and rpmalloc, whose authors advise it"),
+    program("cmake", "cmake", "builds mimalloc, snmalloc and Google's tcmalloc"),
+    program("make", "make", "builds the peers"),
+    program("python3", "python3", "shows that a peer serves a real program"),
+];
+
 /// What builds the allocation patterns.
 pub(crate) const PATTERNS: &[Need] = &[
     program("gcc", "gcc", "compiles the allocation patterns"),

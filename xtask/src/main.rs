@@ -8,6 +8,7 @@ mod bench;
 mod ci;
 mod first_look;
 mod machine;
+mod peers;
 mod steps;
 mod tidy;
 
@@ -22,6 +23,8 @@ Usage: cargo xtask CHORE
   try          Build, then compare GNU sed under every malloc found (about a minute)
   ci           Check and test everything       (--soak: the long runs too)
   tidy         Check the house rules
+  peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
+               --jobs N, or the names of some)
   bench        Run every allocation pattern under every malloc, write benches/record (about 11 minutes;
                --quick: 3; --pattern NAME, --rounds N)
 ";
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
+        ["peers", options @ ..] => peers::run(options),
         ["tidy"] => root().and_then(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -34,8 +34,8 @@ pub struct Places {
 /// One malloc of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocator {
-    /// Its name in variants: `jemalloc`. Unique in the catalogue, except that `masu` appears once
-    /// for each C library it is there for.
+    /// Its name in variants: `jemalloc`, or `jemalloc-5.3.0` where another release has that name.
+    /// Unique in the catalogue, except that `masu` appears once for each C library it is there for.
     pub name: String,
     /// Its file; for the system's malloc that of the C library.
     pub path: PathBuf,
@@ -246,7 +246,7 @@ fn stem(file: &str) -> String {
     name.strip_prefix("lib").unwrap_or(name).to_owned()
 }
 
-/// Collects allocators, each file and each name once; who comes first stays.
+/// Collects allocators, each file and each name once; who comes first keeps the name.
 #[derive(Debug, Default)]
 struct Finder {
     found: Vec<Allocator>,
@@ -254,11 +254,23 @@ struct Finder {
 }
 
 impl Finder {
-    fn add(&mut self, allocator: Allocator) {
-        let same = |one: &Allocator| one.name == allocator.name && one.libc == allocator.libc;
-        if !self.found.iter().any(same) && self.files.insert(allocator.path.clone()) {
+    fn add(&mut self, mut allocator: Allocator) {
+        if let Some(same) = self.of_name(&allocator)
+            && let Some(version) = allocator.version.clone()
+            && same.version.as_ref().is_some_and(|known| *known != version)
+        {
+            // Another release of a malloc that is there: both stay in sight.
+            allocator.name = format!("{}-{version}", allocator.name);
+        }
+        if self.of_name(&allocator).is_none() && self.files.insert(allocator.path.clone()) {
             self.found.push(allocator);
         }
+    }
+
+    /// What was found under the name and for the C library of `allocator`.
+    fn of_name(&self, allocator: &Allocator) -> Option<&Allocator> {
+        let same = |one: &&Allocator| one.name == allocator.name && one.libc == allocator.libc;
+        self.found.iter().find(same)
     }
 
     fn add_system(&mut self) {

@@ -124,6 +124,21 @@ fn names_of_files_are_understood() {
 }
 
 #[test]
+fn a_second_release_of_a_malloc_is_told_apart_by_its_version() {
+    let mut finder = Finder::default();
+    let releases = [Some("5.3.1"), Some("5.3.0"), Some("5.3.1"), None];
+    for (index, version) in releases.into_iter().enumerate() {
+        finder.add(Allocator {
+            version: version.map(str::to_owned),
+            path: format!("/{index}.so").into(),
+            ..allocator("jemalloc", Libc::Glibc, true)
+        });
+    }
+    let names: Vec<&str> = finder.found.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["jemalloc", "jemalloc-5.3.0"]);
+}
+
+#[test]
 fn libraries_in_a_given_folder_are_named_after_their_files() {
     let catalogue = Catalogue::find(&Places::default());
     let jemalloc = catalogue

@@ -1,0 +1,66 @@
+//! Proof that a library is a malloc that works: real programs run under it, watched by the lab.
+//!
+//! It relies on the lab's `verify`, which sees the library mapped and asked for memory. Being asked is not
+//! serving well, so the programs check what they did and say so by how they end.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use masu_lab::verify::verify;
+use masu_lab::{Allocator, Catalogue, Ending, Input, Limits, Stop, Workload};
+
+/// Far more than any of the programs takes, also traced and on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Programs that allocate, the second with several threads that free what others allocated, and blocks of
+/// every size class and beyond.
+const PROGRAMS: [&[&str]; 2] = [
+    &["sh", "-c", "a=1; for b in 1 2 3 4 5 6 7 8; do a=$a$a; done; test ${#a} = 256"],
+    &[
+        "python3",
+        "-c",
+        "
+import threading
+kept, lock = [], threading.Lock()
+def work(seed):
+    own = [bytearray((seed * 7919 + i * 263) % 70000 + 1) for i in range(400)]
+    for i, block in enumerate(own):
+        block[0] = block[-1] = i % 256
+    with lock:
+        kept.extend(enumerate(own[::2]))
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert len(kept) == 800
+assert all(block[0] == block[-1] == 2 * i % 256 for i, block in kept)
+assert sum(map(len, (str(i) for i in range(20000)))) == 88890
+big = bytearray(b'x') * (8 << 20)
+assert big.count(b'x') == 8 << 20
+",
+    ],
+];
+
+/// Runs the programs under `allocator`; returns their names.
+///
+/// # Errors
+///
+/// When a program was not served, with the reason, or did not end as it should.
+pub(super) fn prove(catalogue: &Catalogue, allocator: &Allocator) -> Result<String> {
+    let mut served = Vec::new();
+    for arguments in PROGRAMS {
+        let workload = Workload::new(arguments.iter().copied(), Input::Empty)?;
+        let program = arguments[0];
+        let spec = allocator.name.parse().context("the catalogue's name is no variant")?;
+        let variant = catalogue.resolve(&spec, &workload.program)?;
+        let limits = Limits { time: Some(PATIENCE), memory_bytes: None };
+        let (run, evidence) = verify(&workload, &variant, &limits, &Stop::never())?;
+        if run.ending != Ending::Exited(0) {
+            bail!("{program} {}: {}", run.ending, run.stderr.tail.trim());
+        }
+        if evidence.served.is_empty() || !evidence.not_served.is_empty() {
+            bail!("{program} was not served: {}", evidence.not_served.join("; "));
+        }
+        served.push(program);
+    }
+    Ok(served.join(", "))
+}
