@@ -50,9 +50,10 @@ impl Request {
         while let Some(word) = rest.next() {
             if *word == "--jobs" {
                 let jobs = rest.next().and_then(|jobs| jobs.parse().ok());
-                request.jobs = jobs.filter(|jobs| (1..=1024).contains(jobs)).with_context(|| {
-                    format!("peers: --jobs takes a number from 1 to 1024\n{USAGE}")
-                })?;
+                request.jobs =
+                    jobs.filter(|jobs| (1..=1024).contains(jobs)).with_context(|| {
+                        format!("peers: --jobs takes a number from 1 to 1024\n{USAGE}")
+                    })?;
             } else if PEERS.iter().any(|peer| peer.name == *word) {
                 request.names.push((*word).to_owned());
             } else {
@@ -191,11 +192,7 @@ fn show(name: &str, proof: Result<String>) -> Result<String> {
 }
 
 /// The lab's entry for the library of `peer`, under its name and version.
-fn recognised<'a>(
-    catalogue: &'a Catalogue,
-    peer: &Peer,
-    folder: &Path,
-) -> Result<&'a Allocator> {
+fn recognised<'a>(catalogue: &'a Catalogue, peer: &Peer, folder: &Path) -> Result<&'a Allocator> {
     let path = folder.join(peer.file).canonicalize()?;
     let found = catalogue.allocators.iter().find(|one| one.path == path);
     let found = found.with_context(|| format!("{} defines no malloc", path.display()))?;

@@ -77,7 +77,10 @@ fn take(step: &str, source: &Path, place: &Path, log: &Path, jobs: usize) -> Res
         let said = String::from_utf8_lossy(&said);
         let lines: Vec<&str> = said.lines().collect();
         let end = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
-        bail!("`{program}` failed ({status}); all it said is in {}; its end:\n{end}", log.display());
+        bail!(
+            "`{program}` failed ({status}); all it said is in {}; its end:\n{end}",
+            log.display()
+        );
     }
     Ok(())
 }
@@ -95,7 +98,9 @@ pub(super) fn cmake_file(script: &str, source: &Path) -> Result<String> {
     let entry = format!("  {source}/c_src/tcmalloc/tcmalloc/tcmalloc.cc\n");
     let (abseil, malloc) = (lines(true), entry + &lines(false));
     if abseil.is_empty() || !malloc.contains("cpu_cache.cc") {
-        bail!("the package lists no sources where they are expected; correct xtask/src/peers/table.rs");
+        bail!(
+            "the package lists no sources where they are expected; correct xtask/src/peers/table.rs"
+        );
     }
     Ok(CMAKE_OF_LISTING
         .replace("{source}", &source)

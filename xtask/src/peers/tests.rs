@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use masu_lab::{Input, Workload};
+
 use super::stamp::{self, Built};
 use super::*;
 
@@ -56,7 +58,8 @@ fn the_lab_knows_each_peer_by_its_file_beside_debians() {
     for peer in &PEERS {
         recognised(&catalogue, peer, &folder.0).unwrap();
     }
-    let google = catalogue.get("tcmalloc-google", Libc::Glibc).unwrap();
+    let shell = Workload::new(["sh"], Input::Empty).unwrap().program;
+    let google = catalogue.resolve(&"tcmalloc-google".parse().unwrap(), &shell).unwrap();
     assert_eq!(google.tunables, [("glibc.pthread.rseq".to_owned(), "0".to_owned())]);
     for other in system.allocators.iter().filter(|one| one.preloaded) {
         assert!(catalogue.allocators.iter().any(|one| one.path == other.path), "{other:?}");

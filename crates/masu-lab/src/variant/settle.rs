@@ -137,6 +137,11 @@ impl Settled {
 /// The malloc that a name of the catalogue stands for: its settings do not depend on how it was
 /// packaged.
 pub(crate) fn family(name: &str) -> &str {
+    // `jemalloc-5.3.0` is a second release beside `jemalloc`.
+    let name = match name.split_once('-') {
+        Some((malloc, rest)) if rest.starts_with(|first: char| first.is_ascii_digit()) => malloc,
+        _ => name,
+    };
     match name {
         "tcmalloc-full" => "tcmalloc",
         _ => match name.strip_prefix("mimalloc") {

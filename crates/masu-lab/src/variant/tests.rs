@@ -71,6 +71,8 @@ fn a_malloc_packaged_in_another_way_has_the_same_settings() {
     for (text, name, variable) in [
         ("x:release_rate=2.5", "tcmalloc-full", ("TCMALLOC_RELEASE_RATE", "2.5")),
         ("x:huge_pages=1", "mimalloc3", ("MIMALLOC_ALLOW_THP", "1")),
+        ("x:huge_pages=1", "mimalloc2-2.5.2", ("MIMALLOC_ALLOW_THP", "1")),
+        ("x:arenas=2", "jemalloc-5.3.0", ("MALLOC_CONF", "narenas:2")),
         ("x:huge_pages=0", "mimalloc", ("MIMALLOC_ALLOW_THP", "0")),
     ] {
         assert_eq!(settle_text(text, name).unwrap().variables, pairs(&[variable]));
