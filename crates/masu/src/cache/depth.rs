@@ -266,9 +266,10 @@ impl ThreadCache {
     /// the budget is strict, all of them if that was not enough.
     fn take_from_others(&'static self, class: Class, more_bytes: usize) {
         let start = self.last_giver.get() as usize + 1;
+        let budget = budget();
         let turns = if budget_is_strict() { 2 * CODES } else { CODES };
         for turn in 0..turns {
-            if self.limit_bytes.get() + more_bytes <= budget() {
+            if self.limit_bytes.get() + more_bytes <= budget {
                 return;
             }
             let code = ((start + turn) % CODES) as u8;
@@ -277,9 +278,13 @@ impl ThreadCache {
                 continue;
             };
             let limit = self.depth(giver).limit.get() as usize;
-            if limit > floor(giver) {
-                self.lower_limit(giver, floor(giver).max(limit * 3 / 4));
-            } else if turn >= CODES && limit > 0 {
+            if limit == 0 {
+                continue;
+            }
+            let floor = floor(giver);
+            if limit > floor {
+                self.lower_limit(giver, floor.max(limit * 3 / 4));
+            } else if turn >= CODES {
                 self.shut(giver);
             }
         }
