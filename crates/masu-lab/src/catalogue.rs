@@ -105,7 +105,9 @@ impl Catalogue {
         })
     }
 
-    /// Makes the variant that `spec` describes ready to run `program`.
+    /// Makes the variant that `spec` describes ready to run `program`. Where the program is linked
+    /// with a malloc, `system` is the program as it is, and the C library's malloc by its name
+    /// (`glibc`) is the C library preloaded.
     ///
     /// # Errors
     ///
@@ -130,7 +132,12 @@ impl Catalogue {
             library: &allocator.path,
         };
         let Settled { tunables, variables } = settle(spec, target)?;
-        if allocator.preloaded {
+        // Preloaded, the C library goes before the malloc that the program is linked with.
+        let goes_before = program.linked_malloc.is_some()
+            && spec.allocator != "system"
+            && allocator.libc == Libc::Glibc;
+        let preloaded = allocator.preloaded || goes_before;
+        if preloaded {
             program.preloadable()?;
             if allocator.libc != program.libc && allocator.libc != Libc::Static {
                 return Err(wrong_libc(&spec.allocator, program));
@@ -149,7 +156,7 @@ impl Catalogue {
             label: spec.to_string(),
             allocator: allocator.name.clone(),
             version: allocator.version.clone(),
-            library: allocator.preloaded.then(|| allocator.path.clone()),
+            library: preloaded.then(|| allocator.path.clone()),
             tunables: allocator.tunables.iter().cloned().chain(tunables).collect(),
             variables,
             parameters: Vec::new(),
@@ -162,6 +169,11 @@ impl Catalogue {
     #[must_use]
     pub fn variants_for(&self, program: &Program) -> Vec<Variant> {
         let mut variants: Vec<Variant> = Vec::new();
+        if program.linked_malloc.is_some() {
+            // The program as it is, which is not the C library's malloc.
+            let spec = Spec { allocator: "system".to_owned(), settings: Vec::new() };
+            variants.extend(self.resolve(&spec, program));
+        }
         for allocator in &self.allocators {
             let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
             if !allocator.preloaded

@@ -178,7 +178,9 @@ pub fn compare(
     let rows: Vec<Row> = variants.iter().map(row).collect();
     let scratch = ScratchFolder::create(&options.scratch)?;
     let mut executor: Box<dyn Executor> = match &options.server {
-        Some(plan) => Box::new(Servers::new(&rows, plan, &options.limits, offsets)?),
+        Some(plan) => Box::new(
+            Servers::new(&rows, plan, &options.limits, offsets)?.with_hooks(options.hooks.clone()),
+        ),
         None => Box::new(
             Commands::new(&rows, &options.limits, offsets)
                 .with_hooks(options.hooks.clone())
@@ -263,6 +265,15 @@ fn surroundings(
     }
     if let Some(reason) = &workload.program.refusal {
         warnings.push(format!("only settings can be compared on this program: {reason}"));
+    }
+    if let Some(library) = &workload.program.linked_malloc {
+        for variant in variants.iter().filter(|variant| variant.library.is_none()) {
+            warnings.push(format!(
+                "`{}` runs {library}, with which the program is linked, and not the C library's \
+                 malloc; `-a glibc` runs that one",
+                variant.label
+            ));
+        }
     }
     for (variant, (_, evidence)) in variants.iter().zip(warm_ups) {
         if !evidence.served.is_empty() && !evidence.not_served.is_empty() {

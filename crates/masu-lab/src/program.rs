@@ -42,6 +42,9 @@ pub struct Program {
     pub libc: Libc,
     /// Why no malloc can be preloaded and what to do, if so.
     pub refusal: Option<String>,
+    /// The malloc library it is linked with, by its file's name: that, and not the C library's
+    /// malloc, serves it where nothing is preloaded.
+    pub linked_malloc: Option<String>,
 }
 
 impl Program {
@@ -67,7 +70,8 @@ impl Program {
         if binary != path {
             refusal = refusal.map(|reason| format!("{} runs it, and {reason}", binary.display()));
         }
-        Ok(Program { path, binary, libc: image.libc, refusal })
+        let linked_malloc = image.linked_malloc();
+        Ok(Program { path, binary, libc: image.libc, refusal, linked_malloc })
     }
 
     /// Whether a malloc can be preloaded.

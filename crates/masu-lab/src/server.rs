@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use crate::compare::Executor;
 use crate::execute::{self, Alone, Ending, Offsets};
+use crate::hooks::Hook;
 use crate::load::{Client, Failures, LoadPlan, Pace, Target};
 use crate::parameter::Values;
-use crate::{Error, Evidence, Limits, Measure, Program, Row, Run, Stop};
+use crate::{Error, Evidence, Hooks, Limits, Measure, Program, Row, Run, Stop};
 
 mod burst;
 mod consumption;
@@ -132,6 +133,9 @@ pub(crate) struct Servers<'a> {
     /// Allocations a request of each combination of parameters that was counted.
     counted: Vec<(Values, Option<f64>)>,
     offsets: Offsets,
+    hooks: Hooks,
+    /// Whether the setup was begun, so that there is something to clean up.
+    is_set_up: bool,
     guard: Guard,
     turn: Alone,
 }
@@ -179,15 +183,39 @@ impl<'a> Servers<'a> {
             books: rows.iter().map(|_| Book::default()).collect(),
             counted: Vec::new(),
             offsets,
+            hooks: Hooks::default(),
+            is_set_up: false,
             guard: Guard::new(limits.memory_bytes.or_else(execute::default_memory_limit)),
             turn,
         })
     }
 
+    /// With these shell commands around the servers: the preparation before each start, where
+    /// `{dir}` and `{port}` are those of that start.
+    #[must_use]
+    pub(crate) fn with_hooks(self, hooks: Hooks) -> Servers<'a> {
+        Servers { hooks, ..self }
+    }
+
+    /// A place for `row`, prepared.
+    fn place(&mut self, row: &Row, stop: &Stop) -> Result<Place, Error> {
+        if !self.is_set_up {
+            self.is_set_up = true;
+            if let Some(command) = &self.hooks.setup {
+                Hook::Setup.run(command, None, stop)?;
+            }
+        }
+        let place = Place::new(&row.variant.label)?;
+        if let Some(command) = &self.hooks.prepare {
+            Hook::Prepare.run(&place.words(command, row), None, stop)?;
+        }
+        Ok(place)
+    }
+
     /// Starts the server of `row` and waits until it is ready; `number` is what the guard knows it
     /// by.
     fn start(&mut self, row: &Row, number: usize, stop: &Stop) -> Result<Warm, Error> {
-        let place = Place::new(&row.variant.label)?;
+        let place = self.place(row, stop)?;
         let running = Running::start(row, place, self.offsets.draw())?;
         self.guard.watch(number, &running.family);
         let ready = self.wait_until_ready(row, number, running, stop);
@@ -382,6 +410,11 @@ impl Executor for Servers<'_> {
         let (indices, running): (Vec<usize>, Vec<Running>) = running.into_iter().unzip();
         for (index, goodbye) in indices.into_iter().zip(Running::end(running)) {
             self.books[index].goodbye = goodbye;
+        }
+        if std::mem::take(&mut self.is_set_up)
+            && let Some(command) = &self.hooks.cleanup
+        {
+            Hook::Cleanup.run(command, None, &Stop::never())?;
         }
         Ok(())
     }

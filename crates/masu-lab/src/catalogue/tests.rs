@@ -8,6 +8,7 @@ fn program(libc: Libc, refusal: Option<&str>) -> Program {
         binary: "/bin/p".into(),
         libc,
         refusal: refusal.map(str::to_owned),
+        linked_malloc: None,
     }
 }
 
@@ -82,6 +83,19 @@ fn defaults_are_what_the_program_can_run() {
     assert_eq!(names(program(Libc::Glibc, None)), "glibc masu mimalloc2 mimalloc3");
     assert_eq!(names(program(Libc::Musl, None)), "musl masu");
     assert_eq!(names(program(Libc::Static, Some("it is static"))), "glibc");
+}
+
+#[test]
+fn a_program_that_is_linked_with_a_malloc_runs_the_c_librarys_only_preloaded() {
+    let catalogue = made_up();
+    let linked_malloc = Some("libjemalloc.so.2".to_owned());
+    let linked = Program { linked_malloc, ..program(Libc::Glibc, None) };
+    let variants = catalogue.variants_for(&linked);
+    assert_eq!(labels(&variants).join(" "), "system glibc masu mimalloc2 mimalloc3");
+    assert_eq!(variants[0].library, None);
+    assert_eq!(variants[1].library.as_deref(), Some(Path::new("/lib/libglibc.so")));
+    let plain = catalogue.resolve(&"glibc".parse().unwrap(), &program(Libc::Glibc, None));
+    assert_eq!(plain.unwrap().library, None);
 }
 
 #[test]

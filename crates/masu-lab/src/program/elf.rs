@@ -216,6 +216,19 @@ impl Image {
         self.defined.iter().any(|(known, _)| known == name)
     }
 
+    /// The malloc library it is linked with, which serves it unless another one is preloaded.
+    pub(crate) fn linked_malloc(&self) -> Option<String> {
+        self.linked(&MALLOC_LIBRARIES).map(|(_, library)| library.to_owned())
+    }
+
+    /// The first library it needs that begins like one of `known`, with that one's name.
+    fn linked(&self, known: &[(&str, &'static str)]) -> Option<(&'static str, &str)> {
+        self.needed.iter().find_map(|library| {
+            let (_, name) = known.iter().find(|(prefix, _)| library.starts_with(prefix))?;
+            Some((*name, library.as_str()))
+        })
+    }
+
     /// Why no malloc can be preloaded into this program and what to do, if so.
     pub(crate) fn refusal(&self) -> Option<String> {
         if !self.has_loader {
@@ -227,29 +240,15 @@ impl Image {
         }
         let knows =
             |symbol: &str| self.defines(symbol) || self.imported.iter().any(|name| name == symbol);
-        let linked = |known: &[(&str, &'static str)]| {
-            self.needed.iter().find_map(|library| {
-                known
-                    .iter()
-                    .find(|(prefix, _)| library.starts_with(prefix))
-                    .map(|(_, name)| (*name, library.clone()))
-            })
-        };
         let sanitizer = SANITIZERS
             .iter()
             .find(|(symbol, _)| knows(symbol))
             .map(|(_, name)| *name)
-            .or_else(|| linked(&SANITIZER_LIBRARIES).map(|(name, _)| name));
+            .or_else(|| self.linked(&SANITIZER_LIBRARIES).map(|(name, _)| name));
         if let Some(sanitizer) = sanitizer {
             return Some(format!(
                 "it is built with {sanitizer}, whose own malloc must stay; \
                  build it without -fsanitize"
-            ));
-        }
-        if let Some((name, library)) = linked(&MALLOC_LIBRARIES) {
-            return Some(format!(
-                "it is linked with {library}, so it runs {name} already, also where you expect \
-                 the system's malloc; build it without {name}"
             ));
         }
         if let Some((symbol, name)) = BUNDLED.iter().find(|(symbol, _)| self.defines(symbol)) {
@@ -266,6 +265,11 @@ impl Image {
         }
         None
     }
+}
+
+/// Whether a library's file is named like that of a malloc.
+pub(crate) fn is_malloc_library(file: &str) -> bool {
+    MALLOC_LIBRARIES.iter().any(|(prefix, _)| file.starts_with(prefix))
 }
 
 /// The C library a shared library is made for, told by what it needs.

@@ -89,7 +89,6 @@ fn bundled_mallocs_and_sanitizers_are_named() {
     let plain = image(&["libc.so.6"], &[], &["malloc"]);
     assert_eq!(plain.refusal(), None);
     for (image, word) in [
-        (image(&["libjemalloc.so.2", "libc.so.6"], &[], &["malloc"]), "libjemalloc.so.2"),
         (image(&["libc.so.6"], &["mi_malloc"], &[]), "mimalloc"),
         (image(&["libc.so.6"], &["malloc"], &[]), "defines `malloc`"),
         (image(&["libc.so.6"], &["__asan_init"], &[]), "AddressSanitizer"),
@@ -99,6 +98,22 @@ fn bundled_mallocs_and_sanitizers_are_named() {
         let refusal = image.refusal().unwrap();
         assert!(refusal.contains(word), "{refusal}");
     }
+}
+
+#[test]
+fn a_malloc_that_is_linked_is_told_and_no_reason_to_refuse() {
+    let image = |needed: &[&str]| elf::Image {
+        libc: Libc::Glibc,
+        has_loader: true,
+        needed: needed.iter().map(|&name| name.to_owned()).collect(),
+        defined: Vec::new(),
+        imported: vec!["malloc".to_owned()],
+        lowest: 0,
+    };
+    let linked = image(&["libm.so.6", "libjemalloc.so.2", "libc.so.6"]);
+    assert_eq!(linked.linked_malloc().as_deref(), Some("libjemalloc.so.2"));
+    assert_eq!(linked.refusal(), None);
+    assert_eq!(image(&["libm.so.6", "libc.so.6"]).linked_malloc(), None);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Where a server lives while it runs: a port that is free and a data folder of its own.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
@@ -48,8 +49,12 @@ impl Place {
 
     /// `text` with this place and the row's parameters in it.
     pub(super) fn text(&self, text: &str, row: &Row) -> String {
-        let text = substitute(text.as_ref(), &self.values);
-        substitute(&text, &row.variant.parameters).to_string_lossy().into_owned()
+        self.words(text.as_ref(), row).to_string_lossy().into_owned()
+    }
+
+    /// The same for text that need not be UTF-8.
+    pub(super) fn words(&self, text: &OsStr, row: &Row) -> OsString {
+        substitute(&substitute(text, &self.values), &row.variant.parameters)
     }
 
     /// A file in the folder.

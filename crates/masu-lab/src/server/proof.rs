@@ -8,24 +8,24 @@
 
 use std::fs;
 
-use super::place::Place;
 use super::running::Running;
 use super::{Servers, ready};
 use crate::execute::Ending;
+use crate::program::elf::is_malloc_library;
 use crate::verify::verify;
 use crate::{Error, Evidence, Row, Run, Stop};
 
 impl Servers<'_> {
     /// What a traced start of `row` shows. A variant without a library needs no proof.
-    pub(super) fn prove(&self, row: &Row, stop: &Stop) -> Result<Evidence, Error> {
+    pub(super) fn prove(&mut self, row: &Row, stop: &Stop) -> Result<Evidence, Error> {
         let variant = &row.variant;
         if variant.library.is_none() {
             return Ok(Evidence::default());
         }
-        let place = Place::new(&variant.label)?;
+        let place = self.place(row, stop)?;
         let workload = place.workload(row);
         let (enough, over) = (Stop::never(), Stop::never());
-        let (turn, limits) = (&self.turn, self.limits);
+        let (turn, limits, plan) = (&self.turn, self.limits, self.plan);
         let (seen, ready) = std::thread::scope(|scope| {
             // A thread of its own, because a tracer hears of all children of its thread.
             let tracing = scope.spawn(|| {
@@ -35,8 +35,7 @@ impl Servers<'_> {
                 seen
             });
             let mut sooner = || over.requested() || stop.requested();
-            let within = self.plan.ready_within;
-            let ready = ready::wait(&self.plan.ready, &place, row, within, &mut sooner);
+            let ready = ready::wait(&plan.ready, &place, row, plan.ready_within, &mut sooner);
             enough.request();
             (tracing.join(), ready)
         });
@@ -84,13 +83,19 @@ fn judge(
 }
 
 /// Looks whether the variant's library is mapped into the processes of the server that is to be
-/// measured; what to say of those that lack it.
+/// measured; what to say of those that lack it, or of a malloc that is there instead.
 pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, Error> {
-    let Some(library) = &row.variant.library else { return Ok(None) };
-    let library = fs::canonicalize(library).unwrap_or_else(|_| library.clone());
-    let library = library.to_string_lossy();
     let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).ok();
     let maps: Vec<String> = running.family.alive().iter().filter_map(maps).collect();
+    let Some(library) = &row.variant.library else {
+        // Said already where the program itself is linked with it.
+        let brought = maps.iter().find_map(|maps| malloc_library(maps));
+        return Ok(brought.filter(|_| row.workload.program.linked_malloc.is_none()).map(|file| {
+            format!("the server loads {file}, so it runs that and not the C library's malloc")
+        }));
+    };
+    let library = fs::canonicalize(library).unwrap_or_else(|_| library.clone());
+    let library = library.to_string_lossy();
     let without = maps.iter().filter(|maps| !maps.contains(&*library)).count();
     if !maps.is_empty() && without == maps.len() {
         return Err(Error::NotInEffect {
@@ -101,4 +106,10 @@ pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, 
     Ok((without > 0).then(|| {
         format!("{without} of {} processes of the server run without its library", maps.len())
     }))
+}
+
+/// The file of the first malloc library in a memory map.
+fn malloc_library(maps: &str) -> Option<String> {
+    let files = maps.lines().filter_map(|line| line.rsplit_once('/'));
+    files.map(|(_, file)| file).find(|file| is_malloc_library(file)).map(str::to_owned)
 }
