@@ -138,8 +138,9 @@ fn fingerprint(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::path::Path;
+    use std::process::Command;
+    use std::{env, fs};
 
     use super::*;
 
@@ -178,6 +179,28 @@ mod tests {
             let expected = counts && !library.bytes.is_empty();
             assert_eq!(has(library, b"MASU_COUNT_FILE"), expected, "{}", library.name);
         }
+    }
+
+    #[test]
+    fn what_the_counting_library_writes_is_what_the_lab_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libmasu-count.so");
+        let own = if cfg!(target_env = "musl") { &COUNT_MUSL } else { &COUNT_GLIBC };
+        fs::write(&library, own.bytes).unwrap();
+        let page = masu_lab::CountPage::create(&folder.path().join("page")).unwrap();
+        // A program that is surely on the same C library: this one, told to print its tests.
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.arg("--list").env("LD_PRELOAD", &library).envs(page.variables());
+        assert!(command.output().unwrap().status.success());
+        let totals = page.totals().unwrap();
+        if cfg!(target_feature = "crt-static") {
+            assert_eq!(totals, masu_lab::Totals::default(), "nothing can be preloaded");
+            return;
+        }
+        assert_eq!(totals.programs, 1);
+        assert!(totals.allocations > 100 && totals.frees > 100, "{totals:?}");
+        assert!(totals.reallocations > 0, "{totals:?}");
+        assert!(totals.requested_bytes > totals.allocations, "{totals:?}");
     }
 
     fn has(library: &Library, text: &[u8]) -> bool {
