@@ -20,7 +20,7 @@ Fix a program
   run       Run it under one variant (default masu)
 Know the ground
   list      Allocators found, and those a package would bring
-  report    Saved results as text, Markdown, CSV, JSON
+  report    Saved results as text, Markdown, CSV, HTML, JSON
   help      This page, or the one of a command
 
 {options}
@@ -96,7 +96,7 @@ pub(crate) struct Run {
     pub(crate) program: Program,
 }
 
-/// Saved results as text, Markdown, CSV, JSON
+/// Saved results as text, Markdown, CSV, HTML, JSON
 #[derive(Debug, Args)]
 #[command(override_usage = "masu report [OPTIONS] FILE…")]
 #[command(after_help = "\
@@ -110,12 +110,12 @@ run is among those that the medians rest on.
 
 Examples:
   masu report runs.jsonl
-  masu report laptop.jsonl server.jsonl -o both.md")]
+  masu report laptop.jsonl server.jsonl -o both.html")]
 pub(crate) struct Report {
     /// Results files
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// text, markdown, csv or json [default: what the name of --output ends in, else text]
+    /// text, markdown, csv, html or json [default: what the name of --output ends in, else text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
     /// Write to this file, replacing it, instead of standard output

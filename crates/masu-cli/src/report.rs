@@ -64,7 +64,7 @@ fn asked_for_by(path: &Path) -> Result<Format> {
     let Some(format) = Format::of_file(path) else {
         let names: Vec<&str> = Format::ALL.iter().map(|(_, name)| *name).collect();
         bail!(
-            "{}: the name says no format; end it in .txt, .md, .csv or .json, or give --format ({})",
+            "{}: the name says no format; end it in .txt, .md, .csv, .html or .json, or give --format ({})",
             path.display(),
             names.join(", ")
         );

@@ -14,6 +14,7 @@ use crate::Error;
 mod across;
 mod csv;
 mod document;
+mod html;
 mod json;
 mod lines;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod made_up;
 mod markdown;
 mod measure;
 mod overview;
+mod plot;
 mod quantity;
 mod settings;
 mod text;
@@ -41,16 +43,19 @@ pub enum Format {
     Markdown,
     /// A line for every run.
     Csv,
+    /// One file with plots, for a browser.
+    Html,
     /// Medians, ratios and verdicts as one object.
     Json,
 }
 
 impl Format {
     /// Every format with its name.
-    pub const ALL: [(Format, &str); 4] = [
+    pub const ALL: [(Format, &str); 5] = [
         (Format::Text, "text"),
         (Format::Markdown, "markdown"),
         (Format::Csv, "csv"),
+        (Format::Html, "html"),
         (Format::Json, "json"),
     ];
 
@@ -67,6 +72,7 @@ impl Format {
             "txt" | "text" => Some(Format::Text),
             "md" | "markdown" => Some(Format::Markdown),
             "csv" => Some(Format::Csv),
+            "html" | "htm" => Some(Format::Html),
             "json" => Some(Format::Json),
             _ => None,
         }
@@ -104,6 +110,7 @@ pub fn render(document: &Document, format: Format) -> String {
         Format::Text => text::page(document),
         Format::Markdown => markdown::page(document),
         Format::Csv => csv::page(document),
+        Format::Html => html::page(document),
         Format::Json => json::page(document),
     }
 }

@@ -235,7 +235,7 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     clippy::cast_sign_loss,
     reason = "a place among the values is small and not negative"
 )]
-fn quantile(values: &[f64], share: f64) -> Option<f64> {
+pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let place = sorted.len().checked_sub(1)? as f64 * share;

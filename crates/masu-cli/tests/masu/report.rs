@@ -45,6 +45,7 @@ fn the_form_is_named_or_guessed_from_the_outputs_name() {
     assert!(to_file("a.md").contains("| :-- |"));
     assert!(to_file("a.csv").starts_with("file,began,"));
     assert!(to_file("a.json").starts_with('{'));
+    assert!(to_file("a.html").starts_with("<!DOCTYPE html>"));
     assert!(!to_file("a.txt").contains('\u{1b}'));
     let csv = report(folder.path(), &["runs.jsonl", "--format", "csv"]);
     assert_eq!(csv.lines().count(), 1 + 4, "{csv}");

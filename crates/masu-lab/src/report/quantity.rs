@@ -60,10 +60,11 @@ pub(super) fn rate(value: f64) -> String {
     }
 }
 
-/// A ratio with the digits that matter: `0.893`, `1.12`, `12.3`, `165`.
+/// A ratio with the digits that matter: `0.893`, `1.004`, `1.12`, `12.3`, `165`. What differs from 1 by
+/// a thousandth must not read as 1.
 pub(super) fn ratio(value: f64) -> String {
     match value {
-        _ if value < 0.999_5 => format!("{value:.3}"),
+        _ if value < 1.099_5 => format!("{value:.3}"),
         _ if value < 9.995 => format!("{value:.2}"),
         _ if value < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
@@ -138,8 +139,13 @@ mod tests {
 
     #[test]
     fn ratios_and_shares_keep_the_digits_that_matter() {
-        for (value, text) in [(0.8931, "0.893"), (0.9999, "1.00"), (1.125, "1.12"), (165.2, "165")]
-        {
+        for (value, text) in [
+            (0.8931, "0.893"),
+            (0.9999, "1.000"),
+            (1.0044, "1.004"),
+            (1.125, "1.12"),
+            (165.2, "165"),
+        ] {
             assert_eq!(ratio(value), text);
         }
         for (value, text) in [(0.004, "0.4 %"), (0.02, "2 %"), (0.351, "35 %")] {

@@ -1,0 +1,70 @@
+//! The command that makes a comparison again.
+
+use crate::parameter::{self, Parameter};
+use crate::report::document::{Source, quoted};
+use crate::results::Rounds;
+
+/// `masu compare -n 20 --seed 4711 -a glibc -a masu -- job`; none for a suite, whose file the
+/// results do not hold, and for a server, whose load they do not.
+pub(super) fn command(source: &Source) -> Option<String> {
+    let [table] = &source.tables[..] else { return None };
+    let is_server = table.runs.iter().any(|run| run.burst.is_some());
+    if source.header.suite.is_some() || is_server {
+        return None;
+    }
+    let mut words = vec!["masu".to_owned(), "compare".to_owned()];
+    if let Rounds::Fixed(rounds) = source.header.rounds {
+        words.extend(["-n".to_owned(), rounds.to_string()]);
+    }
+    words.extend(["--seed".to_owned(), source.header.seed.to_string()]);
+    let mut specs: Vec<&str> = Vec::new();
+    let mut parameters: Vec<Parameter> = Vec::new();
+    for variant in &table.case.variants {
+        let suffix = parameter::label(&variant.parameters);
+        let spec = variant.label.strip_suffix(&suffix).unwrap_or(&variant.label);
+        if !specs.contains(&spec) {
+            specs.push(spec);
+        }
+        for (name, value) in &variant.parameters {
+            match parameters.iter_mut().find(|known| known.name == *name) {
+                Some(known) if known.values.contains(value) => {}
+                Some(known) => known.values.push(value.clone()),
+                None => {
+                    parameters.push(Parameter { name: name.clone(), values: vec![value.clone()] });
+                }
+            }
+        }
+    }
+    for spec in specs {
+        words.extend(["-a".to_owned(), quoted(spec)]);
+    }
+    for parameter in parameters {
+        words.extend(["-P".to_owned(), quoted(&parameter.to_string())]);
+    }
+    Some(format!("{} -- {}", words.join(" "), table.command()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::made_up;
+
+    #[test]
+    fn what_was_asked_for_is_asked_for_again() {
+        let mut document = made_up::of_commands();
+        let source = &mut document.sources[0];
+        let expected =
+            "masu compare -n 20 --seed 4711 -a glibc -a masu -a jemalloc -- job --with 'two words'";
+        assert_eq!(command(source).unwrap(), expected);
+        let variants = &mut source.tables[0].case.variants;
+        variants.truncate(2);
+        for (variant, value) in variants.iter_mut().zip(["./old", "./new one"]) {
+            variant.label = format!("glibc bin={value}");
+            variant.parameters = vec![("bin".to_owned(), value.to_owned())];
+        }
+        let expected = "masu compare -n 20 --seed 4711 -a glibc -P 'bin=./old,./new one' -- job \
+                        --with 'two words'";
+        assert_eq!(command(source).unwrap(), expected);
+        assert_eq!(command(&made_up::of_servers().sources[0]), None);
+    }
+}

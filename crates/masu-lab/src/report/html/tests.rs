@@ -1,0 +1,152 @@
+//! The file is well-formed, needs nothing, escapes what it is given, and holds what the plots draw.
+
+use super::*;
+use crate::Measure;
+use crate::report::made_up;
+use crate::results::LeftOut;
+
+/// The file's tree, if it is well-formed.
+#[track_caller]
+fn parsed(page: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(page, options).unwrap()
+}
+
+/// How many elements called `name` there are.
+fn count(tree: &roxmltree::Document<'_>, name: &str) -> usize {
+    tree.descendants().filter(|it| it.tag_name().name() == name).count()
+}
+
+fn documents() -> Vec<Document> {
+    let many: Vec<String> = (0..9).map(|index| format!("malloc{index}:setting={index}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let nine = made_up::a_case("nine", &many, Measure::Wall);
+    let one = made_up::a_case("one", &["glibc"], Measure::Wall);
+    let none = made_up::a_case("none", &["glibc", "masu"], Measure::Wall);
+    let cases = [
+        made_up::table(made_up::a_case("a", &["glibc", "masu"], Measure::Wall), Vec::new()),
+        made_up::table(made_up::a_case("b", &["glibc", "masu"], Measure::PeakRss), Vec::new()),
+    ];
+    let mut both = made_up::of_commands();
+    both.sources.extend(made_up::of_commands().sources);
+    vec![
+        made_up::of_commands(),
+        made_up::of_servers(),
+        made_up::document(vec![made_up::table(nine, made_up::rounds(9, made_up::run))]),
+        made_up::document(vec![made_up::table(one, made_up::rounds(1, made_up::run))]),
+        made_up::document(vec![made_up::table(none, Vec::new())]),
+        made_up::document(cases.into()),
+        both,
+    ]
+}
+
+#[test]
+fn every_page_is_well_formed_with_ids_that_are_unique_and_needs_nothing_from_elsewhere() {
+    for document in documents() {
+        let page = page(&document);
+        let tree = parsed(&page);
+        let mut ids: Vec<&str> =
+            tree.descendants().filter_map(|element| element.attribute("id")).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "an id stands twice");
+        for name in
+            ["script", "link", "img", "iframe", "object", "embed", "image", "use", "foreignObject"]
+        {
+            assert_eq!(count(&tree, name), 0, "{name}");
+        }
+        for element in tree.descendants() {
+            for attribute in element.attributes() {
+                assert!(!attribute.name().starts_with("on"), "{attribute:?}");
+                let is_link = ["href", "src", "action", "data"].contains(&attribute.name());
+                assert!(!is_link || attribute.value().starts_with('#'), "{attribute:?}");
+            }
+        }
+        for remote in ["url(", "@import", "@font-face"] {
+            assert!(!page.contains(remote), "{remote}");
+        }
+    }
+}
+
+#[test]
+fn what_is_linked_to_is_there() {
+    for document in documents() {
+        let page = page(&document);
+        let tree = parsed(&page);
+        for link in tree.descendants().filter_map(|element| element.attribute("href")) {
+            let is_target =
+                |it: roxmltree::Node<'_, '_>| it.attribute("id") == link.strip_prefix('#');
+            assert!(tree.descendants().any(is_target), "{link}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_comes_from_outside_becomes_an_element() {
+    let evil = "<script>alert(\"1\")</script>'&amp;]]>\u{1b}[31m\u{0}";
+    let mut document = made_up::of_commands();
+    let source = &mut document.sources[0];
+    source.file = Some(evil.to_owned());
+    source.header.machine.cpu = Some(evil.to_owned());
+    source.header.began = evil.to_owned();
+    let table = &mut source.tables[0];
+    table.case.name = evil.to_owned();
+    table.case.command = vec![evil.to_owned()];
+    table.case.variants[1].label = evil.to_owned();
+    table.case.variants[1].variables = vec![("A".to_owned(), evil.to_owned())];
+    table.case.left_out = vec![LeftOut { label: evil.to_owned(), reason: evil.to_owned() }];
+    table.case.settings = vec![(evil.to_owned(), evil.to_owned())];
+    table.summary.rows[1].variant = evil.to_owned();
+    table.summary.warnings = vec![evil.to_owned()];
+    document.notes = vec![evil.to_owned()];
+    for merged in [false, true] {
+        if merged {
+            let again = document.sources[0].clone();
+            document.sources.push(again);
+        }
+        let page = page(&document);
+        let tree = parsed(&page);
+        assert_eq!(count(&tree, "script"), 0);
+        let text: String = tree.descendants().filter_map(|it| it.text()).collect();
+        assert!(text.contains("<script>alert(\"1\")</script>'&amp;]]>\\u{1b}[31m\\u{0}"));
+    }
+}
+
+#[test]
+fn the_tables_hold_what_the_plots_draw() {
+    let page = page(&made_up::of_servers());
+    let tree = parsed(&page);
+    let texts = |name: &str| -> Vec<String> {
+        let elements = tree.descendants().filter(|it| it.tag_name().name() == name);
+        elements.map(|it| it.descendants().filter_map(|it| it.text()).collect()).collect()
+    };
+    let tables = texts("table").concat();
+    for svg in tree.descendants().filter(|it| it.tag_name().name() == "svg") {
+        let of_class = |it: &roxmltree::Node<'_, '_>| {
+            it.attribute("class").is_some_and(|class| class.starts_with("figure"))
+        };
+        for figure in svg.descendants().filter(of_class) {
+            let text = figure.text().unwrap_or_default();
+            let bare = ["peak ", "mean ", "p50 ", "p99 "]
+                .iter()
+                .find_map(|word| text.strip_prefix(word))
+                .unwrap_or(text);
+            let is_no_figure = bare.ends_with("runs") || bare.starts_with("the ");
+            assert!(is_no_figure || tables.contains(bare), "{text} is in no table");
+        }
+    }
+    for word in ["p99.9", "errors", "allocations/request", "31.0"] {
+        assert!(tables.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn a_page_for_500_runs_stays_under_a_megabyte() {
+    let labels = ["glibc", "masu", "jemalloc", "tcmalloc", "mimalloc"];
+    let case = made_up::a_case("job", &labels, Measure::Throughput);
+    let runs = (0..100).flat_map(|round| (0..5).map(move |it| made_up::burst(it, round, 1.0)));
+    let page = page(&made_up::document(vec![made_up::table(case, runs.collect())]));
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+    assert!(count(&parsed(&page), "svg") >= 8);
+}

@@ -1,0 +1,152 @@
+//! Plots as SVG, written here because they are few and must need nothing: no script, no font, no
+//! network.
+//!
+//! Every plot has the same frame: a row a variant, its label on the left, its figure on the right,
+//! what is drawn between them over one axis. So every plot takes any number of variants and needs no
+//! colour to tell them apart; the only colours say better and worse. Classes instead of colours let
+//! the page's style fit them to light, dark and paper.
+
+mod axis;
+mod distribution;
+mod drift;
+mod intervals;
+mod latency;
+mod memory;
+mod svg;
+
+pub(super) use distribution::distribution;
+pub(super) use drift::drift;
+pub(super) use intervals::{Interval, intervals};
+pub(super) use latency::{LATENCIES, latency, latency_median};
+pub(super) use memory::{largest, mean, median_run, memory};
+
+use axis::Axis;
+use svg::Svg;
+
+/// The width of every plot; the page scales it.
+const WIDTH: f64 = 760.0;
+
+/// Where the labels end and the axis begins, and where it ends and the figures begin.
+const LEFT: f64 = 200.0;
+const RIGHT: f64 = 600.0;
+
+/// The height of a line of text.
+const LINE: f64 = 15.0;
+
+/// Room below the rows for the axis.
+const BELOW: f64 = 38.0;
+
+/// How many characters fit into a line of a label, and into one of the figures.
+const LABEL_CHARACTERS: usize = 25;
+
+/// Lines a label may take.
+const LABEL_LINES: usize = 3;
+
+/// The rows of a plot: where each begins and ends.
+struct Rows {
+    labels: Vec<Vec<String>>,
+    height: f64,
+}
+
+impl Rows {
+    /// One row a label, each `height` high unless its label needs more.
+    fn new<'a>(labels: impl Iterator<Item = &'a str>, height: f64) -> Rows {
+        let labels: Vec<Vec<String>> = labels.map(wrapped).collect();
+        let lines = labels.iter().map(Vec::len).max().unwrap_or(1);
+        Rows { labels, height: height.max(height_of(lines) + 6.0) }
+    }
+
+    fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The top of row `index`.
+    fn top(&self, index: usize) -> f64 {
+        8.0 + self.height * float(index)
+    }
+
+    /// The middle of row `index`.
+    fn middle(&self, index: usize) -> f64 {
+        self.top(index) + self.height / 2.0
+    }
+
+    /// The end of the last row.
+    fn bottom(&self) -> f64 {
+        self.top(self.len())
+    }
+
+    /// An empty plot with the labels in place.
+    fn svg(&self) -> Svg {
+        let mut svg = Svg::new(WIDTH, self.bottom() + BELOW);
+        for (index, lines) in self.labels.iter().enumerate() {
+            let first = self.middle(index) - height_of(lines.len()) / 2.0 + LINE - 4.0;
+            for (line, text) in lines.iter().enumerate() {
+                svg.text(LEFT - 14.0, first + LINE * float(line), "label", "end", text);
+            }
+        }
+        svg
+    }
+
+    /// The axis below the rows, with a faint line through them at each tick.
+    fn axis(&self, svg: &mut Svg, axis: &Axis, name: impl Fn(f64) -> String) {
+        let bottom = self.bottom();
+        for tick in axis.ticks() {
+            let x = axis.at(tick);
+            svg.line((x, 4.0), (x, bottom), "grid");
+            let name = if tick == 0.0 { "0".to_owned() } else { name(tick) };
+            svg.text(x, bottom + 15.0, "tick", "middle", &name);
+        }
+        svg.line((axis.start(), bottom), (axis.end(), bottom), "axis");
+    }
+}
+
+fn height_of(lines: usize) -> f64 {
+    LINE * float(lines)
+}
+
+/// A label in lines that fit, broken behind the punctuation of variants where possible; what does
+/// not fit is cut with a sign, for the page's tables have it whole.
+fn wrapped(label: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut rest: Vec<char> = super::lines::visible(label).chars().collect();
+    while !rest.is_empty() {
+        let is_break = |c: &char| matches!(c, ':' | ',' | ' ' | '/');
+        let end = rest.iter().position(is_break).map_or(rest.len(), |at| at + 1);
+        let part: Vec<char> = rest.drain(..end.min(LABEL_CHARACTERS)).collect();
+        let last = lines.last_mut().expect("there is always one line");
+        if last.chars().count() + part.len() <= LABEL_CHARACTERS {
+            last.extend(part);
+        } else {
+            lines.push(part.into_iter().collect());
+        }
+    }
+    if lines.len() > LABEL_LINES {
+        lines.truncate(LABEL_LINES);
+        let last = lines.last_mut().expect("some are left");
+        *last = last.chars().take(LABEL_CHARACTERS - 1).collect();
+        last.push('…');
+    }
+    lines
+}
+
+/// A small number for arithmetic with coordinates.
+#[expect(clippy::cast_precision_loss, reason = "rows and runs are few")]
+fn float(number: usize) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_breaks_where_a_variant_can_be_read_on() {
+        assert_eq!(wrapped("masu"), ["masu"]);
+        let lines = wrapped("glibc:top_pad=64M,trim_threshold=64M");
+        assert_eq!(lines, ["glibc:top_pad=64M,", "trim_threshold=64M"]);
+        let long = wrapped(&format!("a:{}", "x".repeat(200)));
+        assert_eq!(long.len(), LABEL_LINES);
+        assert!(long.iter().all(|line| line.chars().count() <= LABEL_CHARACTERS), "{long:?}");
+        assert!(long[2].ends_with('…'));
+    }
+}

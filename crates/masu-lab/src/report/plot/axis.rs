@@ -1,0 +1,153 @@
+//! An axis: values to places, and the round values worth a tick.
+
+/// Values from one end of the plot to the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Axis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    is_logarithmic: bool,
+    /// What round values are multiples of: 1, or a power of 1024 for bytes.
+    unit: f64,
+}
+
+/// The most ticks an axis has.
+const TICKS: f64 = 6.0;
+
+impl Axis {
+    /// Equal differences are equal distances. Values from `low` to `high` lie from `from` to `to`.
+    pub(super) fn linear(low: f64, high: f64, from: f64, to: f64) -> Axis {
+        let high = if high > low { high } else { low + low.abs().max(1e-9) * 0.1 };
+        Axis { low, high, from, to, is_logarithmic: false, unit: 1.0 }
+    }
+
+    /// The same with ticks at round numbers of the unit in which such bytes are written.
+    pub(super) fn of_bytes(self) -> Axis {
+        let units = (0..4).map(|power| 1024_f64.powi(power));
+        let unit = units.take_while(|unit| *unit <= self.high).last().unwrap_or(1.0);
+        Axis { unit, ..self }
+    }
+
+    /// Equal ratios are equal distances. `low` must be positive.
+    pub(super) fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Axis {
+        let low = low.max(f64::MIN_POSITIVE);
+        let high = if high > low { high } else { low * 1.1 };
+        Axis { low, high, from, to, is_logarithmic: true, unit: 1.0 }
+    }
+
+    /// The place of `value`; beyond the ends for one that lies beyond.
+    pub(super) fn at(&self, value: f64) -> f64 {
+        let share = if self.is_logarithmic {
+            (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.from + share * (self.to - self.from)
+    }
+
+    pub(super) fn start(&self) -> f64 {
+        self.from
+    }
+
+    pub(super) fn end(&self) -> f64 {
+        self.to
+    }
+
+    pub(super) fn low(&self) -> f64 {
+        self.low
+    }
+
+    pub(super) fn high(&self) -> f64 {
+        self.high
+    }
+
+    /// Round values within the axis, few enough to be labelled.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        if self.is_logarithmic && self.high / self.low > 6.0 {
+            self.decades()
+        } else {
+            self.steps()
+        }
+    }
+
+    /// Multiples of a round step.
+    fn steps(&self) -> Vec<f64> {
+        let rough = (self.high - self.low) / TICKS / self.unit;
+        let power = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .into_iter()
+            .map(|factor| factor * power)
+            .find(|step| *step >= rough)
+            .unwrap_or(10.0 * power)
+            * self.unit;
+        let first = (self.low / step).ceil();
+        let ticks = (0..=12_u8).map(|index| (first + f64::from(index)) * step);
+        ticks.take_while(|tick| *tick <= self.high + step * 1e-9).collect()
+    }
+
+    /// 1, 2 and 5 in each power of ten, or fewer where there are many powers.
+    fn decades(&self) -> Vec<f64> {
+        let powers = (self.high / self.low).log10();
+        let factors: &[f64] = match powers {
+            _ if powers > 4.0 => &[1.0],
+            _ if powers > 2.0 => &[1.0, 3.0],
+            _ => &[1.0, 2.0, 5.0],
+        };
+        let mut ticks = Vec::new();
+        let mut power = 10_f64.powf(self.low.log10().floor());
+        while power <= self.high {
+            let of_power = factors.iter().map(|factor| factor * power);
+            ticks.extend(of_power.filter(|tick| (self.low..=self.high).contains(tick)));
+            power *= 10.0;
+        }
+        ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_few_and_within() {
+        let axes = [
+            Axis::linear(0.0, 1.0, 0.0, 1.0),
+            Axis::linear(1.2031, 1.2034, 0.0, 1.0),
+            Axis::linear(5.0, 5.0, 0.0, 1.0),
+            Axis::linear(0.0, 0.0, 0.0, 1.0),
+            Axis::logarithmic(0.9, 1.1, 0.0, 1.0),
+            Axis::logarithmic(0.1, 12.0, 0.0, 1.0),
+            Axis::logarithmic(1e-6, 100.0, 0.0, 1.0),
+        ];
+        for axis in axes {
+            let ticks = axis.ticks();
+            assert!((2..=13).contains(&ticks.len()), "{axis:?}: {ticks:?}");
+            for tick in ticks {
+                assert!((-1e-9..=1.0 + 1e-9).contains(&axis.at(tick)), "{axis:?}: {tick}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_have_ticks_at_round_numbers_of_their_unit() {
+        let mebibyte = 1_048_576.0;
+        let axis = Axis::linear(41.0 * mebibyte, 50.0 * mebibyte, 0.0, 1.0).of_bytes();
+        let ticks: Vec<f64> = axis.ticks().iter().map(|tick| tick / mebibyte).collect();
+        assert_eq!(ticks, [42.0, 44.0, 46.0, 48.0, 50.0]);
+    }
+
+    #[test]
+    fn one_is_a_tick_of_every_axis_of_ratios() {
+        for (low, high) in [(0.97, 1.02), (0.5, 1.1), (0.2, 9.0), (0.999, 1.04)] {
+            let ticks = Axis::logarithmic(low, high, 0.0, 1.0).ticks();
+            assert!(ticks.iter().any(|tick| (tick - 1.0).abs() < 1e-9), "{low}–{high}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn equal_ratios_are_equal_distances() {
+        let axis = Axis::logarithmic(0.5, 2.0, 0.0, 100.0);
+        assert!((axis.at(1.0) - 50.0).abs() < 1e-9);
+    }
+}

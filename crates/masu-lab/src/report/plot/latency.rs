@@ -1,0 +1,76 @@
+//! Latencies of a server: how long half, most and nearly all of the requests waited.
+
+use super::axis::Axis;
+use super::{LEFT, RIGHT, Rows};
+use crate::execute::Latencies;
+use crate::report::quantity;
+use crate::{Run, statistics};
+
+/// A share of the requests: its name and the latency below which it lay.
+type Share = (&'static str, fn(&Latencies) -> f64);
+
+/// The shares a burst knows, in their order.
+pub(in crate::report) const LATENCIES: [Share; 5] = [
+    ("p50", |it| it.p50),
+    ("p90", |it| it.p90),
+    ("p99", |it| it.p99),
+    ("p99.9", |it| it.p999),
+    ("max", |it| it.max),
+];
+
+/// The median over the bursts of `variant` that count.
+pub(in crate::report) fn latency_median(
+    variant: usize,
+    share: fn(&Latencies) -> f64,
+    runs: &[&Run],
+) -> Option<f64> {
+    let own = runs.iter().filter(|run| run.variant == variant);
+    let values: Vec<f64> =
+        own.filter_map(|run| Some(share(&run.burst?.latency_s?))).filter(|it| *it > 0.0).collect();
+    statistics::median(&values)
+}
+
+/// The plot; none where no burst tells its latencies.
+pub(in crate::report) fn latency(id: &str, labels: &[String], runs: &[&Run]) -> Option<String> {
+    let medians: Vec<Vec<Option<f64>>> = (0..labels.len())
+        .map(|variant| {
+            LATENCIES.iter().map(|(_, share)| latency_median(variant, *share, runs)).collect()
+        })
+        .collect();
+    let all = || medians.iter().flatten().flatten().copied();
+    let (low, high) = (all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?);
+    let air = (high / low).powf(0.05);
+    let axis = Axis::logarithmic(low / air, high * air, LEFT + 6.0, RIGHT - 10.0);
+    let rows = Rows::new(labels.iter().map(String::as_str), 46.0);
+    let mut svg = rows.svg();
+    rows.axis(&mut svg, &axis, quantity::seconds);
+    for (variant, of_variant) in medians.iter().enumerate() {
+        let y = rows.middle(variant) + 6.0;
+        let places: Vec<(f64, &str)> = of_variant
+            .iter()
+            .zip(LATENCIES)
+            .filter_map(|(median, (name, _))| Some((axis.at((*median)?), name)))
+            .collect();
+        if let (Some(first), Some(last)) = (places.first(), places.last()) {
+            svg.line((first.0, y), (last.0, y), "thread");
+        }
+        let mut written = f64::NEG_INFINITY;
+        for (x, name) in &places {
+            svg.circle((*x, y), 4.0, "point plain");
+            // A name that would run into the one before is left out; the order tells.
+            if x - written > 34.0 {
+                svg.text(*x, y - 9.0, "note", "middle", name);
+                written = *x;
+            }
+        }
+        let figure = |index: usize| of_variant[index].map(quantity::seconds);
+        if let (Some(half), Some(nearly)) = (figure(0), figure(2)) {
+            svg.text(RIGHT + 12.0, y - 7.0, "figure", "start", &format!("p50 {half}"));
+            svg.text(RIGHT + 12.0, y + 8.0, "figure dim", "start", &format!("p99 {nearly}"));
+        }
+    }
+    let description = "For each variant the latencies below which 50, 90, 99, 99.9 per cent and all \
+         of the requests lay, on a logarithmic axis: medians over the bursts. The table of latencies \
+         has the figures.";
+    Some(svg.finish(id, "Latencies", description))
+}
