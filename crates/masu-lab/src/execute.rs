@@ -21,6 +21,7 @@ use crate::{Error, Stop, Variant, Workload, launch, machine};
 mod curve;
 mod neighbours;
 mod offset;
+mod pace;
 pub(crate) mod tree;
 mod watch;
 
@@ -308,6 +309,7 @@ pub(crate) fn start(
         command.current_dir(folder).env("PWD", folder);
     }
     kernel::start_apart(&mut command, traced);
+    kernel::offer_first(&mut command);
     let before = Tree::children_here();
     kernel::release_freed_memory();
     let neighbours = Neighbours::look();

@@ -4,6 +4,8 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+mod group;
+
 /// Where a comparison was made. Fields the machine does not tell are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -46,14 +48,10 @@ impl Machine {
     }
 }
 
-/// Memory in bytes that can be used without swapping, never more than the cgroup allows.
+/// Memory in bytes that can be used without swapping, never more than control groups leave.
 pub(crate) fn memory_available() -> Option<u64> {
-    let group = line("/sys/fs/cgroup/memory.max").and_then(|limit| limit.parse::<u64>().ok());
     let machine = memory("MemAvailable").or_else(|| memory("MemTotal"));
-    match (machine, group) {
-        (Some(machine), Some(group)) => Some(machine.min(group)),
-        (machine, group) => machine.or(group),
-    }
+    machine.into_iter().chain(group::room()).min()
 }
 
 fn memory(name: &str) -> Option<u64> {

@@ -154,3 +154,9 @@ fn a_signal_is_told_by_number_and_name() {
     assert_eq!(Ending::Signalled(11).to_string(), "was ended by signal 11 (SIGSEGV)");
     assert_eq!(Ending::Signalled(64).to_string(), "was ended by signal 64");
 }
+
+#[test]
+fn the_program_goes_first_should_memory_run_out() {
+    let run = run(&["sh", "-c", "read worst < /proc/self/oom_score_adj; exit $((worst / 10))"]);
+    assert_eq!(run.ending, Ending::Exited(100));
+}

@@ -3,8 +3,7 @@
 //!
 //! A single `poll` waits for all of it: the process (through a pidfd), both pipes, and the next
 //! look at the tree. Output never goes to `/dev/null`, which some programs recognise and then do
-//! no work. The looks cost at most about one per cent of one CPU: an expensive one makes the next
-//! come later.
+//! no work.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -15,19 +14,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::curve::Curve;
 use super::neighbours::{Meanwhile, Neighbours};
+use super::pace::{Pace, USUAL};
 use super::tree::{Pid, Sample, Tree, name_with_pid};
 use super::{Conditions, Ending, Output};
 use crate::error::Doing;
 use crate::{Error, Stop, kernel};
-
-/// The time between two looks at the tree, when a look is cheap.
-const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-
-/// How much longer than a look itself the time to the next must be.
-const SAMPLE_COST_FACTOR: u32 = 100;
-
-/// The longest time between two looks, so that a request to stop is heard.
-const SAMPLE_AT_LEAST_EVERY: Duration = Duration::from_millis(100);
 
 /// How long output may still arrive after every process was killed.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
@@ -89,7 +80,8 @@ impl Started {
         let mut rss_over_time = Curve::new();
         let mut threads = 0;
         let mut cut = None;
-        let mut next_look = Instant::now() + SAMPLE_EVERY / 2;
+        let mut pace = Pace::default();
+        let mut next_look = Instant::now() + USUAL / 2;
         let wall = loop {
             let patience = next_look.saturating_duration_since(Instant::now());
             if self.wait(patience)? {
@@ -103,16 +95,17 @@ impl Started {
             }
             let sample = tree.sample();
             peak_rss_bytes = peak_rss_bytes.max(sample.rss_bytes);
-            rss_over_time.add(look - self.start.began, sample.rss_bytes);
+            let at = look - self.start.began;
+            rss_over_time.add(at, sample.rss_bytes);
             threads = threads.max(sample.threads);
-            let cost = look.elapsed() * SAMPLE_COST_FACTOR;
-            next_look = look + cost.clamp(SAMPLE_EVERY, SAMPLE_AT_LEAST_EVERY);
             if cut.is_none() {
                 cut = self.reason_to_cut(&sample, stop);
                 if cut.is_some() {
                     tree.kill();
                 }
             }
+            let limit = self.start.conditions.limits.memory_bytes;
+            next_look = look + pace.after(at, look.elapsed(), sample.rss_bytes, limit);
         };
         let meanwhile = self.start.neighbours.meanwhile();
         tree.note_queued(tree.root);

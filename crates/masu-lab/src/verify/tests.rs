@@ -124,6 +124,16 @@ fn a_traced_run_over_its_time_is_killed() {
 }
 
 #[test]
+fn a_traced_runaway_is_killed_and_named() {
+    let script = "y=$(head -c 1000000 /dev/zero | tr '\\0' x); while :; do x=$x$y; done";
+    let workload = workload(&["sh", "-c", script]);
+    let limits = Limits { time: None, memory_bytes: Some(64 << 20) };
+    let (run, _) = verify(&workload, &jemalloc(&workload), &limits, &Stop::never()).unwrap();
+    let Ending::OutOfMemory { process, .. } = run.ending else { panic!("{:?}", run.ending) };
+    assert!(process.starts_with("sh ("), "{process}");
+}
+
+#[test]
 fn a_library_that_is_gone_is_named() {
     let workload = workload(&["true"]);
     let variant = Variant { library: Some("/no/such.so".into()), ..jemalloc(&workload) };
