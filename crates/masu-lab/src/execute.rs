@@ -309,7 +309,6 @@ pub(crate) fn start(
         command.current_dir(folder).env("PWD", folder);
     }
     kernel::start_apart(&mut command, traced);
-    kernel::offer_first(&mut command);
     let before = Tree::children_here();
     kernel::release_freed_memory();
     let neighbours = Neighbours::look();

@@ -261,7 +261,8 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 }
 
 /// Makes `command` start in a session of its own, without a terminal, killed when the thread that
-/// started it ends; `traced` also makes that thread its tracer.
+/// started it ends and, before others, when memory runs out; `traced` also makes that thread its
+/// tracer.
 ///
 /// Because of the hook, the standard library starts it by `fork` and not by `posix_spawn`. That is
 /// wanted: the peak RSS the kernel reports for a program is never less than what the process it
@@ -274,6 +275,7 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
         unsafe {
             checked(libc::setsid())?;
             checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+            go_first();
             if traced {
                 let none = std::ptr::null_mut::<libc::c_void>();
                 let result = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none);
@@ -286,26 +288,19 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
     unsafe { command.pre_exec(hook) };
 }
 
-/// Makes `command`, with all it starts, the first that the kernel ends should memory run out in
-/// spite of every limit: rather the measured program than this process or its neighbours.
-pub(crate) fn offer_first(command: &mut Command) {
-    let hook = || {
-        const WORST: &[u8] = b"1000";
-        // SAFETY: Called between `fork` and `exec`; the path ends in NUL and lives for ever, and
-        // `open` is async-signal-safe.
-        let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
-        if file != -1 {
-            // SAFETY: The descriptor was just opened, the buffer is as long as it says; both calls
-            // are async-signal-safe. A refusal leaves things as they were.
-            unsafe {
-                libc::write(file, WORST.as_ptr().cast(), WORST.len());
-                libc::close(file);
-            }
-        }
-        Ok(())
-    };
-    // SAFETY: The hook allocates nothing, takes no lock and calls only async-signal-safe functions.
-    unsafe { command.pre_exec(hook) };
+/// Makes this process, with all it starts, the first that the kernel ends should memory run out in
+/// spite of every limit: rather what is measured than who measures it, or the neighbours. A refusal
+/// leaves things as they were. All it calls is async-signal-safe.
+fn go_first() {
+    const WORST: &[u8] = b"1000";
+    // SAFETY: The path ends in NUL and lives for ever.
+    let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
+    if file != -1 {
+        // SAFETY: The buffer is as long as it says.
+        unsafe { libc::write(file, WORST.as_ptr().cast(), WORST.len()) };
+        // SAFETY: The descriptor was just opened and no one else knows it.
+        unsafe { libc::close(file) };
+    }
 }
 
 /// A descriptor that becomes readable when the process `pid` ends.
