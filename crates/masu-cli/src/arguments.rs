@@ -52,7 +52,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(override_usage = "masu compare [OPTIONS] -- PROGRAM [ARGS…]")]
 #[command(after_help = "\
-Runs the program many times, the variants taking turns in random, balanced
+Runs the program many times, the variants taking turns in random
 order, and says which differences are real. The program's output is compared
 and not shown; standard input is read once and given to every run.
 
@@ -65,7 +65,7 @@ pub(crate) struct Compare {
     /// against the system's malloc. Without: every malloc found
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
     pub(crate) variants: Vec<Spec>,
-    /// Timed runs of each variant [default: 20]
+    /// Timed runs of each variant [default: 30]
     #[arg(short = 'n', long, value_name = "RUNS", value_parser = value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
     /// Write every run to this file, one line of JSON each

@@ -1,4 +1,4 @@
-//! Variants × runs: a verified warm-up each, then alternating rounds in randomised, balanced order.
+//! Variants × runs: a verified warm-up each, then alternating rounds in random order.
 //!
 //! It ties the other modules together and holds no knowledge of its own but this: what is run
 //! when, what is said meanwhile, and that whatever was measured survives a stop.
@@ -21,7 +21,7 @@ mod commands;
 mod order;
 
 pub(crate) use commands::Commands;
-use order::Rounds;
+pub(crate) use order::Rounds;
 
 /// What can bring the variants of a case to run and measure them, again and again: commands that
 /// run to their end, or servers that are kept warm.
@@ -41,8 +41,9 @@ pub(crate) trait Executor {
     }
 }
 
-/// Rounds when the caller does not say: enough to find a 3 % difference under 1.5 % noise.
-pub const DEFAULT_RUNS: usize = 20;
+/// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
+/// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.
+pub const DEFAULT_RUNS: usize = 30;
 
 /// How to compare.
 #[derive(Debug, Clone)]

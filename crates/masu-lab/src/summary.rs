@@ -6,9 +6,14 @@
 
 use crate::execute::{Ending, Run};
 use crate::results::{Row, Summary};
-use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Verdict};
+use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted, Verdict};
 
+mod gate;
+#[cfg(test)]
+pub(crate) mod simulation;
 mod warnings;
+
+pub use gate::{Gate, Standing, gate};
 
 /// Summarises `runs` of the variants called `labels`, the first of which is the reference;
 /// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
@@ -22,7 +27,7 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
         primary,
         look,
         measures: Measure::ALL.into_iter().filter(there).collect(),
-        valid: &valid,
+        series: (0..labels.len()).map(|index| series(&valid, index)).collect(),
     };
     Summary {
         primary,
@@ -60,26 +65,31 @@ struct Table<'a> {
     look: Look,
     /// The measures that some run has.
     measures: Vec<Measure>,
-    valid: &'a [&'a Run],
+    /// The valid runs of each variant, in the order of their rounds.
+    series: Vec<Vec<&'a Run>>,
+}
+
+/// The runs of one variant, in the order of their rounds.
+fn series<'a>(runs: &[&'a Run], variant: usize) -> Vec<&'a Run> {
+    let mut own: Vec<&Run> = runs.iter().copied().filter(|run| run.variant == variant).collect();
+    own.sort_by_key(|run| run.round);
+    own
 }
 
 impl Table<'_> {
     fn row(&self, index: usize) -> Row {
         let others = self.labels.len().saturating_sub(1);
-        let own: Vec<&&Run> = self.valid.iter().filter(|run| run.variant == index).collect();
+        let own = &self.series[index];
         let estimate = |measure: &Measure| {
             let values: Vec<f64> = own.iter().filter_map(|run| measure.of(run)).collect();
-            let pairs = self.pairs(index, *measure);
+            let values = Sorted::new(&values);
+            let pairs = if index == 0 { Vec::new() } else { self.pairs(index, *measure) };
             Estimate {
                 measure: *measure,
-                median: statistics::median(&values),
-                spread: statistics::spread(&values),
-                range: range(&values),
-                ratio: if index == 0 {
-                    None
-                } else {
-                    statistics::ratio(&pairs, others, self.look.level)
-                },
+                median: values.quantile(0.5),
+                spread: values.spread(),
+                range: values.range(),
+                ratio: statistics::ratio(&pairs, others, self.look.level),
             }
         };
         let estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();
@@ -105,20 +115,19 @@ impl Table<'_> {
     /// The values of the reference and of variant `index` in every round that has a valid run of
     /// both.
     fn pairs(&self, index: usize, measure: Measure) -> Vec<(f64, f64)> {
-        let of = |variant: usize| self.valid.iter().filter(move |run| run.variant == variant);
-        of(0)
-            .filter_map(|reference| {
-                let partner = of(index).find(|run| run.round == reference.round)?;
-                Some((measure.of(reference)?, measure.of(partner)?))
-            })
-            .collect()
+        let mut partners = self.series[index].iter().peekable();
+        let mut pairs = Vec::new();
+        for run in &self.series[0] {
+            while partners.next_if(|partner| partner.round < run.round).is_some() {}
+            let Some(partner) = partners.next_if(|partner| partner.round == run.round) else {
+                continue;
+            };
+            if let (Some(reference), Some(value)) = (measure.of(run), measure.of(partner)) {
+                pairs.push((reference, value));
+            }
+        }
+        pairs
     }
-}
-
-fn range(values: &[f64]) -> Option<(f64, f64)> {
-    let smallest = values.iter().copied().min_by(f64::total_cmp)?;
-    let largest = values.iter().copied().max_by(f64::total_cmp)?;
-    Some((smallest, largest))
 }
 
 #[cfg(test)]

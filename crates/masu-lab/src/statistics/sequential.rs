@@ -1,25 +1,26 @@
 //! Looking at results while they grow, without finding what is not there.
 //!
 //! Whoever looks at a series again and again and stops when he likes what he sees finds a difference
-//! sooner or later, true or not. So the error of one per cent that a table may have is *spent*: look
-//! number k uses 1/(k(k+1)) of it (a half, a sixth, a twelfth …), and the last look, when the budget
-//! ends, all that is left, which after k looks is 1/(k+1), because 1/(j(j+1)) = 1/j − 1/(j+1) and the
-//! sum telescopes. Looks are taken at numbers of rounds that grow by one half each time: few looks,
-//! and none comes much later than it could.
+//! sooner or later, true or not. So the error that a table may have is *spent*: look number k uses
+//! 1/(k(k+1)) of it (a half, a sixth, a twelfth …), and the last look, when the budget ends, all that
+//! is left. After k looks that is 1/(k+1), because 1/(j(j+1)) = 1/j − 1/(j+1) and the sum
+//! telescopes. Looks are taken at numbers of rounds that grow by one half each time: few looks, and
+//! none comes much later than it could.
 //!
-//! Why all looks together keep the one per cent: take the variants to be equal. Exchange, in any
-//! rounds, a variant's run with the reference's. This changes no round's duration, therefore neither
-//! how many rounds fit into a budget of time nor which looks are taken, and it is as likely as
-//! the series it was made from. So *given* the number of rounds and of looks, the signs of the paired
-//! differences are fair coins, which is all that the signed-rank interval of each look relies on, and
-//! the errors of looks 1 to k and the last one add up to at most 1/(1·2) + … + 1/(k(k+1)) + 1/(k+1) =
-//! 1 of the whole, whatever made the series stop at one of them, and however the looks depend on one
-//! another (no more is used than that the chance of any of several events is at most the sum of their
-//! chances). Stopping by hand on a whim that knows the ratios is not covered; no look, no ratio is
-//! shown before its time.
+//! Why all looks together keep what a single one promises: let a variant be equal to the reference.
+//! The order within each round is drawn anew, so exchanging the two variants' runs in any rounds
+//! gives a series as likely as the one it was made from. It changes no round's duration, therefore
+//! neither how many rounds fit into a budget of time nor which looks could be taken. So *given*
+//! the number of rounds and of looks, the signs of the paired differences are fair coins, which
+//! is all that the signed-rank interval of each look relies on, and the chances that looks 1 to k or
+//! the last one err add up to at most 1/(1·2) + … + 1/(k(k+1)) + 1/(k+1) = 1 of the whole. No more is
+//! used than that the chance of any of several events is at most the sum of their chances:
+//! whatever makes the series stop at one of the looks, and however they depend on one another.
+//! Stopping by hand on knowing the ratios is not covered: show none before it is final.
 //!
-//! The idea is that of Lan and DeMets, "Discrete sequential boundaries for clinical trials",
-//! Biometrika 70 (1983); their boundaries are narrower, at the price of assuming normal noise.
+//! The idea of spending is that of Lan and DeMets, "Discrete sequential boundaries for clinical
+//! trials", Biometrika 70 (1983); their boundaries are narrower, at the price of assuming normal
+//! noise.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,14 +31,16 @@ use crate::results::Summary;
 /// one per cent.
 pub const DEFAULT_PRECISION: f64 = 0.01;
 
-/// The error that all verdicts of a table may have together: 0.01, or what a look may spend of it.
+/// The error that all verdicts of a table may have together, or what a look may spend of it.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Level(f64);
 
 impl Level {
-    /// All that a table has: 0.01, which leaves [`CONFIDENCE`](super::CONFIDENCE).
-    pub const TABLE: Level = Level(0.01);
+    /// All that a table has: 0.008. A fifth of the hundredth that
+    /// [`CONFIDENCE`](super::CONFIDENCE) allows is kept back for what the method takes for granted
+    /// and a machine need not grant: that a run leaves nothing behind that the next one meets.
+    pub const TABLE: Level = Level(0.008);
 
     /// The error of the whole table, as a probability.
     #[must_use]
@@ -81,13 +84,13 @@ impl Default for Look {
 /// When to look at a growing table, and what each look may spend.
 ///
 /// ```
-/// use masu_lab::statistics::Looks;
+/// use masu_lab::statistics::{Level, Looks};
 ///
 /// let mut looks = Looks::new(1);
 /// let due: Vec<usize> = (1..=30).filter(|rounds| looks.due(*rounds).is_some()).collect();
 /// assert_eq!(due, [9, 14, 21]);
 /// // The fourth look is the last because the budget ends: it spends the quarter that is left.
-/// assert!((looks.last().level.error() - 0.01 / 4.0).abs() < 1e-12);
+/// assert_eq!(looks.last().level.error(), Level::TABLE.error() / 4.0);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Looks {

@@ -9,35 +9,122 @@
 //! Source: Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 3rd edition,
 //! sections 3.1 to 3.3.
 
-/// Above this many differences the distribution is approximated by a normal one.
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Above this many differences the distribution is approximated by a normal one, and averages are
+/// no longer listed.
 const EXACT_MAX: usize = 200;
 
 /// The centre of `differences` and the interval that covers it except with probability `alpha`;
 /// no interval where so few differences cannot give one. None without differences.
 pub(super) fn centre(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f64, f64)>)> {
-    let averages = averages(differences);
-    if averages.is_empty() {
+    let averages = Averages::of(differences);
+    let all = averages.len();
+    if all == 0 {
         return None;
     }
-    let middle = averages.len() / 2;
-    let estimate = if averages.len() % 2 == 1 {
-        averages[middle]
+    let middle = all / 2;
+    let estimate = if all % 2 == 1 {
+        averages.nth(middle)
     } else {
-        f64::midpoint(averages[middle - 1], averages[middle])
+        f64::midpoint(averages.nth(middle - 1), averages.nth(middle))
     };
     let cut = cut(differences.len(), alpha);
-    let interval = (cut > 0).then(|| (averages[cut - 1], averages[averages.len() - cut]));
+    let interval = (cut > 0).then(|| (averages.nth(cut - 1), averages.nth(all - cut)));
     Some((estimate, interval))
 }
 
-/// The averages of all pairs of differences, each with itself too, in ascending order.
-fn averages(differences: &[f64]) -> Vec<f64> {
-    let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
-    for (index, first) in differences.iter().enumerate() {
-        averages.extend(differences[..=index].iter().map(|second| f64::midpoint(*first, *second)));
+/// The averages of all pairs of differences, each with itself too, of which any can be found by its
+/// place in ascending order.
+enum Averages {
+    /// All of them.
+    Listed(Vec<f64>),
+    /// Only the differences, sorted: ten thousand have fifty million averages, but the differences
+    /// are enough to count the averages below any value, and counting finds each by its place.
+    Counted(Vec<f64>),
+}
+
+impl Averages {
+    fn of(differences: &[f64]) -> Averages {
+        if differences.len() > EXACT_MAX {
+            Averages::counted(differences)
+        } else {
+            Averages::listed(differences)
+        }
     }
-    averages.sort_by(f64::total_cmp);
-    averages
+
+    fn listed(differences: &[f64]) -> Averages {
+        let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
+        for (index, first) in differences.iter().enumerate() {
+            let seconds = &differences[..=index];
+            averages.extend(seconds.iter().map(|second| f64::midpoint(*first, *second)));
+        }
+        averages.sort_unstable_by(f64::total_cmp);
+        Averages::Listed(averages)
+    }
+
+    fn counted(differences: &[f64]) -> Averages {
+        let mut sorted = differences.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Averages::Counted(sorted)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Averages::Listed(averages) => averages.len(),
+            Averages::Counted(sorted) => sorted.len() * (sorted.len() + 1) / 2,
+        }
+    }
+
+    /// The average at `place`, counted from zero.
+    fn nth(&self, place: usize) -> f64 {
+        match self {
+            Averages::Listed(averages) => averages[place],
+            Averages::Counted(sorted) => nth_average(sorted, place),
+        }
+    }
+}
+
+/// The average of two of `sorted` at `place` in ascending order: the smallest value that more than
+/// `place` averages do not exceed, found by halving the numbers that a float can be.
+fn nth_average(sorted: &[f64], place: usize) -> f64 {
+    let (mut low, mut high) = (ordinal(sorted[0]), ordinal(sorted[sorted.len() - 1]));
+    while low < high {
+        let middle = low + (high - low).div_euclid(2);
+        if not_above(sorted, value(middle)) > place {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    value(low)
+}
+
+/// How many averages of two of `sorted` are at most `limit`. As the first of a pair grows, the
+/// largest second one that still fits can only fall.
+fn not_above(sorted: &[f64], limit: f64) -> usize {
+    let mut count = 0;
+    let mut fitting = sorted.len();
+    for (index, first) in sorted.iter().enumerate() {
+        while fitting > index && f64::midpoint(*first, sorted[fitting - 1]) > limit {
+            fitting -= 1;
+        }
+        count += fitting.saturating_sub(index);
+    }
+    count
+}
+
+/// The place of `number` among all floats: floats that are larger have a larger one.
+fn ordinal(number: f64) -> i128 {
+    let bits = i128::from(number.abs().to_bits());
+    if number.is_sign_negative() { -bits } else { bits }
+}
+
+/// The float at an [`ordinal`].
+fn value(ordinal: i128) -> f64 {
+    let magnitude = f64::from_bits(u64::try_from(ordinal.unsigned_abs()).unwrap_or(0));
+    if ordinal < 0 { -magnitude } else { magnitude }
 }
 
 /// How many places from either end of the ordered averages the interval's ends stand: the largest
@@ -46,6 +133,16 @@ fn cut(differences: usize, alpha: f64) -> usize {
     if differences > EXACT_MAX {
         return cut_approximated(differences, alpha);
     }
+    thread_local! {
+        /// A table asks for the same one many times, and it takes milliseconds.
+        static KNOWN: RefCell<HashMap<(usize, u64), usize>> = RefCell::default();
+    }
+    let key = (differences, alpha.to_bits());
+    KNOWN
+        .with_borrow_mut(|known| *known.entry(key).or_insert_with(|| cut_exact(differences, alpha)))
+}
+
+fn cut_exact(differences: usize, alpha: f64) -> usize {
     let mut below = 0.0;
     let mut cut = 0;
     for probability in distribution(differences) {
@@ -89,7 +186,7 @@ fn cut_approximated(differences: usize, alpha: f64) -> usize {
 
 /// The quantile of the standard normal distribution for `probability` above one half, by bisection
 /// of its tail (Abramowitz and Stegun, 26.2.17, error below 7.5·10⁻⁸).
-fn normal_quantile(probability: f64) -> f64 {
+pub(super) fn normal_quantile(probability: f64) -> f64 {
     let upper_tail = |x: f64| {
         let t = 1.0 / (1.0 + 0.231_641_9 * x);
         let coefficients =
@@ -141,6 +238,27 @@ mod tests {
             let (exact, approximated) = (cut(EXACT_MAX, alpha), cut_approximated(EXACT_MAX, alpha));
             let apart = exact.abs_diff(approximated);
             assert!(apart * 200 < exact, "{exact} {approximated}");
+        }
+    }
+
+    #[test]
+    fn averages_found_by_place_are_those_of_the_sorted_list() {
+        let mut random = crate::random::Random::new(8);
+        for n in 1..30 {
+            // Halves and repetitions, of both signs and zero: ties are the hard case.
+            let differences: Vec<f64> = (0..n)
+                .map(|_| f64::from(u8::try_from(random.below(9)).unwrap()) / 2.0 - 2.0)
+                .collect();
+            let mut listed: Vec<f64> = (0..n)
+                .flat_map(|i| (i..n).map(move |j| (i, j)))
+                .map(|(i, j)| f64::midpoint(differences[i], differences[j]))
+                .collect();
+            listed.sort_by(f64::total_cmp);
+            for averages in [Averages::listed(&differences), Averages::counted(&differences)] {
+                let all = 0..averages.len();
+                let found: Vec<f64> = all.map(|place| averages.nth(place)).collect();
+                assert_eq!(found, listed);
+            }
         }
     }
 

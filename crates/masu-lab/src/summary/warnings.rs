@@ -14,10 +14,13 @@ const STARVED_RUNS_SHARE: f64 = 0.1;
 /// Whether every run that ended by itself wrote the same bytes to standard output and ended in the
 /// same way. Standard error is left out: it carries times and process ids in too many programs.
 pub(super) fn is_repeatable(runs: &[Run]) -> bool {
-    let own = runs.iter().filter(|run| ended_itself(run));
-    let ways: HashSet<_> =
-        own.map(|run| (format!("{:?}", run.ending), &run.stdout.hash, run.stdout.bytes)).collect();
-    ways.len() <= 1
+    let mut own = runs.iter().filter(|run| ended_itself(run));
+    let Some(first) = own.next() else { return true };
+    let same = |run: &Run| {
+        let (ours, theirs) = (&run.stdout, &first.stdout);
+        run.ending == first.ending && ours.bytes == theirs.bytes && ours.hash == theirs.hash
+    };
+    own.all(same)
 }
 
 /// Everything there is to say about `runs`; `valid` are those the table rests on.
@@ -79,23 +82,23 @@ fn advice(ending: &Ending) -> &'static str {
 fn outputs(labels: &[String], valid: &[&Run]) -> Option<String> {
     let advice = "what differs may be a time, a process id or a file left by the run before; \
                   the verdicts hold only if every run did the same work";
-    let hashes = |variant: usize| -> HashSet<&str> {
-        let own = valid.iter().filter(|run| run.variant == variant);
-        own.map(|run| run.stdout.hash.as_str()).collect()
+    let mut hashes: Vec<HashSet<&str>> = vec![HashSet::new(); labels.len()];
+    for run in valid {
+        if let Some(own) = hashes.get_mut(run.variant) {
+            own.insert(&run.stdout.hash);
+        }
+    }
+    let named = |differs: &dyn Fn(&HashSet<&str>) -> bool| -> Vec<&str> {
+        let differing = labels.iter().zip(&hashes).filter(|(_, own)| differs(own));
+        differing.map(|(label, _)| label.as_str()).collect()
     };
-    let within: Vec<&str> = (0..labels.len())
-        .filter(|&variant| hashes(variant).len() > 1)
-        .map(|variant| labels[variant].as_str())
-        .collect();
+    let within = named(&|own| own.len() > 1);
     if !within.is_empty() {
         let all = within.join(", ");
         return Some(format!("not repeatable: output differs between runs of {all}; {advice}"));
     }
-    let reference = hashes(0);
-    let between: Vec<&str> = (1..labels.len())
-        .filter(|&variant| !hashes(variant).is_empty() && hashes(variant) != reference)
-        .map(|variant| labels[variant].as_str())
-        .collect();
+    let reference = hashes.first()?;
+    let between = named(&|own| !own.is_empty() && own != reference);
     if between.is_empty() || reference.is_empty() {
         return None;
     }

@@ -1,12 +1,6 @@
-//! Tests of the spending, and of whole series that stop at the first look that satisfies.
+//! Tests of the spending; series that stop early are in `summary/simulation/tests.rs`.
 
-use super::super::tests::{Noise, is_alarm, sample};
 use super::*;
-use crate::random::Random;
-use crate::statistics::{Measure, Ratio, Verdict, ratio, verdict};
-
-/// Rounds after which a simulated budget ends.
-const BUDGET: usize = 40;
 
 #[test]
 fn all_looks_together_spend_the_whole_and_no_more() {
@@ -43,66 +37,4 @@ fn a_look_that_was_not_asked_for_in_time_is_taken_at_once() {
     assert_eq!(looks.due(50).map(|look| look.number), Some(1));
     assert_eq!(looks.due(51), None);
     assert_eq!(looks.due(75).map(|look| look.number), Some(2));
-}
-
-/// A series of one variant for each of `truth`, which stops at the first look at which
-/// `satisfied`; the verdicts there, and the rounds made.
-fn series(
-    random: &mut Random,
-    noise: Noise,
-    truth: &[f64],
-    satisfied: impl Fn(&[Option<Ratio>], &[Verdict]) -> bool,
-) -> (Vec<Verdict>, usize) {
-    let others = truth.len();
-    let mut looks = Looks::new(others);
-    let mut pairs = vec![Vec::new(); others];
-    for rounds in 1.. {
-        let reference = sample(random, noise, rounds);
-        for (pairs, factor) in pairs.iter_mut().zip(truth) {
-            pairs.push((reference, factor * sample(random, noise, rounds)));
-        }
-        let ends = rounds == BUDGET;
-        let look = if ends { Some(looks.last()) } else { looks.due(rounds) };
-        let Some(look) = look else { continue };
-        let ratios: Vec<Option<Ratio>> =
-            pairs.iter().map(|pairs| ratio(pairs, others, look.level)).collect();
-        let judge =
-            |ratio: &Option<Ratio>| verdict(Measure::Wall, ratio.as_ref(), others, look.level);
-        let verdicts: Vec<Verdict> = ratios.iter().map(judge).collect();
-        if ends || satisfied(&ratios, &verdicts) {
-            return (verdicts, rounds);
-        }
-    }
-    unreachable!("the budget ends")
-}
-
-#[test]
-fn stopping_at_the_first_alarm_finds_nothing_in_null_tables() {
-    // The worst way to stop: as soon as any look shows a difference.
-    let greedy = |_: &[Option<Ratio>], verdicts: &[Verdict]| verdicts.iter().any(is_alarm);
-    for (noise, seed) in [(Noise::Normal(0.015), 1), (Noise::Skewed, 2), (Noise::Drifting, 3)] {
-        let mut random = Random::new(seed);
-        let alarm =
-            |_: &usize| series(&mut random, noise, &[1.0; 4], greedy).0.iter().any(is_alarm);
-        let alarms = (0..1000).filter(alarm).count();
-        assert!(alarms <= 10, "{alarms} of 1000");
-    }
-}
-
-#[test]
-fn a_quiet_series_stops_earlier_than_a_noisy_one() {
-    let rounds = |variation: f64| {
-        let mut random = Random::new(5);
-        let narrow = |ratios: &[Option<Ratio>], _: &[Verdict]| {
-            let within = |ratio: &Ratio| {
-                let (low, high) = ratio.interval.unwrap();
-                is_within(ratio.estimate, low, high, DEFAULT_PRECISION)
-            };
-            ratios.iter().flatten().all(within)
-        };
-        series(&mut random, Noise::Normal(variation), &[1.0, 1.1], narrow).1
-    };
-    assert_eq!(rounds(0.001), 10, "at the first look");
-    assert!((11..BUDGET).contains(&rounds(0.006)), "{}", rounds(0.006));
-    assert_eq!(rounds(0.05), BUDGET);
 }

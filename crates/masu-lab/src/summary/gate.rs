@@ -1,0 +1,161 @@
+//! A gate for continuous integration: is any variant surely worse than the reference by more than
+//! is allowed?
+//!
+//! A gate that fails on noise is soon switched off, and one that passes on too few runs guards
+//! nothing. So there are three answers: *failed* only where the whole interval is beyond what is
+//! allowed, *passed* only where the whole interval is within it, and *undecided* for all else. The
+//! intervals hold together with the table's confidence: of a hundred tables at most one fails a
+//! variant that is within what is allowed, and at most one passes a variant that is beyond.
+
+use serde::{Deserialize, Serialize};
+
+use crate::results::{Row, Summary};
+use crate::statistics::{self, Ratio, Verdict};
+
+/// What a gate says about a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// No variant is worse than the reference by more than is allowed.
+    Passed,
+    /// These variants surely are. Others may be undecided: a failure says what must be mended.
+    Failed(Vec<Standing>),
+    /// None surely is, but of these the runs cannot tell, be it that their intervals reach over
+    /// what is allowed or that there are too few runs for one.
+    Undecided(Vec<Standing>),
+}
+
+/// How a variant stands at a gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The variant's label.
+    pub variant: String,
+    /// Its ratio to the reference; none without a valid pair.
+    pub ratio: Option<Ratio>,
+    /// By how much worse a variant must be, relative to the reference, for nine of ten series like
+    /// this one to fail it: 0.05 is five per cent. None where there are too few runs to say.
+    pub could_have_seen: Option<f64>,
+}
+
+/// Whether any variant of `summary` is worse than the reference by more than `percent` per cent in
+/// the primary measure: takes longer, or more of whatever is measured, by that much; of a throughput,
+/// lets the reference do more by that much.
+///
+/// ```
+/// use masu_lab::Run;
+/// use masu_lab::statistics::{Look, Measure};
+/// use masu_lab::summary::{Gate, gate, summarise};
+///
+/// let labels = ["before".to_owned(), "after".to_owned()];
+/// let run = |round, variant, wall_s| Run { round: Some(round), variant, wall_s, ..Run::default() };
+/// let rounds = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 1.04)]);
+/// let runs: Vec<Run> = rounds.collect();
+/// let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
+/// assert_eq!(gate(&summary, 5.0), Gate::Passed);
+/// assert!(matches!(gate(&summary, 3.0), Gate::Failed(variants) if variants[0].variant == "after"));
+/// ```
+#[must_use]
+pub fn gate(summary: &Summary, percent: f64) -> Gate {
+    let allowed = 1.0 + percent / 100.0;
+    let (mut failed, mut undecided) = (Vec::new(), Vec::new());
+    for row in summary.rows.iter().skip(1) {
+        match cost(summary, row) {
+            Some((low, _)) if low > allowed => failed.push(standing(summary, row, allowed)),
+            Some((_, high)) if high <= allowed => {}
+            _ => undecided.push(standing(summary, row, allowed)),
+        }
+    }
+    if !failed.is_empty() {
+        Gate::Failed(failed)
+    } else if !undecided.is_empty() {
+        Gate::Undecided(undecided)
+    } else {
+        Gate::Passed
+    }
+}
+
+/// How many times as much as the reference the variant of `row` costs, as an interval; none where
+/// there are too few runs for a verdict.
+fn cost(summary: &Summary, row: &Row) -> Option<(f64, f64)> {
+    if let Verdict::TooFewRuns { .. } = row.verdict {
+        return None;
+    }
+    let (low, high) = row.estimate(summary.primary)?.ratio?.interval?;
+    Some(if summary.primary.is_better_larger() { (1.0 / high, 1.0 / low) } else { (low, high) })
+}
+
+fn standing(summary: &Summary, row: &Row, allowed: f64) -> Standing {
+    let others = summary.rows.len() - 1;
+    let visible = |(low, high)| statistics::visible(low, high, others, summary.look.level);
+    Standing {
+        variant: row.variant.clone(),
+        ratio: row.estimate(summary.primary).and_then(|estimate| estimate.ratio),
+        could_have_seen: cost(summary, row).map(visible).map(|seen| allowed * (1.0 + seen) - 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Burst;
+    use crate::statistics::{Look, Measure};
+    use crate::summary::simulation::{Comparison, Machine, Noise, labels};
+    use crate::summary::summarise;
+
+    /// A table at 1 % noise, judged by time or by how much is done in it.
+    fn table(truth: &[f64], primary: Measure, rounds: usize) -> Summary {
+        let mut machine = Machine::new(Noise::Normal(0.01), 1);
+        let mut runs = Comparison::of(truth).runs(&mut machine, rounds);
+        for run in &mut runs {
+            let throughput = Some(1.0 / run.wall_s);
+            run.burst = Some(Burst { throughput, ..Burst::default() });
+        }
+        summarise(&labels(truth.len()), primary, Look::ONLY, &runs)
+    }
+
+    fn names(standings: &[Standing]) -> Vec<&str> {
+        standings.iter().map(|standing| standing.variant.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_surely_worse_fails_by_time_and_by_throughput() {
+        for primary in [Measure::Wall, Measure::Throughput] {
+            let summary = table(&[1.0, 1.2, 0.8, 1.05], primary, 20);
+            let Gate::Failed(failed) = gate(&summary, 10.0) else { panic!("{summary:?}") };
+            assert_eq!(names(&failed), ["b"], "{primary:?}");
+            assert_eq!(gate(&summary, 30.0), Gate::Passed, "{primary:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_either_is_undecided_and_says_what_would_have_been_seen() {
+        let summary = table(&[1.0, 1.05, 0.9], Measure::Wall, 20);
+        let Gate::Undecided(undecided) = gate(&summary, 5.0) else { panic!("{summary:?}") };
+        assert_eq!(names(&undecided), ["b"]);
+        let seen = undecided[0].could_have_seen.unwrap();
+        assert!((0.055..0.075).contains(&seen), "{seen}");
+        assert!(matches!(
+            gate(&table(&[1.0, 1.0 + seen], Measure::Wall, 20), 5.0),
+            Gate::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn too_few_runs_are_undecided_however_bad_they_look() {
+        let Gate::Undecided(few) = gate(&table(&[1.0, 9.0], Measure::Wall, 7), 5.0) else {
+            panic!("decided on seven rounds")
+        };
+        assert_eq!((few[0].could_have_seen, few[0].ratio.unwrap().pairs), (None, 7));
+        let Gate::Undecided(none) =
+            gate(&summarise(&labels(2), Measure::Wall, Look::ONLY, &[]), 5.0)
+        else {
+            panic!("decided on nothing")
+        };
+        assert_eq!(none[0].ratio, None);
+    }
+
+    #[test]
+    fn the_reference_alone_passes() {
+        assert_eq!(gate(&table(&[1.0], Measure::Wall, 10), 0.0), Gate::Passed);
+    }
+}

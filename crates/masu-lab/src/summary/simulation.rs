@@ -1,0 +1,194 @@
+//! Simulated machines and the runs they would give, where the truth is known: what the judgement is
+//! tested on.
+//!
+//! A machine has one kind of noise and one clock; runs are made in the order that a comparison
+//! really draws, so that what drifts or lingers meets the variants as it would. Runs may be starved
+//! and made again, or crash, as a comparison would record it.
+
+use crate::compare::Rounds;
+use crate::random::Random;
+use crate::{Ending, Run};
+
+/// How a simulated machine disturbs the times of its runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Noise {
+    /// Normal, with this coefficient of variation.
+    Normal(f64),
+    /// Mostly quiet, one run in ten up to a third slower: a neighbour wakes up.
+    Skewed,
+    /// Normal, on a machine that gets slower all the time.
+    Drifting,
+    /// Two speeds, drawn anew for each run: huge pages are granted or not.
+    TwoSpeeds,
+    /// Two speeds, each kept for some runs: the scheduler's placement, a clock that steps.
+    Moods,
+    /// Each run is much like the one before it.
+    Lingering,
+    /// A series that was measured, `noise.txt`, from a random place on.
+    Recorded(&'static str),
+}
+
+impl Noise {
+    /// Every kind, for tests that must hold whatever the noise.
+    pub(crate) const ALL: [Noise; 9] = [
+        Noise::Normal(0.015),
+        Noise::Skewed,
+        Noise::Drifting,
+        Noise::TwoSpeeds,
+        Noise::Moods,
+        Noise::Lingering,
+        Noise::Recorded("quiet"),
+        Noise::Recorded("waking"),
+        Noise::Recorded("crowded"),
+    ];
+}
+
+/// A machine on which runs are simulated.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    noise: Noise,
+    random: Random,
+    /// The measured series, if the noise is one.
+    record: Vec<f64>,
+    /// Runs made so far; the place in the record.
+    made: usize,
+    /// What lingers from the run before.
+    mood: f64,
+}
+
+impl Machine {
+    pub(crate) fn new(noise: Noise, seed: u64) -> Machine {
+        let record = if let Noise::Recorded(name) = noise { recorded(name) } else { Vec::new() };
+        Machine { noise, random: Random::new(seed), record, made: 0, mood: 0.0 }
+    }
+
+    /// Puts the machine where a new comparison may find it.
+    fn some_time_later(&mut self) {
+        self.made = if self.record.is_empty() { 0 } else { self.random.below(self.record.len()) };
+        self.mood = normal(&mut self.random);
+    }
+
+    /// What the machine makes of a run that would take one second.
+    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
+    fn second(&mut self) -> f64 {
+        let random = &mut self.random;
+        self.made += 1;
+        match self.noise {
+            Noise::Normal(variation) => 1.0 + variation * normal(random),
+            Noise::Skewed => {
+                let disturbed = fraction(random) < 0.1;
+                let more = if disturbed { fraction(random) / 3.0 } else { 0.0 };
+                1.0 + 0.005 * normal(random) + more
+            }
+            Noise::Drifting => (1.0 + 0.015 * normal(random)) * (1.0 + 0.004 * self.made as f64),
+            Noise::TwoSpeeds => {
+                let granted = fraction(random) < 0.3;
+                (1.0 + 0.01 * normal(random)) * if granted { 0.7 } else { 1.0 }
+            }
+            Noise::Moods => {
+                if fraction(random) < 0.1 {
+                    self.mood = -self.mood;
+                }
+                (1.0 + 0.01 * normal(random)) * if self.mood < 0.0 { 0.9 } else { 1.0 }
+            }
+            Noise::Lingering => {
+                self.mood = 0.8 * self.mood + 0.6 * normal(random);
+                1.0 + 0.02 * self.mood
+            }
+            Noise::Recorded(_) => self.record[self.made % self.record.len()],
+        }
+    }
+
+    /// Whether something happens that happens with `probability`.
+    fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && fraction(&mut self.random) < probability
+    }
+}
+
+/// What is compared on a simulated machine, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Comparison<'a> {
+    /// How long a run of each variant takes, in seconds; the reference's first.
+    pub(crate) truth: &'a [f64],
+    /// The share of runs that wait for a CPU, half as long again as they take.
+    pub(crate) starved: f64,
+    /// How often a starved run is made again.
+    pub(crate) repeats: usize,
+    /// The share of runs that crash at once.
+    pub(crate) crashes: f64,
+}
+
+impl<'a> Comparison<'a> {
+    /// A comparison in which nothing goes wrong.
+    pub(crate) fn of(truth: &'a [f64]) -> Comparison<'a> {
+        Comparison { truth, starved: 0.0, repeats: 0, crashes: 0.0 }
+    }
+
+    /// The runs of `rounds` rounds on `machine`.
+    pub(crate) fn runs(&self, machine: &mut Machine, rounds: usize) -> Vec<Run> {
+        machine.some_time_later();
+        let mut order = Rounds::new(machine.random.bits(), self.truth.len());
+        let mut runs = Vec::new();
+        for round in 0..rounds {
+            for variant in order.round() {
+                self.run(machine, variant, round, &mut runs);
+            }
+        }
+        runs
+    }
+
+    /// Makes one run, and makes it again while it is starved.
+    fn run(&self, machine: &mut Machine, variant: usize, round: usize, runs: &mut Vec<Run>) {
+        for attempt in 0..=self.repeats {
+            let mut run = Run {
+                variant,
+                round: Some(round),
+                wall_s: self.truth[variant] * machine.second(),
+                ..Run::default()
+            };
+            if machine.happens(self.starved) {
+                run.wall_s *= 1.5;
+                run.starved = true;
+                run.replaced = attempt < self.repeats;
+            }
+            if machine.happens(self.crashes) {
+                run.ending = Ending::Signalled(11);
+                run.wall_s = 0.001;
+            }
+            let settled = !run.replaced;
+            runs.push(run);
+            if settled {
+                break;
+            }
+        }
+    }
+}
+
+/// The variants' labels: a, b, c …
+pub(crate) fn labels(count: usize) -> Vec<String> {
+    ('a'..='z').take(count).map(String::from).collect()
+}
+
+/// A number from 0 up to 1.
+#[expect(clippy::cast_precision_loss, reason = "random bits become a fraction")]
+fn fraction(random: &mut Random) -> f64 {
+    (random.bits() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// A number of the standard normal distribution (Box and Muller).
+fn normal(random: &mut Random) -> f64 {
+    let length = (-2.0 * (1.0 - fraction(random)).ln()).sqrt();
+    length * (std::f64::consts::TAU * fraction(random)).cos()
+}
+
+/// The series called `name` of `noise.txt`, its median 1.
+fn recorded(name: &str) -> Vec<f64> {
+    let lines = include_str!("simulation/noise.txt").lines();
+    let numbers = |line: &str| {
+        line.split(' ').map(|number| number.parse::<f64>().unwrap() / 10_000.0).collect::<Vec<_>>()
+    };
+    let own = lines.skip_while(|line| *line != name).skip(1);
+    own.take_while(|line| line.starts_with(char::is_numeric)).flat_map(numbers).collect()
+}
+
+mod tests;
