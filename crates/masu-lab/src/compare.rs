@@ -35,10 +35,19 @@ pub(crate) trait Executor {
     /// Ends whatever still runs, also after an error or a stop.
     fn finish(&mut self) -> Result<(), Error>;
 
-    /// What the reader must know besides the runs, when everything has ended.
-    fn remarks(&self) -> Vec<String> {
-        Vec::new()
+    /// What there is to say besides the runs, when everything has ended.
+    fn remarks(&self) -> Remarks {
+        Remarks::default()
     }
+}
+
+/// What an executor has to say of its variants.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    /// What the reader must know before trusting the verdicts, each with advice.
+    pub(crate) warnings: Vec<String>,
+    /// What else there is to know.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
@@ -199,7 +208,9 @@ pub fn compare(
     }
     let mut summary = summarise(&header.cases[0].labels(), options.primary, Look::ONLY, &runs);
     summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
-    summary.warnings.extend(series.executor.remarks());
+    let remarks = series.executor.remarks();
+    summary.warnings.extend(remarks.warnings);
+    summary.notes.extend(remarks.notes);
     series.writer.write(&Record::Summary { case: 0, summary: summary.clone() })?;
     let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();
     let extent = if stopped { Extent::Stopped } else { Extent::Whole };

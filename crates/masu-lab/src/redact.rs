@@ -193,6 +193,7 @@ impl Redact {
     /// Takes the words out of a summary.
     pub fn summary(&self, summary: &mut Summary) {
         self.all(&mut summary.warnings);
+        self.all(&mut summary.notes);
         for Row { variant, .. } in &mut summary.rows {
             self.one(variant);
         }

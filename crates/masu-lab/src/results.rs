@@ -120,6 +120,9 @@ pub struct Summary {
     pub look: Look,
     /// What the reader must know before trusting the verdicts, each with advice.
     pub warnings: Vec<String>,
+    /// What else there is to know, and no reason to doubt anything.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Whether every run of every variant had the same output and exit code.
     pub repeatable: bool,
 }

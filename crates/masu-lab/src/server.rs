@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::compare::Executor;
+use crate::compare::{Executor, Remarks};
 use crate::execute::{self, Alone, Ending, Offsets};
 use crate::hooks::Hook;
 use crate::load::{Client, Failures, LoadPlan, Pace, Target};
@@ -419,7 +419,7 @@ impl Executor for Servers<'_> {
         Ok(())
     }
 
-    fn remarks(&self) -> Vec<String> {
+    fn remarks(&self) -> Remarks {
         remarks::of(self.rows, &self.books, self.plan)
     }
 }

@@ -35,6 +35,7 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
         confidence: CONFIDENCE,
         look,
         warnings: warnings::of_runs(labels, runs, &valid),
+        notes: Vec::new(),
         repeatable: warnings::is_repeatable(runs),
     }
 }

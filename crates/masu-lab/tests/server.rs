@@ -159,9 +159,13 @@ fn runs(comparison: &Comparison, variant: usize) -> Vec<&Run> {
     comparison.tables[0].runs.iter().filter(|run| run.variant == variant).collect()
 }
 
-fn is_warned(comparison: &Comparison, words: &[&str]) -> bool {
-    let warnings = &comparison.tables[0].summary.warnings;
-    warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+fn is_said(comparison: &Comparison, words: &[&str]) -> bool {
+    let summary = &comparison.tables[0].summary;
+    summary
+        .warnings
+        .iter()
+        .chain(&summary.notes)
+        .any(|text| words.iter().all(|word| text.contains(word)))
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn warm_servers_take_turns_and_are_gone_afterwards() {
     assert_eq!(table.summary.primary, Measure::Throughput);
     assert!(table.evidence[1].served.iter().any(|program| program.contains("server")));
     assert!(table.summary.repeatable);
-    assert!(is_warned(&comparison, &["CPU without load", "system", "jemalloc"]));
+    assert!(is_said(&comparison, &["CPU without load", "system", "jemalloc"]));
     // One of the system's, and two of jemalloc's, the first of which was traced.
     assert_eq!(log.started().len(), 3);
     log.assert_gone(3);
@@ -331,7 +335,7 @@ fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
         compare(&workload, &variants, &options(plan.clone(), 2), &no_stop, &mut |_| {}).unwrap();
     assert_eq!(comparison.tables[0].runs.len(), 4);
     assert!(comparison.tables[0].runs.iter().all(|run| run.ending == Ending::Exited(0)));
-    assert!(is_warned(&comparison, &["one server ran at a time"]));
+    assert!(is_said(&comparison, &["one server ran at a time"]));
     assert_eq!(log.started().len(), 2 + 4, "a start for each warm-up and each run");
     log.assert_gone(6);
     // Side by side the second finds the lock taken, so the lock is one.
@@ -349,7 +353,7 @@ fn a_server_that_goes_into_the_background_is_followed_there() {
     let comparison = made(&workload, &options(plan(), 2)).unwrap();
     assert!(comparison.tables[0].runs.iter().all(|run| run.burst.unwrap().errors == 0));
     assert!(comparison.tables[0].runs.iter().all(|run| run.peak_rss_bytes > 1 << 20));
-    assert!(is_warned(&comparison, &["jemalloc", "foreground"]));
+    assert!(is_said(&comparison, &["jemalloc", "foreground"]));
     log.assert_gone(2);
 }
 

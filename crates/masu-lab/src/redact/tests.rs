@@ -110,6 +110,7 @@ fn records() -> Vec<Record> {
         confidence: 0.99,
         look: Look::ONLY,
         warnings: vec![text()],
+        notes: vec![text()],
         repeatable: true,
     };
     vec![

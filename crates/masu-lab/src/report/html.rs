@@ -54,6 +54,7 @@ struct CaseView {
     verdicts: Vec<Statement>,
     shortfall: Option<Statement>,
     warnings: Vec<String>,
+    notes: Vec<String>,
     /// The main table.
     sheet: Sheet,
     /// The plot of the primary measure.

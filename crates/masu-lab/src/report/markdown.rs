@@ -75,6 +75,9 @@ fn case(page: &mut String, source: &Source, table: &Table) {
     for warning in &summary.warnings {
         paragraph(page, &format!("> **Warning**: {}", escaped(warning)));
     }
+    for note in &summary.notes {
+        paragraph(page, &format!("> **Note**: {}", escaped(note)));
+    }
 }
 
 fn head(page: &mut String, first: &str, columns: &[Measure]) {

@@ -117,6 +117,12 @@ fn case(page: &mut String, source: &Source, table: &Table) {
     for warning in &summary.warnings {
         labelled(page, "Warning", warning, Style::new());
     }
+    if !summary.notes.is_empty() {
+        page.push('\n');
+    }
+    for note in &summary.notes {
+        labelled(page, "Note", note, DIM);
+    }
 }
 
 /// Medians, and below each its ratio to the reference.

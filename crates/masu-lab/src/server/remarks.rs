@@ -1,14 +1,42 @@
 //! What the reader of a table of servers must know besides its figures.
 
 use super::{Book, Load, ServerPlan};
+use crate::compare::Remarks;
 use crate::execute::Ending;
 use crate::{Pace, Row};
 
 /// The share of a CPU from which an idle server is said to disturb the others.
 const IDLE_SHARE: f64 = 0.02;
 
-/// Everything there is to say, each with advice.
-pub(super) fn of(rows: &[Row], books: &[Book], plan: &ServerPlan) -> Vec<String> {
+/// Everything there is to say.
+pub(super) fn of(rows: &[Row], books: &[Book], plan: &ServerPlan) -> Remarks {
+    let mut warnings = of_servers(rows, books);
+    warnings.extend(load_notes(rows, books));
+    let mut notes = Vec::new();
+    match idle(rows, books) {
+        Some((text, true)) => warnings.push(text),
+        Some((text, false)) => notes.push(text),
+        None => {}
+    }
+    if plan.one_at_a_time {
+        notes.push(
+            "one server ran at a time: each run is a new start, so that differences between \
+             starts are in the intervals, and runs lie farther apart in time"
+                .to_owned(),
+        );
+    }
+    if let Load::Http { pace: Pace::Closed, .. } = plan.load {
+        notes.push(
+            "latencies of a closed loop: whoever waits for an answer asks nothing meanwhile, so \
+             stalls are counted once; give a rate for percentiles that count them whole"
+                .to_owned(),
+        );
+    }
+    Remarks { warnings, notes }
+}
+
+/// What went wrong with servers, each with advice.
+fn of_servers(rows: &[Row], books: &[Book]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (row, book) in rows.iter().zip(books) {
         let label = &row.variant.label;
@@ -37,22 +65,6 @@ pub(super) fn of(rows: &[Row], books: &[Book], plan: &ServerPlan) -> Vec<String>
             ));
         }
     }
-    remarks.extend(load_notes(rows, books));
-    remarks.extend(idle(rows, books));
-    if plan.one_at_a_time {
-        remarks.push(
-            "one server ran at a time: each run is a new start, so that differences between \
-             starts are in the intervals, and runs lie farther apart in time"
-                .to_owned(),
-        );
-    }
-    if let Load::Http { pace: Pace::Closed, .. } = plan.load {
-        remarks.push(
-            "latencies of a closed loop: whoever waits for an answer asks nothing meanwhile, so \
-             stalls are counted once; give a rate for percentiles that count them whole"
-                .to_owned(),
-        );
-    }
     remarks
 }
 
@@ -76,8 +88,8 @@ fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {
     notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
 }
 
-/// What the servers use without load, where it is enough to disturb the others.
-fn idle(rows: &[Row], books: &[Book]) -> Option<String> {
+/// What the servers use without load, and whether it is enough to disturb the others.
+fn idle(rows: &[Row], books: &[Book]) -> Option<(String, bool)> {
     let shares = rows
         .iter()
         .zip(books)
@@ -87,5 +99,6 @@ fn idle(rows: &[Row], books: &[Book]) -> Option<String> {
     let said: Vec<String> =
         shares.iter().map(|(label, share)| format!("{label} {:.1} %", share * 100.0)).collect();
     let advice = if disturb { "; that disturbs the others, see --one-at-a-time" } else { "" };
-    (!said.is_empty()).then(|| format!("CPU without load: {}{advice}", said.join(", ")))
+    let text = format!("CPU without load: {}{advice}", said.join(", "));
+    (!said.is_empty()).then_some((text, disturb))
 }

@@ -76,6 +76,7 @@ fn case(id: &str, source: &Source, table: &Table) -> CaseView {
         verdicts,
         shortfall,
         warnings: summary.warnings.iter().map(|warning| shown(warning)).collect(),
+        notes: summary.notes.iter().map(|note| shown(note)).collect(),
         sheet: main_table(table),
         primary: ratio_plot(&format!("{id}r0"), table, summary.primary),
         figures: figures(id, table, &valid),
