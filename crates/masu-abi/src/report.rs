@@ -116,7 +116,8 @@ pub extern "C" fn malloc_stats() {
     }
 }
 
-/// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements; 0, or `EINVAL` if
+/// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements and one of ours for
+/// the shards whose pages hold blocks; 0, or `EINVAL` if
 /// `options` is not 0, or −1 where the stream takes no more.
 ///
 /// # Safety
@@ -136,8 +137,9 @@ pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut File) -> c_int
         <system type=\"max\" size=\"%zu\"/>\n\
         <aspace type=\"total\" size=\"%zu\"/>\n\
         <aspace type=\"mprotect\" size=\"%zu\"/>\n\
+        <shards count=\"%zu\"/>\n\
         </malloc>\n";
-    // SAFETY: The stream is open (the caller's condition) and the format takes seven sizes, which
+    // SAFETY: The stream is open (the caller's condition) and the format takes eight sizes, which
     // follow.
     let printed = unsafe {
         libc::fprintf(
@@ -150,6 +152,7 @@ pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut File) -> c_int
             now.committed_bytes,
             now.reserved_bytes,
             now.committed_bytes,
+            now.shards,
         )
     };
     if printed < 0 { -1 } else { 0 }

@@ -141,7 +141,7 @@ const fn own(
 }
 
 /// Every setting this version knows: the shared ones, then those that only one malloc has.
-pub static SETTINGS: [Setting; 14] = [
+pub static SETTINGS: [Setting; 15] = [
     shared(
         "top_pad",
         ANY_SIZE,
@@ -152,10 +152,13 @@ pub static SETTINGS: [Setting; 14] = [
         "trim_threshold",
         ANY_SIZE,
         "free bytes that are kept before memory goes back to the kernel",
-        &[noted(
-            only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.trim_threshold")])),
-            "only the end of the heap counts and goes back",
-        )],
+        &[
+            noted(
+                only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.trim_threshold")])),
+                "only the end of the heap counts and goes back",
+            ),
+            cell("masu", &[variable("MASU_RETAIN")]),
+        ],
     ),
     shared(
         "mmap_threshold",
@@ -178,6 +181,7 @@ pub static SETTINGS: [Setting; 14] = [
             &[
                 only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.arena_max")])),
                 cell("jemalloc", &[conf("narenas")]),
+                within(Unit::Count(1, 16), cell("masu", &[variable("MASU_SHARDS")])),
             ],
         )
     },
@@ -253,7 +257,17 @@ pub static SETTINGS: [Setting; 14] = [
                 ),
                 "reserved huge pages first, where there are some",
             ),
+            noted(
+                cell("masu", &[variable("MASU_HUGE_PAGES")]),
+                "for heaps of 16M and more; 0 refuses them",
+            ),
         ],
+    ),
+    shared(
+        "cache_size",
+        ANY_SIZE,
+        "bytes of free blocks that each thread may keep for itself",
+        &[cell("masu", &[variable("MASU_CACHE_SIZE")])],
     ),
     own(
         "cache_size",

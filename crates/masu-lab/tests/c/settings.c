@@ -150,6 +150,20 @@ static void churn(void) {
     }
 }
 
+/* How many of the blocks that this thread freed last come back first, the very last one before all
+ * others? Where a malloc keeps none, it hands them out in the order of their addresses again. */
+static void reuse(void) {
+    enum { COUNT = 4096, ROUNDS = 20 };
+    static char *blocks[COUNT];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int index = 0; index < COUNT; index++) blocks[index] = malloc(64);
+        for (int index = 0; index < COUNT; index++) free(blocks[index]);
+    }
+    unsigned long long run = 0;
+    while (run < COUNT && malloc(64) == blocks[COUNT - 1 - run]) run++;
+    say("reused", run * 64);
+}
+
 /* Small blocks that go to whatever keeps them for the next malloc. */
 static void cache(void) {
     come_and_go(4096, 64);
@@ -160,12 +174,11 @@ static pthread_barrier_t together;
 static unsigned arena_of[THREADS];
 
 static void *worker(void *index) {
-    void *block = malloc(100);
-    memset(block, 1, 100);
+    /* More than others may have left over. */
+    for (int count = 0; count < 5000; count++) *(char *)malloc(64) = 1;
     arena_of[(uintptr_t)index] = mallctl ? number32("thread.arena") : 0;
     pthread_barrier_wait(&together);
     pthread_barrier_wait(&together);
-    free(block);
     return NULL;
 }
 
@@ -187,6 +200,8 @@ static void threads(void) {
         if (!file || malloc_info(0, file) != 0) _exit(3);
         fclose(file);
         for (char *at = text; (at = strstr(at, "<heap nr=")) != NULL; at++) count++;
+        const char *shards = strstr(text, "<shards count=\"");
+        if (shards) count = strtoull(shards + strlen("<shards count=\""), NULL, 10);
         say("arenas", count);
     }
     pthread_barrier_wait(&together);
@@ -198,9 +213,10 @@ int main(int count, char **words) {
         const char *name;
         void (*act)(void);
     } scenes[] = {{"one", one},   {"trim", trim},   {"large", large},
-                  {"huge", huge}, {"churn", churn}, {"cache", cache}, {"threads", threads}};
+                  {"huge", huge}, {"churn", churn}, {"reuse", reuse}, {"cache", cache}, {"threads", threads}};
     for (size_t index = 0; count == 2 && index < sizeof scenes / sizeof *scenes; index++) {
         if (strcmp(words[1], scenes[index].name) == 0) {
+            alarm(120); /* A scene that stands still fails its test instead of waiting for ever. */
             scenes[index].act();
             say_statistics();
             say_mappings();

@@ -107,6 +107,11 @@ fn mimallocs_settings_take_effect() {
 }
 
 #[test]
+fn masus_settings_take_effect() {
+    prove("masu");
+}
+
+#[test]
 fn every_variable_of_mimallocs_is_one_that_it_reads() {
     let probe = Probe::new();
     let members = probe.members("mimalloc");

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+// Builds the library that users preload, and C programs; the lab itself links neither.
+#[path = "../../../masu-abi/tests/library/mod.rs"]
+mod library;
+
 use masu_lab::{Catalogue, Input, Libc, Places, Variant, Workload};
 
 /// The program, and the mallocs to run it under.
@@ -32,7 +36,9 @@ impl Seen {
 impl Probe {
     pub(crate) fn new() -> Probe {
         let program = Workload::new([compiled().to_str().unwrap()], Input::Empty).unwrap();
-        Probe { program, catalogue: Catalogue::find(&Places::default()) }
+        let masu_glibc = Some(library::path().to_owned());
+        let places = Places { masu_glibc, ..Places::default() };
+        Probe { program, catalogue: Catalogue::find(&places) }
     }
 
     pub(crate) fn library(&self, malloc: &str) -> Option<&Path> {
@@ -86,19 +92,11 @@ impl Probe {
     }
 }
 
-/// Compiles the program. Without built-in knowledge of malloc, or the compiler would leave out
-/// blocks that nobody reads.
+/// Compiles the program, once.
 fn compiled() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/settings.c");
-        let status = Command::new("gcc")
-            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-fno-builtin", "-pthread", "-o"])
-            .args([program.as_path(), Path::new(source)])
-            .status()
-            .expect("these tests need a C compiler: apt-get install gcc");
-        assert!(status.success());
-        program
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/settings.c");
+        library::compile_with("cc", &source, "program", &[])
     })
 }

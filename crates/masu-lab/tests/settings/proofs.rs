@@ -32,6 +32,8 @@ impl Proof {
             (_, "jemalloc.background") => "`stats.background_thread.num_threads`",
             (_, "tcmalloc.cached") => "`tcmalloc.current_total_thread_cache_bytes`",
             (_, "tcmalloc.unmapped") => "`tcmalloc.pageheap_unmapped_bytes`",
+            ("masu", "arenas") => "shards of 8 threads, by `malloc_info`",
+            (_, "reused") => "bytes freed last that are handed out again first",
             (malloc, figure) => panic!("what is `{figure}` of {malloc}?"),
         }
     }
@@ -60,8 +62,8 @@ const fn advised(
 /// what a malloc keeps near its threads.
 const KEPT: fn(u64, u64) -> bool = |kept, given| kept > 60 << 20 && given < 10 << 20;
 
-/// Of the 64 MiB that the scene fills, nearly all against none.
-const ALL: fn(u64, u64) -> bool = |all, none| all > 60 << 20 && none == 0;
+/// Of the 64 MiB that the scene fills, nearly all against none. Some mallocs begin without.
+const ALL: fn(u64, u64) -> bool = |all, none| all > 50 << 20 && none == 0;
 
 const SPREAD: fn(u64, u64) -> bool = |one, three| (one, three) == (1, 3);
 
@@ -129,4 +131,10 @@ pub(crate) static PROOFS: &[Proof] = &[
     proof("tcmalloc", "aggressive_decommit", ["0", "1"], ("trim", "resident"), KEPT),
     proof("mimalloc", "purge_delay", ["-1", "0"], ("trim", "resident"), KEPT),
     advised("mimalloc", ("huge", "advised"), ALL),
+    proof("masu", "trim_threshold", ["1G", "0"], ("trim", "resident"), KEPT),
+    proof("masu", "arenas", ["1", "3"], ("threads", "arenas"), SPREAD),
+    advised("masu", ("huge", "advised"), ALL),
+    proof("masu", "cache_size", ["64M", "0"], ("reuse", "reused"), |all, none| {
+        all > 200 << 10 && none == 0
+    }),
 ];
