@@ -45,11 +45,14 @@ impl Probe {
         self.catalogue.get(malloc, Libc::Glibc).map(|found| found.path.as_path())
     }
 
-    /// The names of every `malloc` there is: `mimalloc2` and `mimalloc3` are both mimalloc.
+    /// The names of every `malloc` there is: `mimalloc2`, `mimalloc3` and `mimalloc2-2.1.4` are all
+    /// mimalloc.
     pub(crate) fn members(&self, malloc: &str) -> Vec<String> {
+        let is_version = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
         let is_member = |name: &str| {
-            name.strip_prefix(malloc)
-                .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            name.strip_prefix(malloc).is_some_and(|rest| {
+                rest.is_empty() || is_version(rest.strip_prefix('-').unwrap_or(rest))
+            })
         };
         let names = self.catalogue.allocators.iter().map(|one| one.name.clone());
         names.filter(|name| is_member(name)).collect()
