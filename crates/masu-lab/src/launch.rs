@@ -4,7 +4,7 @@
 //! are the program's own by construction.
 
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -37,7 +37,19 @@ pub(crate) fn command(workload: &Workload, variant: &Variant, elsewhere: bool) -
 
 /// What to say when the kernel would not start the program.
 pub(crate) fn refused(workload: &Workload, source: io::Error) -> Error {
-    Error::System { doing: format!("starting {}", workload.program.path.display()), source }
+    let hint = match source.kind() {
+        ErrorKind::PermissionDenied => {
+            "; the file, a folder on its way or its file system (mounted noexec) forbids it"
+        }
+        ErrorKind::ArgumentListTooLong => {
+            "; pass fewer arguments, or make the environment smaller: both have to fit"
+        }
+        ErrorKind::ExecutableFileBusy => "; something is still writing it: wait until it is done",
+        ErrorKind::OutOfMemory => "; there is no memory left to start it",
+        _ => "",
+    };
+    let command = workload.program.path.display().to_string();
+    Error::Program { command, reason: format!("cannot be started: {source}{hint}") }
 }
 
 #[cfg(test)]
@@ -86,5 +98,7 @@ mod tests {
         };
         let Err(error) = launch(&workload, &variant);
         assert!(error.to_string().contains("/no/such/program"), "{error}");
+        let error = refused(&workload, io::Error::from(ErrorKind::PermissionDenied)).to_string();
+        assert!(error.contains("noexec"), "{error}");
     }
 }

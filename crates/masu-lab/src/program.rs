@@ -54,7 +54,7 @@ impl Program {
     /// # Errors
     ///
     /// [`Error::Program`] for a command that does not exist, is not executable, is neither ELF nor
-    /// a script, or is made for another architecture.
+    /// a script, is made for another architecture, or lacks its interpreter or its loader.
     pub fn find(command: &OsStr) -> Result<Program, Error> {
         let wrong = |reason: String| Error::Program {
             command: command.to_string_lossy().into_owned(),
@@ -66,6 +66,7 @@ impl Program {
         let path = locate(command).map_err(&wrong)?;
         let binary = interpreter(&path, 0).map_err(&wrong)?;
         let image = elf::Image::read(&binary).map_err(&wrong)?;
+        image.loader_here().map_err(&wrong)?;
         let mut refusal = privileges(&path).or_else(|| image.refusal());
         if binary != path {
             refusal = refusal.map(|reason| format!("{} runs it, and {reason}", binary.display()));
@@ -119,7 +120,9 @@ fn locate(command: &OsStr) -> Result<PathBuf, String> {
 fn unstartable(path: &Path) -> Option<String> {
     match fs::metadata(path) {
         Err(error) => Some(format!("{error}; check the path")),
-        Ok(metadata) if metadata.is_dir() => Some("this is a folder, not a program".to_owned()),
+        Ok(metadata) if metadata.is_dir() => {
+            Some("this is a folder; name the program in it".to_owned())
+        }
         Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => {
             Some("not executable; `chmod +x` it, or name its interpreter first".to_owned())
         }
@@ -130,15 +133,23 @@ fn unstartable(path: &Path) -> Option<String> {
 /// The file whose code runs when `path` is started: itself, or what its `#!` line leads to.
 fn interpreter(path: &Path, depth: u32) -> Result<PathBuf, String> {
     let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(512).read_to_end(&mut start))
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    File::open(path).and_then(|file| file.take(512).read_to_end(&mut start)).map_err(|error| {
+        let path = path.display();
+        format!("cannot read {path}: {error}; masu must, to see what it is made for: chmod +r")
+    })?;
     let Some(line) = start.strip_prefix(b"#!") else { return Ok(path.to_owned()) };
     // The kernel itself follows at most five scripts that interpret scripts.
     if depth == 5 {
         return Err("its interpreters are scripts too deeply nested for the kernel".to_owned());
     }
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    if line.ends_with(b"\r") {
+        return Err(
+            "its `#!` line ends in a carriage return, which the kernel takes for a part of \
+                    the interpreter's name; remove it: sed -i 's/\\r$//'"
+                .to_owned(),
+        );
+    }
     let mut words = line
         .split(|byte| byte.is_ascii_whitespace())
         .filter(|word| !word.is_empty())

@@ -92,8 +92,19 @@ impl Input {
             drop(input);
             source = Arc::into_inner(file).expect("the only other holder was dropped above");
         }
-        let mut file = unlinked_file("input")?;
-        io::copy(&mut source, &mut file).doing(|| "keeping standard input in a temporary file")?;
+        Input::spool(source, unlinked_file("input")?)
+    }
+
+    /// Keeps what `source` has left to read in `file`, which is empty.
+    fn spool(mut source: File, mut file: File) -> Result<Input, Error> {
+        io::copy(&mut source, &mut file).doing(|| {
+            format!(
+                "keeping standard input in the temporary folder {}, from which every run reads it \
+                 (make room there, set TMPDIR to a folder that has it, or redirect from a file, \
+                 which is read where it lies)",
+                std::env::temp_dir().display()
+            )
+        })?;
         Ok(Input::File { file: Arc::new(file), start: 0 })
     }
 
@@ -127,6 +138,21 @@ pub(crate) fn unlinked_file(purpose: &str) -> Result<File, Error> {
             Err(error) => {
                 return Err(error).doing(|| format!("creating {}", path.display()));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_that_does_not_fit_is_told_with_the_place_and_a_way_out() {
+        let source = File::open("/proc/self/maps").unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let message = Input::spool(source, full).unwrap_err().to_string();
+        for words in ["standard input", "TMPDIR", "redirect from a file", "No space left"] {
+            assert!(message.contains(words), "{message}");
         }
     }
 }

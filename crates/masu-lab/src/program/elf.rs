@@ -3,8 +3,10 @@
 //! Only headers and symbol tables are read, however large the file. The hard part is a malloc that
 //! is linked in: a stripped program does not show one, so the warm-up run has the last word.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::read::{ReadCache, ReadRef, StringTable};
@@ -25,8 +27,8 @@ const MACHINE: elf::Machine = elf::EM_AARCH64;
 pub(crate) struct Image {
     /// The C library, told by the loader and the libraries it names.
     pub(crate) libc: Libc,
-    /// Whether it names a loader, so that libraries can be preloaded into it.
-    pub(crate) has_loader: bool,
+    /// The loader it names, if any; only then can libraries be preloaded into it.
+    pub(crate) loader: Option<PathBuf>,
     /// The libraries it needs.
     pub(crate) needed: Vec<String>,
     /// Symbols it defines, those of [`TELLING`] only, with their addresses in the file's terms.
@@ -132,7 +134,7 @@ impl Image {
         }
         let mut image = Image {
             libc: Libc::Static,
-            has_loader: false,
+            loader: None,
             needed: Vec::new(),
             defined: Vec::new(),
             imported: Vec::new(),
@@ -143,7 +145,7 @@ impl Image {
                 image.lowest = image.lowest.min(segment.p_vaddr(endian));
             }
             if let Some(loader) = segment.interpreter(endian, data).map_err(broken)? {
-                image.has_loader = true;
+                image.loader = Some(PathBuf::from(OsStr::from_bytes(loader)));
                 let is_musl = String::from_utf8_lossy(loader).contains("ld-musl");
                 image.libc = if is_musl { Libc::Musl } else { Libc::Glibc };
             }
@@ -158,7 +160,7 @@ impl Image {
         for section in sections.iter() {
             let kind = section.sh_type(endian);
             // What a library does not export is of no interest, and may be very long.
-            if kind == elf::SHT_DYNSYM || (kind == elf::SHT_SYMTAB && image.has_loader) {
+            if kind == elf::SHT_DYNSYM || (kind == elf::SHT_SYMTAB && image.loader.is_some()) {
                 let symbols: &[elf::Sym64<Endianness>] =
                     section.data_as_array(endian, data).map_err(broken)?;
                 let strings = sections.section(section.link(endian)).map_err(broken)?;
@@ -229,9 +231,22 @@ impl Image {
         })
     }
 
+    /// Whether the loader it names is there, without which the kernel says of the program itself that
+    /// there is no such file.
+    pub(crate) fn loader_here(&self) -> Result<(), String> {
+        match &self.loader {
+            Some(loader) if !loader.exists() => Err(format!(
+                "its loader {} is not on this machine: it is made for another C library; install \
+                 that, or build the program here",
+                loader.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Why no malloc can be preloaded into this program and what to do, if so.
     pub(crate) fn refusal(&self) -> Option<String> {
-        if !self.has_loader {
+        if self.loader.is_none() {
             return Some(
                 "it is linked statically, so there is no loader to preload anything; link it \
                  dynamically, or build it with the allocator inside"

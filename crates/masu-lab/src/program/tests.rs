@@ -60,6 +60,8 @@ fn a_script_is_judged_by_its_interpreter() {
     }
     let lost = folder.file("lost", b"#!/no/such/interpreter\n", 0o755);
     assert!(refused(&lost).contains("/no/such/interpreter"));
+    let windows = folder.file("windows", b"#!/bin/sh\r\necho\r\n", 0o755);
+    assert!(refused(&windows).contains("carriage return"));
 }
 
 #[test]
@@ -77,10 +79,20 @@ fn foreign_programs_are_refused() {
 }
 
 #[test]
+fn a_program_whose_loader_is_missing_names_it() {
+    let folder = Folder::new("loader");
+    let mut bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
+    let start = bytes.windows(6).position(|window| window == b"/lib64" || window == b"/lib/l");
+    bytes[start.expect("`true` names its loader") + 1] = b'x';
+    let message = refused(&folder.file("foreign", &bytes, 0o755));
+    assert!(message.contains("its loader /xib"), "{message}");
+}
+
+#[test]
 fn bundled_mallocs_and_sanitizers_are_named() {
     let image = |needed: &[&str], defined: &[&str], imported: &[&str]| elf::Image {
         libc: Libc::Glibc,
-        has_loader: true,
+        loader: Some("/lib/ld.so".into()),
         needed: needed.iter().map(|&name| name.to_owned()).collect(),
         defined: defined.iter().map(|&name| (name.to_owned(), 1)).collect(),
         imported: imported.iter().map(|&name| name.to_owned()).collect(),
@@ -93,7 +105,7 @@ fn bundled_mallocs_and_sanitizers_are_named() {
         (image(&["libc.so.6"], &["malloc"], &[]), "defines `malloc`"),
         (image(&["libc.so.6"], &["__asan_init"], &[]), "AddressSanitizer"),
         (image(&["libtsan.so.2"], &[], &[]), "ThreadSanitizer"),
-        (elf::Image { has_loader: false, ..plain }, "statically"),
+        (elf::Image { loader: None, ..plain }, "statically"),
     ] {
         let refusal = image.refusal().unwrap();
         assert!(refusal.contains(word), "{refusal}");
@@ -104,7 +116,7 @@ fn bundled_mallocs_and_sanitizers_are_named() {
 fn a_malloc_that_is_linked_is_told_and_no_reason_to_refuse() {
     let image = |needed: &[&str]| elf::Image {
         libc: Libc::Glibc,
-        has_loader: true,
+        loader: Some("/lib/ld.so".into()),
         needed: needed.iter().map(|&name| name.to_owned()).collect(),
         defined: Vec::new(),
         imported: vec!["malloc".to_owned()],

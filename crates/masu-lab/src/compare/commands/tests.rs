@@ -140,3 +140,30 @@ fn a_stop_during_a_preparation_keeps_what_was_measured() {
     assert!(comparison.stopped);
     assert_eq!(comparison.tables[0].runs.len(), 1);
 }
+
+#[test]
+fn a_command_that_depends_on_the_run_before_is_told_and_cured_by_a_fresh_folder() {
+    let mark = Log::new("mark");
+    let repeatable = |path: &str, scratch: Scratch| {
+        let script = format!("printf x >> '{path}'; wc -c < '{path}'");
+        let options = Options { runs: 2, scratch, ..Options::default() };
+        comparison(&script, options, &Stop::never()).unwrap().tables.remove(0).summary
+    };
+    let told = repeatable(mark.0.to_str().unwrap(), Scratch::None);
+    assert!(!told.repeatable && told.warnings.iter().any(|one| one.contains("not repeatable")));
+    let cured = repeatable("mark", Scratch::Empty);
+    assert!(cured.repeatable, "{:?}", cured.warnings);
+}
+
+#[test]
+fn an_exit_code_that_changes_is_told_and_does_not_count() {
+    let mark = Log::new("exit");
+    let path = mark.0.display();
+    // Every second run fails.
+    let script = format!("printf x >> '{path}'; exit $(($(wc -c < '{path}') % 2))");
+    let options = Options { runs: 2, ..Options::default() };
+    let table = comparison(&script, options, &Stop::never()).unwrap().tables.remove(0);
+    assert!(!table.summary.repeatable);
+    let valid: usize = table.summary.rows.iter().map(|row| row.valid_runs).sum();
+    assert_eq!((table.runs.len(), valid), (4, 2));
+}
