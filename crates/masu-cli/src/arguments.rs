@@ -19,7 +19,7 @@ Fix a program
   compare   Allocators and their settings: which is better, and how sure
   run       Run it under one variant (default masu)
 Know the ground
-  list      Allocators found, and those a package would bring
+  list      Allocators found; --settings: what a variant can set
   report    Saved results as text, Markdown, CSV, HTML, JSON
   help      This page, or the one of a command
 
