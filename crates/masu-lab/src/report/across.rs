@@ -27,6 +27,8 @@ pub(super) struct Across<'a> {
     pub(super) variant: &'a str,
     /// Its row in each member that has it, with the index of the source.
     pub(super) rows: Vec<(usize, &'a Row)>,
+    /// How many members the group has, with this variant or without.
+    pub(super) of: usize,
     /// How the verdicts are distributed.
     pub(super) count: Count,
     /// The estimates of the primary measure's ratio.
@@ -115,13 +117,13 @@ impl<'a> Group<'a> {
         let primary = self.first().case.primary;
         let ratio = |(_, row): &(usize, &Row)| Some(row.estimate(primary)?.ratio?.estimate);
         let ratios: Vec<f64> = rows.iter().filter_map(ratio).collect();
-        Across { variant: label, rows, count, ratios: Spread::of(&ratios) }
+        Across { variant: label, rows, of: self.members.len(), count, ratios: Spread::of(&ratios) }
     }
 }
 
 impl Across<'_> {
-    /// What they say together: `better on 2 of 3 machines, no difference shown on 1; ×0.85 to
-    /// ×0.97, geometric mean ×0.91`.
+    /// What they say together: `of 3 machines: better on 2, no difference shown on 1; estimates ×0.85
+    /// to ×0.97, geometric mean ×0.91 of 3`.
     pub(super) fn statement(&self, noun: &str) -> String {
         let Count { better, worse, open, too_few } = self.count;
         let all = self.count.all();
@@ -137,14 +139,18 @@ impl Across<'_> {
         let there: Vec<(usize, &str)> =
             parts.into_iter().filter(|(number, _)| *number > 0).collect();
         let mut text = match there[..] {
-            [(_, word)] if all == 1 => format!("{word} on the one of the {noun} that has it"),
-            [(_, word)] => format!("{word} on all {all} {noun}"),
+            [(_, word)] if all == 1 => format!("{word} on one"),
+            [(_, word)] if all == self.of => format!("{word} on all {all} {noun}"),
+            [(_, word)] => format!("{word} on {all}"),
             _ => {
                 let part = |(number, word): &(usize, &str)| format!("{word} on {number}");
                 let parts: Vec<String> = there.iter().map(part).collect();
-                format!("of {all} {noun}: {}", parts.join(", "))
+                format!("of {} {noun}: {}", self.of, parts.join(", "))
             }
         };
+        if all < self.of {
+            text.push_str(&format!(", not compared on {}", self.of - all));
+        }
         if better > 0 && worse > 0 {
             text.push_str("; which it is depends on where it runs");
         }

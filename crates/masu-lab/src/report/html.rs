@@ -35,6 +35,8 @@ struct SourceView {
     line: String,
     cases: Vec<CaseView>,
     overviews: Vec<Sheet>,
+    /// The ratios of all cases at a glance.
+    matrix: Option<Sheet>,
     /// Facts about the comparison and its machine: name and value.
     facts: Vec<(String, String)>,
     /// The command that makes it again, where one can be given.
@@ -103,7 +105,15 @@ struct Sheet {
 /// A line of a table: the first cell is its heading.
 struct SheetRow {
     label: String,
+    /// The id of the case that the line is about; empty for none.
+    link: String,
     cells: Vec<Cell>,
+}
+
+impl SheetRow {
+    fn new(label: String, cells: Vec<Cell>) -> SheetRow {
+        SheetRow { label, link: String::new(), cells }
+    }
 }
 
 /// A cell of a table.
@@ -130,7 +140,8 @@ struct Together {
 
 /// A case that several comparisons share.
 struct GroupView {
-    heading: String,
+    /// None where the comparisons share only this one.
+    heading: Option<String>,
     command: String,
     statements: Vec<Statement>,
     figure: Option<Figure>,

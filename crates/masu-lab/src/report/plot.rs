@@ -33,8 +33,9 @@ const RIGHT: f64 = 600.0;
 /// The height of a line of text.
 const LINE: f64 = 15.0;
 
-/// Room below the rows for the axis.
-const BELOW: f64 = 38.0;
+/// Room below the rows for the axis, and for a line of notes below it.
+const BELOW: f64 = 24.0;
+const NOTES: f64 = 14.0;
 
 /// How many characters fit into a line of a label, and into one of the figures.
 const LABEL_CHARACTERS: usize = 25;
@@ -75,9 +76,9 @@ impl Rows {
         self.top(self.len())
     }
 
-    /// An empty plot with the labels in place.
-    fn svg(&self) -> Svg {
-        let mut svg = Svg::new(WIDTH, self.bottom() + BELOW);
+    /// An empty plot with the labels in place, and `notes` more room below the axis.
+    fn svg(&self, notes: f64) -> Svg {
+        let mut svg = Svg::new(WIDTH, self.bottom() + BELOW + notes);
         for (index, lines) in self.labels.iter().enumerate() {
             let first = self.middle(index) - height_of(lines.len()) / 2.0 + LINE - 4.0;
             for (line, text) in lines.iter().enumerate() {
@@ -105,7 +106,7 @@ fn height_of(lines: usize) -> f64 {
 }
 
 /// A label in lines that fit, broken behind the punctuation of variants where possible; what does
-/// not fit is cut with a sign, for the page's tables have it whole.
+/// not fit is left out from the middle, for the page's tables have it whole.
 fn wrapped(label: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut rest: Vec<char> = super::lines::visible(label).chars().collect();
@@ -120,13 +121,23 @@ fn wrapped(label: &str) -> Vec<String> {
             lines.push(part.into_iter().collect());
         }
     }
-    if lines.len() > LABEL_LINES {
-        lines.truncate(LABEL_LINES);
-        let last = lines.last_mut().expect("some are left");
-        *last = last.chars().take(LABEL_CHARACTERS - 1).collect();
-        last.push('…');
-    }
-    lines
+    shortened(lines)
+}
+
+/// The first line and the last ones with a sign between: a path says most at its end.
+fn shortened(lines: Vec<String>) -> Vec<String> {
+    let Some(over) = lines.len().checked_sub(LABEL_LINES).filter(|over| *over > 0) else {
+        return lines;
+    };
+    let mut kept: Vec<String> = lines
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| *index == 0 || *index > over)
+        .map(|(_, line)| line)
+        .collect();
+    let cut = kept[1].chars().count().saturating_sub(LABEL_CHARACTERS - 1);
+    kept[1] = format!("…{}", kept[1].chars().skip(cut).collect::<String>());
+    kept
 }
 
 /// A small number for arithmetic with coordinates.
@@ -144,9 +155,11 @@ mod tests {
         assert_eq!(wrapped("masu"), ["masu"]);
         let lines = wrapped("glibc:top_pad=64M,trim_threshold=64M");
         assert_eq!(lines, ["glibc:top_pad=64M,", "trim_threshold=64M"]);
+        let path =
+            wrapped("/opt/some/where/very/deep/inside/a/big/file/system/lib/libmymalloc-2.so");
+        assert_eq!(path, ["/opt/some/where/very/", "…system/lib/", "libmymalloc-2.so"]);
         let long = wrapped(&format!("a:{}", "x".repeat(200)));
         assert_eq!(long.len(), LABEL_LINES);
         assert!(long.iter().all(|line| line.chars().count() <= LABEL_CHARACTERS), "{long:?}");
-        assert!(long[2].ends_with('…'));
     }
 }

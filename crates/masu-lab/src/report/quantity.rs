@@ -60,11 +60,11 @@ pub(super) fn rate(value: f64) -> String {
     }
 }
 
-/// A ratio with the digits that matter: `0.893`, `1.004`, `1.12`, `12.3`, `165`. What differs from 1 by
+/// A ratio with the digits that matter: `0.893`, `1.004`, `2.25`, `12.3`, `165`. What differs from 1 by
 /// a thousandth must not read as 1.
 pub(super) fn ratio(value: f64) -> String {
     match value {
-        _ if value < 1.099_5 => format!("{value:.3}"),
+        _ if value < 1.999_5 => format!("{value:.3}"),
         _ if value < 9.995 => format!("{value:.2}"),
         _ if value < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
@@ -143,7 +143,8 @@ mod tests {
             (0.8931, "0.893"),
             (0.9999, "1.000"),
             (1.0044, "1.004"),
-            (1.125, "1.12"),
+            (1.125, "1.125"),
+            (2.251, "2.25"),
             (165.2, "165"),
         ] {
             assert_eq!(ratio(value), text);

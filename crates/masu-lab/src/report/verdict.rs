@@ -40,7 +40,7 @@ pub(super) fn style(measure: Measure, ratio: &Ratio) -> Style {
     }
 }
 
-/// `1.12× as fast, surely between 1.10 and 1.14`.
+/// `1.120× as fast, surely between 1.100 and 1.140`.
 fn difference(ratio: Option<Ratio>, primary: Measure, plainly: &str) -> String {
     let Some(ratio) = ratio else {
         return plainly.to_owned();
@@ -81,13 +81,13 @@ mod tests {
     fn less_time_is_more_speed_and_everything_else_is_said_as_it_was_measured() {
         let ratio = Ratio { estimate: 0.8, interval: Some((0.5, 0.9)), pairs: 20 };
         let said = |measure| difference(Some(ratio), measure, "");
-        assert_eq!(said(Measure::Wall), "1.25× as fast, surely between 1.11 and 2.00");
+        assert_eq!(said(Measure::Wall), "1.250× as fast, surely between 1.111 and 2.00");
         let throughput = "0.800× the answers a second, surely between 0.500 and 0.900";
         assert_eq!(said(Measure::Throughput), throughput);
         let memory = "0.800× the peak resident memory, surely between 0.500 and 0.900";
         assert_eq!(said(Measure::PeakRss), memory);
         let slower = Ratio { estimate: 1.2, interval: None, pairs: 20 };
-        assert_eq!(difference(Some(slower), Measure::Wall, ""), "takes 1.20× the time");
+        assert_eq!(difference(Some(slower), Measure::Wall, ""), "takes 1.200× the time");
         assert_eq!(difference(None, Measure::Wall, "better"), "better");
     }
 }

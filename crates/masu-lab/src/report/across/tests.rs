@@ -40,6 +40,18 @@ fn machines_are_counted_and_never_pooled() {
 }
 
 #[test]
+fn a_variant_that_some_machines_lack_is_not_said_to_hold_on_all() {
+    let mut document = Document {
+        sources: ["a", "b", "c"].map(|cpu| source(cpu, 0.8, "job")).into(),
+        notes: Vec::new(),
+    };
+    document.sources[2].tables[0].summary.rows.pop();
+    let group = &groups(&document)[0];
+    let said = group.variants()[1].statement("machines");
+    assert!(said.starts_with("better on 2, not compared on 1; estimates"), "{said}");
+}
+
+#[test]
 fn what_compares_something_else_is_not_merged() {
     let of = |sources: Vec<Source>| Document { sources, notes: Vec::new() };
     let other = of(vec![source("a", 0.8, "job"), source("b", 0.8, "other")]);

@@ -2,7 +2,7 @@
 
 use super::view::{capital, shown};
 use super::{Cell, Sheet, SheetRow};
-use crate::report::document::Table;
+use crate::report::document::{Source, Table};
 use crate::report::measure::{self, Side};
 use crate::report::overview::Overview;
 use crate::report::plot::{LATENCIES, largest, latency_median, mean, median_run};
@@ -14,9 +14,9 @@ use crate::{Measure, Run};
 /// Medians and ratios of the measures that the terminal shows too, intervals included.
 pub(super) fn main_table(table: &Table) -> Sheet {
     let columns = measure::shown(&table.summary);
-    let row = |row: &Row| SheetRow {
-        label: shown(&row.variant),
-        cells: columns.iter().map(|column| cell(row, *column)).collect(),
+    let row = |row: &Row| {
+        let cells = columns.iter().map(|column| cell(row, *column));
+        SheetRow::new(shown(&row.variant), cells.collect())
     };
     let mut headings = vec!["variant".to_owned()];
     headings.extend(columns.iter().map(|column| measure::heading(*column).to_owned()));
@@ -73,25 +73,27 @@ fn all_measures(table: &Table) -> Sheet {
             let figure = |value: Option<f64>| {
                 value.map_or_else(|| "–".to_owned(), |value| measure::value(of, value))
             };
-            let plain = |text: String| Cell { text, ..Cell::default() };
-            let ratio = estimate.ratio.as_ref();
-            rows.push(SheetRow {
-                label: format!("{}, {}", measure::name(of), shown(&row.variant)),
-                cells: vec![
-                    plain(figure(estimate.median)),
-                    plain(figure(estimate.spread)),
-                    plain(figure(estimate.range.map(|(least, _)| least))),
-                    plain(figure(estimate.range.map(|(_, most)| most))),
-                    Cell { text: String::new(), ..cell(row, of) },
-                    plain(ratio.map_or_else(String::new, |ratio| ratio.pairs.to_string())),
-                ],
-            });
+            let label = format!("{}, {}", measure::name(of), shown(&row.variant));
+            let mut cells = plain(vec![
+                figure(estimate.median),
+                figure(estimate.spread),
+                figure(estimate.range.map(|(least, _)| least)),
+                figure(estimate.range.map(|(_, most)| most)),
+            ]);
+            if table.summary.rows.len() > 1 {
+                cells.push(Cell { text: String::new(), ..cell(row, of) });
+                cells.extend(plain(vec![
+                    estimate.ratio.map_or_else(String::new, |ratio| ratio.pairs.to_string()),
+                ]));
+            }
+            rows.push(SheetRow::new(label, cells));
         }
     }
     let headings = ["measure, variant", "median", "± quartiles", "least", "most", "ratio", "pairs"];
+    let there = if table.summary.rows.len() > 1 { &headings[..] } else { &headings[..5] };
     Sheet {
         caption: "All measures; ± is half the distance between the quartiles".to_owned(),
-        headings: headings.map(str::to_owned).into(),
+        headings: there.iter().map(|&heading| heading.to_owned()).collect(),
         rows,
     }
 }
@@ -114,7 +116,7 @@ fn latencies(table: &Table, valid: &[&Run]) -> Option<Sheet> {
         texts.push(requests.to_string());
         texts.push(errors.to_string());
         texts.push(allocations.map_or_else(|| "–".to_owned(), |calls| format!("{calls:.1}")));
-        SheetRow { label: shown(&variant.label), cells: plain(texts) }
+        SheetRow::new(shown(&variant.label), plain(texts))
     };
     Some(Sheet {
         caption: "Latencies (medians over the bursts), requests and errors of all bursts"
@@ -135,7 +137,7 @@ fn memory(table: &Table, valid: &[&Run]) -> Option<Sheet> {
             quantity::bytes(mean(run)),
             quantity::bytes(run.peak_rss_bytes as f64),
         ];
-        Some(SheetRow { label: shown(&variant.label), cells: plain(texts) })
+        Some(SheetRow::new(shown(&variant.label), plain(texts)))
     };
     let rows: Vec<SheetRow> = table.case.variants.iter().enumerate().filter_map(row).collect();
     let headings = ["variant", "round", "largest sample", "mean over time", "peak"];
@@ -161,7 +163,7 @@ pub(super) fn overview(overview: &Overview) -> Sheet {
             count.too_few.to_string(),
             times(line.peak_rss),
         ];
-        SheetRow { label: shown(&line.variant), cells: plain(texts) }
+        SheetRow::new(shown(&line.variant), plain(texts))
     });
     let headings = [
         "variant",
@@ -183,6 +185,39 @@ pub(super) fn overview(overview: &Overview) -> Sheet {
         headings: headings.map(str::to_owned).into(),
         rows: rows.collect(),
     }
+}
+
+/// Every case a line, every variant a column: the ratio of the primary measure.
+pub(super) fn matrix(id: &str, source: &Source) -> Option<Sheet> {
+    if source.tables.len() < 2 {
+        return None;
+    }
+    let mut labels: Vec<&str> = Vec::new();
+    for row in source.tables.iter().flat_map(|table| table.summary.rows.iter().skip(1)) {
+        if !labels.contains(&row.variant.as_str()) {
+            labels.push(&row.variant);
+        }
+    }
+    let line = |(at, table): (usize, &Table)| {
+        let cell = |label: &&str| {
+            let mut others = table.summary.rows.iter().skip(1);
+            let row = others.find(|row| row.variant == *label);
+            let cell = row.map(|row| cell(row, table.summary.primary)).unwrap_or_default();
+            Cell { text: String::new(), ..cell }
+        };
+        SheetRow {
+            label: shown(&table.case.name),
+            link: format!("{id}c{at}"),
+            cells: labels.iter().map(cell).collect(),
+        }
+    };
+    let mut headings = vec!["case".to_owned()];
+    headings.extend(labels.iter().map(|label| shown(label)));
+    Some(Sheet {
+        caption: "Each case: × the reference, with the interval".to_owned(),
+        headings,
+        rows: source.tables.iter().enumerate().map(line).collect(),
+    })
 }
 
 fn plain(texts: Vec<String>) -> Vec<Cell> {

@@ -24,7 +24,14 @@ pub(super) fn view(document: &Document) -> Together {
             _ => format!("{} cases on {} {noun}", groups.len(), document.sources.len()),
         },
         sources: sources.collect(),
-        groups: groups.iter().enumerate().map(|(at, it)| group(at, it, noun)).collect(),
+        groups: groups
+            .iter()
+            .enumerate()
+            .map(|(at, it)| {
+                let view = group(at, it, noun);
+                if groups.len() == 1 { GroupView { heading: None, ..view } } else { view }
+            })
+            .collect(),
         alone: across::alone(document).iter().map(|it| shown(it)).collect(),
         noun: noun.to_owned(),
         is_one_machine_perhaps: noun == "comparisons",
@@ -45,9 +52,9 @@ fn group(index: usize, group: &Group<'_>, noun: &str) -> GroupView {
     headings.extend(columns.iter().map(|column| measure::heading(*column).to_owned()));
     let rows = variants.iter().flat_map(|variant| {
         let columns = &columns;
-        variant.rows.iter().map(move |(source, row)| SheetRow {
-            label: format!("{}, {}", shown(variant.variant), across::name(*source)),
-            cells: columns.iter().map(|column| cell(row, *column)).collect(),
+        variant.rows.iter().map(move |(source, row)| {
+            let label = format!("{}, {}", shown(variant.variant), across::name(*source));
+            SheetRow::new(label, columns.iter().map(|column| cell(row, *column)).collect())
         })
     });
     let intervals: Vec<Interval> = variants
@@ -69,7 +76,7 @@ fn group(index: usize, group: &Group<'_>, noun: &str) -> GroupView {
         svg: plot::intervals(&format!("g{index}"), primary, &intervals),
     });
     GroupView {
-        heading: shown(&first.case.name),
+        heading: Some(shown(&first.case.name)),
         command: shown(&first.command()),
         statements: variants.iter().map(statement).collect(),
         figure,
@@ -81,13 +88,11 @@ fn group(index: usize, group: &Group<'_>, noun: &str) -> GroupView {
     }
 }
 
-/// Coloured only where all say the same.
+/// Coloured only where all have the variant and say the same.
 fn agreed(variant: &Across<'_>) -> &'static str {
-    let (count, all) = (variant.count, variant.count.all());
-    match all {
-        0 => "open",
-        _ if count.better == all => "better",
-        _ if count.worse == all => "worse",
+    match variant.count {
+        count if count.better == variant.of => "better",
+        count if count.worse == variant.of => "worse",
         _ => "open",
     }
 }

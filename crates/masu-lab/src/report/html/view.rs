@@ -1,6 +1,6 @@
 //! A comparison and its cases as the template shows them.
 
-use super::table::{details, main_table, overview};
+use super::table::{details, main_table, matrix, overview};
 use super::{CaseView, Figure, SourceView, Statement, VariantView, repeat};
 use crate::report::document::{Source, Table};
 use crate::report::lines::visible;
@@ -36,6 +36,7 @@ pub(super) fn source(index: usize, source: &Source, is_one_of_several: bool) -> 
         line: shown(&format!("{}, {}", source.header.began, source.place())),
         cases: cases.map(|(at, table)| case(&format!("{id}c{at}"), source, table)).collect(),
         overviews: overviews(source).iter().map(overview).collect(),
+        matrix: matrix(&id, source),
         facts: facts(source),
         again: repeat::command(source).map(|command| shown(&command)),
         confidence: source

@@ -32,7 +32,7 @@ pub(in crate::report) fn distribution(
         axis = axis.of_bytes();
     }
     let rows = Rows::new(labels.iter().map(String::as_str), 52.0);
-    let mut svg = rows.svg();
+    let mut svg = rows.svg(0.0);
     rows.axis(&mut svg, &axis, |tick| measure::value(of, tick));
     if let Some(median) = statistics::median(&values(0)) {
         svg.line((axis.at(median), 4.0), (axis.at(median), rows.bottom()), "reference");

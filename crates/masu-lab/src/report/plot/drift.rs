@@ -20,7 +20,7 @@ pub(in crate::report) fn drift(
         return None;
     }
     let rows = Rows::new(labels.iter().map(String::as_str), HEIGHT);
-    let mut svg = rows.svg();
+    let mut svg = rows.svg(0.0);
     let across = Axis::linear(1.0, float(rounds), LEFT + 6.0, RIGHT - 10.0);
     let whole = |tick: f64| if tick.fract() == 0.0 { format!("{tick:.0}") } else { String::new() };
     rows.axis(&mut svg, &across, whole);

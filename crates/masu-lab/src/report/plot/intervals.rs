@@ -5,7 +5,7 @@
 //! all estimates ends in an arrow, lest it squeeze the others; its figures stand beside it.
 
 use super::axis::Axis;
-use super::{LEFT, RIGHT, Rows};
+use super::{LEFT, NOTES, RIGHT, Rows};
 use crate::Measure;
 use crate::report::measure::{self, Side};
 use crate::report::quantity;
@@ -28,7 +28,7 @@ const WIDE: f64 = 4.0;
 /// The plot of `rows`, all ratios of `of` to the reference.
 pub(in crate::report) fn intervals(id: &str, of: Measure, rows: &[Interval]) -> String {
     let places = Rows::new(rows.iter().map(|row| row.label.as_str()), 30.0);
-    let mut svg = places.svg();
+    let mut svg = places.svg(NOTES);
     let axis = axis(rows);
     places.axis(&mut svg, &axis, |tick| format!("×{}", trimmed(tick)));
     let bottom = places.bottom();

@@ -42,7 +42,7 @@ pub(in crate::report) fn latency(id: &str, labels: &[String], runs: &[&Run]) -> 
     let air = (high / low).powf(0.05);
     let axis = Axis::logarithmic(low / air, high * air, LEFT + 6.0, RIGHT - 10.0);
     let rows = Rows::new(labels.iter().map(String::as_str), 46.0);
-    let mut svg = rows.svg();
+    let mut svg = rows.svg(0.0);
     rows.axis(&mut svg, &axis, quantity::seconds);
     for (variant, of_variant) in medians.iter().enumerate() {
         let y = rows.middle(variant) + 6.0;

@@ -38,7 +38,7 @@ pub(in crate::report) fn memory(
     let time = points().map(|(seconds, _)| *seconds).max_by(f64::total_cmp)?;
     let most = points().map(|(_, bytes)| *bytes).max()?;
     let rows = Rows::new(labels.iter().map(String::as_str), 74.0);
-    let mut svg = rows.svg();
+    let mut svg = rows.svg(0.0);
     let across = Axis::linear(0.0, time, LEFT + 6.0, RIGHT - 10.0);
     rows.axis(&mut svg, &across, quantity::seconds);
     let curve = |run: &Run, up: &Axis| -> Vec<Point> {

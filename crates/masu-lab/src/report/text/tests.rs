@@ -82,6 +82,33 @@ fn a_server_is_shown_by_what_it_answers() {
 }
 
 #[test]
+fn several_cases_have_a_table_each_and_an_overview() {
+    let case = |name: &str, variants: usize| {
+        let labels = ["glibc", "masu", "glibc:top_pad=64M,trim_threshold=64M"];
+        let case = made_up::a_case(name, &labels[..variants], Measure::Wall);
+        made_up::table(case, made_up::rounds(variants, made_up::run))
+    };
+    let mut document = made_up::document(vec![case("ring threads=1", 3), case("larson", 2)]);
+    document.sources[0].header.suite = Some("patterns".to_owned());
+    let page = plain(&page(&document));
+    fits(&page);
+    snapbox::assert_data_eq!(page, snapbox::file!["tests/suite.txt"]);
+}
+
+#[test]
+fn several_machines_stand_side_by_side() {
+    let mut document = made_up::of_commands();
+    let mut other = document.sources[0].clone();
+    other.file = Some("other.jsonl".to_owned());
+    other.header.machine = made_up::machine("Other 1");
+    other.tables[0].summary.warnings = vec!["3 runs waited long for a CPU".to_owned()];
+    document.sources.push(other);
+    let page = plain(&page(&document));
+    fits(&page);
+    snapbox::assert_data_eq!(page, snapbox::file!["tests/machines.txt"]);
+}
+
+#[test]
 fn colour_stands_only_where_an_interval_leaves_out_1() {
     let colours = |verdict, times| {
         let rows = vec![row("glibc", Verdict::Reference, None), row("masu", verdict, Some(times))];
