@@ -74,6 +74,9 @@ fn shortfalls(page: &mut String, document: &Document, group: &Group<'_>) {
         for warning in &table.summary.warnings {
             labelled(page, &format!("Warning, {}", across::name(*index)), warning, Style::new());
         }
+        for note in &table.summary.notes {
+            labelled(page, &format!("Note, {}", across::name(*index)), note, DIM);
+        }
     }
 }
 
