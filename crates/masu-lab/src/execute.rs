@@ -139,7 +139,7 @@ pub enum Ending {
     TimedOut,
     /// The tree grew over [`Limits::memory_bytes`] and was killed.
     OutOfMemory {
-        /// The process that held most, with its pid.
+        /// The process that held most, with its pid and what it held.
         process: String,
         /// The bytes resident in the tree when it was killed.
         bytes: u64,

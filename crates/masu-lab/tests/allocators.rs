@@ -155,3 +155,15 @@ fn a_static_program_behind_a_wrapper_is_named() {
     assert!(evidence.served.contains(&"ls".to_owned()), "{evidence:?}");
     assert_eq!(evidence.not_served, [format!("{name}: it is linked statically")]);
 }
+
+#[test]
+fn an_allocator_that_is_not_here_is_told_with_those_that_are() {
+    let workload = Workload::new(["true"], Input::Empty).unwrap();
+    let resolve = |name: &str| catalogue().resolve(&name.parse().unwrap(), &workload.program);
+    let message = resolve("quickalloc").unwrap_err().to_string();
+    for words in ["quickalloc", "jemalloc", "a path to a library works too"] {
+        assert!(message.contains(words), "{message}");
+    }
+    let message = resolve("/no/such/malloc.so").unwrap_err().to_string();
+    assert!(message.contains("/no/such/malloc.so") && message.contains("check the path"));
+}

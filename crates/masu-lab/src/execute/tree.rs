@@ -35,8 +35,8 @@ pub(crate) struct Sample {
     pub(crate) rss_bytes: u64,
     /// Threads, over all processes.
     pub(crate) threads: usize,
-    /// The process that holds most of them.
-    pub(crate) largest: Option<Pid>,
+    /// The process that holds most of them, and how many.
+    pub(crate) largest: Option<(Pid, u64)>,
 }
 
 impl Tree {
@@ -74,7 +74,7 @@ impl Tree {
             sample.rss_bytes += rss;
             if rss > most {
                 most = rss;
-                sample.largest = Some(pid);
+                sample.largest = Some((pid, rss));
             }
         }
         sample

@@ -136,7 +136,10 @@ impl Started {
         } else if limits.time.is_some_and(is_over) {
             Some(Ending::TimedOut)
         } else if limits.memory_bytes.is_some_and(|limit| sample.rss_bytes > limit) {
-            let process = sample.largest.map(name_with_pid).unwrap_or_default();
+            let process = sample
+                .largest
+                .map(|(pid, bytes)| format!("{} with {} MiB", name_with_pid(pid), bytes >> 20));
+            let process = process.unwrap_or_default();
             Some(Ending::OutOfMemory { process, bytes: sample.rss_bytes })
         } else {
             None

@@ -167,3 +167,18 @@ fn an_exit_code_that_changes_is_told_and_does_not_count() {
     let valid: usize = table.summary.rows.iter().map(|row| row.valid_runs).sum();
     assert_eq!((table.runs.len(), valid), (4, 2));
 }
+
+#[test]
+fn every_run_has_an_offset_that_its_seed_repeats_unless_there_is_to_be_none() {
+    let offsets = |seed: u64, offsets: bool| -> Vec<u32> {
+        let options = Options { runs: 2, seed: Some(seed), offsets, ..Options::default() };
+        let table = comparison("true", options, &Stop::never()).unwrap().tables.remove(0);
+        table.runs.iter().map(|run| run.offset_bytes).collect()
+    };
+    let drawn = offsets(1, true);
+    assert_eq!(drawn.len(), 4);
+    assert!(drawn.iter().collect::<std::collections::HashSet<_>>().len() > 1, "{drawn:?}");
+    assert_eq!(drawn, offsets(1, true));
+    assert_ne!(drawn, offsets(2, true));
+    assert_eq!(offsets(1, false), [0; 4]);
+}
