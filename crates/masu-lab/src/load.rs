@@ -189,23 +189,30 @@ pub(crate) fn ask_once(url: &str, within: Duration) -> Result<(), String> {
 
 impl LoadPlan {
     fn check(&self) -> Result<(), Error> {
-        let wrong = |reason: &str| {
-            let load = self.targets.first().map(|one| one.text().to_owned()).unwrap_or_default();
-            Err(Error::Load { load, reason: reason.to_owned() })
+        let wrong = |load: &str, reason: &str| {
+            Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() })
         };
-        let Some(first) = self.targets.first() else { return wrong("no URL given") };
-        if self.connections == 0 {
-            return wrong("no connections; ask for one or more");
-        }
+        let Some(first) = self.targets.first() else { return wrong("", "no URL given") };
         if self.targets.iter().any(|target| target.authority() != first.authority()) {
-            return wrong("all URLs must be of the same server: the same host and port");
+            let reason = "all URLs must be of the same server: the same host and port";
+            return wrong(first.text(), reason);
         }
-        match self.pace {
-            Pace::Open { rate, .. } if !(rate.is_finite() && rate > 0.0) => {
-                wrong("the rate must be a positive number of requests a second")
-            }
-            _ => Ok(()),
+        check_pace(first.text(), self.connections, self.pace)
+    }
+}
+
+/// Whether `load` can be asked of so many connections at this pace.
+pub(crate) fn check_pace(load: &str, connections: usize, pace: Pace) -> Result<(), Error> {
+    let wrong =
+        |reason: &str| Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() });
+    if connections == 0 {
+        return wrong("no connections; ask for one or more");
+    }
+    match pace {
+        Pace::Open { rate, .. } if !(rate.is_finite() && rate > 0.0) => {
+            wrong("the rate must be a positive number of requests a second")
         }
+        _ => Ok(()),
     }
 }
 

@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 use crate::compare::{Executor, Remarks};
 use crate::execute::{self, Alone, Ending, Offsets};
 use crate::hooks::Hook;
-use crate::load::{Client, Failures, LoadPlan, Pace, Target};
-use crate::parameter::Values;
+use crate::load::{self, Client, Failures, LoadPlan, Pace, Target};
+use crate::parameter::{Values, mentions};
 use crate::{Error, Evidence, Hooks, Limits, Measure, Program, Row, Run, Stop};
 
+mod asked;
 mod burst;
 mod consumption;
 mod counting;
@@ -33,6 +34,7 @@ mod remarks;
 mod running;
 mod steady;
 
+pub use asked::Asked;
 use guard::Guard;
 use place::Place;
 pub use ready::Ready;
@@ -106,10 +108,11 @@ impl ServerPlan {
     /// [`Error::Load`] for a load that cannot be made.
     pub fn check(&self) -> Result<(), Error> {
         match &self.load {
-            Load::Http { urls, .. } => {
-                urls.iter().try_for_each(|url| Target::check(&url.replace("{port}", "1")))
-            }
             Load::Command(_) => Ok(()),
+            Load::Http { urls, connections, pace, .. } => {
+                urls.iter().try_for_each(|url| Target::check(&url.replace("{port}", "1")))?;
+                load::check_pace(&urls.join(" "), *connections, *pace)
+            }
         }
     }
 
@@ -195,6 +198,28 @@ impl<'a> Servers<'a> {
     #[must_use]
     pub(crate) fn with_hooks(self, hooks: Hooks) -> Servers<'a> {
         Servers { hooks, ..self }
+    }
+
+    /// Whether the servers can run side by side: each at a port of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Server`] where neither the command nor its preparation names the port.
+    fn check_ports(&self) -> Result<(), Error> {
+        let names_port = |row: &Row| {
+            let words = row.workload.arguments.iter().chain(&self.hooks.prepare);
+            words.into_iter().any(|word| mentions(word, "port"))
+        };
+        let alone = self.plan.one_at_a_time || self.rows.len() < 2;
+        match self.rows.iter().find(|row| !names_port(row)) {
+            Some(row) if !alone => Err(Error::Server {
+                variant: row.variant.label.clone(),
+                reason: "has no port of its own: write {port} into its command (or into what \
+                         --prepare writes), or let it run with --one-at-a-time"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// A place for `row`, prepared.
@@ -360,6 +385,7 @@ impl<'a> Servers<'a> {
 
 impl Executor for Servers<'_> {
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
+        self.check_ports()?;
         let row = &self.rows[index];
         let mut evidence = self.prove(row, stop)?;
         self.count(index, stop)?;

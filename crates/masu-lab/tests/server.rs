@@ -376,3 +376,57 @@ fn a_stop_ends_every_server_and_keeps_what_was_measured() {
     assert_eq!(comparison.tables[0].runs.len(), 3);
     log.assert_gone(3);
 }
+
+#[test]
+fn servers_side_by_side_need_ports_of_their_own() {
+    let workload = Workload::new(["sh", "-c", "sleep 1000"], Input::Empty).unwrap();
+    let error = made(&workload, &options(plan(), 2)).unwrap_err().to_string();
+    assert!(error.contains("{port}") && error.contains("--one-at-a-time"), "{error}");
+}
+
+/// A library that counts as the counting build of `libmasu.so` does: a page mapped from a file, its
+/// third word the programs, its fourth the allocations.
+const COUNTING: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+extern void *__libc_malloc(size_t);
+static unsigned long *page;
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("MASU_COUNT_FILE");
+    int file = path ? open(path, O_RDWR) : -1;
+    if (file < 0) return;
+    page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    __atomic_add_fetch(&page[2], 1, __ATOMIC_RELAXED);
+}
+void *malloc(size_t size) {
+    if (page) __atomic_add_fetch(&page[3], 1, __ATOMIC_RELAXED);
+    return __libc_malloc(size);
+}
+"#;
+
+#[test]
+fn allocations_a_request_are_counted_on_a_server_apart() {
+    let log = Log::new("counted");
+    let name = format!("masu-server-counting-{}.so", std::process::id());
+    let library = std::env::temp_dir().join(name);
+    let mut compiler = std::process::Command::new("gcc")
+        .args(["-shared", "-fPIC", "-O1", "-x", "c", "-", "-o"])
+        .arg(&library)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("this test compiles a library: apt-get install gcc");
+    compiler.stdin.take().unwrap().write_all(COUNTING.as_bytes()).unwrap();
+    assert!(compiler.wait().unwrap().success());
+    let plan = ServerPlan { counting: Some(library.clone()), ..plan() };
+    let comparison = made(&workload(&log, "", "exec"), &options(plan, 2));
+    fs::remove_file(&library).unwrap();
+    for run in &comparison.unwrap().tables[0].runs {
+        let allocations = run.burst.unwrap().allocations_a_request.unwrap();
+        // An answer takes 20 strings, their list, the body and the text, and as many as reading
+        // and formatting take besides.
+        assert!((20.0..200.0).contains(&allocations), "{allocations}");
+    }
+    assert_eq!(log.started().len(), 4, "one more than without counting");
+    log.assert_gone(4);
+}

@@ -1,0 +1,182 @@
+//! What was asked for about servers, in words, and the plan it comes to.
+//!
+//! The command line and suite files say the same things; what goes together and what is meant where
+//! nothing is said is decided here, once.
+
+use std::time::Duration;
+
+use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, Load, Ready, ServerPlan};
+use crate::Error;
+use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
+
+/// Every burst of every variant has the same arrivals: what is luck of the draw is no difference.
+const ARRIVALS: Arrivals = Arrivals::Random(1);
+
+/// What was asked for; what was not is none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    /// A URL or a command that tells whether a server is ready.
+    pub ready: Option<String>,
+    /// How long that may take.
+    pub ready_within: Option<Duration>,
+    /// URLs, or one command.
+    pub load: Vec<String>,
+    /// What to post to the URLs.
+    pub body: Option<Vec<u8>>,
+    /// Connections of an HTTP load.
+    pub connections: Option<usize>,
+    /// Requests a second; without, back to back.
+    pub rate: Option<f64>,
+    /// The longest a request may take.
+    pub request_timeout: Option<Duration>,
+    /// How long a burst lasts.
+    pub burst: Option<Duration>,
+    /// Whether only one server runs at a time.
+    pub one_at_a_time: bool,
+}
+
+impl Asked {
+    /// The plan, without a counting library. Where nothing says when a server is ready, it is when
+    /// the first URL is answered, or under a load command when its port takes connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a load that cannot be made, or asks for what does not go together.
+    pub fn plan(self) -> Result<ServerPlan, Error> {
+        let wrong = |load: &str, reason: &str| {
+            Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() })
+        };
+        let Some(first) = self.load.first().cloned() else {
+            return wrong("", "none given; say what the server has to do: a URL, or a command");
+        };
+        let urls = self.load.iter().filter(|load| is_url(load)).count();
+        if urls > 0 && urls < self.load.len() {
+            return wrong(&first, "URLs and commands cannot be mixed; give URLs or one command");
+        }
+        if urls == 0 && self.load.len() > 1 {
+            return wrong(&first, "only one command can be the load; let it start the others");
+        }
+        let is_http_only = self.connections.is_some()
+            || self.rate.is_some()
+            || self.body.is_some()
+            || self.request_timeout.is_some()
+            || self.burst.is_some();
+        if urls == 0 && is_http_only {
+            let reason = "connections, rate, body, request timeout and length of a burst are for \
+                          URLs; a command says them itself";
+            return wrong(&first, reason);
+        }
+        if self.burst.is_some_and(|burst| burst.is_zero()) {
+            return wrong(&first, "a burst must last some time");
+        }
+        let ready = match self.ready {
+            Some(text) => Ready::parse(&text)?,
+            None if urls > 0 => Ready::Url(first.clone()),
+            None => Ready::Port,
+        };
+        let load = if urls > 0 {
+            Load::Http {
+                urls: self.load,
+                body: self.body,
+                connections: self.connections.unwrap_or(DEFAULT_CONNECTIONS),
+                pace: match self.rate {
+                    Some(rate) => Pace::Open { rate, arrivals: ARRIVALS },
+                    None => Pace::Closed,
+                },
+                timeout: self.request_timeout.unwrap_or(DEFAULT_TIMEOUT),
+            }
+        } else {
+            Load::Command(first)
+        };
+        let plan = ServerPlan {
+            ready,
+            ready_within: self.ready_within.unwrap_or(DEFAULT_READY_WITHIN),
+            load,
+            burst: self.burst.unwrap_or(DEFAULT_BURST),
+            one_at_a_time: self.one_at_a_time,
+            counting: None,
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+impl ServerPlan {
+    /// What was asked for, by the names of suite files.
+    #[must_use]
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut settings = Vec::new();
+        let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));
+        let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
+        match &self.ready {
+            Ready::Port => {}
+            Ready::Url(text) | Ready::Command(text) => add("ready", text.clone()),
+        }
+        match &self.load {
+            Load::Command(text) => add("load", text.clone()),
+            Load::Http { urls, body, connections, pace, timeout } => {
+                add("load", urls.join(" "));
+                if let Some(body) = body {
+                    add("load-body", format!("{} bytes", body.len()));
+                }
+                add("connections", connections.to_string());
+                if let Pace::Open { rate, .. } = pace {
+                    add("rate", rate.to_string());
+                }
+                add("request-timeout", seconds(*timeout));
+                add("burst", seconds(self.burst));
+            }
+        }
+        if self.one_at_a_time {
+            add("one-at-a-time", "true".to_owned());
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(texts: &[&str]) -> Asked {
+        Asked { load: texts.iter().map(|&text| text.to_owned()).collect(), ..Asked::default() }
+    }
+
+    fn reason(asked: Asked) -> String {
+        asked.plan().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_url_is_asked_back_to_back_and_tells_when_the_server_is_ready() {
+        let url = "http://127.0.0.1:{port}/";
+        let plan = load(&[url]).plan().unwrap();
+        assert_eq!(plan.ready, Ready::Url(url.to_owned()));
+        assert!(matches!(plan.load, Load::Http { pace: Pace::Closed, connections: 8, .. }));
+        let given: Vec<String> = plan.settings().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(given, ["ready", "load", "connections", "request-timeout", "burst"]);
+    }
+
+    #[test]
+    fn anything_else_is_a_command_and_the_port_tells() {
+        let plan = load(&["ab -n 10 http://127.0.0.1:{port}/"]).plan().unwrap();
+        assert_eq!(plan.ready, Ready::Port);
+        assert!(matches!(plan.load, Load::Command(_)));
+        let ready = Some("redis-cli -p {port} ping".to_owned());
+        let plan = Asked { ready, ..load(&["true"]) }.plan().unwrap();
+        assert!(matches!(plan.ready, Ready::Command(_)));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_what_to_do() {
+        let url = "http://127.0.0.1:{port}/";
+        assert!(reason(load(&[])).contains("none given"));
+        assert!(reason(load(&[url, "ab"])).contains("cannot be mixed"));
+        assert!(reason(load(&["ab", "wrk"])).contains("only one command"));
+        assert!(reason(load(&["https://localhost/"])).contains("only http://"));
+        assert!(reason(Asked { rate: Some(1.0), ..load(&["ab"]) }).contains("says them itself"));
+        assert!(reason(Asked { rate: Some(0.0), ..load(&[url]) }).contains("positive"));
+        assert!(reason(Asked { connections: Some(0), ..load(&[url]) }).contains("connections"));
+        let burst = Some(Duration::ZERO);
+        assert!(reason(Asked { burst, ..load(&[url]) }).contains("some time"));
+    }
+}
