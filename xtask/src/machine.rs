@@ -50,8 +50,8 @@ pub(crate) const PEERS: &[Need] = &[
 /// What builds and tries the mallocs that no package has: see `peers.rs`.
 pub(crate) const PEER_BUILDS: &[Need] = &[
     program("gcc", "gcc", "compiles mimalloc and jemalloc"),
-    program("g++", "g++", "compiles Google's tcmalloc"),
-    program("clang++", "clang", "compiles snmalloc and rpmalloc, whose authors advise it"),
+    program("g++", "g++", "compiles jemalloc's operators of C++"),
+    program("clang++", "clang", "compiles snmalloc, rpmalloc and Google's tcmalloc"),
     program("cmake", "cmake", "builds mimalloc, snmalloc and Google's tcmalloc"),
     program("make", "make", "builds the peers"),
     program("python3", "python3", "shows that a peer serves a real program"),

@@ -125,12 +125,14 @@ pub(super) static PEERS: [Peer; 6] = [
         file: "libtcmalloc_google.so.2025.06.16",
         listing: Some("build.rs"),
         steps: &[
-            // What bazel passes to gcc for `-c opt`, with the page size of its plain `tcmalloc` target.
-            "cmake -S . -B . -DCMAKE_CXX_STANDARD=17 -DCMAKE_BUILD_TYPE=None \
+            // What bazel passes for `-c opt`, with the page size of its plain `tcmalloc` target. clang is what
+            // its authors build with; gcc 12 loses the TLS model that the sources ask for and puts a call into
+            // every malloc, so the model is said once more.
+            "cmake -S . -B . -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_STANDARD=17 -DCMAKE_BUILD_TYPE=None \
              -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--gc-sections,--no-undefined \
              -DDEFINITIONS=TCMALLOC_INTERNAL_8K_PAGES;NOMINMAX;NDEBUG \
-             -DOPTIONS=-O2;-g0;-w;-fno-omit-frame-pointer;-fstack-protector;-ffunction-sections;\
-             -fdata-sections",
+             -DOPTIONS=-O2;-g0;-w;-ftls-model=initial-exec;-fno-omit-frame-pointer;-fstack-protector;\
+             -ffunction-sections;-fdata-sections",
             "cmake --build . --parallel {jobs}",
         ],
         product: "libtcmalloc_google.so",
