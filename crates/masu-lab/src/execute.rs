@@ -141,7 +141,7 @@ pub enum Ending {
     OutOfMemory {
         /// The process that held most, with its pid and what it held.
         process: String,
-        /// The bytes resident in the tree when it was killed.
+        /// The bytes of the tree in memory and swapped out when it was killed.
         bytes: u64,
     },
     /// [`Stop`] was requested and it was killed.
@@ -167,7 +167,7 @@ impl fmt::Display for Ending {
             Ending::TimedOut => f.write_str("ran out of time and was killed"),
             Ending::OutOfMemory { process, bytes } => write!(
                 f,
-                "was killed over the memory limit, with {} MiB resident, most of it in {process}",
+                "was killed over the memory limit, with {} MiB in use, most of it in {process}",
                 bytes >> 20
             ),
             Ending::Stopped => f.write_str("was stopped"),
@@ -197,8 +197,8 @@ impl Output {
 pub struct Limits {
     /// Wall-clock time; none for as long as it takes.
     pub time: Option<Duration>,
-    /// Resident bytes of the whole process tree; none for three quarters of the memory that is
-    /// available when the run starts.
+    /// Bytes of the whole process tree in memory and swapped out; none for three quarters of the
+    /// memory that is available when the run starts.
     pub memory_bytes: Option<u64>,
 }
 

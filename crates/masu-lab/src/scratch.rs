@@ -2,7 +2,8 @@
 //!
 //! All runs have it at one path, made anew each time: the path is known before anything runs, and no
 //! run has a longer name for it than another. It lies in the temporary folder (`TMPDIR`), readable
-//! by this user only. Neither copying nor removing ever follows a link.
+//! by this user only, and stays there only if this process is killed. Neither copying nor removing
+//! ever follows a link.
 
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata};
 use std::io::{self, ErrorKind};

@@ -26,7 +26,7 @@ const GROWTH: f64 = 2e9;
 /// What the last look saw.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// When it was, since the start, and the bytes that were resident.
+    /// When it was, since the start, and the bytes that were held.
     last: Option<(Duration, u64)>,
 }
 

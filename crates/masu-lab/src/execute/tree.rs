@@ -24,6 +24,8 @@ pub(crate) struct Tree {
     pub(crate) root: Pid,
     /// Children of this process that belong to someone else.
     before: Vec<Pid>,
+    /// Whether this machine can swap at all.
+    has_swap: bool,
     /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
     queued: RefCell<HashMap<Pid, u64>>,
 }
@@ -33,9 +35,12 @@ pub(crate) struct Tree {
 pub(crate) struct Sample {
     /// Resident bytes, summed over the processes.
     pub(crate) rss_bytes: u64,
+    /// Resident and swapped bytes, summed over the processes: what counts against a limit, for a
+    /// runaway that is swapped out grows on.
+    pub(crate) held_bytes: u64,
     /// Threads, over all processes.
     pub(crate) threads: usize,
-    /// The process that holds most of them, and how many.
+    /// The process that holds most of these, and how many.
     pub(crate) largest: Option<(Pid, u64)>,
 }
 
@@ -43,7 +48,7 @@ impl Tree {
     /// The processes of a run whose first process is `root`; `before` are the children this process
     /// had earlier.
     pub(crate) fn new(root: Pid, before: Vec<Pid>) -> Tree {
-        Tree { root, before, queued: RefCell::default() }
+        Tree { root, before, has_swap: has_swap(), queued: RefCell::default() }
     }
 
     /// The children of this process now.
@@ -72,9 +77,11 @@ impl Tree {
             sample.threads += self.note_queued(pid);
             let rss = rss_bytes(pid).unwrap_or(0);
             sample.rss_bytes += rss;
-            if rss > most {
-                most = rss;
-                sample.largest = Some((pid, rss));
+            let held = rss + if self.has_swap { swapped_bytes(pid).unwrap_or(0) } else { 0 };
+            sample.held_bytes += held;
+            if held > most {
+                most = held;
+                sample.largest = Some((pid, held));
             }
         }
         sample
@@ -207,6 +214,21 @@ pub(crate) fn rss_bytes(pid: Pid) -> Option<u64> {
     Some(pages * kernel::os_page_bytes())
 }
 
+fn swapped_bytes(pid: Pid) -> Option<u64> {
+    swapped_in(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// The bytes that the `VmSwap` line of `/proc/PID/status` tells.
+fn swapped_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Whether there is anything to swap to: a line after the heading.
+fn has_swap() -> bool {
+    fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1)
+}
+
 /// Whether the process exists and is no zombie.
 fn is_alive(pid: Pid) -> bool {
     state_of(pid).is_some_and(|state| !state.is_gone())
@@ -215,6 +237,15 @@ fn is_alive(pid: Pid) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_swapped_out_is_read_from_the_status() {
+        let status = "Name:\tp\nVmRSS:\t    8 kB\nVmSwap:\t    12 kB\nThreads:\t1\n";
+        assert_eq!(swapped_in(status), Some(12 << 10));
+        let own = fs::read_to_string("/proc/self/status").unwrap();
+        assert!(swapped_in(&own).is_some(), "{own}");
+        assert_eq!(swapped_in("Name:\tkthread\n"), None);
+    }
 
     #[test]
     fn searching_for_children_finds_those_that_are_listed() {

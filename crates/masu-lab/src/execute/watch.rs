@@ -105,7 +105,7 @@ impl Started {
                 }
             }
             let limit = self.start.conditions.limits.memory_bytes;
-            next_look = look + pace.after(at, look.elapsed(), sample.rss_bytes, limit);
+            next_look = look + pace.after(at, look.elapsed(), sample.held_bytes, limit);
         };
         let meanwhile = self.start.neighbours.meanwhile();
         tree.note_queued(tree.root);
@@ -135,12 +135,12 @@ impl Started {
             Some(Ending::Stopped)
         } else if limits.time.is_some_and(is_over) {
             Some(Ending::TimedOut)
-        } else if limits.memory_bytes.is_some_and(|limit| sample.rss_bytes > limit) {
+        } else if limits.memory_bytes.is_some_and(|limit| sample.held_bytes > limit) {
             let process = sample
                 .largest
                 .map(|(pid, bytes)| format!("{} with {} MiB", name_with_pid(pid), bytes >> 20));
             let process = process.unwrap_or_default();
-            Some(Ending::OutOfMemory { process, bytes: sample.rss_bytes })
+            Some(Ending::OutOfMemory { process, bytes: sample.held_bytes })
         } else {
             None
         }
