@@ -90,7 +90,14 @@ pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
 
 fn complain(error: &Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
-    aside::say(format_args!("{style}masu:{style:#} {error:#}"));
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // The lab's errors end in the system's reason already.
+        if !said.ends_with(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    aside::say(format_args!("{style}masu:{style:#} {said}"));
 }
 
 fn is_broken_pipe(error: &Error) -> bool {

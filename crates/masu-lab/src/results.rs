@@ -206,9 +206,11 @@ impl Writer {
 /// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
 /// a file that does not begin with a header, or one written by a later version.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
-    let text = fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
+    let bytes = fs::read(path).doing(|| format!("reading {}", path.display()))?;
     let wrong =
         |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };
+    let text = String::from_utf8(bytes)
+        .map_err(|_| wrong(1, "this is no results file: it is not even text".to_owned()))?;
     let mut records = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         if index == 0 {

@@ -98,8 +98,12 @@ fn what_cannot_be_reported_is_refused_with_the_reason() {
     let text = file("text", "hello\n");
     let later = file("later", "{\"record\":\"header\",\"schema_version\":99}\n");
     let odd = folder.path().join("report.pdf").to_str().unwrap().to_owned();
-    let cases: [(&[&str], &str); 8] = [
+    let binary = folder.path().join("binary");
+    fs::write(&binary, [0x7f, 0xff, 0xfe]).unwrap();
+    let cases: [(&[&str], &str); 10] = [
         (&["/no/such/file"], "/no/such/file"),
+        (&["/tmp"], "directory"),
+        (&[binary.to_str().unwrap()], "not even text"),
         (&[&empty], "empty"),
         (&[&text], "no results file"),
         (&[&later], "later masu"),
@@ -112,5 +116,21 @@ fn what_cannot_be_reported_is_refused_with_the_reason() {
         let (message, code) = failure(&[&["report"], arguments].concat());
         assert_eq!(code, 2, "{message}");
         assert!(message.contains(said), "{said}: {message}");
+        let reason = message.trim_end().rsplit(": ").next().unwrap();
+        assert_eq!(message.matches(reason).count(), 1, "said once: {message}");
     }
+}
+
+#[test]
+fn styles_are_for_terminals_and_for_those_who_ask() {
+    let (folder, _) = compared("echo");
+    let styled = |variables: &[(&str, &str)]| {
+        let mut command = masu(&["report", "runs.jsonl"]);
+        command.env_remove("NO_COLOR").envs(variables.iter().copied());
+        let output = command.current_dir(folder.path()).output().unwrap();
+        output.stdout.contains(&0x1b)
+    };
+    assert!(!styled(&[]), "a pipe is no terminal");
+    assert!(styled(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!styled(&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]));
 }

@@ -191,7 +191,7 @@ impl Gathered {
         let Gathered { evidence, runs, summary } = self;
         let extent = match summary {
             None => Extent::CutOff,
-            Some(_) if is_uneven(case.variants.len(), &runs) => Extent::Stopped,
+            Some(_) if ended_early(case.variants.len(), rounds, &runs) => Extent::Stopped,
             Some(_) => Extent::Whole,
         };
         let look = last_look(case, rounds, &runs);
@@ -208,7 +208,9 @@ fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
         Rounds::Fixed(_) => Look::ONLY,
         Rounds::Budget { .. } => {
             let mut looks = Looks::new(case.variants.len().saturating_sub(1));
-            let begun = runs.iter().filter_map(|run| run.round).max().map_or(0, |last| last + 1);
+            let last = runs.iter().filter_map(|run| run.round).max();
+            // A file may hold anything; there cannot be more rounds than runs.
+            let begun = last.map_or(0, |last| last.saturating_add(1)).min(runs.len());
             for round in 1..=begun {
                 looks.due(round);
             }
@@ -217,11 +219,15 @@ fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
     }
 }
 
-/// Whether some variant has fewer runs than another: the last round was not finished.
-fn is_uneven(variants: usize, runs: &[Run]) -> bool {
+/// Whether rounds are missing: some variant has fewer runs than another, or than were asked for.
+fn ended_early(variants: usize, rounds: &Rounds, runs: &[Run]) -> bool {
     let lasting =
         |variant: usize| runs.iter().filter(|run| run.variant == variant && !run.replaced).count();
-    (1..variants).any(|variant| lasting(variant) != lasting(0))
+    let asked = match rounds {
+        Rounds::Fixed(rounds) => *rounds,
+        Rounds::Budget { .. } => lasting(0),
+    };
+    (0..variants).any(|variant| lasting(variant) < asked.max(lasting(0)))
 }
 
 impl Table {
@@ -242,6 +248,13 @@ impl Table {
                 format!("the results end without a summary: {made}; it is drawn from those"),
             )),
         }
+    }
+
+    /// What else was asked for, on one line: `timeout 30s, folder data`; none for nothing.
+    pub(super) fn settings(&self) -> Option<String> {
+        let settings: Vec<String> =
+            self.case.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        (!settings.is_empty()).then(|| format!("with {}", settings.join(", ")))
     }
 
     /// The command on one line, quoted for a shell.

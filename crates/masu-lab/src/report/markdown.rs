@@ -41,6 +41,9 @@ fn whole(page: &mut String, source: &Source) {
             heading(page, 3, &escaped(&table.case.name));
             paragraph(page, &code(&table.command()));
         }
+        if let Some(settings) = table.settings() {
+            paragraph(page, &escaped(&settings));
+        }
         case(page, source, table);
     }
     for overview in overviews(source) {

@@ -74,6 +74,9 @@ fn whole(page: &mut String, source: &Source) {
             line(page, &visible(&table.case.name), BOLD);
             paragraph(page, &table.command(), DIM);
         }
+        if let Some(settings) = table.settings() {
+            paragraph(page, &settings, DIM);
+        }
         case(page, source, table);
     }
     for overview in overviews(source) {

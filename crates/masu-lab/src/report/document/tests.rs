@@ -48,12 +48,20 @@ fn what_was_cut_off_is_summarised_from_its_runs() {
 }
 
 #[test]
-fn a_round_that_was_not_finished_means_that_it_was_stopped() {
+fn what_has_fewer_rounds_than_were_asked_for_was_stopped() {
     let mut records = records();
-    let last = records.len() - 2;
-    records.remove(last);
-    let stopped = Source::read(&File::of("stopped", &records).0).unwrap();
-    assert_eq!(stopped.tables[0].extent, Extent::Stopped);
+    // The summary is last; before it stand three runs a round.
+    for (name, runs) in [("a run", 1), ("a round", 3)] {
+        let mut fewer = records.clone();
+        fewer.drain(fewer.len() - 1 - runs..fewer.len() - 1);
+        let stopped = Source::read(&File::of(name, &fewer).0).unwrap();
+        assert_eq!(stopped.tables[0].extent, Extent::Stopped, "{name}");
+    }
+    let Record::Header(header) = &mut records[0] else { unreachable!("it stands first") };
+    header.rounds = Rounds::Budget { seconds: 60.0, precision: 0.01 };
+    records.drain(records.len() - 4..records.len() - 1);
+    let budget = Source::read(&File::of("budget", &records).0).unwrap();
+    assert_eq!(budget.tables[0].extent, Extent::Whole, "a budget ends after any round");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn memory(table: &Table, valid: &[&Run]) -> Option<Sheet> {
     let row = |(index, variant): (usize, &crate::Variant)| {
         let run = median_run(index, primary, valid)?;
         let texts = vec![
-            run.round.map_or_else(String::new, |round| (round + 1).to_string()),
+            run.round.map_or_else(String::new, |round| round.saturating_add(1).to_string()),
             quantity::bytes(largest(run) as f64),
             quantity::bytes(mean(run)),
             quantity::bytes(run.peak_rss_bytes as f64),

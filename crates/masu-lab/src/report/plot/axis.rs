@@ -29,9 +29,9 @@ impl Axis {
         Axis { unit, ..self }
     }
 
-    /// Equal ratios are equal distances. `low` must be positive.
+    /// Equal ratios are equal distances. What a file may hold but no axis can show is cut.
     pub(super) fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Axis {
-        let low = low.max(f64::MIN_POSITIVE);
+        let (low, high) = (low.max(1e-100), high.min(1e100));
         let high = if high > low { high } else { low * 1.1 };
         Axis { low, high, from, to, is_logarithmic: true, unit: 1.0 }
     }
@@ -119,6 +119,7 @@ mod tests {
             Axis::logarithmic(0.9, 1.1, 0.0, 1.0),
             Axis::logarithmic(0.1, 12.0, 0.0, 1.0),
             Axis::logarithmic(1e-6, 100.0, 0.0, 1.0),
+            Axis::logarithmic(2.0, 2.0, 0.0, 1.0),
         ];
         for axis in axes {
             let ticks = axis.ticks();
@@ -142,6 +143,14 @@ mod tests {
         for (low, high) in [(0.97, 1.02), (0.5, 1.1), (0.2, 9.0), (0.999, 1.04)] {
             let ticks = Axis::logarithmic(low, high, 0.0, 1.0).ticks();
             assert!(ticks.iter().any(|tick| (tick - 1.0).abs() < 1e-9), "{low}–{high}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn no_file_can_make_an_axis_run_for_ever() {
+        for (low, high) in [(-1.0, f64::MAX), (0.0, f64::INFINITY), (f64::NAN, f64::NAN)] {
+            assert!(Axis::logarithmic(low, high, 0.0, 1.0).ticks().len() < 300);
+            assert!(Axis::linear(low, high, 0.0, 1.0).ticks().len() < 300);
         }
     }
 

@@ -15,7 +15,7 @@ pub(in crate::report) fn drift(
 ) -> Option<String> {
     const HEIGHT: f64 = 64.0;
     let all: Vec<f64> = runs.iter().filter_map(|run| of.of(run)).collect();
-    let rounds = runs.iter().filter_map(|run| run.round).max()? + 1;
+    let rounds = runs.iter().filter_map(|run| run.round).max()?.saturating_add(1);
     if rounds < 3 {
         return None;
     }
@@ -36,7 +36,7 @@ pub(in crate::report) fn drift(
         let own = runs.iter().filter(|run| run.variant == variant);
         let mut points: Vec<(Point, bool)> = own
             .filter_map(|run| {
-                let place = (across.at(float(run.round? + 1)), up.at(of.of(run)?));
+                let place = (across.at(float(run.round?.saturating_add(1))), up.at(of.of(run)?));
                 Some((place, run.starved))
             })
             .collect();
