@@ -8,12 +8,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use masu_lab::compare::Destination;
+use masu_lab::plan::Ground;
 use masu_lab::statistics::{Level, pairs_needed};
 use masu_lab::{
-    Catalogue, CompareOptions, Input, Limits, Places, Stop, Variant, Workload, compare,
+    Catalogue, CompareOptions, Event, Places, Plan, Program, Stop, Suite, Variant, compare,
 };
 
 use crate::{machine, steps};
@@ -21,6 +23,7 @@ use crate::{machine, steps};
 mod figures;
 mod pattern;
 mod record;
+mod suite;
 mod table;
 
 use figures::Figures;
@@ -39,9 +42,6 @@ const QUICK_ROUNDS: usize = 5;
 /// Rounds beyond those a verdict needs at least: with no more than those, the interval reaches from the
 /// lowest pair to the highest, and one disturbed run decides.
 const SPARE_ROUNDS: usize = 2;
-
-/// Longer than the slowest malloc takes for the longest pattern: what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What was asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -92,6 +92,11 @@ impl Request {
         self.rounds.unwrap_or(usual)
     }
 
+    /// Whether the program `true` is measured too: what a malloc costs who needs none.
+    fn measures_smallest(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
     /// This request as typed.
     fn command(&self) -> String {
         let mut words = vec!["cargo xtask bench".to_owned()];
@@ -116,10 +121,10 @@ struct Bench {
     rounds: usize,
     seed: u64,
     patterns: Vec<Figures>,
+    /// The commit that was measured.
+    commit: Option<String>,
     /// The program `true` under every malloc, for what a malloc costs who needs none.
     smallest: Option<Figures>,
-    /// Patterns without figures, with the reason.
-    missing: Vec<(String, String)>,
     load_before: Option<String>,
     took_s: f64,
     /// Peak RSS below this cannot be seen, in MB.
@@ -130,7 +135,7 @@ struct Bench {
 ///
 /// # Errors
 ///
-/// When something cannot be built or installed, an argument is wrong, or a pattern has no figures.
+/// When something cannot be built or installed, an argument is wrong, or something cannot be measured.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let request = Request::parse(arguments)?;
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
@@ -141,14 +146,11 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let library = steps::take("build libmasu.so", || library(root))?;
     let program = steps::take("build the patterns", || patterns(root))?;
     let chosen = pattern::choose(pattern::list(&program)?, &request.patterns)?;
-    let bench = steps::take("measure", || measure(&request, chosen, &program, library))?;
-    let text = record::text(&bench, root);
+    let bench = steps::take("measure", || measure(root, &request, chosen, &program, library))?;
+    let text = record::text(&bench);
     println!("\n{text}");
     if let Some(name) = request.record() {
         println!("record: {}", record::write(root, name, &text)?);
-    }
-    if !bench.missing.is_empty() {
-        bail!("{} patterns have no figures; the record says why", bench.missing.len());
     }
     Ok(())
 }
@@ -170,116 +172,68 @@ fn patterns(root: &Path) -> Result<PathBuf> {
     Ok(target.join("patterns"))
 }
 
+/// Measures everything as one suite: one file of results, one order of runs.
 fn measure(
+    root: &Path,
     request: &Request,
     chosen: Vec<Pattern>,
     program: &Path,
     library: PathBuf,
 ) -> Result<Bench> {
     let catalogue = Catalogue::find(&Places { masu_glibc: Some(library), ..Places::default() });
-    let smallest = Workload::new(["true"], Input::Empty)?;
-    let variants = catalogue.variants_for(&smallest.program);
+    let smallest = Program::find("true".as_ref())?;
+    let variants = catalogue.variants_for(&smallest);
     if !variants.iter().any(|variant| variant.label == figures::OURS) || variants.len() < 2 {
         bail!("there is no malloc to compare masu with, or no masu");
     }
-    let mut series = Series::start(request, variants)?;
-    if request.patterns.is_empty() {
-        println!("the program `true`");
-        series.compare("true", &smallest)?;
-    }
-    let of = chosen.len();
-    for (index, pattern) in chosen.iter().enumerate() {
-        let workload = Workload::new(pattern.command(program, request.quick), Input::Empty)?;
-        println!("{:>3}/{of} {pattern}", index + 1);
-        match series.compare(&pattern.name, &workload) {
-            Ok(()) => println!("        {}", table::line(&series.figures(pattern.clone())?)),
-            Err(error) if series.stop.requested() => return Err(error),
-            // A pattern that cannot be measured must not cost the minutes spent on the others.
-            Err(error) => {
-                println!("        {error:#}");
-                series.missing.push((pattern.name.clone(), format!("{error:#}")));
-            }
+    let rounds = request.rounds(variants.len());
+    let folder = steps::target_folder()?.join("bench");
+    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let text = suite::text(request, &chosen, program, rounds)?;
+    let (file, results) = (folder.join("patterns.toml"), folder.join("patterns.jsonl"));
+    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    let mut ground = |_| Ground { catalogue: catalogue.clone(), absent: Vec::new() };
+    let plan = Plan::make(&Suite::read(&file)?, &mut ground)?;
+    let options =
+        CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
+    let (began, load_before) = (Instant::now(), record::load());
+    let mut floor_mb = 0.0;
+    let mut observe = |event: Event<'_>| match event {
+        Event::LeftOut { case, left_out } => {
+            println!("{case}: without {}: {}", left_out.label, left_out.reason);
         }
-    }
-    series.finish(request, chosen)
-}
-
-/// The patterns on their way. It keeps no runs: a run's peak RSS cannot be seen below what this
-/// process holds when it starts the run, so figures wait in their files until all are there.
-struct Series {
-    variants: Vec<Variant>,
-    rounds: usize,
-    seed: u64,
-    missing: Vec<(String, String)>,
-    load_before: Option<String>,
-    stop: Stop,
-    began: Instant,
-    /// Where every run is kept as JSON lines, a file a pattern.
-    raw: PathBuf,
-}
-
-impl Series {
-    fn start(request: &Request, variants: Vec<Variant>) -> Result<Self> {
-        let raw = steps::target_folder()?.join("bench");
-        std::fs::create_dir_all(&raw).with_context(|| format!("making {}", raw.display()))?;
-        Ok(Self {
-            rounds: request.rounds(variants.len()),
-            variants,
-            seed: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs(),
-            missing: Vec::new(),
-            load_before: record::load(),
-            stop: Stop::on_signals()?,
-            began: Instant::now(),
-            raw,
-        })
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.raw.join(format!("{name}.jsonl"))
-    }
-
-    fn compare(&self, name: &str, workload: &Workload) -> Result<()> {
-        let options = CompareOptions {
-            runs: self.rounds,
-            seed: Some(self.seed),
-            limits: Limits { time: Some(PATIENCE), memory_bytes: None },
-            results: Some(self.file(name)),
-            ..CompareOptions::default()
-        };
-        let made = compare(workload, &self.variants, &options, &self.stop, &mut |_| {})?;
-        if made.stopped {
-            bail!("stopped; the runs made so far are in {}", self.raw.display());
+        Event::Finished { case, summary } => {
+            println!("{}: {}", case.name, table::line(summary));
+            // Before the results are read back, because they count too.
+            floor_mb = record::floor_mb();
         }
-        Ok(())
+        _ => {}
+    };
+    let made = compare(&plan, &options, &Stop::on_signals()?, &mut observe)?;
+    println!("every run is in {}", results.display());
+    if made.stopped {
+        bail!("stopped; the runs made so far are in {}", results.display());
     }
-
-    fn figures(&self, pattern: Pattern) -> Result<Figures> {
-        let file = self.file(&pattern.name);
-        Figures::read(pattern, &file)
-    }
-
-    /// Reads everything back.
-    fn finish(self, request: &Request, chosen: Vec<Pattern>) -> Result<Bench> {
-        let (took_s, floor_mb) = (self.began.elapsed().as_secs_f64(), record::floor_mb());
-        let is_there =
-            |pattern: &Pattern| self.missing.iter().all(|(name, _)| *name != pattern.name);
-        let there = chosen.into_iter().filter(is_there);
-        let patterns = there.map(|pattern| self.figures(pattern)).collect::<Result<_>>()?;
-        let smallest = request.patterns.is_empty().then(|| self.figures(Pattern::unscaled("true")));
-        println!("every run is in {}", self.raw.display());
-        Ok(Bench {
-            smallest: smallest.transpose()?,
-            patterns,
-            command: request.command(),
-            variants: self.variants,
-            rounds: self.rounds,
-            seed: self.seed,
-            missing: self.missing,
-            load_before: self.load_before,
-            took_s,
-            floor_mb,
-        })
-    }
+    let labels: Vec<String> = variants.iter().map(|variant| variant.label.clone()).collect();
+    let mut tables = made.tables.into_iter();
+    let mut figures = |pattern: Pattern| -> Result<Figures> {
+        let table = tables.next().context("a pattern has no table")?;
+        Ok(Figures::of(pattern, &labels, table))
+    };
+    let smallest =
+        request.measures_smallest().then(|| figures(Pattern::unscaled("true"))).transpose()?;
+    Ok(Bench {
+        smallest,
+        patterns: chosen.into_iter().map(figures).collect::<Result<_>>()?,
+        command: request.command(),
+        commit: record::commit(root),
+        variants,
+        rounds,
+        seed: made.header.seed,
+        load_before,
+        took_s: began.elapsed().as_secs_f64(),
+        floor_mb,
+    })
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, value_parser};
-use masu_lab::Spec;
 use masu_lab::report::Format;
+use masu_lab::variant::parse_size;
+use masu_lab::{Measure, Parameter, Spec, suite};
 
 const HELP: &str = "\
 masu: is memory what makes your program slow? Find out, prove it, fix it.
@@ -28,7 +30,7 @@ Know the ground
 A variant is ALLOCATOR[:NAME=VALUE,…], for example
   masu, system, jemalloc, /opt/lib/libmymalloc.so, glibc:top_pad=64M
 
-Exit: 0 done, 2 usage or failure; run: the program's, 125–127 ours";
+Exit: 0 done, 1 gate failed, 2 usage; run: the program's, 125–127 ours";
 
 /// What was asked for.
 #[derive(Debug, Parser)]
@@ -42,7 +44,7 @@ pub(crate) struct Arguments {
 /// The commands, each with its own arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Compare(Compare),
+    Compare(Box<Compare>),
     Run(Run),
     List(List),
     Report(Report),
@@ -50,33 +52,151 @@ pub(crate) enum Command {
 
 /// Allocators and their settings: which is better, and how sure
 #[derive(Debug, Args)]
-#[command(override_usage = "masu compare [OPTIONS] -- PROGRAM [ARGS…]")]
+#[command(override_usage = "masu compare [OPTIONS] -- PROGRAM [ARGS…]\n       \
+                            masu compare [OPTIONS] --suite FILE")]
 #[command(after_help = "\
+Examples:
+  masu compare -- sort --parallel=2 words.txt
+  masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -- ./job
+  masu compare -P bin=./old,./new --fail-if-slower 3 -- {bin} input
+Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped. More: --help")]
+#[command(after_long_help = "\
 Runs the program many times, the variants taking turns in random
 order, and says which differences are real. The program's output is compared
 and not shown; standard input is read once and given to every run.
 
+{NAME} of a parameter is replaced anywhere in the command, the program
+included, and in --prepare; so are {variant} and, with --scratch, {scratch}.
+Every other brace stays as it is.
+
+A comparison that was stopped, or cut off by a crash or a full disk, goes on
+with --resume FILE in place of --json FILE and everything else as it was.
+
+Suite files are described in docs/suites.md.
+
 Examples:
   masu compare -- sort --parallel=2 words.txt
   masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -- ./job
-  masu compare -n 40 --json runs.jsonl -- python3 script.py < input")]
+  masu compare -P bin=./old,./new --fail-if-slower 3 -- {bin} input
+  masu compare -n 40 --json runs.jsonl -- python3 script.py < input
+  masu compare --budget 10m --scratch=tree -- make -j2
+  masu compare --suite patterns.toml -P patterns=$PWD/target/patterns
+
+Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
 pub(crate) struct Compare {
-    /// A variant to compare; repeat for more. The first is the reference; one alone is held
-    /// against the system's malloc. Without: every malloc found
+    /// A variant, the first the reference; repeats
+    ///
+    /// One alone is held against the system's malloc. Without: every malloc found, or with -P the
+    /// system's alone.
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
+    #[arg(help_heading = WHAT)]
     pub(crate) variants: Vec<Spec>,
+    /// A row for each value of {NAME}; repeats
+    ///
+    /// Write a comma that belongs to a value as `\,`. With --suite: another value for one of its
+    /// [values].
+    #[arg(short = 'P', long = "parameter", value_name = "NAME=A,B", help_heading = WHAT)]
+    pub(crate) parameters: Vec<Parameter>,
+    /// A table for each value of {NAME}; repeats
+    #[arg(long, value_name = "NAME=A,B", conflicts_with = "suite", help_heading = WHAT)]
+    pub(crate) each: Vec<Parameter>,
+    /// Workloads, variants and all from this file
+    #[arg(long, value_name = "FILE", conflicts_with = "words", help_heading = WHAT)]
+    pub(crate) suite: Option<PathBuf>,
+    /// Only this workload of the suite; repeats
+    #[arg(long, value_name = "NAME", requires = "suite", help_heading = WHAT)]
+    pub(crate) only: Vec<String>,
     /// Timed runs of each variant [default: 30]
     #[arg(short = 'n', long, value_name = "RUNS", value_parser = value_parser!(u32).range(1..))]
+    #[arg(conflicts_with_all = ["budget", "precision"], help_heading = LONG)]
     pub(crate) runs: Option<u32>,
-    /// Write every run to this file, one line of JSON each
-    #[arg(long, value_name = "FILE")]
+    /// As many runs as this time takes: 90s, 10m
+    ///
+    /// Ends earlier when every interval is narrow. Warm-ups come on top.
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = LONG)]
+    pub(crate) budget: Option<Duration>,
+    /// Until intervals are ± this narrow [default: 1]
+    ///
+    /// In per cent of the estimate; within 10 minutes where there is no --budget.
+    #[arg(long, value_name = "PCT", value_parser = share, help_heading = LONG)]
+    pub(crate) precision: Option<f64>,
+    /// Shell command once before all runs
+    #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
+    pub(crate) setup: Option<OsString>,
+    /// Shell command before every run
+    #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
+    pub(crate) prepare: Option<OsString>,
+    /// Shell command once after all runs
+    #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
+    pub(crate) cleanup: Option<OsString>,
+    /// A fresh folder for each run, or a copy of DIR
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "", conflicts_with = "suite", help_heading = AROUND)]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Kill runs that take longer: 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = AROUND)]
+    pub(crate) timeout: Option<Duration>,
+    /// Kill runs that hold more: 512M, 2G
+    ///
+    /// Of the whole process tree, in bytes resident. Without: three quarters of the memory that is
+    /// available.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = AROUND)]
+    pub(crate) memory_limit: Option<u64>,
+    /// What decides [default: wall]; cpu, peak_rss, …
+    #[arg(long, value_name = "MEASURE", value_parser = suite::parse_measure, help_heading = RESULT)]
+    pub(crate) primary: Option<Measure>,
+    /// Exit 1 if one is surely slower by this much
+    ///
+    /// In per cent of the reference, by the primary measure. What cannot be told passes with a
+    /// warning; what has too few runs to be judged at all does not: exit 2.
+    #[arg(long, value_name = "PCT", value_parser = per_cent, help_heading = RESULT)]
+    pub(crate) fail_if_slower: Option<f64>,
+    /// Write every run to FILE, a line of JSON each
+    #[arg(long, value_name = "FILE", conflicts_with = "resume", help_heading = RESULT)]
     pub(crate) json: Option<PathBuf>,
-    /// Repeat the order of runs that an earlier comparison drew
-    #[arg(long, value_name = "N")]
+    /// Go on with the comparison that FILE holds
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    pub(crate) resume: Option<PathBuf>,
+    /// Keep names of user, host, home out, or TEXT
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "", help_heading = RESULT)]
+    pub(crate) redact: Vec<String>,
+    /// The order of runs that an earlier one drew
+    #[arg(long, value_name = "N", help_heading = RESULT)]
     pub(crate) seed: Option<u64>,
-    #[command(flatten)]
-    pub(crate) program: Program,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required_unless_present = "suite", trailing_var_arg = true)]
+    #[arg(hide = true)]
+    pub(crate) words: Vec<OsString>,
 }
+
+/// The groups of `masu compare --help`.
+const WHAT: &str = "What to compare";
+const LONG: &str = "How long";
+const AROUND: &str = "Around the runs";
+const RESULT: &str = "What comes of it";
+
+fn time(text: &str) -> Result<Duration, String> {
+    suite::parse_duration(text).ok_or_else(|| "write a time such as 90s, 10m or 1.5h".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "write a number of bytes such as 512M or 2G".to_owned())
+}
+
+/// Per cent above zero, as a share.
+fn share(text: &str) -> Result<f64, String> {
+    let share = per_cent(text)? / 100.0;
+    if share > 0.0 { Ok(share) } else { Err(PER_CENT.to_owned()) }
+}
+
+/// Per cent from zero on.
+fn per_cent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
+    number.filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(|| PER_CENT.to_owned())
+}
+
+const PER_CENT: &str = "write a number of per cent such as 3 or 1.5";
 
 /// Run a program under one variant (default masu)
 #[derive(Debug, Args)]
@@ -161,7 +281,7 @@ mod tests {
     #[test]
     fn the_help_page_gives_the_default_that_the_lab_has() {
         let page = Arguments::command().find_subcommand_mut("compare").map(|it| it.render_help());
-        let default = format!("[default: {}]", masu_lab::compare::DEFAULT_RUNS);
+        let default = format!("[default: {}]", masu_lab::suite::DEFAULT_ROUNDS);
         assert!(page.unwrap().to_string().contains(&default));
     }
 

@@ -1,19 +1,25 @@
 //! `masu compare`: which variant is better for a program, and how sure that is.
 //!
-//! Relies on the lab to run and judge. What is decided here is who takes part: an allocator that
-//! was named must work, one that was merely found is left out with its reason.
+//! Relies on the lab to look everything up, to run and to judge. The arguments become a suite, as a
+//! suite file does, so that there is one road from what is asked to what is measured.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use masu_lab::compare::Destination;
+use masu_lab::plan::Ground;
 use masu_lab::report::{self, Document};
-use masu_lab::results::LeftOut;
+use masu_lab::results::{LeftOut, Rounds};
+use masu_lab::statistics::DEFAULT_PRECISION;
+use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
+use masu_lab::summary::{Gate, Standing, gate};
 use masu_lab::{
-    Catalogue, CompareOptions, Comparison, Error, Input, Places, Spec, Stop, Variant, Workload,
-    compare,
+    Catalogue, CompareOptions, Comparison, Hooks, Input, Libc, Limits, Places, Plan, Redact,
+    Scratch, Stop, Suite, compare,
 };
 
 use crate::arguments;
@@ -27,113 +33,195 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A comparison ready to be made.
 pub(crate) struct Request {
-    workload: Workload,
-    variants: Vec<Variant>,
-    /// Whether the user named the variants, so that none may be left out.
-    are_named: bool,
+    plan: Plan,
     options: CompareOptions,
+    /// By how many per cent nothing may surely be slower than the reference.
+    gate: Option<f64>,
 }
 
 impl Request {
-    /// Looks up the program and the allocators.
-    pub(crate) fn prepare(arguments: arguments::Compare) -> Result<Self> {
-        let arguments::Compare { variants: specs, runs, json, seed, program } = arguments;
-        let workload = Workload::new(program.words, own_input()?)?;
-        let are_named = !specs.is_empty();
-        let (variants, left_out) =
-            if are_named { (named(&specs, &workload)?, Vec::new()) } else { found(&workload)? };
-        let mut options =
-            CompareOptions { seed, results: json, left_out, ..CompareOptions::default() };
-        if let Some(runs) = runs {
-            options.runs = usize::try_from(runs).context("so many runs do not fit")?;
-        }
-        Ok(Self { workload, variants, are_named, options })
+    /// Looks up the programs and the allocators.
+    pub(crate) fn prepare(mut arguments: arguments::Compare) -> Result<Self> {
+        let options = options(&mut arguments);
+        let gate = arguments.fail_if_slower;
+        let suite = match arguments.suite.take() {
+            Some(path) => from_file(path, arguments)?,
+            None => from_words(arguments)?,
+        };
+        let plan = Plan::make(&suite, &mut ground)?;
+        Ok(Self { plan, options, gate })
     }
 
     /// Runs everything and prints the page.
-    pub(crate) fn perform(mut self) -> Result<Ending> {
+    pub(crate) fn perform(self) -> Result<Ending> {
         let stop = Stop::on_signals()?;
         let progress = Progress::on_stderr();
-        aside::say(report::plan(&self.variants, self.options.runs));
-        let comparison = loop {
-            let made =
-                compare(&self.workload, &self.variants, &self.options, &stop, &mut |event| {
-                    progress.observe(&event);
-                });
-            match made {
-                Ok(comparison) => break comparison,
-                Err(error) if self.can_leave_out(&error) => {}
-                Err(error) => {
-                    progress.finish();
-                    return Err(error.into());
+        aside::say(announcement(&self.plan));
+        let made = compare(&self.plan, &self.options, &stop, &mut |event| progress.observe(&event));
+        progress.finish();
+        let comparison = made?;
+        print(&comparison)?;
+        let file = self.options.results.path().map(std::path::Path::display);
+        if comparison.stopped {
+            if let Some(file) = file {
+                aside::say(format_args!("To go on, put --resume {file} in place of --json."));
+            }
+            return Ok(Ending::Stopped);
+        }
+        if let Some(file) = file {
+            aside::say(format_args!("Every run is in {file}."));
+        }
+        match self.gate {
+            Some(limit) => judge(&comparison, limit),
+            None => Ok(Ending::Done),
+        }
+    }
+}
+
+/// What goes around the whole comparison.
+fn options(arguments: &mut arguments::Compare) -> CompareOptions {
+    let results = match (arguments.json.take(), arguments.resume.take()) {
+        (_, Some(path)) => Destination::Resume(path),
+        (Some(path), None) => Destination::New(path),
+        (None, None) => Destination::Nowhere,
+    };
+    let redacted = std::mem::take(&mut arguments.redact);
+    let mut redact = Redact::default();
+    if redacted.iter().any(String::is_empty) {
+        redact = redact.and(Redact::own());
+    }
+    redact = redact.and(Redact::texts(redacted));
+    CompareOptions { seed: arguments.seed, results, redact, ..CompareOptions::default() }
+}
+
+/// How many rounds are asked for, if it is said.
+fn rounds(arguments: &arguments::Compare) -> Option<Rounds> {
+    let arguments::Compare { runs, budget, precision, .. } = arguments;
+    match (runs, budget, precision) {
+        (Some(runs), ..) => Some(Rounds::Fixed(usize::try_from(*runs).unwrap_or(usize::MAX))),
+        (None, None, None) => None,
+        (None, budget, precision) => Some(Rounds::Budget {
+            seconds: budget.unwrap_or(DEFAULT_BUDGET).as_secs_f64(),
+            precision: precision.unwrap_or(DEFAULT_PRECISION),
+        }),
+    }
+}
+
+/// The suite of one command.
+fn from_words(arguments: arguments::Compare) -> Result<Suite> {
+    let rounds = rounds(&arguments).unwrap_or(Rounds::Fixed(DEFAULT_ROUNDS));
+    let name = arguments.words.first().map(|word| word.to_string_lossy().into_owned());
+    let scratch = match arguments.scratch {
+        None => Scratch::None,
+        Some(folder) if folder.as_os_str().is_empty() => Scratch::Empty,
+        Some(folder) => Scratch::CopyOf(folder),
+    };
+    let (setup, prepare, cleanup) = (arguments.setup, arguments.prepare, arguments.cleanup);
+    let entry = Entry {
+        name: name.unwrap_or_default(),
+        command: arguments.words,
+        input: Source::Ready(own_input()?),
+        variants: Choice::of(arguments.variants),
+        parameters: arguments.parameters,
+        each: arguments.each,
+        primary: arguments.primary.unwrap_or_default(),
+        limits: Limits { time: arguments.timeout, memory_bytes: arguments.memory_limit },
+        hooks: Hooks { setup, prepare, cleanup },
+        scratch,
+        ..Entry::default()
+    };
+    Ok(Suite::single(entry, rounds))
+}
+
+/// The suite of a file, with what the arguments say otherwise.
+fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
+    let mut suite = Suite::read(&path)?;
+    if let Some(rounds) = rounds(&arguments) {
+        suite.rounds = rounds;
+    }
+    for parameter in &arguments.parameters {
+        suite.set(parameter).with_context(|| format!("in {}", path.display()))?;
+    }
+    if !arguments.only.is_empty() {
+        suite.keep_only(&arguments.only)?;
+    }
+    for entry in &mut suite.entries {
+        if !arguments.variants.is_empty() {
+            entry.variants = Choice::of(arguments.variants.clone());
+        }
+        let Limits { time, memory_bytes } = &mut entry.limits;
+        *time = arguments.timeout.or(*time);
+        *memory_bytes = arguments.memory_limit.or(*memory_bytes);
+        entry.primary = arguments.primary.unwrap_or(entry.primary);
+    }
+    Ok(suite)
+}
+
+/// The mallocs there are for programs on `libc`, masu's own among them or with the reason why not.
+fn ground(libc: Libc) -> Ground {
+    match carried::catalogue(libc) {
+        Ok(catalogue) => Ground { catalogue, absent: Vec::new() },
+        Err(error) => {
+            let absent = LeftOut { label: "masu".to_owned(), reason: error.to_string() };
+            Ground { catalogue: Catalogue::find(&Places::default()), absent: vec![absent] }
+        }
+    }
+}
+
+/// What is about to be compared.
+fn announcement(plan: &Plan) -> String {
+    if let [only] = plan.cases.as_slice() {
+        let variants: Vec<_> = only.rows.iter().map(|row| row.variant.clone()).collect();
+        return report::plan(&variants, &plan.rounds);
+    }
+    let rows: usize = plan.cases.iter().map(|prepared| prepared.rows.len()).sum();
+    let name = plan.suite.as_deref().unwrap_or("the command");
+    let count = match plan.rounds {
+        Rounds::Fixed(rounds) => format!(", then {} runs", rounds * rows),
+        _ => String::new(),
+    };
+    format!("Comparing {name}: {} tables, {rows} warm-ups{count}.", plan.cases.len())
+}
+
+/// Whether everything passes the gate. What is surely slower does not; what the runs cannot tell is
+/// said, and passes unless there was no verdict at all: a gate that guards nothing must not look as
+/// if it did.
+fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
+    let mut ending = Ending::Done;
+    let mut without_verdict = Vec::new();
+    for table in &comparison.tables {
+        let name = |standing: &Standing| format!("{}: {}", table.case.name, standing.variant);
+        match gate(&table.summary, limit) {
+            Gate::Passed => {}
+            Gate::Failed(slower) => {
+                ending = Ending::GateFailed;
+                for one in &slower {
+                    aside::say(format_args!(
+                        "Gate failed: {} is surely slower by more than {limit} %.",
+                        name(one)
+                    ));
                 }
             }
-        };
-        progress.finish();
-        print(&comparison)?;
-        if let Some(file) = &self.options.results {
-            aside::say(format_args!("Every run is in {}.", file.display()));
-        }
-        Ok(if comparison.stopped { Ending::Stopped } else { Ending::Done })
-    }
-
-    /// Takes the variant that `error` is about out of the comparison, if it may be missing.
-    fn can_leave_out(&mut self, error: &Error) -> bool {
-        let (Error::NotInEffect { variant, reason } | Error::CannotRun { variant, reason }) = error
-        else {
-            return false;
-        };
-        let position = self.variants.iter().position(|one| one.label == *variant);
-        // The reference is what the others are compared with, and alone it says nothing.
-        let Some(position) = position.filter(|at| *at > 0 && self.variants.len() > 2) else {
-            return false;
-        };
-        if self.are_named {
-            return false;
-        }
-        let gone = self.variants.remove(position);
-        self.options.left_out.push(LeftOut { label: gone.label, reason: reason.clone() });
-        true
-    }
-}
-
-/// The variants the user named; one alone is held against the system's malloc.
-fn named(specs: &[Spec], workload: &Workload) -> Result<Vec<Variant>> {
-    let program = &workload.program;
-    let catalogue = carried::catalogue_for(specs, program)?;
-    let mut variants = Vec::new();
-    if let [alone] = specs
-        && alone.allocator != "system"
-    {
-        variants.extend(catalogue.variants_for(program).into_iter().take(1));
-    }
-    for spec in specs {
-        variants.push(catalogue.resolve(spec, program)?);
-    }
-    Ok(variants)
-}
-
-/// Every malloc of this machine that fits the program, the system's first, and those that do not.
-fn found(workload: &Workload) -> Result<(Vec<Variant>, Vec<LeftOut>)> {
-    let program = &workload.program;
-    program.preloadable()?;
-    let mut left_out = Vec::new();
-    let catalogue = carried::catalogue(program.libc).unwrap_or_else(|error| {
-        left_out.push(LeftOut { label: "masu".to_owned(), reason: error.to_string() });
-        Catalogue::find(&Places::default())
-    });
-    let variants = catalogue.variants_for(program);
-    for allocator in &catalogue.allocators {
-        let is_known = |label: &str| label == allocator.name;
-        if !allocator.preloaded || variants.iter().any(|one| is_known(&one.label)) {
-            continue;
-        }
-        let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
-        if let Err(error) = catalogue.resolve(&spec, program) {
-            left_out.push(LeftOut { label: spec.allocator, reason: error.to_string() });
+            Gate::Undecided(unclear) => {
+                for one in &unclear {
+                    match one.could_have_seen {
+                        Some(seen) => aside::say(format_args!(
+                            "Gate: the runs cannot tell whether {} is slower by more than {limit} %; \
+                             they would have shown {:.1} %. More runs tell more.",
+                            name(one),
+                            seen * 100.0
+                        )),
+                        None => without_verdict.push(name(one)),
+                    }
+                }
+            }
         }
     }
-    Ok((variants, left_out))
+    if ending == Ending::Done && !without_verdict.is_empty() {
+        let who = without_verdict.join(", ");
+        bail!("the gate cannot judge {who}: too few runs for a verdict; ask for more with -n");
+    }
+    Ok(ending)
 }
 
 /// Standard input, read to its end; says so where that takes a while, because whoever gave none
@@ -157,71 +245,4 @@ fn print(comparison: &Comparison) -> Result<()> {
     let page = report::page(&Document::from(comparison));
     aside::say("");
     write!(anstream::stdout(), "{page}").context("printing the comparison")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(labels: &[&str], are_named: bool) -> Request {
-        let variant = |label: &&str| Variant {
-            label: (*label).to_owned(),
-            allocator: (*label).to_owned(),
-            version: None,
-            library: None,
-            tunables: Vec::new(),
-            variables: Vec::new(),
-            ..Variant::default()
-        };
-        Request {
-            workload: Workload::new(["sh"], Input::Empty).unwrap(),
-            variants: labels.iter().map(variant).collect(),
-            are_named,
-            options: CompareOptions::default(),
-        }
-    }
-
-    fn not_in_effect(variant: &str) -> Error {
-        Error::NotInEffect { variant: variant.to_owned(), reason: "because".to_owned() }
-    }
-
-    #[test]
-    fn a_malloc_that_was_merely_found_is_left_out_with_its_reason() {
-        let mut request = request(&["glibc", "masu", "jemalloc"], false);
-        assert!(request.can_leave_out(&not_in_effect("masu")));
-        let labels: Vec<&str> = request.variants.iter().map(|one| one.label.as_str()).collect();
-        assert_eq!(labels, ["glibc", "jemalloc"]);
-        let left_out: Vec<(&str, &str)> =
-            request.options.left_out.iter().map(|one| (&*one.label, &*one.reason)).collect();
-        assert_eq!(left_out, [("masu", "because")]);
-    }
-
-    #[test]
-    fn a_malloc_that_was_merely_found_and_crashes_is_left_out_too() {
-        let mut request = request(&["glibc", "masu", "jemalloc"], false);
-        let crash = Error::CannotRun { variant: "masu".to_owned(), reason: "crash".to_owned() };
-        assert!(request.can_leave_out(&crash));
-        assert_eq!(request.options.left_out[0].reason, "crash");
-    }
-
-    #[test]
-    fn a_malloc_that_was_named_must_work() {
-        let mut request = request(&["glibc", "masu", "jemalloc"], true);
-        assert!(!request.can_leave_out(&not_in_effect("masu")));
-        assert_eq!(request.variants.len(), 3);
-    }
-
-    #[test]
-    fn neither_the_reference_nor_the_last_rival_is_left_out() {
-        let mut three = request(&["glibc", "masu", "jemalloc"], false);
-        assert!(!three.can_leave_out(&not_in_effect("glibc")));
-        let mut two = request(&["glibc", "masu"], false);
-        assert!(!two.can_leave_out(&not_in_effect("masu")));
-    }
-
-    #[test]
-    fn other_errors_leave_nobody_out() {
-        let mut request = request(&["glibc", "masu", "jemalloc"], false);
-        assert!(!request.can_leave_out(&Error::Stopped));
-    }
 }

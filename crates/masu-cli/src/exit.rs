@@ -1,7 +1,7 @@
 //! The exit code: the one place that decides it, and the one that prints errors.
 //!
-//! `compare` and `list` end with 0 or 2, so that 1 stays free for a gate that failed; `run` keeps
-//! out of the program's way with 125 to 127, as `env` and `nohup` do.
+//! What measures or lists ends with 0 or 2, and with 1 for nothing but a gate that failed; `run`
+//! keeps out of the program's way with 125 to 127, as `env` and `nohup` do.
 
 use std::env;
 use std::ffi::OsStr;
@@ -22,10 +22,14 @@ use crate::aside;
 pub(crate) enum Ending {
     /// It did what was asked.
     Done,
+    /// It did, and something was slower than the gate lets pass.
+    GateFailed,
     /// Ctrl-C, after which what was measured was shown.
     Stopped,
 }
 
+/// Something is slower than the gate lets pass.
+const GATE_FAILED: u8 = 1;
 /// The arguments were wrong, or something kept masu from its work.
 const FAILED: u8 = 2;
 /// What a shell reports for a program that SIGINT ended.
@@ -41,6 +45,7 @@ const RUN_NOT_FOUND: u8 = 127;
 pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {
     match outcome {
         Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::GateFailed) => GATE_FAILED.into(),
         Ok(Ending::Stopped) => INTERRUPTED.into(),
         // Whoever reads the output has seen enough: `masu list | head -1`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Compare(arguments) => {
-            exit::of(compare::Request::prepare(arguments).and_then(compare::Request::perform))
+            exit::of(compare::Request::prepare(*arguments).and_then(compare::Request::perform))
         }
         Command::Run(arguments) => {
             let program = arguments.program.name().to_owned();

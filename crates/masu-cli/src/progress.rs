@@ -10,6 +10,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use masu_lab::compare::Event;
 use masu_lab::report::about;
+use masu_lab::results::LeftOut;
 
 use crate::aside;
 
@@ -63,12 +64,16 @@ fn draw(bar: &ProgressBar, event: &Event<'_>) {
         bar.tick();
     };
     match event {
-        Event::WarmUp { variant, index, of } => {
-            at(*index, *of, format!("warming up {}", variant.label));
+        Event::WarmUp { case, variant, done, of } => {
+            at(*done, *of, format!("warming up {case}: {}", variant.label));
         }
-        Event::Planned { runs, estimate } => bar.suspend(|| announce(*runs, *estimate)),
-        Event::Running { variant, done, of, remaining } => {
-            at(*done, *of, format!("{} left, now {}", about(*remaining), variant.label));
+        Event::LeftOut { case, left_out } => bar.suspend(|| tell_left_out(case, left_out)),
+        Event::Planned { runs, estimate, resumed } => {
+            bar.suspend(|| announce(*runs, *estimate, *resumed));
+        }
+        Event::Running { case, variant, done, of, remaining } => {
+            let of = of.unwrap_or(*done + 1);
+            at(*done, of, format!("{} left, {case}: {}", about(*remaining), variant.label));
         }
         _ => {}
     }
@@ -76,8 +81,9 @@ fn draw(bar: &ProgressBar, event: &Event<'_>) {
 
 fn tell(event: &Event<'_>) {
     match event {
-        Event::Planned { runs, estimate } => announce(*runs, *estimate),
-        Event::Running { done, of, remaining, .. }
+        Event::LeftOut { case, left_out } => tell_left_out(case, left_out),
+        Event::Planned { runs, estimate, resumed } => announce(*runs, *estimate, *resumed),
+        Event::Running { done, of: Some(of), remaining, .. }
             if is_step(*done, *of) && *remaining > WORTH_TELLING =>
         {
             aside::say(format_args!("{done} of {of} runs done, {} left", about(*remaining)));
@@ -86,15 +92,28 @@ fn tell(event: &Event<'_>) {
     }
 }
 
+fn tell_left_out(case: &str, left_out: &LeftOut) {
+    aside::say(format_args!("{case}: going on without {}: {}", left_out.label, left_out.reason));
+}
+
 /// Whether `done` of `of` runs is the first moment past another part of the whole.
 fn is_step(done: usize, of: usize) -> bool {
     done > 0 && done < of && done * PLAIN_STEPS / of > (done - 1) * PLAIN_STEPS / of
 }
 
-fn announce(runs: usize, estimate: Duration) {
-    let plural = if runs == 1 { "" } else { "s" };
-    let text = format!("{runs} run{plural}, {}", about(estimate));
+fn announce(runs: Option<usize>, estimate: Duration, resumed: usize) {
+    if resumed > 0 {
+        aside::say(format_args!("{} there already.", some(resumed, "run is", "runs are")));
+    }
+    let text = match runs {
+        Some(runs) => format!("{}, {}", some(runs, "run", "runs"), about(estimate)),
+        None => format!("As many runs as it takes, at most {}", about(estimate)),
+    };
     aside::say(format_args!("{text}; Ctrl-C ends early and shows what there is."));
+}
+
+fn some(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -1,35 +1,44 @@
-//! Variants × runs: a verified warm-up each, then alternating rounds in random order.
+//! The engine: every case of a plan gets verified warm-ups and alternating rounds in random
+//! order.
 //!
-//! It ties the other modules together and holds no knowledge of its own but this: what is run
-//! when, what is said meanwhile, and that whatever was measured survives a stop.
+//! It ties the other modules together and holds no knowledge of its own but this: what is run when,
+//! what is said meanwhile, and that whatever was measured survives a stop, a crash and a full disk.
+//! The hard part is to go on where another process was cut off: the order of runs, which of them are
+//! repeated and when the table is looked at follow from the seed and the runs so far alone, so that
+//! going on is replaying what is in the file, without running it (`series.rs`).
 
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::execute::Offsets;
-use crate::report::{Extent, Table};
-use crate::results::{self, Case, LeftOut, Record, SCHEMA_VERSION, Writer};
-use crate::server::{ServerPlan, Servers};
-use crate::statistics::Look;
-use crate::summary::summarise;
-use crate::{
-    Ending, Error, Evidence, Header, Hooks, Limits, Machine, Measure, Row, Run, Scratch,
-    ScratchFolder, Stop, Variant, Workload,
-};
+use crate::plan::{Plan, Prepared};
+use crate::report::{Extent, Source, Table};
+use crate::results::{Case, Journal, LeftOut, Record, Rounds};
+use crate::server::Servers;
+use crate::{Error, Evidence, Header, Redact, Run, Stop, Summary, Variant};
 
+mod clock;
 mod commands;
+mod header;
 mod order;
+mod series;
+mod surroundings;
+mod warm_up;
 
-pub(crate) use commands::Commands;
-pub(crate) use order::Rounds;
+use commands::Commands;
+pub(crate) use order::Order;
+use series::{Progress, Series};
+use surroundings::surroundings;
+use warm_up::{Remaining, Warm, WarmUps};
 
-/// What can bring the variants of a case to run and measure them, again and again: commands that
-/// run to their end, or servers that are kept warm.
+/// What can bring the rows of a case to run and measure them, again and again: commands that run to
+/// their end, or servers that are kept warm.
 pub(crate) trait Executor {
-    /// Brings the variant at `index` to where it can be measured and proves that it takes effect.
+    /// Brings the row at `index` to where it can be measured and proves that its variant takes
+    /// effect.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
-    /// Makes one timed run of the variant at `index`.
+    /// Makes one timed run of the row at `index`.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 
     /// Ends whatever still runs, also after an error or a stop.
@@ -38,6 +47,11 @@ pub(crate) trait Executor {
     /// What there is to say besides the runs, when everything has ended.
     fn remarks(&self) -> Remarks {
         Remarks::default()
+    }
+
+    /// Whether what [`warm_up`](Self::warm_up) brought to run must still be there for a timed run.
+    fn is_kept_warm(&self) -> bool {
+        false
     }
 }
 
@@ -50,50 +64,52 @@ pub(crate) struct Remarks {
     pub(crate) notes: Vec<String>,
 }
 
-/// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
-/// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.
-pub const DEFAULT_RUNS: usize = 30;
+/// What measures a case: from its index and its offsets an executor.
+type Make<'m> =
+    dyn for<'a> FnMut(&'a Prepared, Offsets) -> Result<Box<dyn Executor + 'a>, Error> + 'm;
+
+/// Where the records go.
+#[derive(Debug, Clone, Default)]
+pub enum Destination {
+    /// Nowhere: only the comparison itself is returned.
+    #[default]
+    Nowhere,
+    /// This file (JSON lines), replaced if it exists and written after every run.
+    New(PathBuf),
+    /// This file, behind what an earlier comparison of the same plan left in it.
+    Resume(PathBuf),
+}
+
+impl Destination {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Destination::Nowhere => None,
+            Destination::New(path) | Destination::Resume(path) => Some(path),
+        }
+    }
+}
 
 /// How to compare.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Runs of each variant, warm-up not counted.
-    pub runs: usize,
-    /// Seed of the order of runs; none for one from the clock. It is kept in the results.
+    /// Seed of the order of runs; none for one from the clock, or the one of the comparison that is
+    /// resumed. It is kept in the results.
     pub seed: Option<u64>,
-    /// What each run may use.
-    pub limits: Limits,
-    /// A results file (JSON lines), replaced if it exists and written after every run.
-    pub results: Option<PathBuf>,
-    /// The measure that carries the verdict.
-    pub primary: Measure,
-    /// How to compare servers; none for commands that run to their end.
-    pub server: Option<ServerPlan>,
-    /// Variants that were to take part and cannot; they are kept in the results.
-    pub left_out: Vec<LeftOut>,
+    /// Where the records go.
+    pub results: Destination,
     /// Whether each run's environment is made longer by a random number of bytes, drawn from the
     /// seed: see [`Offsets`].
     pub offsets: bool,
-    /// Shell commands around the runs.
-    pub hooks: Hooks,
-    /// The folder each run starts in.
-    pub scratch: Scratch,
+    /// What is taken out of everything that is kept or returned.
+    pub redact: Redact,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            runs: DEFAULT_RUNS,
-            seed: None,
-            limits: Limits::default(),
-            results: None,
-            primary: Measure::Wall,
-            server: None,
-            left_out: Vec::new(),
-            offsets: true,
-            hooks: Hooks::default(),
-            scratch: Scratch::None,
-        }
+        let (results, redact) = (Destination::Nowhere, Redact::default());
+        Options { seed: None, results, offsets: true, redact }
     }
 }
 
@@ -103,11 +119,13 @@ impl Default for Options {
 pub enum Event<'a> {
     /// The warm-up run of a variant starts.
     WarmUp {
+        /// The case's name.
+        case: &'a str,
         /// Which variant.
         variant: &'a Variant,
-        /// Its index.
-        index: usize,
-        /// How many variants there are.
+        /// Warm-ups done so far.
+        done: usize,
+        /// Warm-ups in all.
         of: usize,
     },
     /// The warm-up run showed that the variant is in effect.
@@ -119,22 +137,33 @@ pub enum Event<'a> {
         /// The warm-up run; its times are those of a traced program.
         run: &'a Run,
     },
+    /// The warm-up run showed that the variant cannot take part.
+    LeftOut {
+        /// The case's name.
+        case: &'a str,
+        /// Who, and why.
+        left_out: &'a LeftOut,
+    },
     /// All warm-ups are done and the timed runs start.
     Planned {
-        /// Timed runs to come.
-        runs: usize,
-        /// How long they will take, judged by the warm-ups (which are slower).
+        /// Timed runs to come; none where their number depends on what they show.
+        runs: Option<usize>,
+        /// How long they will take at most, judged by the warm-ups (which are slower).
         estimate: Duration,
+        /// Timed runs that are in the file already.
+        resumed: usize,
     },
     /// A timed run starts.
     Running {
+        /// The case's name.
+        case: &'a str,
         /// Which variant.
         variant: &'a Variant,
         /// Timed runs done so far.
         done: usize,
-        /// Timed runs in all.
-        of: usize,
-        /// How long the rest will take, this run included, judged by the runs so far.
+        /// Timed runs in all, if that is known.
+        of: Option<usize>,
+        /// How long the rest will take at most, this run included, judged by the runs so far.
         remaining: Duration,
     },
     /// A timed run is over.
@@ -145,8 +174,15 @@ pub enum Event<'a> {
         run: &'a Run,
         /// Timed runs done so far, this one included.
         done: usize,
-        /// Timed runs in all.
-        of: usize,
+        /// Timed runs in all, if that is known.
+        of: Option<usize>,
+    },
+    /// All runs of a case are made.
+    Finished {
+        /// The case.
+        case: &'a Case,
+        /// What they come to.
+        summary: &'a Summary,
     },
 }
 
@@ -162,273 +198,280 @@ pub struct Comparison {
     pub stopped: bool,
 }
 
-/// Compares `variants` on `workload`; the first is the reference. `observe` is called as things
-/// happen, between runs, never during one.
+/// Measures `plan`. `observe` is called as things happen, between runs, never during one.
 ///
 /// # Errors
 ///
-/// [`Error::Compare`] without variants, without runs, or with two equal labels;
-/// [`Error::NotInEffect`] when a warm-up shows that a variant's library did not serve the program;
-/// [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`] when stopped before
-/// the first timed run; [`Error::System`] when the system or the results file refuses. A stop later
-/// returns what was measured, with [`Comparison::stopped`] set.
+/// [`Error::Compare`] for a case without rows or with two equal labels, and for no rounds;
+/// [`Error::NotInEffect`] when a warm-up shows that the library of a variant that must work did not
+/// serve the program; [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`]
+/// when stopped before the first timed run; [`Error::Resume`] when the results to go on with are
+/// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for what is around the runs;
+/// [`Error::System`] when the system or the results file refuses. A stop later returns what was
+/// measured, with [`Comparison::stopped`] set.
 pub fn compare(
-    workload: &Workload,
-    variants: &[Variant],
+    plan: &Plan,
     options: &Options,
     stop: &Stop,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, Error> {
-    check(variants, options)?;
-    let header = header(workload, variants, options);
-    let mut writer = Writer::create(options.results.as_deref())?;
-    writer.write(&Record::Header(header.clone()))?;
-    let offsets = if options.offsets { Offsets::random(header.seed) } else { Offsets::none() };
-    let row = |variant: &Variant| Row { variant: variant.clone(), workload: workload.clone() };
-    let rows: Vec<Row> = variants.iter().map(row).collect();
-    let scratch = ScratchFolder::create(&options.scratch)?;
-    let mut executor: Box<dyn Executor> = match &options.server {
-        Some(plan) => Box::new(
-            Servers::new(&rows, plan, &options.limits, offsets)?.with_hooks(options.hooks.clone()),
-        ),
-        None => Box::new(
-            Commands::new(&rows, &options.limits, offsets)
-                .with_hooks(options.hooks.clone())
-                .with_scratch(scratch.as_ref()),
-        ),
-    };
-    let executor = &mut *executor;
-    let mut series = Series { executor, variants, options, stop, observe, writer };
-    let made = series.make(header.seed);
-    let finished = series.executor.finish();
-    let (warm_ups, runs, stopped) = made?;
-    finished?;
-    if stopped && runs.is_empty() {
-        return Err(Error::Stopped);
-    }
-    let mut summary = summarise(&header.cases[0].labels(), options.primary, Look::ONLY, &runs);
-    summary.warnings.splice(0..0, surroundings(workload, variants, &warm_ups));
-    let remarks = series.executor.remarks();
-    summary.warnings.extend(remarks.warnings);
-    summary.notes.extend(remarks.notes);
-    series.writer.write(&Record::Summary { case: 0, summary: summary.clone() })?;
-    let evidence = warm_ups.into_iter().map(|(_, evidence)| evidence).collect();
-    let extent = if stopped { Extent::Stopped } else { Extent::Whole };
-    let table = Table { case: header.cases[0].clone(), evidence, runs, summary, extent };
-    Ok(Comparison { header, tables: vec![table], stopped })
+    let mut make: Box<Make<'_>> = Box::new(|prepared, offsets| {
+        Ok(match &prepared.server {
+            Some(server) => {
+                let servers = Servers::new(&prepared.rows, server, &prepared.limits, offsets)?;
+                Box::new(servers.with_hooks(prepared.hooks.clone())) as Box<dyn Executor>
+            }
+            None => Box::new(Commands::new(prepared, offsets)?),
+        })
+    });
+    compare_with(plan, options, stop, observe, &mut *make)
 }
 
-fn check(variants: &[Variant], options: &Options) -> Result<(), Error> {
-    if variants.is_empty() {
-        return Err(Error::Compare("no variant given".to_owned()));
+/// [`compare`] with executors of the caller's.
+fn compare_with(
+    plan: &Plan,
+    options: &Options,
+    stop: &Stop,
+    observe: &mut dyn FnMut(Event<'_>),
+    make: &mut Make<'_>,
+) -> Result<Comparison, Error> {
+    check(plan)?;
+    let (whole, mut plan) = (plan, plan.clone());
+    let (journal, earlier) = match &options.results {
+        Destination::Resume(path) => Journal::resume(path, &options.redact)?,
+        other => (Journal::create(other.path(), &options.redact)?, Vec::new()),
+    };
+    let begun = Begun::from_records(earlier);
+    let mut engine = Engine { journal, options, stop, observe, make };
+    let (header, begun, warm) = match begun {
+        Some(begun) => (engine.go_on(&mut plan, &begun)?, begun, None),
+        None => engine.begin(whole, &mut plan)?,
+    };
+    let stopped = engine.measure(&plan, &header, begun, warm)?;
+    engine.conclude(&plan, stopped)
+}
+
+fn check(plan: &Plan) -> Result<(), Error> {
+    if plan.cases.is_empty() {
+        return Err(Error::Compare("no workload given".to_owned()));
     }
-    if options.runs == 0 {
+    if plan.rounds == Rounds::Fixed(0) {
         return Err(Error::Compare("no runs asked for; ask for one or more".to_owned()));
     }
-    for (index, variant) in variants.iter().enumerate() {
-        if variants[..index].iter().any(|earlier| earlier.label == variant.label) {
-            return Err(Error::Compare(format!("`{}` is given twice", variant.label)));
+    for prepared in &plan.cases {
+        let labels: Vec<&str> =
+            prepared.rows.iter().map(|row| row.variant.label.as_str()).collect();
+        if labels.is_empty() {
+            return Err(Error::Compare(format!("`{}` has no variant", prepared.name)));
+        }
+        for (index, label) in labels.iter().enumerate() {
+            if labels[..index].contains(label) {
+                return Err(Error::Compare(format!("`{label}` is given twice")));
+            }
         }
     }
     Ok(())
 }
 
-fn header(workload: &Workload, variants: &[Variant], options: &Options) -> Header {
-    let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
-    Header {
-        schema_version: SCHEMA_VERSION,
-        masu_version: env!("CARGO_PKG_VERSION").to_owned(),
-        began: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
-        suite: None,
-        cases: vec![Case {
-            name: workload.arguments.first().map(lossy).unwrap_or_default(),
-            command: workload.arguments.iter().map(lossy).collect(),
-            variants: variants.to_vec(),
-            primary: options.primary,
-            left_out: options.left_out.clone(),
-            ..Case::default()
-        }],
-        rounds: results::Rounds::Fixed(options.runs),
-        seed: options.seed.unwrap_or_else(seed_from_clock),
-        machine: Machine::here(),
-        files: Vec::new(),
-    }
+/// What a comparison has behind it when its timed runs start or go on.
+struct Begun {
+    header: Option<Header>,
+    cases: Vec<BegunCase>,
 }
 
-fn seed_from_clock() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // Milliseconds keep the seed short enough to be typed again.
-    u64::try_from(now.as_millis()).unwrap_or(0)
+/// What one case has behind it.
+#[derive(Default)]
+struct BegunCase {
+    warm_ups: Vec<Warm>,
+    runs: Vec<Run>,
+    is_finished: bool,
 }
 
-/// What was there before any run and may mislead the reader.
-fn surroundings(
-    workload: &Workload,
-    variants: &[Variant],
-    warm_ups: &[(Run, Evidence)],
-) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some(preload) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
-        warnings.push(format!(
-            "LD_PRELOAD was set already ({}) and was kept behind each variant's library; \
-             unset it to compare with the system's own malloc",
-            preload.display()
-        ));
-    }
-    if let Some(reason) = &workload.program.refusal {
-        warnings.push(format!("only settings can be compared on this program: {reason}"));
-    }
-    if let Some(library) = &workload.program.linked_malloc {
-        for variant in variants.iter().filter(|variant| variant.library.is_none()) {
-            warnings.push(format!(
-                "`{}` runs {library}, with which the program is linked, and not the C library's \
-                 malloc; `-a glibc` runs that one",
-                variant.label
-            ));
-        }
-    }
-    for (variant, (_, evidence)) in variants.iter().zip(warm_ups) {
-        if !evidence.served.is_empty() && !evidence.not_served.is_empty() {
-            warnings.push(format!(
-                "`{}` did not serve every program: {}",
-                variant.label,
-                evidence.not_served.join("; ")
-            ));
-        }
-    }
-    warnings.extend(notes(variants, warm_ups));
-    warnings
-}
-
-/// The notes of the warm-ups, each once with the variants it is about.
-fn notes(variants: &[Variant], warm_ups: &[(Run, Evidence)]) -> Vec<String> {
-    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (variant, (_, evidence)) in variants.iter().zip(warm_ups) {
-        for note in &evidence.notes {
-            match notes.iter_mut().find(|(known, _)| known == note) {
-                Some((_, labels)) => labels.push(&variant.label),
-                None => notes.push((note, vec![&variant.label])),
+impl Begun {
+    /// What is in a file; none where its warm-ups are not complete, so that nothing was timed.
+    fn from_records(records: Vec<Record>) -> Option<Begun> {
+        let mut records = records.into_iter();
+        let Some(Record::Header(header)) = records.next() else { return None };
+        let mut cases: Vec<BegunCase> = Vec::new();
+        cases.resize_with(header.cases.len(), BegunCase::default);
+        for record in records {
+            match record {
+                Record::Header(_) => {}
+                Record::WarmUp { evidence, run } => {
+                    let warm = Warm { wall_s: run.wall_s, evidence };
+                    cases.get_mut(run.case)?.warm_ups.push(warm);
+                }
+                Record::Run(run) => cases.get_mut(run.case)?.runs.push(run),
+                Record::Summary { case, .. } => {
+                    let case = cases.get_mut(case)?;
+                    case.is_finished = true;
+                }
             }
         }
+        let expected = header.cases.iter().map(|case| case.variants.len());
+        let is_whole = cases.iter().zip(expected).all(|(case, count)| case.warm_ups.len() == count);
+        is_whole.then_some(Begun { header: Some(header), cases })
     }
-    notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
 }
 
-/// The runs of one comparison on their way.
-struct Series<'a> {
-    executor: &'a mut (dyn Executor + 'a),
-    variants: &'a [Variant],
+/// A comparison on its way.
+struct Engine<'a, 'm> {
+    journal: Journal,
     options: &'a Options,
     stop: &'a Stop,
     observe: &'a mut dyn FnMut(Event<'_>),
-    writer: Writer,
+    make: &'a mut Make<'m>,
 }
 
-/// The warm-ups, the timed runs, and whether they were stopped early.
-type Made = (Vec<(Run, Evidence)>, Vec<Run>, bool);
-
-impl Series<'_> {
-    fn make(&mut self, seed: u64) -> Result<Made, Error> {
-        let warm_ups = self.warm_up()?;
-        let (runs, stopped) = self.rounds(seed, &warm_ups)?;
-        Ok((warm_ups, runs, stopped))
-    }
-
-    /// One verified run of each variant, in their order.
-    fn warm_up(&mut self) -> Result<Vec<(Run, Evidence)>, Error> {
-        let mut done = Vec::new();
-        for (index, variant) in self.variants.iter().enumerate() {
-            let of = self.variants.len();
-            (self.observe)(Event::WarmUp { variant, index, of });
-            let (mut run, evidence) = self.executor.warm_up(index, self.stop)?;
-            run.variant = index;
-            match &run.ending {
-                Ending::Stopped => return Err(Error::Stopped),
-                Ending::Exited(_) | Ending::Signalled(_) => {}
-                cut_short => {
-                    let variant = variant.label.clone();
-                    return Err(Error::WarmUp { variant, reason: cut_short.to_string() });
-                }
-            }
-            (self.observe)(Event::Verified { variant, evidence: &evidence, run: &run });
-            let record = Record::WarmUp { evidence: evidence.clone(), run: run.clone() };
-            self.writer.write(&record)?;
-            done.push((run, evidence));
-        }
-        Ok(done)
-    }
-
-    /// The timed rounds; also whether they were stopped early.
-    fn rounds(
+impl Engine<'_, '_> {
+    /// Makes the warm-ups of `whole` and writes the header, which says who could not take part; they
+    /// are taken out of `plan`. An only case stays warm.
+    fn begin<'p>(
         &mut self,
-        seed: u64,
-        warm_ups: &[(Run, Evidence)],
-    ) -> Result<(Vec<Run>, bool), Error> {
-        let of = self.options.runs * self.variants.len();
-        let mut clock = Clock::new(warm_ups.iter().map(|(run, _)| run.wall_s), self.options.runs);
-        (self.observe)(Event::Planned { runs: of, estimate: clock.remaining() });
-        let mut runs: Vec<Run> = Vec::with_capacity(of);
-        let mut rounds = Rounds::new(seed, self.variants.len());
-        for round in 0..self.options.runs {
-            for index in rounds.round() {
-                let variant = &self.variants[index];
-                let remaining = clock.remaining();
-                (self.observe)(Event::Running { variant, done: runs.len(), of, remaining });
-                if self.stop.requested() {
-                    return Ok((runs, true));
+        whole: &'p Plan,
+        plan: &mut Plan,
+    ) -> Result<(Header, Begun, Option<Remaining<'p>>), Error> {
+        let seed = self.options.seed.unwrap_or_else(header::seed_from_clock);
+        // Before minutes are spent on a file that cannot be read.
+        let mut header = header::header(plan, seed)?;
+        let mut cases = Vec::new();
+        let mut records = Vec::new();
+        let mut warm = None;
+        let of = plan.cases.iter().map(|prepared| prepared.rows.len()).sum();
+        let mut done = 0;
+        for (index, prepared) in whole.cases.iter().enumerate() {
+            let offsets = self.offsets(seed, index, 0);
+            let mut executor = (self.make)(prepared, offsets)?;
+            let made = {
+                let observe = &mut *self.observe;
+                let executor = &mut *executor;
+                let mut warm_ups = WarmUps { executor, stop: self.stop, observe, done, of };
+                warm_ups.make(index, &mut plan.cases[index], &mut records)
+            };
+            if whole.cases.len() > 1 || made.is_err() {
+                let finished = executor.finish();
+                let (warm_ups, _) = made?;
+                finished?;
+                cases.push(BegunCase { warm_ups, ..BegunCase::default() });
+            } else {
+                let (warm_ups, places) = made?;
+                cases.push(BegunCase { warm_ups, ..BegunCase::default() });
+                warm = Some(Remaining { executor, places });
+            }
+            done += prepared.rows.len();
+        }
+        header.cases = plan.cases.iter().map(Prepared::case).collect();
+        let written = self.write_beginning(&header, &records);
+        if let (Err(_), Some(warm)) = (&written, &mut warm) {
+            warm.finish()?;
+        }
+        written?;
+        Ok((header, Begun { header: None, cases }, warm))
+    }
+
+    fn write_beginning(&mut self, header: &Header, warm_ups: &[Record]) -> Result<(), Error> {
+        self.journal.clear()?;
+        self.journal.write(&Record::Header(header.clone()))?;
+        warm_ups.iter().try_for_each(|record| self.journal.write(record))
+    }
+
+    /// Holds `plan` against the one that was begun.
+    fn go_on(&mut self, plan: &mut Plan, begun: &Begun) -> Result<Header, Error> {
+        let Some(earlier) = &begun.header else { unreachable!("it was read from a file") };
+        let redact = &self.options.redact;
+        header::leave_out_again(plan, earlier, redact);
+        let mut planned = header::header(plan, self.options.seed.unwrap_or(earlier.seed))?;
+        redact.header(&mut planned);
+        let path = self.options.results.path().unwrap_or(Path::new(""));
+        header::check_same(path, earlier, &planned)?;
+        Ok(earlier.clone())
+    }
+
+    /// Makes the timed runs that are not made yet; whether it was stopped meanwhile.
+    fn measure<'p>(
+        &mut self,
+        plan: &'p Plan,
+        header: &Header,
+        begun: Begun,
+        mut warm: Option<Remaining<'p>>,
+    ) -> Result<bool, Error> {
+        let mut progress = Progress::new(plan, &begun.cases);
+        (self.observe)(progress.planned());
+        for (index, (prepared, behind)) in plan.cases.iter().zip(begun.cases).enumerate() {
+            if behind.is_finished {
+                continue;
+            }
+            let (mut executor, is_warm): (Box<dyn Executor + 'p>, bool) = match warm.take() {
+                Some(warm) => (Box::new(warm), true),
+                None => {
+                    let offsets = self.offsets(header.seed, index, 1 + behind.runs.len());
+                    let executor = (self.make)(prepared, offsets)?;
+                    // What was just warmed up need not be again, unless it has to stay so.
+                    let is_warm = begun.header.is_none() && !executor.is_kept_warm();
+                    (executor, is_warm)
                 }
-                let mut run = self.executor.run(index, self.stop)?;
-                run.variant = index;
-                run.round = Some(round);
-                if run.ending == Ending::Stopped {
-                    return Ok((runs, true));
-                }
-                clock.count(index, run.wall_s);
-                self.writer.write(&Record::Run(run.clone()))?;
-                (self.observe)(Event::Ran { variant, run: &run, done: runs.len() + 1, of });
-                runs.push(run);
+            };
+            let made = if is_warm {
+                Ok(())
+            } else {
+                warm_up::again(&mut *executor, prepared.rows.len(), self.stop)
+            };
+            let made = made.and_then(|()| {
+                let mut series = Series {
+                    index,
+                    prepared,
+                    rounds: plan.rounds,
+                    executor: &mut *executor,
+                    journal: &mut self.journal,
+                    progress: &mut progress,
+                    stop: self.stop,
+                    observe: self.observe,
+                };
+                series.make(header.seed, behind)
+            });
+            let finished = executor.finish();
+            let summary = match made {
+                Err(Error::Stopped) => None,
+                made => made?,
+            };
+            finished?;
+            let Some(mut summary) = summary else { return Ok(true) };
+            let remarks = executor.remarks();
+            summary.warnings.extend(remarks.warnings);
+            summary.notes.extend(remarks.notes);
+            (self.observe)(Event::Finished { case: &header.cases[index], summary: &summary });
+            self.journal.write(&Record::Summary { case: index, summary })?;
+        }
+        Ok(false)
+    }
+
+    /// Reads everything back.
+    fn conclude(&mut self, plan: &Plan, stopped: bool) -> Result<Comparison, Error> {
+        let source = Source::from_records(self.journal.read_back()?);
+        let source = source.map_err(|reason| Error::Compare(format!("reading back: {reason}")))?;
+        let mut tables = source.tables;
+        tables.retain(|table| !table.runs.is_empty());
+        if tables.is_empty() {
+            return Err(Error::Stopped);
+        }
+        for (table, prepared) in tables.iter_mut().zip(&plan.cases) {
+            if table.extent == Extent::CutOff {
+                table.extent = Extent::Stopped;
+                let warnings = surroundings(prepared, &table.evidence);
+                table.summary.warnings.splice(0..0, warnings);
             }
         }
-        Ok((runs, false))
-    }
-}
-
-/// Estimates how long the rest takes: each variant's runs to come at the mean of those it had, or
-/// at its warm-up while it had none.
-#[derive(Debug)]
-struct Clock {
-    variants: Vec<Timing>,
-    rounds: usize,
-}
-
-#[derive(Debug)]
-struct Timing {
-    warm_up_s: f64,
-    total_s: f64,
-    done: usize,
-}
-
-impl Clock {
-    fn new(warm_ups_s: impl Iterator<Item = f64>, rounds: usize) -> Clock {
-        let timing = |warm_up_s| Timing { warm_up_s, total_s: 0.0, done: 0 };
-        Clock { variants: warm_ups_s.map(timing).collect(), rounds }
+        // As it is in the file.
+        Ok(Comparison { header: source.header, tables, stopped })
     }
 
-    fn count(&mut self, variant: usize, wall_s: f64) {
-        self.variants[variant].total_s += wall_s;
-        self.variants[variant].done += 1;
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
-    fn remaining(&self) -> Duration {
-        let seconds = self.variants.iter().map(|timing| {
-            let each = match timing.done {
-                0 => timing.warm_up_s,
-                done => timing.total_s / done as f64,
-            };
-            each * self.rounds.saturating_sub(timing.done) as f64
-        });
-        Duration::try_from_secs_f64(seconds.sum()).unwrap_or(Duration::MAX)
+    /// The offsets of a case; `part` tells its warm-ups from its timed runs, and these from the runs
+    /// of a process before.
+    fn offsets(&self, seed: u64, case: usize, part: usize) -> Offsets {
+        if !self.options.offsets {
+            return Offsets::none();
+        }
+        Offsets::random(seed.wrapping_add((case as u64) << 32).wrapping_add((part as u64) << 8))
     }
 }
 

@@ -302,12 +302,9 @@ pub(crate) fn start(
     let memory_bytes = &mut conditions.limits.memory_bytes;
     *memory_bytes = memory_bytes.or_else(default_memory_limit);
     kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
-    let mut command = launch::command(workload, variant, conditions.folder.is_some());
+    let mut command = launch::command(workload, variant, conditions.folder.as_deref());
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.envs(offset::variable(conditions.offset_bytes));
-    if let Some(folder) = &conditions.folder {
-        command.current_dir(folder).env("PWD", folder);
-    }
     kernel::start_apart(&mut command, traced);
     let before = Tree::children_here();
     kernel::release_freed_memory();

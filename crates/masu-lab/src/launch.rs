@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::{Error, Variant, Workload};
@@ -17,21 +18,25 @@ use crate::{Error, Variant, Workload};
 ///
 /// Returns only when the program could not be started.
 pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Error> {
-    let source = command(workload, variant, false).exec();
+    let source = command(workload, variant, None).exec();
     Err(refused(workload, source))
 }
 
-/// The command of one run, with the variant's environment; standard streams are inherited. Where
-/// it starts `elsewhere` than in this process's folder, its path is made absolute.
-pub(crate) fn command(workload: &Workload, variant: &Variant, elsewhere: bool) -> Command {
+/// The command of one run, with the variant's environment; standard streams are inherited. It starts
+/// in `folder`, or in the workload's own where there is none.
+pub(crate) fn command(workload: &Workload, variant: &Variant, folder: Option<&Path>) -> Command {
+    let folder = folder.or(workload.folder.as_deref());
     let path = &workload.program.path;
-    // Only then, because a script sees the path it was started by.
-    let absolute = elsewhere.then(|| std::path::absolute(path).ok()).flatten();
+    // Only where it starts elsewhere, because a script sees the path it was started by.
+    let absolute = folder.and_then(|_| std::path::absolute(path).ok());
     let mut command = Command::new(absolute.as_ref().unwrap_or(path));
     // A program that looks at its own name (busybox, compilers) sees what the user typed.
     command.arg0(&workload.arguments[0]);
     command.args(&workload.arguments[1..]);
     command.envs(variant.changes_here());
+    if let Some(folder) = folder {
+        command.current_dir(folder).env("PWD", folder);
+    }
     command
 }
 
@@ -71,7 +76,7 @@ mod tests {
             variables: vec![("V".to_owned(), "1".to_owned())],
             ..Variant::default()
         };
-        let command = command(&workload, &variant, false);
+        let command = command(&workload, &variant, None);
         assert_eq!(command.get_program(), workload.program.path);
         assert_eq!(command.get_args().collect::<Vec<_>>(), ["-n", "p"]);
         let value = |name: &str| {

@@ -16,14 +16,16 @@
 //! # Example
 //!
 //! ```
-//! use masu_lab::{compare, Catalogue, CompareOptions, Input, Places, Stop, Workload};
+//! use masu_lab::results::Rounds;
+//! use masu_lab::{compare, Catalogue, CompareOptions, Input, Places, Plan, Stop, Workload};
 //!
 //! # fn main() -> Result<(), masu_lab::Error> {
 //! let catalogue = Catalogue::find(&Places::default());
 //! let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty)?;
 //! let variants = [catalogue.resolve(&"system".parse()?, &workload.program)?];
-//! let options = CompareOptions { runs: 2, ..CompareOptions::default() };
-//! let comparison = compare(&workload, &variants, &options, &Stop::never(), &mut |_event| {})?;
+//! let plan = Plan::single(&workload, &variants, Rounds::Fixed(2));
+//! let options = CompareOptions::default();
+//! let comparison = compare(&plan, &options, &Stop::never(), &mut |_event| {})?;
 //! assert_eq!(comparison.tables[0].runs.len(), 2);
 //! # Ok(())
 //! # }
@@ -54,6 +56,7 @@ pub mod scratch;
 pub mod server;
 pub mod statistics;
 pub mod stop;
+pub mod suite;
 pub mod summary;
 mod trace;
 pub mod variant;
@@ -70,7 +73,7 @@ pub use launch::launch;
 pub use load::{LoadPlan, Pace};
 pub use machine::Machine;
 pub use parameter::Parameter;
-pub use plan::Row;
+pub use plan::{Plan, Row};
 pub use program::{Libc, Program};
 pub use redact::Redact;
 pub use results::{Header, Summary};
@@ -78,6 +81,7 @@ pub use scratch::{Scratch, ScratchFolder};
 pub use server::ServerPlan;
 pub use statistics::{Measure, Verdict};
 pub use stop::Stop;
+pub use suite::Suite;
 pub use variant::{Spec, Variant};
 pub use verify::Evidence;
 pub use workload::{Input, Workload};

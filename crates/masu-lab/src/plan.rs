@@ -1,6 +1,58 @@
-//! A plan: what is to be compared, looked up on this machine and ready to run.
+//! A plan: what a suite asks for, looked up on this machine and prepared to run.
+//!
+//! A case becomes a table, a row of it a variant with its own workload: parameters may stand for the
+//! program itself, so each row looks its program up and asks the catalogue anew. What was merely
+//! found and does not fit is left out with its reason; what was named must be there.
 
-use crate::{Variant, Workload};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::Doing;
+use crate::parameter::{self, Values, combinations, substitute};
+use crate::results::{Case, LeftOut, Rounds};
+use crate::suite::{Choice, Entry, Named, Source, Suite};
+use crate::{
+    Catalogue, Error, Hooks, Input, Libc, Limits, Measure, Parameter, Program, Scratch, ServerPlan,
+    Spec, Variant, Workload,
+};
+
+/// Everything a comparison needs.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The suite's name; none for a single command.
+    pub suite: Option<String>,
+    /// How many rounds each table has.
+    pub rounds: Rounds,
+    /// What is compared, one table each.
+    pub cases: Vec<Prepared>,
+}
+
+/// A case that is prepared to run.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// What it is called, and what the results say of it beside its rows.
+    pub name: String,
+    /// The command as written, placeholders included.
+    pub command: Vec<OsString>,
+    /// The rows, the reference first.
+    pub rows: Vec<Row>,
+    /// Variants that were to take part and cannot.
+    pub left_out: Vec<LeftOut>,
+    /// The measure that carries the verdict.
+    pub primary: Measure,
+    /// What each run may use.
+    pub limits: Limits,
+    /// Shell commands around the runs.
+    pub hooks: Hooks,
+    /// The folder each run starts in, made anew.
+    pub scratch: Scratch,
+    /// How to compare servers; none for commands that run to their end.
+    pub server: Option<ServerPlan>,
+    /// What else was asked for, by its name in a suite file.
+    pub settings: Vec<(String, String)>,
+}
 
 /// One row of a table: a variant and the workload with the row's parameters in it.
 #[derive(Debug, Clone)]
@@ -9,4 +61,371 @@ pub struct Row {
     pub variant: Variant,
     /// What it runs.
     pub workload: Workload,
+    /// Whether it is left out where it does not work, instead of ending everything.
+    pub optional: bool,
 }
+
+/// The mallocs there are for programs of one C library.
+#[derive(Debug, Clone, Default)]
+pub struct Ground {
+    /// Those found.
+    pub catalogue: Catalogue,
+    /// Those that should be there and are not, by name.
+    pub absent: Vec<LeftOut>,
+}
+
+impl Plan {
+    /// Looks up everything `suite` names; `ground` says which mallocs there are, and is asked once
+    /// for each C library.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`] for parameters that appear nowhere or are declared twice; those of
+    /// [`Workload::new`] and [`Catalogue::resolve`] for programs and variants;
+    /// [`Error::Compare`] when nothing is left to compare.
+    pub fn make(suite: &Suite, ground: &mut dyn FnMut(Libc) -> Ground) -> Result<Plan, Error> {
+        let mut grounds = Grounds { ask: ground, known: Vec::new() };
+        check_names(suite)?;
+        let mut cases = Vec::new();
+        for entry in &suite.entries {
+            for each in combinations(&entry.each) {
+                let mut values = suite.values.clone();
+                values.extend(each.clone());
+                let name = format!("{}{}", entry.name, parameter::label(&each));
+                cases.push(Making { entry, values, name }.prepared(&mut grounds)?);
+            }
+        }
+        if cases.is_empty() {
+            return Err(Error::Compare("no workload given".to_owned()));
+        }
+        Ok(Plan { suite: suite.name.clone(), rounds: suite.rounds, cases })
+    }
+
+    /// The plan of one workload under variants that are there already.
+    #[must_use]
+    pub fn single(workload: &Workload, variants: &[Variant], rounds: Rounds) -> Plan {
+        let row = |variant: &Variant| Row {
+            variant: variant.clone(),
+            workload: workload.clone(),
+            optional: false,
+        };
+        let prepared = Prepared {
+            name: workload.arguments.first().map(lossy).unwrap_or_default(),
+            command: workload.arguments.clone(),
+            rows: variants.iter().map(row).collect(),
+            left_out: Vec::new(),
+            primary: Measure::Wall,
+            limits: Limits::default(),
+            hooks: Hooks::default(),
+            scratch: Scratch::None,
+            server: None,
+            settings: Vec::new(),
+        };
+        Plan { suite: None, rounds, cases: vec![prepared] }
+    }
+}
+
+impl Prepared {
+    /// What the results say of this case.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        Case {
+            name: self.name.clone(),
+            command: self.command.iter().map(lossy).collect(),
+            variants: self.rows.iter().map(|row| row.variant.clone()).collect(),
+            primary: self.primary,
+            left_out: self.left_out.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+fn lossy(text: impl AsRef<OsStr>) -> String {
+    text.as_ref().to_string_lossy().into_owned()
+}
+
+/// Every name is declared once and of use.
+fn check_names(suite: &Suite) -> Result<(), Error> {
+    let wrong =
+        |name: &str, reason: String| Error::Parameter { parameter: name.to_owned(), reason };
+    for (name, _) in &suite.values {
+        if !suite.entries.iter().any(|entry| entry.mentions(name)) {
+            return Err(wrong(name, format!("no workload holds {{{name}}}; check its spelling")));
+        }
+    }
+    for entry in &suite.entries {
+        let mut names: Vec<&str> = suite.values.iter().map(|(name, _)| name.as_str()).collect();
+        for Parameter { name, .. } in entry.parameters.iter().chain(&entry.each) {
+            if names.contains(&name.as_str()) {
+                return Err(wrong(name, "it is declared twice; take another name".to_owned()));
+            }
+            names.push(name);
+            if !entry.mentions(name) {
+                return Err(wrong(
+                    name,
+                    format!(
+                        "nothing of `{}` holds {{{name}}}; put it where it belongs",
+                        entry.name
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Entry {
+    /// Every text that `{NAME}` is replaced in.
+    fn texts(&self) -> Vec<&OsStr> {
+        let mut texts: Vec<&OsStr> = self.command.iter().map(OsString::as_os_str).collect();
+        texts.extend(self.folder.as_deref().map(Path::as_os_str));
+        if let Source::File(path) = &self.input {
+            texts.push(path.as_os_str());
+        }
+        let Hooks { setup, prepare, cleanup } = &self.hooks;
+        texts.extend([setup, prepare, cleanup].into_iter().flatten().map(OsString::as_os_str));
+        if let Scratch::CopyOf(folder) = &self.scratch {
+            texts.push(folder.as_os_str());
+        }
+        texts
+    }
+
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.texts().into_iter().any(|text| parameter::mentions(text, name))
+    }
+
+    /// What was asked for beside command, variants and measure, by its name in a suite file.
+    fn settings(&self) -> Vec<(String, String)> {
+        let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let input = match &self.input {
+            Source::Empty => None,
+            Source::Ready(Input::Empty) => None,
+            Source::Ready(Input::File { .. }) => Some("standard input".to_owned()),
+            Source::File(file) => Some(path(file)),
+        };
+        let scratch = match &self.scratch {
+            Scratch::None => None,
+            Scratch::Empty => Some(String::new()),
+            Scratch::CopyOf(folder) => Some(path(folder)),
+        };
+        let settings = [
+            ("input", input),
+            ("setup", self.hooks.setup.as_ref().map(lossy)),
+            ("prepare", self.hooks.prepare.as_ref().map(lossy)),
+            ("cleanup", self.hooks.cleanup.as_ref().map(lossy)),
+            ("scratch", scratch),
+            ("folder", self.folder.as_deref().map(path)),
+            ("timeout", self.limits.time.map(seconds)),
+            ("memory-limit", self.limits.memory_bytes.map(|bytes| bytes.to_string())),
+        ];
+        let given = settings.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// The mallocs there are, each C library asked about once.
+struct Grounds<'a> {
+    ask: &'a mut dyn FnMut(Libc) -> Ground,
+    known: Vec<(Libc, Ground)>,
+}
+
+impl Grounds<'_> {
+    fn of(&mut self, libc: Libc) -> &Ground {
+        let index = match self.known.iter().position(|(known, _)| *known == libc) {
+            Some(index) => index,
+            None => {
+                self.known.push((libc, (self.ask)(libc)));
+                self.known.len() - 1
+            }
+        };
+        &self.known[index].1
+    }
+}
+
+/// A case on its way.
+struct Making<'a> {
+    entry: &'a Entry,
+    /// What holds for the whole table.
+    values: Values,
+    name: String,
+}
+
+impl Making<'_> {
+    fn prepared(self, grounds: &mut Grounds<'_>) -> Result<Prepared, Error> {
+        let combinations = combinations(&self.entry.parameters);
+        let programs: Vec<Program> =
+            combinations.iter().map(|values| self.program(values)).collect::<Result<_, Error>>()?;
+        let mut left_out = Vec::new();
+        let named = self.named(grounds, &programs[0], &mut left_out)?;
+        let mut rows: Vec<Row> = Vec::new();
+        for Named { spec, optional } in &named {
+            for (values, program) in combinations.iter().zip(&programs) {
+                let mut variant = match resolved(grounds, spec, program) {
+                    Ok(variant) => variant,
+                    Err(error) if *optional => {
+                        let label = format!("{spec}{}", parameter::label(values));
+                        left_out.push(LeftOut { label, reason: error.to_string() });
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                variant.label.push_str(&parameter::label(values));
+                variant.parameters.clone_from(values);
+                let workload = self.workload(&variant, program)?;
+                rows.push(Row { variant, workload, optional: *optional });
+            }
+        }
+        let (entry, scratch) = (self.entry, self.scratch());
+        let settle =
+            |hook: &Option<OsString>| hook.as_ref().map(|text| substitute(text, &self.values));
+        let Hooks { setup, prepare, cleanup } = &entry.hooks;
+        let hooks =
+            Hooks { setup: settle(setup), prepare: settle(prepare), cleanup: settle(cleanup) };
+        Ok(Prepared {
+            name: self.name,
+            command: entry.command.clone(),
+            rows,
+            left_out,
+            primary: entry.primary,
+            limits: entry.limits.clone(),
+            hooks,
+            scratch,
+            server: entry.server.clone(),
+            settings: entry.settings(),
+        })
+    }
+
+    /// The variants by name: those of the suite, or those found for `program`.
+    fn named(
+        &self,
+        grounds: &mut Grounds<'_>,
+        program: &Program,
+        left_out: &mut Vec<LeftOut>,
+    ) -> Result<Vec<Named>, Error> {
+        let has_rows = !self.entry.parameters.is_empty();
+        let system = || Named {
+            spec: Spec { allocator: "system".to_owned(), settings: Vec::new() },
+            optional: false,
+        };
+        match &self.entry.variants {
+            Choice::Named(named) => {
+                let mut named = named.clone();
+                if let [alone] = named.as_slice()
+                    && alone.spec.allocator != "system"
+                    && !has_rows
+                {
+                    let found = grounds.of(program.libc).catalogue.variants_for(program);
+                    let first = found.into_iter().next().map(|variant| bare(variant.label));
+                    named.splice(0..0, first.map(|spec| Named { spec, optional: false }));
+                }
+                Ok(named)
+            }
+            Choice::Found if has_rows => Ok(vec![system()]),
+            Choice::Found => {
+                program.preloadable()?;
+                let ground = grounds.of(program.libc);
+                let variants = ground.catalogue.variants_for(program);
+                left_out.extend(ground.absent.iter().cloned());
+                left_out.extend(unfit(&ground.catalogue, &variants, program));
+                let optional = |(index, variant): (usize, Variant)| Named {
+                    spec: bare(variant.label),
+                    optional: index > 0,
+                };
+                Ok(variants.into_iter().enumerate().map(optional).collect())
+            }
+        }
+    }
+
+    /// The folder runs start in; none for this process's own.
+    fn folder(&self, values: &Values) -> Option<PathBuf> {
+        let written = self.entry.folder.as_deref().unwrap_or(Path::new(""));
+        let folder = self.entry.base.join(substitute(written.as_os_str(), values));
+        // An empty one is this process's own, which has no absolute form here.
+        let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+        (!folder.as_os_str().is_empty()).then_some(absolute)
+    }
+
+    fn scratch(&self) -> Scratch {
+        match &self.entry.scratch {
+            Scratch::CopyOf(folder) => {
+                let folder = substitute(folder.as_os_str(), &self.values);
+                Scratch::CopyOf(self.entry.base.join(folder))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Everything but what stands for `{variant}`, which is no part of a program's name.
+    fn values(&self, row: &Values) -> Values {
+        self.values.iter().chain(row).cloned().collect()
+    }
+
+    /// The program of the rows with these values.
+    fn program(&self, row: &Values) -> Result<Program, Error> {
+        let values = self.values(row);
+        let first = self.entry.command.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let command = substitute(first, &values);
+        let folder = self.folder(&values);
+        let beside = folder.filter(|_| command.to_string_lossy().contains('/'));
+        match beside {
+            Some(folder) => Program::find(folder.join(&command).as_os_str()),
+            None => Program::find(&command),
+        }
+    }
+
+    fn workload(&self, variant: &Variant, program: &Program) -> Result<Workload, Error> {
+        let mut values = self.values(&variant.parameters);
+        values.push(("variant".to_owned(), variant.label.clone()));
+        let input = match &self.entry.input {
+            Source::Empty => Input::Empty,
+            Source::Ready(input) => input.clone(),
+            Source::File(path) => {
+                let path = self.entry.base.join(substitute(path.as_os_str(), &values));
+                Input::keep(File::open(&path).doing(|| format!("opening {}", path.display()))?)?
+            }
+        };
+        Ok(Workload {
+            arguments: self.entry.command.iter().map(|word| substitute(word, &values)).collect(),
+            program: program.clone(),
+            input,
+            folder: self.folder(&values),
+        })
+    }
+}
+
+fn bare(allocator: String) -> Spec {
+    Spec { allocator, settings: Vec::new() }
+}
+
+/// What `spec` is for `program`; one that should be there says why it is not.
+fn resolved(grounds: &mut Grounds<'_>, spec: &Spec, program: &Program) -> Result<Variant, Error> {
+    let ground = grounds.of(program.libc);
+    let absent = ground.absent.iter().find(|absent| absent.label == spec.allocator);
+    match absent {
+        None => match ground.catalogue.resolve(spec, program) {
+            // Nobody looked for what could not be used anyway.
+            Err(error @ Error::UnknownAllocator { .. }) => program.preloadable().and(Err(error)),
+            resolved => resolved,
+        },
+        Some(absent) => {
+            program.preloadable()?;
+            let (variant, reason) = (spec.to_string(), absent.reason.clone());
+            Err(Error::Variant { variant, reason })
+        }
+    }
+}
+
+/// The mallocs found that `program` cannot run with.
+fn unfit(catalogue: &Catalogue, fit: &[Variant], program: &Program) -> Vec<LeftOut> {
+    let is_fit = |label: &str| fit.iter().any(|variant| variant.label == label);
+    let others = catalogue.allocators.iter().filter(|one| one.preloaded && !is_fit(&one.name));
+    let reason = |spec: Spec| {
+        let error = catalogue.resolve(&spec, program).err()?;
+        Some(LeftOut { label: spec.allocator, reason: error.to_string() })
+    };
+    others.filter_map(|one| reason(bare(one.name.clone()))).collect()
+}
+
+#[cfg(test)]
+mod tests;

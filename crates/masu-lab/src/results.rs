@@ -4,15 +4,18 @@
 //! known: a comparison that is cut off has lost nothing but its summary, which
 //! [`summarise`](crate::summary::summarise) makes again from the runs.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Doing;
 use crate::statistics::{Estimate, Look, Measure, Verdict};
 use crate::{Error, Evidence, Machine, Run, Variant};
+
+mod journal;
+
+pub(crate) use journal::Journal;
 
 /// The version of the lines this module writes. It grows when a reader would misread them.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -174,31 +177,6 @@ pub enum Record {
     },
 }
 
-/// Writes records as they come, or nowhere.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    file: Option<(PathBuf, File)>,
-}
-
-impl Writer {
-    /// Replaces the file at `path`; without a path every record is dropped.
-    pub(crate) fn create(path: Option<&Path>) -> Result<Writer, Error> {
-        let Some(path) = path else { return Ok(Writer { file: None }) };
-        let file = File::create(path).doing(|| format!("creating {}", path.display()))?;
-        Ok(Writer { file: Some((path.to_owned(), file)) })
-    }
-
-    /// Writes one line, all of it at once.
-    pub(crate) fn write(&mut self, record: &Record) -> Result<(), Error> {
-        let Some((path, file)) = &mut self.file else { return Ok(()) };
-        let mut line = serde_json::to_vec(record)
-            .map_err(std::io::Error::from)
-            .doing(|| format!("writing {}", path.display()))?;
-        line.push(b'\n');
-        file.write_all(&line).doing(|| format!("writing {}", path.display()))
-    }
-}
-
 /// Reads a results file. A last line that was cut off in the middle is left out.
 ///
 /// # Errors
@@ -206,10 +184,14 @@ impl Writer {
 /// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
 /// a file that does not begin with a header, or one written by a later version.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
-    let bytes = fs::read(path).doing(|| format!("reading {}", path.display()))?;
+    understand(path, &fs::read(path).doing(|| format!("reading {}", path.display()))?)
+}
+
+/// The records that `bytes`, the content of `path`, hold.
+fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
         |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };
-    let text = String::from_utf8(bytes)
+    let text = std::str::from_utf8(bytes)
         .map_err(|_| wrong(1, "this is no results file: it is not even text".to_owned()))?;
     let mut records = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {

@@ -426,6 +426,10 @@ impl Executor for Servers<'_> {
         }
     }
 
+    fn is_kept_warm(&self) -> bool {
+        !self.plan.one_at_a_time
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         let running: Vec<(usize, Running)> = (0..self.warm.len())
             .filter_map(|index| {

@@ -24,6 +24,8 @@ pub struct Workload {
     pub program: Program,
     /// What every run reads on standard input.
     pub input: Input,
+    /// The folder runs start in; none for this process's own.
+    pub folder: Option<PathBuf>,
 }
 
 impl Workload {
@@ -38,7 +40,7 @@ impl Workload {
     ) -> Result<Workload, Error> {
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let program = Program::find(arguments.first().map_or(OsStr::new(""), OsString::as_os_str))?;
-        Ok(Workload { arguments, program, input })
+        Ok(Workload { arguments, program, input, folder: None })
     }
 }
 
@@ -111,11 +113,16 @@ impl Input {
     /// What a child gets as its standard input. Each call opens the file anew, because a
     /// duplicated descriptor would share its position with every other run.
     pub(crate) fn open(&self) -> Result<Stdio, Error> {
-        let Input::File { file, start } = self else { return Ok(Stdio::null()) };
+        Ok(self.reader()?.map_or_else(Stdio::null, Stdio::from))
+    }
+
+    /// What a run reads, from its start; none for nothing.
+    pub(crate) fn reader(&self) -> Result<Option<File>, Error> {
+        let Input::File { file, start } = self else { return Ok(None) };
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let mut again = File::open(&path).doing(|| "opening the kept standard input again")?;
         again.seek(SeekFrom::Start(*start)).doing(|| "rewinding the kept standard input")?;
-        Ok(Stdio::from(again))
+        Ok(Some(again))
     }
 }
 

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 
+use masu_lab::results::Rounds;
 use masu_lab::{
-    Catalogue, CompareOptions, Ending, Input, Libc, Limits, Places, Program, Stop, Variant,
+    Catalogue, CompareOptions, Ending, Input, Libc, Limits, Places, Plan, Program, Stop, Variant,
     Workload, compare, execute, verify,
 };
 
@@ -52,8 +53,9 @@ fn sed_says_the_same_under_every_malloc_and_each_one_serves_it() {
     let input = Input::keep(file("sed", input.as_bytes())).unwrap();
     let workload = Workload::new(["sed", "-e", "H;$!d;x;s/line/LINE/g"], input).unwrap();
     let variants = variants(&catalogue, &workload.program);
-    let options = CompareOptions { runs: 2, seed: Some(1), ..CompareOptions::default() };
-    let comparison = compare(&workload, &variants, &options, &Stop::never(), &mut |_| {}).unwrap();
+    let options = CompareOptions { seed: Some(1), ..CompareOptions::default() };
+    let plan = Plan::single(&workload, &variants, Rounds::Fixed(2));
+    let comparison = compare(&plan, &options, &Stop::never(), &mut |_| {}).unwrap();
     assert!(comparison.tables[0].summary.repeatable, "{:?}", comparison.tables[0].summary.warnings);
     assert!(
         comparison.tables[0].runs.iter().all(|run| run.stdout.bytes == 18_891),

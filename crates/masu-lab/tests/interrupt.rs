@@ -1,7 +1,10 @@
 //! Ctrl-C, as a user sends it: to the process that compares, while a program runs. Alone in its
 //! file because the signal is for the whole process.
 
-use masu_lab::{Catalogue, CompareOptions, Error, Event, Input, Places, Stop, Workload, compare};
+use masu_lab::results::Rounds;
+use masu_lab::{
+    Catalogue, CompareOptions, Error, Event, Input, Places, Plan, Stop, Workload, compare,
+};
 
 #[test]
 fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
@@ -14,10 +17,10 @@ fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
     let workload = Workload::new(arguments, Input::Empty).unwrap();
     let variants = [catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap()];
     let stop = Stop::on_signals().unwrap();
-    let options = CompareOptions { runs: 10, ..CompareOptions::default() };
+    let plan = Plan::single(&workload, &variants, Rounds::Fixed(10));
     let mut ran = 0;
     let mut observe = |event: Event<'_>| ran += usize::from(matches!(event, Event::Ran { .. }));
-    let result = compare(&workload, &variants, &options, &stop, &mut observe);
+    let result = compare(&plan, &CompareOptions::default(), &stop, &mut observe);
     std::fs::remove_file(&count).unwrap();
     let comparison = match result {
         Ok(comparison) => comparison,
@@ -25,5 +28,6 @@ fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
         Err(error) => panic!("{error}"),
     };
     assert!(comparison.stopped && stop.requested());
+    // The third timed run is that which was interrupted.
     assert_eq!((ran, comparison.tables[0].runs.len()), (2, 2));
 }

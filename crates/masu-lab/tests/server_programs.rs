@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use masu_lab::load::DEFAULT_TIMEOUT;
+use masu_lab::results::Rounds;
 use masu_lab::server::{Load, Ready, ServerPlan};
 use masu_lab::{
-    Catalogue, CompareOptions, Comparison, Ending, Hooks, Input, Pace, Places, Stop, Variant,
+    Catalogue, CompareOptions, Comparison, Ending, Hooks, Input, Pace, Places, Plan, Stop, Variant,
     Workload, compare,
 };
 
@@ -33,14 +34,12 @@ fn compared(
     let variant =
         |name: &&str| catalogue.resolve(&name.parse().unwrap(), &workload.program).unwrap();
     let variants: Vec<Variant> = names.iter().map(variant).collect();
-    let options = CompareOptions {
-        runs: 2,
-        primary: plan.primary(),
-        server: Some(plan),
-        hooks: Hooks { prepare: prepare.map(Into::into), ..Hooks::default() },
-        ..CompareOptions::default()
-    };
-    compare(workload, &variants, &options, &Stop::never(), &mut |_| {}).unwrap()
+    let mut whole = Plan::single(workload, &variants, Rounds::Fixed(2));
+    let case = &mut whole.cases[0];
+    case.primary = plan.primary();
+    case.server = Some(plan);
+    case.hooks = Hooks { prepare: prepare.map(Into::into), ..Hooks::default() };
+    compare(&whole, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap()
 }
 
 fn plan(load: Load) -> ServerPlan {

@@ -5,10 +5,7 @@
 //! the same runs it is then judged by, so that luck counts for it and against masu. That is the
 //! cautious side.
 
-use std::path::Path;
-
-use anyhow::Result;
-use masu_lab::results::{self, Case, Record};
+use masu_lab::report::Table;
 use masu_lab::statistics::{self, Level, Measure, Ratio};
 use masu_lab::{Ending, Run};
 
@@ -35,23 +32,17 @@ pub(super) struct Standing<'a> {
 }
 
 impl Figures {
-    /// The figures that the results file at `path` holds.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read or is no results file.
-    pub(super) fn read(pattern: Pattern, path: &Path) -> Result<Self> {
-        let mut figures = Self { pattern, labels: Vec::new(), runs: Vec::new() };
-        for record in results::read(path)? {
-            match record {
-                Record::Header(header) => {
-                    figures.labels = header.cases.first().map(Case::labels).unwrap_or_default();
-                }
-                Record::Run(run) => figures.runs.push(run),
-                Record::WarmUp { .. } | Record::Summary { .. } => {}
-            }
+    /// The figures of `table`, whose variants become those of `labels`: one that was left out there
+    /// has no runs.
+    pub(super) fn of(pattern: Pattern, labels: &[String], table: Table) -> Self {
+        let own = table.case.labels();
+        let mut runs: Vec<Run> = table.runs.into_iter().filter(|run| !run.replaced).collect();
+        for run in &mut runs {
+            let label = own.get(run.variant);
+            let place = labels.iter().position(|known| Some(known) == label);
+            run.variant = place.unwrap_or(usize::MAX);
         }
-        Ok(figures)
+        Self { pattern, labels: labels.to_vec(), runs }
     }
 
     /// Whether its time says something about malloc.

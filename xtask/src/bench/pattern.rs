@@ -4,8 +4,6 @@
 //! hard part is that some patterns are what they are only from some size on: a heap must be full
 //! before its replacement means anything. [`LEAST`] keeps them whole.
 
-use std::ffi::OsString;
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,10 +58,10 @@ impl Pattern {
     }
 
     /// What a run executes.
-    pub(super) fn command(&self, program: &Path, quick: bool) -> Vec<OsString> {
-        let mut command = vec![program.into(), self.name.clone().into()];
+    pub(super) fn command(&self, program: &str, quick: bool) -> Vec<String> {
+        let mut command = vec![program.to_owned(), self.name.clone()];
         if let Some(ops) = self.scaled(quick) {
-            command.extend(["--ops".into(), ops.to_string().into()]);
+            command.extend(["--ops".to_owned(), ops.to_string()]);
         }
         command
     }
@@ -74,12 +72,6 @@ impl Pattern {
         let least =
             LEAST.iter().find(|(name, _)| *name == self.name).map_or(1, |(_, least)| *least);
         self.ops.map(|ops| (ops / part).max(least).min(ops))
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.group)
     }
 }
 

@@ -37,14 +37,11 @@ const READING: &str = "\
 ";
 
 /// The whole record as Markdown.
-pub(super) fn text(bench: &Bench, root: &Path) -> String {
+pub(super) fn text(bench: &Bench) -> String {
     let patterns = &bench.patterns;
     let untimed = MEMORY_ONLY.join("` and `");
     let mut text = format!("# Patterns under every malloc, {}\n\n", today());
-    text.push_str(&machine(bench, root));
-    for (name, reason) in &bench.missing {
-        text.push_str(&format!("- **`{name}` has no figures**: {reason}\n"));
-    }
+    text.push_str(&machine(bench));
     text.push_str(&format!("\n## In short\n\n{}\n", table::verdicts(patterns)));
     text.push_str(&format!(
         "\nWall time, geometric mean relative to the first column (without `{untimed}`, whose figure is \
@@ -67,7 +64,7 @@ pub(super) fn text(bench: &Bench, root: &Path) -> String {
 }
 
 /// Facts as a list.
-fn machine(bench: &Bench, root: &Path) -> String {
+fn machine(bench: &Bench) -> String {
     let machine = Machine::here();
     let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
     let gigabytes = machine.memory_bytes.map(|bytes| format!("{} GB", bytes / 1_000_000_000));
@@ -80,7 +77,7 @@ fn machine(bench: &Bench, root: &Path) -> String {
         format!(
             "made by `{}` at {}, in {minutes} min: {} rounds, seed {}",
             bench.command,
-            or_unknown(commit(root)),
+            or_unknown(bench.commit.clone()),
             bench.rounds,
             bench.seed
         ),
@@ -148,7 +145,7 @@ pub(super) fn load() -> Option<String> {
 }
 
 /// The commit that was measured, and whether the files differ from it.
-fn commit(root: &Path) -> Option<String> {
+pub(super) fn commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -4,6 +4,7 @@
 //! so patterns are rows and mallocs columns, and every table has the reference in units, the others
 //! as ratios to it. Nothing is left out where masu loses.
 
+use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 
 use super::figures::{Figures, OURS, Standing, geometric_mean};
@@ -15,12 +16,14 @@ const FAILS: &str = "fails";
 const CLIPPED: (f64, f64) = (0.5, 2.0);
 
 /// One pattern on one line, for whoever watches.
-pub(super) fn line(figures: &Figures) -> String {
-    let cells = figures.labels.iter().enumerate().map(|(index, label)| {
-        let cell = time_cell(figures, index);
-        format!("{label} {cell}")
-    });
-    cells.collect::<Vec<_>>().join(", ")
+pub(super) fn line(summary: &Summary) -> String {
+    let cell = |row: &Row| {
+        let wall = row.estimate(Measure::Wall)?;
+        let median = wall.median.map(|seconds| format!("{} ms", number(seconds * 1e3)));
+        let cell = wall.ratio.as_ref().map(with_interval).or(median)?;
+        Some(format!("{} {cell}", row.variant))
+    };
+    summary.rows.iter().filter_map(cell).collect::<Vec<_>>().join(", ")
 }
 
 /// Median wall time: the reference's in milliseconds, the others' relative to it.

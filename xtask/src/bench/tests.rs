@@ -1,7 +1,5 @@
 //! What the tables say about runs that are made up, so that the right answer is known.
 
-use std::path::Path;
-
 use masu_lab::statistics::Measure;
 use masu_lab::{Ending, Output, Run};
 
@@ -142,7 +140,7 @@ random-4m small   threads 1 size 128 live 4000000 ops 8000000  a large heap with
     assert_eq!((&*ring.group, ring.threads), ("threads", 2));
     assert_eq!((ring.scaled(false), ring.scaled(true)), (Some(3_750_000), Some(750_000)));
     assert_eq!((random.scaled(false), random.scaled(true)), (Some(5_000_000), Some(5_000_000)));
-    let command = ring.command(Path::new("patterns"), true);
+    let command = ring.command("patterns", true);
     assert_eq!(command, ["patterns", "ring", "--ops", "750000"]);
 
     let chosen = pattern::choose(all.clone(), &["random-4m".to_owned()]).unwrap();

@@ -1,23 +1,25 @@
 //! Commands that run to their end, as the engine measures them: each run starts the program anew,
 //! in a folder and after preparations of its own where these are asked for.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use super::Executor;
 use crate::execute::{Conditions, Offsets, execute_under};
 use crate::hooks::Hook;
 use crate::parameter::{self, Values};
+use crate::plan::Prepared;
 use crate::verify::{accuse_pair, verify_under};
 use crate::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
 /// The rows of one table.
 #[derive(Debug)]
 pub(crate) struct Commands<'a> {
-    rows: &'a [Row],
+    rows: Cow<'a, [Row]>,
     limits: &'a Limits,
     offsets: Offsets,
     hooks: Hooks,
-    scratch: Option<&'a ScratchFolder>,
+    scratch: Option<ScratchFolder>,
     /// Whether the setup was begun, so that there is something to clean up.
     is_set_up: bool,
     /// How the first warm-up ended, which is the reference's.
@@ -25,23 +27,27 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    /// Nothing is started yet. Every run, the warm-ups too, has the next of `offsets`.
-    pub(crate) fn new(rows: &'a [Row], limits: &'a Limits, offsets: Offsets) -> Commands<'a> {
-        let hooks = Hooks::default();
-        let (is_set_up, reference) = (false, None);
-        Commands { rows, limits, offsets, hooks, scratch: None, is_set_up, reference }
-    }
-
-    /// With these shell commands around the runs.
-    #[must_use]
-    pub(crate) fn with_hooks(self, hooks: Hooks) -> Commands<'a> {
-        Commands { hooks, ..self }
-    }
-
-    /// With a folder made anew for every run.
-    #[must_use]
-    pub(crate) fn with_scratch(self, scratch: Option<&'a ScratchFolder>) -> Commands<'a> {
-        Commands { scratch, ..self }
+    /// The rows of `prepared`; nothing is started yet. Every run, the warm-ups too, has the next of
+    /// `offsets`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ScratchFolder::create`].
+    pub(crate) fn new(prepared: &'a Prepared, offsets: Offsets) -> Result<Commands<'a>, Error> {
+        let Prepared { limits, hooks, .. } = prepared;
+        let scratch = ScratchFolder::create(&prepared.scratch)?;
+        let mut rows = Cow::Borrowed(prepared.rows.as_slice());
+        if let Some(scratch) = &scratch {
+            let path = scratch.path().to_string_lossy().into_owned();
+            let values = [("scratch".to_owned(), path)];
+            for row in rows.to_mut() {
+                for argument in &mut row.workload.arguments {
+                    *argument = parameter::substitute(argument, &values);
+                }
+            }
+        }
+        let (hooks, is_set_up, reference) = (hooks.clone(), false, None);
+        Ok(Commands { rows, limits, offsets, hooks, scratch, is_set_up, reference })
     }
 
     /// Makes one run of a row, with everything around it.
@@ -55,12 +61,10 @@ impl<'a> Commands<'a> {
             self.is_set_up = true;
             self.call(Hook::Setup, self.hooks.setup.as_deref(), stop)?;
         }
-        let conditions = Conditions {
-            limits: self.limits.clone(),
-            offset_bytes: self.offsets.draw(),
-            folder: self.scratch.map(|scratch| scratch.path().to_owned()),
-        };
-        let Some(scratch) = self.scratch else {
+        let folder = self.scratch.as_ref().map(|scratch| scratch.path().to_owned());
+        let conditions =
+            Conditions { limits: self.limits.clone(), folder, offset_bytes: self.offsets.draw() };
+        let Some(scratch) = &self.scratch else {
             self.prepare(index, stop)?;
             return run(&self.rows[index], &conditions);
         };
@@ -75,7 +79,9 @@ impl<'a> Commands<'a> {
     fn prepare(&self, index: usize, stop: &Stop) -> Result<(), Error> {
         let Some(command) = &self.hooks.prepare else { return Ok(()) };
         let command = parameter::substitute(command, &self.values(index));
-        self.call(Hook::Prepare, Some(&command), stop)
+        let own_folder = self.rows[index].workload.folder.as_deref();
+        let folder = self.scratch.as_ref().map(ScratchFolder::path).or(own_folder);
+        Hook::Prepare.run(&command, folder, stop)
     }
 
     /// What the placeholders of a row's preparation stand for.
@@ -83,25 +89,26 @@ impl<'a> Commands<'a> {
         let variant = &self.rows[index].variant;
         let mut values = variant.parameters.clone();
         values.push(("variant".to_owned(), variant.label.clone()));
-        if let Some(scratch) = self.scratch {
+        if let Some(scratch) = &self.scratch {
             values.push(("scratch".to_owned(), scratch.path().to_string_lossy().into_owned()));
         }
         values
     }
 
-    /// Only the preparation is about a run and its folder.
+    /// The setup and the cleanup are about the table, so they run where its first row does.
     fn call(&self, hook: Hook, command: Option<&OsStr>, stop: &Stop) -> Result<(), Error> {
         let Some(command) = command else { return Ok(()) };
-        let scratch = self.scratch.filter(|_| hook == Hook::Prepare);
-        hook.run(command, scratch.map(ScratchFolder::path), stop)
+        let folder = self.rows.first().and_then(|row| row.workload.folder.as_deref());
+        hook.run(command, folder, stop)
     }
 }
 
 impl Executor for Commands<'_> {
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
-        let (run, evidence) = self.make(index, stop, |Row { variant, workload }, conditions| {
-            verify_under(workload, variant, conditions, stop)
-        })?;
+        let (run, evidence) =
+            self.make(index, stop, |Row { variant, workload, .. }, conditions| {
+                verify_under(workload, variant, conditions, stop)
+            })?;
         match &self.reference {
             None => self.reference = Some(run.ending.clone()),
             Some(ending) => {
@@ -113,7 +120,7 @@ impl Executor for Commands<'_> {
     }
 
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        let made = self.make(index, stop, |Row { variant, workload }, conditions| {
+        let made = self.make(index, stop, |Row { variant, workload, .. }, conditions| {
             execute_under(workload, variant, conditions, stop)
         });
         match made {

@@ -1,6 +1,6 @@
 //! The order of runs: every round has each variant once, in an order drawn anew for that round.
 //!
-//! Rounds make pairs: what drifts (heat, neighbours, caches) hits the variants of a round alike.
+//! Order make pairs: what drifts (heat, neighbours, caches) hits the variants of a round alike.
 //! That each round's order is drawn by itself is what the statistics rest on: whatever a machine
 //! does as time goes by, and however long a disturbance lasts, a difference between two equal
 //! variants of a round is as likely to have one sign as the other, whatever the other rounds had.
@@ -13,15 +13,15 @@ use crate::random::Random;
 
 /// Endless rounds over `variants` variants.
 #[derive(Debug)]
-pub(crate) struct Rounds {
+pub(crate) struct Order {
     random: Random,
     variants: usize,
 }
 
-impl Rounds {
+impl Order {
     /// The rounds that belong to `seed`.
-    pub(crate) fn new(seed: u64, variants: usize) -> Rounds {
-        Rounds { random: Random::new(seed), variants }
+    pub(crate) fn new(seed: u64, variants: usize) -> Order {
+        Order { random: Random::new(seed), variants }
     }
 
     /// The next round: each variant's index once, in the order to run them.
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn every_round_has_each_variant_once() {
-        let mut rounds = Rounds::new(1, 7);
+        let mut rounds = Order::new(1, 7);
         for _ in 0..50 {
             let mut round = rounds.round();
             round.sort_unstable();
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn each_order_is_as_likely_as_any_other_whatever_the_round_before() {
-        let mut rounds = Rounds::new(2, 3);
+        let mut rounds = Order::new(2, 3);
         let mut counts = std::collections::HashMap::new();
         let mut before = rounds.round();
         for _ in 0..3600 {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_seed_gives_one_order_and_another_seed_another() {
         let order = |seed| {
-            let mut rounds = Rounds::new(seed, 5);
+            let mut rounds = Order::new(seed, 5);
             (0..10).map(|_| rounds.round()).collect::<Vec<_>>()
         };
         assert_eq!(order(3), order(3));

@@ -112,22 +112,26 @@ impl From<&Comparison> for Document {
 
 impl Source {
     fn read(path: &Path) -> Result<Source, Error> {
-        let wrong = |reason: &str| Error::Results {
-            path: path.to_owned(),
-            line: 1,
-            reason: reason.to_owned(),
-        };
-        let mut records = results::read(path)?.into_iter();
+        let source = Source::from_records(results::read(path)?).map_err(|reason| {
+            let reason = reason.to_owned();
+            Error::Results { path: path.to_owned(), line: 1, reason }
+        })?;
+        Ok(Source { file: Some(path.display().to_string()), ..source })
+    }
+
+    /// What `records` come to, or why they are no comparison.
+    pub(crate) fn from_records(records: Vec<Record>) -> Result<Source, &'static str> {
+        let mut records = records.into_iter();
         let Some(Record::Header(header)) = records.next() else {
-            return Err(wrong("this is no results file: its first line is no header"));
+            return Err("this is no results file: its first line is no header");
         };
         if header.cases.iter().all(|case| case.variants.is_empty()) {
-            return Err(wrong("nothing was compared: the header names no case with variants"));
+            return Err("nothing was compared: the header names no case with variants");
         }
         let mut tables: Vec<Gathered> = header.cases.iter().map(|_| Gathered::default()).collect();
         for record in records {
             match record {
-                Record::Header(_) => return Err(wrong("the file holds a second header")),
+                Record::Header(_) => return Err("the file holds a second header"),
                 Record::WarmUp { evidence, run } => {
                     if let Some(table) = tables.get_mut(run.case) {
                         table.evidence.push(evidence);
@@ -147,8 +151,7 @@ impl Source {
         }
         let cases = header.cases.iter().zip(tables);
         let tables = cases.map(|(case, gathered)| gathered.table(case, &header.rounds)).collect();
-        let file = Some(path.display().to_string());
-        Ok(Source { file, header, tables })
+        Ok(Source { file: None, header, tables })
     }
 
     /// Whether both hold one comparison: begun in the same second, with the same seed, of the same

@@ -11,7 +11,7 @@ use super::lines::{LABEL_WIDTH, label_column, labelled, line, paragraph, right, 
 use super::overview::overviews;
 use super::verdict::{self, DIM};
 use super::{measure, quantity, settings};
-use crate::results::{LeftOut, Row, Summary};
+use crate::results::{LeftOut, Rounds, Row, Summary};
 use crate::statistics::Estimate;
 use crate::{Measure, Variant};
 
@@ -25,9 +25,13 @@ const OTHER_WIDTHS: [usize; 4] = [10, 10, 11, 11];
 
 /// What is about to be compared, with versions and what the settings come to.
 #[must_use]
-pub fn plan(variants: &[Variant], runs: usize) -> String {
+pub fn plan(variants: &[Variant], rounds: &Rounds) -> String {
     let names: Vec<String> = variants.iter().map(named).collect();
-    let each = if runs == 1 { "a run".to_owned() } else { format!("{runs} runs") };
+    let each = match rounds {
+        Rounds::Fixed(1) => "a run".to_owned(),
+        Rounds::Fixed(runs) => format!("{runs} runs"),
+        Rounds::Budget { .. } => "runs until it is clear".to_owned(),
+    };
     let text = format!("Comparing {}: a warm-up of each, then {each}.", names.join(", "));
     let mut plan = format!("{}\n", wrapped(&text));
     for (label, text) in settings::lines(variants) {

@@ -1,6 +1,9 @@
 //! Tests of results files: what is written is read back, and what is no results file is refused.
 
+use std::path::PathBuf;
+
 use super::*;
+use crate::Redact;
 
 fn file(name: &str, content: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("masu-results-{}-{name}", std::process::id()));
@@ -37,8 +40,8 @@ fn header() -> Header {
 fn a_record_reads_back_as_it_was_written() {
     let path = file("round", "old content");
     let record = Record::Header(header());
-    let mut writer = Writer::create(Some(&path)).unwrap();
-    writer.write(&record).unwrap();
+    let mut journal = Journal::create(Some(&path), &Redact::default()).unwrap();
+    journal.write(&record).unwrap();
     assert_eq!(read(&path).unwrap(), [record]);
     fs::remove_file(path).unwrap();
 }

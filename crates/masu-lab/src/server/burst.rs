@@ -59,6 +59,7 @@ impl Servers<'_> {
                     arguments: ["sh", "-c", &text].map(Into::into).to_vec(),
                     program: self.shell.clone(),
                     input: Input::Empty,
+                    folder: rows[index].workload.folder.clone(),
                 };
                 let run = execute::execute(&workload, &Variant::default(), self.limits, &abort)?;
                 command = Some((text, run));

@@ -55,7 +55,7 @@ impl Servers<'_> {
             parameters: row.variant.parameters.clone(),
             ..Variant::default()
         };
-        let row = Row { variant, workload: row.workload.clone() };
+        let row = Row { variant, workload: row.workload.clone(), optional: false };
         let number = self.rows.len() + index;
         let mut warm = self.start(&row, number, stop)?;
         let counted = self.count_requests(&mut warm, &page, number, stop);

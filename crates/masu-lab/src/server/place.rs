@@ -44,6 +44,7 @@ impl Place {
             arguments: arguments.map(|word| substitute(word, &self.values)).collect(),
             program: row.workload.program.clone(),
             input: Input::Empty,
+            folder: row.workload.folder.clone(),
         }
     }
 
@@ -122,7 +123,7 @@ mod tests {
     fn row(arguments: &[&str]) -> Row {
         let workload = Workload::new(arguments.iter().copied(), Input::Empty).unwrap();
         let parameters = vec![("size".to_owned(), "7".to_owned())];
-        Row { variant: Variant { parameters, ..Variant::default() }, workload }
+        Row { variant: Variant { parameters, ..Variant::default() }, workload, optional: false }
     }
 
     #[test]

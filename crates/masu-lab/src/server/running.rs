@@ -31,7 +31,7 @@ impl Running {
     pub(super) fn start(row: &Row, place: Place, offset_bytes: u32) -> Result<Running, Error> {
         kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
         let workload = place.workload(row);
-        let mut command = launch::command(&workload, &row.variant, false);
+        let mut command = launch::command(&workload, &row.variant, None);
         command.envs(execute::offset_variable(offset_bytes));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         kernel::start_apart(&mut command, false);

@@ -5,7 +5,7 @@
 //! really draws, so that what drifts or lingers meets the variants as it would. Runs may be starved
 //! and made again, or crash, as a comparison would record it.
 
-use crate::compare::Rounds;
+use crate::compare::Order;
 use crate::random::Random;
 use crate::{Ending, Run};
 
@@ -127,7 +127,7 @@ impl<'a> Comparison<'a> {
     /// The runs of `rounds` rounds on `machine`.
     pub(crate) fn runs(&self, machine: &mut Machine, rounds: usize) -> Vec<Run> {
         machine.some_time_later();
-        let mut order = Rounds::new(machine.random.bits(), self.truth.len());
+        let mut order = Order::new(machine.random.bits(), self.truth.len());
         let mut runs = Vec::new();
         for round in 0..rounds {
             for variant in order.round() {

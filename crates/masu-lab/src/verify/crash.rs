@@ -126,8 +126,12 @@ fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<O
     let program = Program::find(OsStr::new(HARMLESS[0])).ok();
     let is_fit = |one: &Program| one.libc == workload.program.libc && one.refusal.is_none();
     let Some(program) = program.filter(is_fit) else { return Ok(None) };
-    let harmless =
-        Workload { arguments: HARMLESS.map(Into::into).to_vec(), program, input: Input::Empty };
+    let harmless = Workload {
+        arguments: HARMLESS.map(Into::into).to_vec(),
+        program,
+        input: Input::Empty,
+        folder: None,
+    };
     let limits = Limits { time: Some(HARMLESS_TIME), memory_bytes: None };
     execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
 }

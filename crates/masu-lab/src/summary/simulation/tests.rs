@@ -1,10 +1,10 @@
 //! What the judgement promises, on whole simulated comparisons: false alarms, power, early stops.
 
 use super::*;
-use crate::compare::DEFAULT_RUNS;
 use crate::execute::Burst;
 use crate::results::{Row, Summary};
 use crate::statistics::{DEFAULT_PRECISION, Look, Looks, Measure, Verdict, is_narrow};
+use crate::suite::DEFAULT_ROUNDS;
 use crate::summary::summarise;
 
 /// Tables a rate of false alarms is counted over.
@@ -69,7 +69,7 @@ fn assert_rare(alarms: &[(Noise, usize)]) {
 
 #[test]
 fn at_most_one_null_table_in_a_hundred_raises_an_alarm() {
-    assert_rare(&Noise::ALL.map(|noise| (noise, alarms(&NULL, noise, DEFAULT_RUNS))));
+    assert_rare(&Noise::ALL.map(|noise| (noise, alarms(&NULL, noise, DEFAULT_ROUNDS))));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn starved_runs_kept_or_made_again_and_crashes_raise_no_alarm() {
     for (repeats, crashes) in [(0, 0.0), (2, 0.0), (2, 0.05)] {
         let compared = Comparison { starved: 0.15, repeats, crashes, ..NULL };
         let noises = [Noise::Normal(0.015), Noise::Lingering, Noise::Recorded("waking")];
-        assert_rare(&noises.map(|noise| (noise, alarms(&compared, noise, DEFAULT_RUNS))));
+        assert_rare(&noises.map(|noise| (noise, alarms(&compared, noise, DEFAULT_ROUNDS))));
     }
 }
 
@@ -117,7 +117,7 @@ fn a_shift_of_three_per_cent_is_found_within_the_default_rounds() {
         let mut machine = Machine::new(noise, 4);
         let (mut slower, mut faster, mut wrong) = (0, 0, 0);
         for _ in 0..TABLES {
-            let runs = compared.runs(&mut machine, DEFAULT_RUNS);
+            let runs = compared.runs(&mut machine, DEFAULT_ROUNDS);
             let rows = judged(&compared, Look::ONLY, &runs).rows;
             slower += usize::from(rows[1].verdict == Verdict::Slower);
             faster += usize::from(rows[3].verdict == Verdict::Faster);
@@ -152,7 +152,7 @@ fn found_at_what_could_be_seen(primary: Measure, look: Look, up: bool, tables: u
     let found = |_: &usize| {
         let seen = could_have_seen(&mut machine, primary, look);
         let truth = [1.0, if up { 1.0 + seen } else { 1.0 / (1.0 + seen) }, 1.0];
-        let runs = bursts(Comparison::of(&truth).runs(&mut machine, DEFAULT_RUNS));
+        let runs = bursts(Comparison::of(&truth).runs(&mut machine, DEFAULT_ROUNDS));
         let rows = summarise(&labels(3), primary, look, &runs).rows;
         matches!(rows[1].verdict, Verdict::Faster | Verdict::Slower)
     };
@@ -168,7 +168,7 @@ fn late_look() -> Look {
 /// What a null table on `machine` says it could have seen.
 fn could_have_seen(machine: &mut Machine, primary: Measure, look: Look) -> f64 {
     loop {
-        let runs = bursts(Comparison::of(&[1.0; 3]).runs(machine, DEFAULT_RUNS));
+        let runs = bursts(Comparison::of(&[1.0; 3]).runs(machine, DEFAULT_ROUNDS));
         let summary = summarise(&labels(3), primary, look, &runs);
         // Now and then there is a false alarm instead.
         if let Verdict::NoDifferenceShown { could_have_seen } = summary.rows[1].verdict {

@@ -1,0 +1,167 @@
+//! The header of a comparison, and whether another one is of the same plan.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::Doing;
+use crate::plan::{Plan, Prepared};
+use crate::results::{FileMark, SCHEMA_VERSION};
+use crate::{Error, Header, Machine, Redact};
+
+/// What `plan` is about, to be run in the order of `seed`.
+///
+/// # Errors
+///
+/// [`Error::System`] when a library, a program or an input cannot be read.
+pub(super) fn header(plan: &Plan, seed: u64) -> Result<Header, Error> {
+    Ok(Header {
+        schema_version: SCHEMA_VERSION,
+        masu_version: env!("CARGO_PKG_VERSION").to_owned(),
+        began: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
+        suite: plan.suite.clone(),
+        cases: plan.cases.iter().map(Prepared::case).collect(),
+        rounds: plan.rounds,
+        seed,
+        machine: Machine::here(),
+        files: marks(plan)?,
+    })
+}
+
+/// A seed that nobody chose.
+pub(super) fn seed_from_clock() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Milliseconds keep the seed short enough to be typed again.
+    u64::try_from(now.as_millis()).unwrap_or(0)
+}
+
+/// Every file that `plan` depends on, once.
+fn marks(plan: &Plan) -> Result<Vec<FileMark>, Error> {
+    let mut marks: Vec<FileMark> = Vec::new();
+    let mut known: Vec<PathBuf> = Vec::new();
+    for row in plan.cases.iter().flat_map(|prepared| &prepared.rows) {
+        let program = &row.workload.program;
+        for path in row.variant.library.iter().chain([&program.path, &program.binary]) {
+            if !known.contains(path) {
+                known.push(path.clone());
+                let file = File::open(path).doing(|| format!("opening {}", path.display()))?;
+                marks.push(mark(path.display().to_string(), file)?);
+            }
+        }
+        if let Some(input) = row.workload.input.reader()? {
+            let mark = mark("standard input".to_owned(), input)?;
+            if !marks.contains(&mark) {
+                marks.push(mark);
+            }
+        }
+    }
+    Ok(marks)
+}
+
+fn mark(path: String, file: File) -> Result<FileMark, Error> {
+    let mut hash = Xxh3::new();
+    let mut bytes = 0;
+    let mut file = file;
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => {
+                hash.update(&piece[..length]);
+                bytes += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).doing(|| format!("reading {path}")),
+        }
+    }
+    Ok(FileMark { path, bytes, hash: format!("{:032x}", hash.digest128()) })
+}
+
+/// Takes those out of `plan` whom `earlier`, what the results say of the same comparison, was left
+/// without, with the reasons it gave.
+pub(super) fn leave_out_again(plan: &mut Plan, earlier: &Header, redact: &Redact) {
+    for (prepared, case) in plan.cases.iter_mut().zip(&earlier.cases) {
+        for left_out in &case.left_out {
+            let is_meant =
+                |label: &str, optional: bool| optional && redact.text(label) == left_out.label;
+            let place =
+                prepared.rows.iter().position(|row| is_meant(&row.variant.label, row.optional));
+            if let Some(place) = place {
+                prepared.rows.remove(place);
+                prepared.left_out.push(left_out.clone());
+            }
+        }
+    }
+}
+
+/// Whether `planned` is what `earlier` was about, so that its runs may go on.
+///
+/// # Errors
+///
+/// [`Error::Resume`] with the first difference.
+pub(super) fn check_same(path: &Path, earlier: &Header, planned: &Header) -> Result<(), Error> {
+    let plain = |header: &Header| {
+        let mut value = serde_json::to_value(header).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            // When it began is no part of what was compared.
+            fields.remove("began");
+        }
+        value
+    };
+    match difference("", &plain(earlier), &plain(planned)) {
+        None => Ok(()),
+        Some((place, was, is)) => Err(Error::Resume {
+            path: path.to_owned(),
+            reason: format!(
+                "{place} was {was} and is {is}; resume with what it was begun with, or begin anew \
+                 in another file"
+            ),
+        }),
+    }
+}
+
+/// The first place at which two values differ, with both.
+fn difference(place: &str, was: &Value, is: &Value) -> Option<(String, String, String)> {
+    let below = |name: &str| {
+        if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+    };
+    match (was, is) {
+        (Value::Object(was), Value::Object(is)) => {
+            let names: Vec<&String> =
+                was.keys().chain(is.keys().filter(|name| !was.contains_key(*name))).collect();
+            names.into_iter().find_map(|name| {
+                let of = |fields: &serde_json::Map<String, Value>| {
+                    fields.get(name).cloned().unwrap_or_default()
+                };
+                difference(&below(name), &of(was), &of(is))
+            })
+        }
+        (Value::Array(was), Value::Array(is)) => {
+            let of = |list: &[Value], index: usize| list.get(index).cloned().unwrap_or_default();
+            (0..was.len().max(is.len())).find_map(|index| {
+                difference(&below(&index.to_string()), &of(was, index), &of(is, index))
+            })
+        }
+        _ if was == is => None,
+        _ => Some((place.to_owned(), shown(was), shown(is))),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "absent".to_owned(),
+        Value::String(text) => format!("`{text}`"),
+        other => {
+            let text = other.to_string();
+            if text.len() > 80 {
+                format!("{}…", text.chars().take(80).collect::<String>())
+            } else {
+                text
+            }
+        }
+    }
+}

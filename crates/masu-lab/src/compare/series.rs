@@ -1,0 +1,230 @@
+//! The timed runs of one case, round after round.
+//!
+//! Everything decided here follows from the seed and the runs so far: the order, which starved runs
+//! are repeated, when the table is looked at. So a comparison that goes on takes each run from the
+//! file as long as there are any and makes the others, and ends up with the same sequence as one
+//! that was never cut off. Only a budget of time is spent anew by what is made anew.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::clock::{Clock, seconds};
+use super::surroundings::surroundings;
+use super::{BegunCase, Event, Executor, Order};
+use crate::plan::{Plan, Prepared};
+use crate::results::{Journal, Record, Rounds};
+use crate::statistics::{Look, Looks, is_narrow};
+use crate::summary::summarise;
+use crate::{Ending, Error, Evidence, Run, Stop, Summary};
+
+/// How often one starved run is repeated at most: a machine that is busy now will be so again.
+const REPEATS_OF_A_RUN: usize = 2;
+
+/// The part of a case's runs that may be repeats, as a divisor: more would make a long comparison of
+/// a busy machine longer without making it better.
+const RUNS_PER_REPEAT: usize = 4;
+
+/// How far all cases are together.
+pub(super) struct Progress {
+    rounds: Rounds,
+    clocks: Vec<Clock>,
+    /// Timed runs that count, of all cases.
+    done: usize,
+    of: Option<usize>,
+}
+
+impl Progress {
+    pub(super) fn new(plan: &Plan, begun: &[BegunCase]) -> Progress {
+        let clock = |case: &BegunCase| {
+            let mut clock = Clock::new(case.warm_ups.iter().map(|warm| warm.wall_s));
+            for run in &case.runs {
+                clock.count(run.variant, run.wall_s);
+            }
+            clock
+        };
+        let rows = plan.cases.iter().map(|prepared| prepared.rows.len());
+        let of = match plan.rounds {
+            Rounds::Fixed(rounds) => Some(rounds * rows.sum::<usize>()),
+            Rounds::Budget { .. } => None,
+        };
+        let lasting = |case: &BegunCase| case.runs.iter().filter(|run| !run.replaced).count();
+        Progress {
+            rounds: plan.rounds,
+            clocks: begun.iter().map(clock).collect(),
+            done: begun.iter().map(lasting).sum(),
+            of,
+        }
+    }
+
+    /// What is announced before the first timed run.
+    pub(super) fn planned(&self) -> Event<'static> {
+        Event::Planned {
+            runs: self.of.map(|of| of.saturating_sub(self.done)),
+            estimate: self.remaining(),
+            resumed: self.done,
+        }
+    }
+
+    fn spent_s(&self) -> f64 {
+        self.clocks.iter().map(Clock::spent_s).sum()
+    }
+
+    fn remaining(&self) -> Duration {
+        match self.rounds {
+            Rounds::Fixed(rounds) => self.clocks.iter().map(|clock| clock.remaining(rounds)).sum(),
+            Rounds::Budget { seconds: budget_s, .. } => seconds(budget_s - self.spent_s()),
+        }
+    }
+
+    /// What the case at `index` may spend of the budget, what it spent already included: an equal
+    /// share of what the cases before it have left.
+    #[expect(clippy::cast_precision_loss, reason = "cases are few")]
+    fn share_s(&self, index: usize, budget_s: f64) -> f64 {
+        let before: f64 = self.clocks[..index].iter().map(Clock::spent_s).sum();
+        (budget_s - before) / (self.clocks.len() - index) as f64
+    }
+}
+
+/// One case on its way.
+pub(super) struct Series<'a, 'o> {
+    pub(super) index: usize,
+    pub(super) prepared: &'a Prepared,
+    pub(super) rounds: Rounds,
+    pub(super) executor: &'a mut (dyn Executor + 'o),
+    pub(super) journal: &'a mut Journal,
+    pub(super) progress: &'a mut Progress,
+    pub(super) stop: &'a Stop,
+    pub(super) observe: &'a mut (dyn FnMut(Event<'_>) + 'o),
+}
+
+/// The runs of a case so far, and those of the file that are still to be taken.
+#[derive(Default)]
+struct Runs {
+    made: Vec<Run>,
+    repeats: usize,
+    recorded: VecDeque<Run>,
+}
+
+impl Series<'_, '_> {
+    /// Makes the runs that are not `behind`, and sums all up; none when stopped before the last.
+    pub(super) fn make(&mut self, seed: u64, behind: BegunCase) -> Result<Option<Summary>, Error> {
+        let evidence: Vec<Evidence> =
+            behind.warm_ups.into_iter().map(|warm| warm.evidence).collect();
+        let mut runs = Runs { recorded: behind.runs.into(), ..Runs::default() };
+        let mut order = Order::new(order_seed(seed, self.index), self.prepared.rows.len());
+        let mut looks = Looks::new(self.prepared.rows.len().saturating_sub(1));
+        for round in 0.. {
+            for variant in order.round() {
+                if !self.slot(round, variant, &mut runs)? {
+                    return Ok(None);
+                }
+            }
+            if let Some(mut summary) = self.conclude(round + 1, &runs, &mut looks) {
+                summary.warnings.splice(0..0, surroundings(self.prepared, &evidence));
+                return Ok(Some(summary));
+            }
+        }
+        unreachable!("rounds end before numbers do")
+    }
+
+    /// One run that lasts, with those it replaces; false when stopped.
+    fn slot(&mut self, round: usize, variant: usize, runs: &mut Runs) -> Result<bool, Error> {
+        for attempt in 0.. {
+            let run = match runs.recorded.pop_front() {
+                Some(run) if run.round == Some(round) && run.variant == variant => run,
+                Some(run) => {
+                    let label = &self.prepared.rows[variant].variant.label;
+                    return Err(Error::Compare(format!(
+                        "the results to resume are not in the order of their seed: case `{}`, \
+                         round {round} has variant {} where `{label}` belongs; begin anew",
+                        self.prepared.name, run.variant
+                    )));
+                }
+                None => match self.fresh(round, variant, attempt, runs)? {
+                    Some(run) => run,
+                    None => return Ok(false),
+                },
+            };
+            let lasts = !run.replaced;
+            runs.repeats += usize::from(!lasts);
+            runs.made.push(run);
+            if lasts {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A run that is not in the file; none when stopped.
+    fn fresh(
+        &mut self,
+        round: usize,
+        variant: usize,
+        attempt: usize,
+        runs: &Runs,
+    ) -> Result<Option<Run>, Error> {
+        let of = self.progress.of;
+        let row = &self.prepared.rows[variant].variant;
+        (self.observe)(Event::Running {
+            case: &self.prepared.name,
+            variant: row,
+            done: self.progress.done,
+            of,
+            remaining: self.progress.remaining(),
+        });
+        if self.stop.requested() {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let mut run = self.executor.run(variant, self.stop)?;
+        if run.ending == Ending::Stopped {
+            return Ok(None);
+        }
+        (run.case, run.variant, run.round) = (self.index, variant, Some(round));
+        run.replaced = run.starved && attempt < REPEATS_OF_A_RUN && self.may_repeat(runs);
+        // What is around a run takes time too.
+        self.progress.clocks[self.index].count(variant, began.elapsed().as_secs_f64());
+        self.progress.done += usize::from(!run.replaced);
+        self.journal.write(&Record::Run(run.clone()))?;
+        (self.observe)(Event::Ran { variant: row, run: &run, done: self.progress.done, of });
+        Ok(Some(run))
+    }
+
+    fn may_repeat(&self, runs: &Runs) -> bool {
+        let all = match self.rounds {
+            Rounds::Fixed(rounds) => rounds * self.prepared.rows.len(),
+            Rounds::Budget { .. } => runs.made.len(),
+        };
+        runs.repeats < all / RUNS_PER_REPEAT
+    }
+
+    /// What the runs come to, if `rounds` rounds are enough.
+    fn conclude(&self, rounds: usize, runs: &Runs, looks: &mut Looks) -> Option<Summary> {
+        let summary = |look: Look| {
+            let labels: Vec<String> =
+                self.prepared.rows.iter().map(|row| row.variant.label.clone()).collect();
+            summarise(&labels, self.prepared.primary, look, &runs.made)
+        };
+        match self.rounds {
+            Rounds::Fixed(all) => (rounds >= all).then(|| summary(Look::ONLY)),
+            Rounds::Budget { seconds, precision } => {
+                if !runs.recorded.is_empty() {
+                    // It was looked at before, and did not end.
+                    looks.due(rounds);
+                    return None;
+                }
+                let clock = &self.progress.clocks[self.index];
+                let share_s = self.progress.share_s(self.index, seconds);
+                if clock.spent_s() + clock.round_s() > share_s {
+                    return Some(summary(looks.last()));
+                }
+                looks.due(rounds).map(summary).filter(|summary| is_narrow(summary, precision))
+            }
+        }
+    }
+}
+
+/// Every case has an order of its own, so that no two cases favour the same places.
+fn order_seed(seed: u64, case: usize) -> u64 {
+    seed.wrapping_add((case as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}

@@ -1,0 +1,54 @@
+//! What was there before any run and may mislead the reader.
+
+use crate::plan::Prepared;
+use crate::{Evidence, Row};
+
+/// What to know before reading the table of `prepared`, whose warm-ups showed `evidence`.
+pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(preload) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
+        warnings.push(format!(
+            "LD_PRELOAD was set already ({}) and was kept behind each variant's library; \
+             unset it to compare with the system's own malloc",
+            preload.display()
+        ));
+    }
+    let refusal = |row: &Row| row.workload.program.refusal.clone();
+    if let Some(reason) = prepared.rows.first().and_then(refusal) {
+        warnings.push(format!("only settings can be compared on this program: {reason}"));
+    }
+    for Row { variant, workload, .. } in &prepared.rows {
+        if let (Some(library), None) = (&workload.program.linked_malloc, &variant.library) {
+            warnings.push(format!(
+                "`{}` runs {library}, with which the program is linked, and not the C library's \
+                 malloc; `-a glibc` runs that one",
+                variant.label
+            ));
+        }
+    }
+    for (row, evidence) in prepared.rows.iter().zip(evidence) {
+        if !evidence.served.is_empty() && !evidence.not_served.is_empty() {
+            warnings.push(format!(
+                "`{}` did not serve every program: {}",
+                row.variant.label,
+                evidence.not_served.join("; ")
+            ));
+        }
+    }
+    warnings.extend(notes(prepared, evidence));
+    warnings
+}
+
+/// The notes of the warm-ups, each once with the variants it is about.
+fn notes(prepared: &Prepared, evidence: &[Evidence]) -> Vec<String> {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (row, evidence) in prepared.rows.iter().zip(evidence) {
+        for note in &evidence.notes {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, labels)) => labels.push(&row.variant.label),
+                None => notes.push((note, vec![&row.variant.label])),
+            }
+        }
+    }
+    notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
+}

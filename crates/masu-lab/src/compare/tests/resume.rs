@@ -1,0 +1,322 @@
+//! Comparisons that are cut off and go on, on made-up runs: the file ends up as if nothing had
+//! happened.
+
+use std::cell::Cell;
+use std::fs;
+use std::rc::Rc;
+
+use super::mock::{Mock, plan, taking};
+use super::*;
+use crate::statistics::Look;
+
+/// A results file of this test's own.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> File {
+        File(std::env::temp_dir().join(format!("masu-resume-{}-{name}", std::process::id())))
+    }
+
+    fn anew(&self) -> Options {
+        Options { seed: Some(5), results: Destination::New(self.0.clone()), ..Options::default() }
+    }
+
+    fn on(&self) -> Options {
+        Options { seed: None, results: Destination::Resume(self.0.clone()), ..Options::default() }
+    }
+
+    /// Case, variant, round and whether it was replaced, of every run in the file.
+    fn order(&self) -> Vec<(usize, usize, usize, bool)> {
+        let records = results::read(&self.0).unwrap();
+        let place = |record: Record| match record {
+            Record::Run(run) => Some((run.case, run.variant, run.round?, run.replaced)),
+            _ => None,
+        };
+        records.into_iter().filter_map(place).collect()
+    }
+
+    /// What each record is.
+    fn kinds(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.0).unwrap();
+        let kind = |line: &str| line.split('"').nth(3).unwrap().to_owned();
+        text.lines().map(kind).collect()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Every fifth run of `b` is starved.
+fn machine() -> Mock {
+    Mock::new(|(_, label, count)| {
+        Ok(Run { starved: label == "b" && count % 5 == 1, ..taking(1.0) })
+    })
+}
+
+/// The same, but it ends in an error once `runs` runs are made.
+fn machine_that_breaks(runs: usize) -> Mock {
+    let left = Rc::new(Cell::new(runs));
+    let whole = machine();
+    let run = Rc::clone(&whole.run);
+    Mock::new(move |place| {
+        let Some(rest) = left.get().checked_sub(1) else {
+            return Err(Error::Compare("the power went out".to_owned()));
+        };
+        left.set(rest);
+        run(place)
+    })
+}
+
+#[test]
+fn a_comparison_that_goes_on_has_the_order_of_one_that_never_stopped() {
+    let plan = plan(&["x", "y"], Rounds::Fixed(8));
+    let whole = File::new("whole");
+    let uninterrupted = machine().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
+    assert!(!uninterrupted.stopped);
+    let expected = whole.order();
+    assert!(expected.iter().any(|(.., replaced)| *replaced), "some runs were repeated");
+    assert!(expected.len() > 48);
+    for cut in 0..expected.len() {
+        let file = File::new("cut");
+        let broken = machine_that_breaks(cut);
+        broken.compare(&plan, &file.anew(), &Stop::never()).unwrap_err();
+        assert_eq!(file.order(), expected[..cut]);
+        let rest = Mock { counts: Rc::clone(&broken.counts), ..machine() };
+        let resumed = rest.compare(&plan, &file.on(), &Stop::never()).unwrap();
+        assert_eq!(file.order(), expected, "cut after {cut} runs");
+        assert_eq!(rest.of("run").len(), expected.len() - cut, "nothing is made twice");
+        assert_eq!(file.kinds(), whole.kinds());
+        assert_eq!(resumed.tables[1].summary.rows, uninterrupted.tables[1].summary.rows);
+    }
+}
+
+#[test]
+fn what_was_stopped_goes_on_too() {
+    let plan = plan(&["x"], Rounds::Fixed(10));
+    let whole = File::new("unstopped");
+    machine().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
+    let file = File::new("stopped");
+    let stop = Stop::never();
+    let stopping = {
+        let (stop, made) = (stop.clone(), Cell::new(0));
+        let run = machine().run;
+        Mock::new(move |place| {
+            made.set(made.get() + 1);
+            if made.get() == 7 {
+                stop.request();
+            }
+            run(place)
+        })
+    };
+    let comparison = stopping.compare(&plan, &file.anew(), &stop).unwrap();
+    assert!(comparison.stopped);
+    assert_eq!(comparison.tables[0].runs.len(), 7);
+    let rest = Mock { counts: stopping.counts, ..machine() };
+    assert!(!rest.compare(&plan, &file.on(), &Stop::never()).unwrap().stopped);
+    assert_eq!((file.order(), file.kinds()), (whole.order(), whole.kinds()));
+}
+
+#[test]
+fn a_last_line_that_was_cut_off_is_made_again() {
+    let plan = plan(&["x"], Rounds::Fixed(3));
+    let file = File::new("half");
+    machine().compare(&plan, &file.anew(), &Stop::never()).unwrap();
+    let (expected, whole) = (file.order(), fs::read(&file.0).unwrap());
+    let header_end = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    // Anywhere: within a run, a warm-up, the summary, the header itself.
+    for length in [whole.len() - 1, whole.len() / 2, header_end + 10, header_end, 40, 0] {
+        fs::write(&file.0, &whole[..length]).unwrap();
+        let options = Options { seed: Some(5), ..file.on() };
+        machine().compare(&plan, &options, &Stop::never()).unwrap();
+        let order: Vec<_> = file.order().into_iter().map(|(case, ..)| case).collect();
+        assert_eq!(order.len(), expected.len(), "cut to {length} bytes");
+        assert_eq!(file.kinds().last().map(String::as_str), Some("summary"));
+    }
+}
+
+#[test]
+fn what_is_finished_is_left_as_it_is() {
+    let plan = plan(&["x", "y"], Rounds::Fixed(2));
+    let file = File::new("finished");
+    machine().compare(&plan, &file.anew(), &Stop::never()).unwrap();
+    let before = fs::read(&file.0).unwrap();
+    let again = machine();
+    let comparison = again.compare(&plan, &file.on(), &Stop::never()).unwrap();
+    assert_eq!((again.done.borrow().len(), comparison.tables.len()), (0, 2));
+    assert_eq!(fs::read(&file.0).unwrap(), before);
+}
+
+#[test]
+fn another_plan_is_refused_with_the_first_difference() {
+    let begun = plan(&["x"], Rounds::Fixed(2));
+    let file = File::new("other");
+    machine_that_breaks(1).compare(&begun, &file.anew(), &Stop::never()).unwrap_err();
+    let before = fs::read(&file.0).unwrap();
+    let refusal = |plan: &Plan, options: Options| {
+        let error = machine().compare(plan, &options, &Stop::never()).unwrap_err();
+        assert!(matches!(error, Error::Resume { .. }), "{error}");
+        error.to_string()
+    };
+    let rounds = Plan { rounds: Rounds::Fixed(3), ..begun.clone() };
+    let message = refusal(&rounds, file.on());
+    assert!(message.contains("rounds.fixed was 2 and is 3"), "{message}");
+    let mut label = begun.clone();
+    "d".clone_into(&mut label.cases[0].rows[1].variant.label);
+    let message = refusal(&label, file.on());
+    assert!(message.contains("cases.0.variants.1.label was `b` and is `d`"), "{message}");
+    let mut program = begun.clone();
+    let other = Workload::new(["cat"], Input::Empty).unwrap();
+    program.cases[0].rows[1].workload = other;
+    assert!(refusal(&program, file.on()).contains("files."));
+    let seed = Options { seed: Some(6), ..file.on() };
+    assert!(refusal(&begun, seed).contains("seed was 5 and is 6"));
+    assert_eq!(fs::read(&file.0).unwrap(), before, "what was measured is not touched");
+}
+
+#[test]
+fn a_file_that_is_no_results_file_or_is_not_there_is_refused() {
+    let plan = plan(&["x"], Rounds::Fixed(2));
+    let file = File::new("text");
+    let refusal = || machine().compare(&plan, &file.on(), &Stop::never()).unwrap_err().to_string();
+    assert!(refusal().contains("No such file"));
+    fs::write(&file.0, "hello\n").unwrap();
+    assert!(refusal().contains("no results file"));
+    fs::write(&file.0, "{\"record\":\"header\",\"schema_version\":1}\n").unwrap();
+    assert!(refusal().contains("earlier masu"));
+    fs::write(&file.0, "{\"record\":\"header\",\"schema_version\":999}\n").unwrap();
+    assert!(refusal().contains("later masu"));
+    assert!(fs::read_to_string(&file.0).unwrap().contains("999"), "it is not touched");
+}
+
+#[test]
+fn a_file_that_another_masu_writes_is_refused() {
+    let plan = plan(&["x"], Rounds::Fixed(2));
+    let file = File::new("locked");
+    let busy = Journal::create(Some(&file.0), &Redact::default()).unwrap();
+    for options in [file.anew(), file.on()] {
+        let error = machine().compare(&plan, &options, &Stop::never()).unwrap_err().to_string();
+        assert!(error.contains("another masu writes it"), "{error}");
+    }
+    drop(busy);
+    machine().compare(&plan, &file.anew(), &Stop::never()).unwrap();
+}
+
+#[test]
+fn who_was_left_out_is_in_the_header_and_stays_out() {
+    let plan = plan(&["x"], Rounds::Fixed(2));
+    let whole = File::new("out");
+    let quiet = || Mock::new(|_| Ok(taking(1.0)));
+    let broken = || Mock { broken: vec!["c"], ..quiet() };
+    let comparison = broken().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
+    let case = &comparison.header.cases[0];
+    assert_eq!(case.labels(), ["a", "b"]);
+    let left_out = LeftOut { label: "c".to_owned(), reason: "made up".to_owned() };
+    assert_eq!(case.left_out, [left_out]);
+    assert_eq!(comparison.tables[0].summary.rows.len(), 2);
+    // Even if it would work by now: the table is that of two.
+    let file = File::new("out-cut");
+    let text = fs::read_to_string(&whole.0).unwrap();
+    let lines: Vec<&str> = text.lines().take(5).collect();
+    fs::write(&file.0, lines.join("\n") + "\n").unwrap();
+    let rest = quiet();
+    rest.compare(&plan, &file.on(), &Stop::never()).unwrap();
+    assert_eq!(rest.of("warm"), ["x a", "x b"]);
+    assert_eq!(file.order(), whole.order());
+}
+
+#[test]
+fn neither_the_reference_nor_one_that_was_named_is_left_out() {
+    let plan = plan(&["x"], Rounds::Fixed(2));
+    for label in ["a", "b"] {
+        let mock = Mock { broken: vec![label], ..machine() };
+        let options = Options::default();
+        let error = mock.compare(&plan, &options, &Stop::never()).unwrap_err();
+        assert!(matches!(error, Error::NotInEffect { .. }), "{error}");
+        assert_eq!(mock.of("finish"), ["x"], "what was started is ended");
+    }
+    let mut pair = plan.clone();
+    pair.cases[0].rows.remove(1);
+    let mock = Mock { broken: vec!["c"], ..machine() };
+    mock.compare(&pair, &Options::default(), &Stop::never()).unwrap_err();
+}
+
+#[test]
+fn a_starved_run_is_repeated_within_bounds_and_does_not_count() {
+    let one = plan(&["x"], Rounds::Fixed(12));
+    let always = Mock::new(|(_, label, _)| Ok(Run { starved: label == "b", ..taking(1.0) }));
+    let comparison = always.compare(&one, &Options::default(), &Stop::never()).unwrap();
+    let table = &comparison.tables[0];
+    let replaced = table.runs.iter().filter(|run| run.replaced).count();
+    assert_eq!((replaced, table.runs.len()), (9, 36 + 9), "a quarter of all runs");
+    let first: Vec<bool> =
+        table.runs.iter().filter(|run| run.variant == 1).map(|run| run.replaced).collect();
+    assert_eq!(first[..4], [true, true, false, true], "twice, then it stays, flagged");
+    assert_eq!(table.summary.rows[1].valid_runs, 12);
+    assert_eq!(table.summary.rows[1].starved_runs, 12);
+}
+
+#[test]
+fn a_budget_ends_when_every_interval_is_narrow_or_the_time_is_over() {
+    let run = |seconds: f64, noise: f64| {
+        Mock::new(move |(_, label, count)| {
+            // A swing that is the same for no two variants.
+            let phase = f64::from(label.as_bytes()[0]) * f64::from(u32::try_from(count).unwrap());
+            Ok(taking(seconds * (1.0 + noise * phase.sin())))
+        })
+    };
+    let budget = |seconds| plan(&["x"], Rounds::Budget { seconds, precision: 0.05 });
+    let (options, stop) = (Options::default(), Stop::never());
+    let quiet = run(0.001, 0.001).compare(&budget(3600.0), &options, &stop).unwrap();
+    let runs = quiet.tables[0].runs.len();
+    assert!((24..60).contains(&runs), "soon narrow: {runs}");
+    assert!(!quiet.stopped && quiet.tables[0].extent == Extent::Whole);
+    assert!(quiet.tables[0].summary.look.level < Look::ONLY.level, "a look spends its part");
+    // The made-up runs take no time, but those in a file count with what they say.
+    let file = File::new("budget");
+    let noisy = run(1.0, 0.5);
+    let stop_after = Stop::never();
+    let counted = {
+        let (stop, run, made) = (stop_after.clone(), Rc::clone(&noisy.run), Cell::new(0));
+        Mock::new(move |place| {
+            made.set(made.get() + 1);
+            if made.get() == 60 {
+                stop.request();
+            }
+            run(place)
+        })
+    };
+    counted.compare(&budget(55.0), &file.anew(), &stop_after).unwrap();
+    let rest = Mock { counts: counted.counts, ..noisy };
+    let resumed = rest.compare(&budget(55.0), &file.on(), &stop).unwrap();
+    assert_eq!(resumed.tables[0].runs.len(), 60, "the time was over already");
+    assert_eq!(resumed.tables[0].extent, Extent::Whole);
+}
+
+#[test]
+fn what_must_stay_warm_is_warmed_up_again_for_its_timed_runs() {
+    let server = || Mock { kept_warm: true, ..machine() };
+    let one = server();
+    let single = plan(&["x"], Rounds::Fixed(1));
+    one.compare(&single, &Options::default(), &Stop::never()).unwrap();
+    assert_eq!((one.of("warm").len(), one.of("finish").len()), (3, 1), "an only case stays warm");
+    let two = server();
+    let double = plan(&["x", "y"], Rounds::Fixed(1));
+    two.compare(&double, &Options::default(), &Stop::never()).unwrap();
+    assert_eq!((two.of("warm").len(), two.of("finish").len()), (12, 4));
+    let commands = machine();
+    commands.compare(&double, &Options::default(), &Stop::never()).unwrap();
+    assert_eq!(commands.of("warm").len(), 6);
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_says_how_to_go_on() {
+    let plan = plan(&["x"], Rounds::Fixed(2));
+    let results = Destination::New("/dev/full".into());
+    let options = Options { results, ..Options::default() };
+    let error = machine().compare(&plan, &options, &Stop::never()).unwrap_err().to_string();
+    assert!(error.contains("/dev/full") && error.contains("--resume"), "{error}");
+    assert!(error.contains("No space left"), "{error}");
+}

@@ -1,0 +1,168 @@
+//! The results file of a comparison on its way: a line at a time, and never less than whole lines.
+//!
+//! The journal is also the comparison's memory. A run's peak RSS cannot be seen below what the lab
+//! holds when it starts the run, so runs of finished tables wait in the file until all are there;
+//! where there is no file, or one that cannot be read back (a pipe, `/dev/full`), in one without a
+//! name. What a full disk left of a line is cut away, so that what is there stays valid.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Record, understand};
+use crate::error::Doing;
+use crate::workload::unlinked_file;
+use crate::{Error, Redact};
+
+/// Where the records of one comparison go.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    /// The length of the whole lines written, in bytes.
+    whole: u64,
+    /// What is read back where `file` cannot be.
+    copy: Option<File>,
+    redact: Redact,
+}
+
+impl Journal {
+    /// Replaces the file at `path`; without a path the records are kept where nobody sees them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when it cannot be written, [`Error::Resume`] when another masu writes it.
+    pub(crate) fn create(path: Option<&Path>, redact: &Redact) -> Result<Journal, Error> {
+        let redact = redact.clone();
+        let Some(path) = path else {
+            let file = unlinked_file("results")?;
+            let path = PathBuf::from("results without a file");
+            return Ok(Journal { path, file, whole: 0, copy: None, redact });
+        };
+        let mut options = File::options();
+        // Not truncated before the lock is held: another masu may be writing.
+        options.read(true).write(true).create(true).truncate(false);
+        // A pipe cannot always be opened for reading too.
+        let file = options.open(path).or_else(|_| File::create(path));
+        let file = file.doing(|| format!("creating {}", path.display()))?;
+        lock(&file, path)?;
+        let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        if is_regular {
+            file.set_len(0).doing(|| format!("emptying {}", path.display()))?;
+        }
+        let copy = if is_regular { None } else { Some(unlinked_file("results")?) };
+        Ok(Journal { path: path.to_owned(), file, whole: 0, copy, redact })
+    }
+
+    /// Opens the file at `path` to go on behind its whole lines, and returns what they hold;
+    /// nothing for an empty file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when it cannot be read and written, [`Error::Resume`] when another masu
+    /// writes it, [`Error::Results`] for what is no results file of this version.
+    pub(crate) fn resume(path: &Path, redact: &Redact) -> Result<(Journal, Vec<Record>), Error> {
+        let opened = File::options().read(true).write(true).open(path);
+        let mut file = opened.doing(|| format!("opening {} to resume", path.display()))?;
+        lock(&file, path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).doing(|| format!("reading {}", path.display()))?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let records = match &bytes[..whole] {
+            // Cut off before the header was whole: nothing was measured.
+            [] if bytes.is_empty() || bytes.starts_with(b"{\"record\":\"header\"") => Vec::new(),
+            [] => understand(path, &bytes)?,
+            lines => understand(path, lines)?,
+        };
+        let redact = redact.clone();
+        let path = path.to_owned();
+        let mut journal = Journal { path, file, whole: whole as u64, copy: None, redact };
+        journal.cut()?;
+        Ok((journal, records))
+    }
+
+    /// Forgets everything written.
+    pub(crate) fn clear(&mut self) -> Result<(), Error> {
+        self.whole = 0;
+        self.cut()
+    }
+
+    /// Writes one line, all of it or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] with what to do when it cannot be written.
+    pub(crate) fn write(&mut self, record: &Record) -> Result<(), Error> {
+        let doing = || format!("writing {}", self.path.display());
+        let mut record = record.clone();
+        self.redact.record(&mut record);
+        let mut line = serde_json::to_vec(&record).map_err(std::io::Error::from).doing(doing)?;
+        line.push(b'\n');
+        if let Some(copy) = &mut self.copy {
+            copy.write_all(&line).doing(|| "keeping a copy of the results")?;
+        }
+        if let Err(source) = self.file.write_all(&line) {
+            // Half a line would be told from a whole one anyway; this only spares the reader.
+            let _ = self.cut();
+            let doing = format!(
+                "writing {} (what is in it stays valid: make room, then --resume it)",
+                self.path.display()
+            );
+            return Err(Error::System { doing, source });
+        }
+        self.whole += line.len() as u64;
+        Ok(())
+    }
+
+    /// Everything that was written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when it cannot be read back.
+    pub(crate) fn read_back(&mut self) -> Result<Vec<Record>, Error> {
+        let doing = || format!("reading {} back", self.path.display());
+        let file = self.copy.as_mut().unwrap_or(&mut self.file);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0)).doing(doing)?;
+        file.read_to_end(&mut bytes).doing(doing)?;
+        understand(&self.path, &bytes)
+    }
+
+    /// Cuts away what lies behind the whole lines.
+    fn cut(&mut self) -> Result<(), Error> {
+        if self.copy.is_some() {
+            // What went through a pipe cannot be called back.
+            return Ok(());
+        }
+        let doing = || format!("cutting what is no whole line off {}", self.path.display());
+        self.file.set_len(self.whole).doing(doing)?;
+        self.file.seek(SeekFrom::Start(self.whole)).doing(doing)?;
+        Ok(())
+    }
+}
+
+/// How long another process may hold the lock that only shares it: a child has it from its fork to
+/// its exec, whoever made it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Keeps a second masu away. Where a file cannot be locked (some network mounts), nobody is.
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::Resume {
+                    path: path.to_owned(),
+                    reason: "another masu writes it; wait for that one, or name another file"
+                        .to_owned(),
+                });
+            }
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+}

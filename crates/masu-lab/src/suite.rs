@@ -1,0 +1,161 @@
+//! A suite: workloads × variants × parameters × measures, as they were asked for and not yet looked
+//! up on this machine.
+//!
+//! Every comparison is one. `masu compare -- CMD` makes a suite of one workload, a suite file
+//! ([`Suite::read`], described in `docs/suites.md`) one of many; [`Plan::make`](crate::plan::Plan)
+//! looks up what a suite names, and the engine measures the plan. So there is one way to measure,
+//! and whatever a file can ask for, the command line gets by the same road.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::parameter::Values;
+use crate::results::Rounds;
+use crate::{Error, Hooks, Input, Limits, Measure, Parameter, Scratch, ServerPlan, Spec};
+
+mod file;
+mod table;
+
+pub use file::{DEFAULT_BUDGET, parse_measure};
+pub use table::parse_duration;
+
+/// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
+/// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.
+pub const DEFAULT_ROUNDS: usize = 30;
+
+/// What is to be compared.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// Its name; none for a single command.
+    pub name: Option<String>,
+    /// How many rounds each table has.
+    pub rounds: Rounds,
+    /// The workloads, one table each or one for each value they are repeated for.
+    pub entries: Vec<Entry>,
+    /// What `{NAME}` stands for in every workload.
+    pub values: Values,
+}
+
+/// One workload of a suite. Every text but the name may hold `{NAME}` of a parameter, and
+/// `{variant}`.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// What its tables are called.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// What every run reads on standard input.
+    pub input: Source,
+    /// The folder that relative paths start at: the suite file's; empty for this process's own.
+    pub base: PathBuf,
+    /// The folder runs start in; none for `base`.
+    pub folder: Option<PathBuf>,
+    /// The variants, the reference first.
+    pub variants: Choice,
+    /// Parameters whose values are rows of one table.
+    pub parameters: Vec<Parameter>,
+    /// Parameters whose values are tables of their own.
+    pub each: Vec<Parameter>,
+    /// The measure that carries the verdict.
+    pub primary: Measure,
+    /// What each run may use.
+    pub limits: Limits,
+    /// Shell commands around the runs. `{NAME}` of what makes the rows stands for something only in
+    /// the preparation, which belongs to one row.
+    pub hooks: Hooks,
+    /// The folder each run starts in, made anew.
+    pub scratch: Scratch,
+    /// How to compare servers; none for commands that run to their end.
+    pub server: Option<ServerPlan>,
+}
+
+/// Where standard input comes from.
+#[derive(Debug, Clone, Default)]
+pub enum Source {
+    /// Nowhere: runs meet the end of their input at once.
+    #[default]
+    Empty,
+    /// It is there already.
+    Ready(Input),
+    /// The file of this name, which may hold `{NAME}`.
+    File(PathBuf),
+}
+
+/// Which variants take part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Every malloc of this machine that fits the program; the system's alone where parameters make
+    /// the rows. One that does not fit or take effect is left out with its reason.
+    #[default]
+    Found,
+    /// These, the first the reference; one alone is held against the system's malloc.
+    Named(Vec<Named>),
+}
+
+/// A variant that was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// What it is.
+    pub spec: Spec,
+    /// Whether it is left out where it does not work, instead of ending everything.
+    pub optional: bool,
+}
+
+impl Choice {
+    /// These variants, all of which must work; every malloc found where there are none.
+    #[must_use]
+    pub fn of(specs: Vec<Spec>) -> Choice {
+        if specs.is_empty() {
+            return Choice::Found;
+        }
+        Choice::Named(specs.into_iter().map(|spec| Named { spec, optional: false }).collect())
+    }
+}
+
+impl Suite {
+    /// The suite of one workload.
+    #[must_use]
+    pub fn single(entry: Entry, rounds: Rounds) -> Suite {
+        Suite { name: None, rounds, entries: vec![entry], values: Values::new() }
+    }
+
+    /// Gives one of the suite's values another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`] for a name that the suite does not have, and for several values.
+    pub fn set(&mut self, parameter: &Parameter) -> Result<(), Error> {
+        let wrong = |reason: String| Error::Parameter { parameter: parameter.name.clone(), reason };
+        let known: Vec<&str> = self.values.iter().map(|(name, _)| name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let Some(place) = self.values.iter_mut().find(|(name, _)| *name == parameter.name) else {
+            return Err(wrong(format!("the suite's [values] have no such name; known: {known}")));
+        };
+        let [value] = parameter.values.as_slice() else {
+            return Err(wrong("one of a suite's [values] takes one value".to_owned()));
+        };
+        place.1.clone_from(value);
+        Ok(())
+    }
+
+    /// Drops every workload but those called `names`, and what only the others were about.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Compare`] for a name that no workload has.
+    pub fn keep_only(&mut self, names: &[String]) -> Result<(), Error> {
+        if let Some(name) = names.iter().find(|name| self.entries.iter().all(|e| e.name != **name))
+        {
+            let known: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
+            let known = known.join(", ");
+            return Err(Error::Compare(format!("no workload `{name}`; known: {known}")));
+        }
+        self.entries.retain(|entry| names.contains(&entry.name));
+        let Suite { entries, values, .. } = self;
+        values.retain(|(name, _)| entries.iter().any(|entry| entry.mentions(name)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Tests of suite files: what they say is understood, and what is not is refused with its line.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::Error;
+
+/// A file of this text in a folder of its own, read as a suite.
+fn read(text: &str) -> Result<Suite, Error> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    // ORDERING: Relaxed: only the numbers must differ.
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("masu-suite-{}-{number}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let suite = Suite::read(&path);
+    std::fs::remove_file(&path).unwrap();
+    suite
+}
+
+#[track_caller]
+fn refused(text: &str, line: usize, said: &str) {
+    match read(text) {
+        Err(Error::Suite { line: at, reason, .. }) => {
+            assert!(reason.contains(said), "{said}: {reason}");
+            assert_eq!(at, line, "{reason}");
+        }
+        other => panic!("not refused as a suite: {other:?}"),
+    }
+}
+
+const ONE: &str = "[[workload]]\nname = \"one\"\ncommand = [\"true\"]\n";
+
+#[test]
+fn everything_a_file_can_say_is_understood() {
+    let suite = read(
+        r#"
+        name = "all"
+        budget = "1.5h"
+        precision = 2
+        variants = ["system", { variant = "jemalloc", optional = true }]
+        primary = "cpu"
+        timeout = 30
+        setup = "make {bin}"
+        [values]
+        bin = "../bin"
+        width = 80
+        [[workload]]
+        name = "list"
+        command = ["{bin}/prog", 1, "{z}{a}{threads}"]
+        input = "in.txt"
+        folder = "work"
+        parameters = { z = ["1", "2"], a = ["x"] }
+        each = { threads = [1, 2] }
+        memory-limit = "2G"
+        prepare = "sync"
+        scratch = "tree"
+        [[workload]]
+        name = "shell"
+        command = "{bin}/prog | sort"
+        variants = "found"
+        primary = "peak-rss"
+        timeout = "500ms"
+        cleanup = "rm -f x"
+        scratch = true
+        "#,
+    )
+    .unwrap();
+    assert_eq!(suite.name.as_deref(), Some("all"));
+    assert_eq!(suite.rounds, Rounds::Budget { seconds: 5400.0, precision: 0.02 });
+    let values = [("bin", "../bin"), ("width", "80")];
+    assert_eq!(suite.values, values.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let [list, shell] = suite.entries.as_slice() else { panic!("{suite:?}") };
+    assert_eq!(list.command, ["{bin}/prog", "1", "{z}{a}{threads}"]);
+    assert!(matches!(&list.input, Source::File(path) if path == Path::new("in.txt")));
+    assert_eq!(list.folder.as_deref(), Some(Path::new("work")));
+    let names: Vec<&str> = list.parameters.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["z", "a"], "in the order they are written");
+    assert_eq!(list.each[0].values, ["1", "2"]);
+    let Choice::Named(named) = &list.variants else { panic!("{list:?}") };
+    assert_eq!([named[0].optional, named[1].optional], [false, true]);
+    assert_eq!((list.primary, shell.primary), (Measure::Cpu, Measure::PeakRss));
+    assert_eq!(list.limits.time, Some(Duration::from_secs(30)));
+    assert_eq!(list.limits.memory_bytes, Some(2 << 30));
+    assert_eq!(shell.limits.time, Some(Duration::from_millis(500)));
+    assert_eq!(shell.limits.memory_bytes, None);
+    let hook = |hook: &str| Some(hook.into());
+    let hooks = Hooks { setup: hook("make {bin}"), prepare: hook("sync"), cleanup: None };
+    assert_eq!(list.hooks, hooks);
+    assert_eq!((&shell.hooks.prepare, &shell.hooks.cleanup), (&None, &hook("rm -f x")));
+    assert_eq!((&list.scratch, &shell.scratch), (&Scratch::CopyOf("tree".into()), &Scratch::Empty));
+    assert_eq!(shell.command, ["sh", "-c", "{bin}/prog | sort"]);
+    assert_eq!(shell.variants, Choice::Found);
+}
+
+#[test]
+fn what_a_file_does_not_say_has_its_usual_value() {
+    let suite = read(ONE).unwrap();
+    assert!(suite.name.unwrap().starts_with("masu-suite-"));
+    assert_eq!(suite.rounds, Rounds::Fixed(DEFAULT_ROUNDS));
+    let entry = &suite.entries[0];
+    assert_eq!((&entry.variants, entry.primary), (&Choice::Found, Measure::Wall));
+    assert!(matches!(entry.input, Source::Empty));
+    assert_eq!((&entry.base, &entry.folder), (&std::env::temp_dir(), &None));
+    let precise = read(&format!("precision = 0.5\n{ONE}")).unwrap().rounds;
+    assert_eq!(precise, Rounds::Budget { seconds: 600.0, precision: 0.005 });
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_those_there_are() {
+    refused(&format!("round = 3\n{ONE}"), 1, "no key `round` here; known: name, values, rounds");
+    refused(&format!("{ONE}comand = []\n"), 4, "no key `comand` here; known: name, command");
+    let odd = format!("variants = [\n{{ variant = \"masu\", maybe = true }}]\n{ONE}");
+    refused(&odd, 2, "no key `maybe` here; known: variant, optional");
+}
+
+#[test]
+fn what_is_missing_or_of_another_kind_is_named_with_its_line() {
+    refused("", 1, "`workload` is missing");
+    refused("\n[[workload]]\nname = \"x\"\n", 2, "`command` is missing");
+    refused("workload = 3\n", 1, "this is a whole number; write a list");
+    refused(&format!("rounds = 0\n{ONE}"), 1, "a whole number from 1 on");
+    refused(&format!("budget = \"soon\"\n{ONE}"), 1, "a time such as");
+    refused(&format!("precision = -1\n{ONE}"), 1, "above 0");
+    refused(&format!("rounds = 3\nbudget = 9\n{ONE}"), 1, "exclude each other");
+    refused(&format!("primary = \"speed\"\n{ONE}"), 1, "known: wall, user");
+    refused(&format!("variants = \"all\"\n{ONE}"), 1, "write \"found\"");
+    refused(&format!("variants = []\n{ONE}"), 1, "the list is empty");
+    refused(&format!("variants = [\n\":\"]\n{ONE}"), 2, "no allocator named");
+    refused(&format!("{ONE}memory-limit = \"much\"\n"), 4, "a number of bytes");
+    refused(&format!("{ONE}parameters = {{ n = [] }}\n"), 4, "it has no values");
+    refused(&format!("{ONE}each = {{ port = [1] }}\n"), 4, "take another name");
+    refused(&format!("[values]\n\"a b\" = 1\n{ONE}"), 2, "a name is made of");
+    refused(&format!("{ONE}{ONE}"), 4, "two workloads are called `one`");
+    refused("[[workload]]\nname = \"x\"\ncommand = []\n", 3, "names no program");
+    refused(&format!("{ONE}= 3\n"), 4, "");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Suite::read(Path::new("/no/such/suite.toml")).unwrap_err().to_string();
+    assert!(error.contains("/no/such/suite.toml"), "{error}");
+}
