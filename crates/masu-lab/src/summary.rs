@@ -9,9 +9,13 @@ use crate::results::{Row, Summary};
 use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted, Verdict};
 
 mod gate;
+mod neighbours;
+mod series;
 #[cfg(test)]
 pub(crate) mod simulation;
 mod warnings;
+
+use series::Series;
 
 pub use gate::{Gate, Standing, gate};
 
@@ -29,12 +33,20 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
         measures: Measure::ALL.into_iter().filter(there).collect(),
         series: (0..labels.len()).map(|index| series(&valid, index)).collect(),
     };
+    let series: Vec<Series> = labels
+        .iter()
+        .zip(&table.series)
+        .filter_map(|(label, runs)| Series::of(label, primary, runs))
+        .collect();
+    let mut warnings = warnings::of_runs(labels, runs, &valid);
+    warnings.extend(neighbours::warnings(labels, runs, &valid));
+    warnings.extend(series::warnings(&series, labels.len()));
     Summary {
         primary,
         rows: (0..labels.len()).map(|index| table.row(index)).collect(),
         confidence: CONFIDENCE,
         look,
-        warnings: warnings::of_runs(labels, runs, &valid),
+        warnings,
         notes: Vec::new(),
         repeatable: warnings::is_repeatable(runs),
     }

@@ -8,9 +8,6 @@ use crate::statistics;
 /// Below this many seconds a run is mostly the start of the program.
 const SHORT_S: f64 = 0.005;
 
-/// The share of a table's runs that may be starved before it is worth a word.
-const STARVED_RUNS_SHARE: f64 = 0.1;
-
 /// Whether every run that ended by itself wrote the same bytes to standard output and ended in the
 /// same way. Standard error is left out: it carries times and process ids in too many programs.
 pub(super) fn is_repeatable(runs: &[Run]) -> bool {
@@ -30,7 +27,6 @@ pub(super) fn of_runs(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<St
     warnings.extend(outputs(labels, valid));
     warnings.extend(failures(valid));
     warnings.extend(left_behind(runs));
-    warnings.extend(starved(valid));
     warnings.extend(short(valid));
     warnings
 }
@@ -130,18 +126,6 @@ fn left_behind(runs: &[Run]) -> Option<String> {
          their work is not in the times, let the command wait for them",
         run.left_behind.join(", ")
     ))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
-fn starved(valid: &[&Run]) -> Option<String> {
-    let starved = valid.iter().filter(|run| run.starved).count();
-    (starved as f64 > STARVED_RUNS_SHARE * valid.len() as f64).then(|| {
-        format!(
-            "{starved} of {} runs waited long for a CPU: other programs, or more threads than \
-             CPUs; a quieter machine gives narrower intervals",
-            valid.len()
-        )
-    })
 }
 
 fn short(valid: &[&Run]) -> Option<String> {

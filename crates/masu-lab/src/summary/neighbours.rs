@@ -1,0 +1,98 @@
+//! Who else used the machine while it measured: runs that waited for a CPU, time the hypervisor
+//! took, other processes, load.
+//!
+//! All of them widen the intervals and none of them tips a verdict, for the variants of a round meet
+//! them alike. Said is what can be changed, with the figures that show it.
+
+use crate::execute::Run;
+use crate::statistics;
+
+/// The share of a table's runs that may be starved before it is worth a word.
+const STARVED_SHARE: f64 = 0.1;
+
+/// CPU time taken by the hypervisor that is worth a word, as a share of what the runs used.
+const STEAL_SHARE: f64 = 0.02;
+
+/// CPUs that others keep busy, on average, that are worth a word.
+const OTHERS_CPUS: f64 = 0.25;
+
+/// Load beyond what the runs themselves make that is worth a word.
+const LOAD_BEYOND: f64 = 1.0;
+
+/// What there is to say about all `runs` of the variants called `labels`; `valid` are those that
+/// the table rests on.
+pub(super) fn warnings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(starved(labels, runs, valid));
+    warnings.extend(steal(valid));
+    warnings.extend(others(valid));
+    warnings
+}
+
+/// Starved runs: whose, how many, made again or kept.
+#[expect(clippy::cast_precision_loss, reason = "runs are few")]
+fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
+    let kept = valid.iter().filter(|run| run.starved).count();
+    let repeated = runs.iter().filter(|run| run.replaced).count();
+    if (kept + repeated) as f64 <= STARVED_SHARE * (valid.len() + repeated) as f64 {
+        return None;
+    }
+    let of =
+        |variant: usize| runs.iter().filter(|run| run.variant == variant && run.starved).count();
+    let whose: Vec<String> = labels
+        .iter()
+        .enumerate()
+        .filter(|(variant, _)| of(*variant) > 0)
+        .map(|(variant, label)| format!("{} of `{label}`", of(variant)))
+        .collect();
+    Some(format!(
+        "starved: {} of {} runs waited long for a CPU ({}); {repeated} were made again, {kept} count; \
+         other programs, or more threads than CPUs: a quieter machine gives narrower intervals",
+        kept + repeated,
+        valid.len() + repeated,
+        whose.join(", "),
+    ))
+}
+
+/// CPU time that the hypervisor gave to other guests.
+fn steal(valid: &[&Run]) -> Option<String> {
+    let told = || valid.iter().filter(|run| run.steal_s.is_some());
+    let stolen: f64 = told().filter_map(|run| run.steal_s).sum();
+    let used: f64 = told().map(|run| run.user_s + run.sys_s).sum();
+    let share = stolen / used;
+    (used > 0.0 && share > STEAL_SHARE).then(|| {
+        format!(
+            "steal: the hypervisor gave others {stolen:.2} s of CPU meanwhile, {:.0} % of what the \
+             runs used; measure at a quieter hour, or on a machine whose CPUs are its own",
+            share * 100.0
+        )
+    })
+}
+
+/// Other processes at work, by their CPU time or, where that is not known, by the load.
+fn others(valid: &[&Run]) -> Option<String> {
+    let told = || valid.iter().filter(|run| run.others_s.is_some());
+    let wall: f64 = told().map(|run| run.wall_s).sum();
+    let cpus = told().filter_map(|run| run.others_s).sum::<f64>() / wall;
+    let loads: Vec<f64> = valid.iter().filter_map(|run| run.load).collect();
+    let load = statistics::median(&loads);
+    let advice = "stop what need not run, or measure at a quieter hour";
+    if wall > 0.0 {
+        let load = load.map(|load| format!(" (load {load:.1})")).unwrap_or_default();
+        return (cpus > OTHERS_CPUS).then(|| {
+            format!(
+                "busy: other processes used {cpus:.1} CPUs on average while the runs were made{load}; \
+                 {advice}"
+            )
+        });
+    }
+    let all: f64 = valid.iter().map(|run| run.wall_s).sum();
+    let wanted: f64 =
+        valid.iter().map(|run| run.user_s + run.sys_s + run.queued_s.unwrap_or(0.0)).sum();
+    let own = wanted / all;
+    let load = load.filter(|load| *load > own + LOAD_BEYOND)?;
+    Some(format!("busy: the load is {load:.1} where the runs themselves make {own:.1}; {advice}"))
+}
+
+#[cfg(test)]
+mod tests;
