@@ -20,7 +20,7 @@ struct Line<'a> {
 /// A column: its name, and a run's value for it.
 type Column = (&'static str, fn(&Line<'_>) -> Option<String>);
 
-/// COUPLING: `masu report --help` explains them.
+/// COUPLING: docs/reports.md explains them; a test holds it against them.
 const COLUMNS: [Column; 42] = [
     ("file", |it| it.source.file.clone()),
     ("began", |it| Some(it.source.header.began.clone())),
@@ -156,6 +156,18 @@ mod tests {
         let wall_s: f64 = rows[1][column("wall_s")].parse().unwrap();
         assert!((wall_s - document.sources[0].tables[0].runs[0].wall_s).abs() < 1e-15);
         assert_eq!(rows[1][column("throughput_per_s")], "");
+    }
+
+    #[test]
+    fn the_columns_are_explained_in_their_order() {
+        let page = include_str!("../../../../docs/reports.md");
+        let section = page.split("## The columns of CSV").nth(1).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        let cells = first_cells.flat_map(|line| line.split(" |").next().unwrap().split(", "));
+        let explained: Vec<&str> = cells.map(|cell| cell.trim_matches('`')).collect();
+        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(explained, names);
     }
 
     #[test]
