@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{ArgAction, Args, Parser, Subcommand, value_parser};
 use masu_lab::report::Format;
 use masu_lab::variant::parse_size;
 use masu_lab::{Measure, Parameter, Spec, suite};
@@ -52,14 +52,14 @@ pub(crate) enum Command {
 
 /// Allocators and their settings: which is better, and how sure
 #[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
 #[command(override_usage = "masu compare [OPTIONS] -- PROGRAM [ARGS…]\n       \
                             masu compare [OPTIONS] --suite FILE")]
 #[command(after_help = "\
 Examples:
-  masu compare -- sort --parallel=2 words.txt
   masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -- ./job
   masu compare -P bin=./old,./new --fail-if-slower 3 -- {bin} input
-Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped. More: --help")]
+Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
 #[command(after_long_help = "\
 Runs the program many times, the variants taking turns in random
 order, and says which differences are real. The program's output is compared
@@ -105,6 +105,7 @@ pub(crate) struct Compare {
     pub(crate) suite: Option<PathBuf>,
     /// Only this workload of the suite; repeats
     #[arg(long, value_name = "NAME", requires = "suite", help_heading = WHAT)]
+    #[arg(hide_short_help = true)]
     pub(crate) only: Vec<String>,
     /// Timed runs of each variant [default: 30]
     #[arg(short = 'n', long, value_name = "RUNS", value_parser = value_parser!(u32).range(1..))]
@@ -162,8 +163,11 @@ pub(crate) struct Compare {
     #[arg(default_missing_value = "", help_heading = RESULT)]
     pub(crate) redact: Vec<String>,
     /// The order of runs that an earlier one drew
-    #[arg(long, value_name = "N", help_heading = RESULT)]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = RESULT)]
     pub(crate) seed: Option<u64>,
+    /// This page; --help says more
+    #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
+    pub(crate) help: Option<bool>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required_unless_present = "suite", trailing_var_arg = true)]
     #[arg(hide = true)]

@@ -34,6 +34,7 @@ fn help() {
     pages(&["-h"], file!["text/help.txt"]);
     pages(&["help"], file!["text/help.txt"]);
     pages(&["compare", "--help"], file!["text/compare.txt"]);
+    pages(&["compare", "-h"], file!["text/compare-short.txt"]);
     pages(&["run", "--help"], file!["text/run.txt"]);
     pages(&["list", "--help"], file!["text/list.txt"]);
     pages(&["report", "--help"], file!["text/report.txt"]);
@@ -66,8 +67,17 @@ fn what_is_not_there() {
 }
 
 #[test]
+fn every_short_page_fits_a_screen() {
+    for command in ["compare", "run", "list", "report"] {
+        let output = masu(&[command, "-h"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().count() <= 40, "{} lines: {text}", text.lines().count());
+    }
+}
+
+#[test]
 fn no_page_is_wider_than_80_columns() {
-    for arguments in [&["--help"][..], &["compare", "--help"], &["run", "--help"]] {
+    for arguments in [&["--help"][..], &["compare", "--help"], &["compare", "-h"], &["run", "-h"]] {
         let output = masu(arguments).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
