@@ -1,11 +1,14 @@
 //! The command that makes a comparison again.
 
+use crate::Measure;
 use crate::parameter::{self, Parameter};
 use crate::report::document::{Source, quoted};
 use crate::results::Rounds;
 
 /// `masu compare -n 20 --seed 4711 -a glibc -a masu -- job`; none for a suite, whose file the
-/// results do not hold, and for a server, whose load they do not.
+/// results do not hold, for a server, whose load they do not, and for what only a suite can ask.
+///
+/// COUPLING: the settings are those that a plan writes (`plan.rs`), the options the command's.
 pub(super) fn command(source: &Source) -> Option<String> {
     let [table] = &source.tables[..] else { return None };
     let is_server = table.runs.iter().any(|run| run.burst.is_some());
@@ -13,10 +16,31 @@ pub(super) fn command(source: &Source) -> Option<String> {
         return None;
     }
     let mut words = vec!["masu".to_owned(), "compare".to_owned()];
-    if let Rounds::Fixed(rounds) = source.header.rounds {
-        words.extend(["-n".to_owned(), rounds.to_string()]);
+    match source.header.rounds {
+        Rounds::Fixed(rounds) => words.extend(["-n".to_owned(), rounds.to_string()]),
+        Rounds::Budget { seconds, precision } => {
+            words.extend(["--budget".to_owned(), format!("{seconds}s")]);
+            words.extend(["--precision".to_owned(), format!("{}", precision * 100.0)]);
+        }
     }
     words.extend(["--seed".to_owned(), source.header.seed.to_string()]);
+    if table.case.primary != Measure::default() {
+        let name = serde_json::to_value(table.case.primary).ok()?;
+        words.extend(["--primary".to_owned(), name.as_str()?.to_owned()]);
+    }
+    let mut input = "";
+    for (name, value) in &table.case.settings {
+        match name.as_str() {
+            "scratch" if value.is_empty() => words.push("--scratch".to_owned()),
+            "scratch" => words.push(format!("--scratch={}", quoted(value))),
+            "setup" | "prepare" | "cleanup" | "timeout" | "memory-limit" => {
+                words.extend([format!("--{name}"), quoted(value)]);
+            }
+            // What was read is not in the results; that something was must not be lost.
+            "input" => input = " < INPUT",
+            _ => return None,
+        }
+    }
     let mut specs: Vec<&str> = Vec::new();
     let mut parameters: Vec<Parameter> = Vec::new();
     for variant in &table.case.variants {
@@ -41,7 +65,7 @@ pub(super) fn command(source: &Source) -> Option<String> {
     for parameter in parameters {
         words.extend(["-P".to_owned(), quoted(&parameter.to_string())]);
     }
-    Some(format!("{} -- {}", words.join(" "), table.command()))
+    Some(format!("{} -- {}{input}", words.join(" "), table.command()))
 }
 
 #[cfg(test)]
@@ -64,6 +88,17 @@ mod tests {
         }
         let expected = "masu compare -n 20 --seed 4711 -a glibc -P 'bin=./old,./new one' -- job \
                         --with 'two words'";
+        assert_eq!(command(source).unwrap(), expected);
+        let settings = [("prepare", "rm -f a"), ("scratch", ""), ("input", "standard input")];
+        let table = &mut source.tables[0];
+        table.case.settings =
+            settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        table.case.primary = Measure::PeakRss;
+        table.case.variants.truncate(1);
+        source.header.rounds = Rounds::Budget { seconds: 90.0, precision: 0.02 };
+        let expected = "masu compare --budget 90s --precision 2 --seed 4711 --primary peak_rss \
+                        --prepare 'rm -f a' --scratch -a glibc -P bin=./old -- job --with \
+                        'two words' < INPUT";
         assert_eq!(command(source).unwrap(), expected);
         assert_eq!(command(&made_up::of_servers().sources[0]), None);
     }
