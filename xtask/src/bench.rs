@@ -192,7 +192,7 @@ fn measure(
     let text = suite::text(request, &chosen, program, rounds)?;
     let (file, results) = (folder.join("patterns.toml"), folder.join("patterns.jsonl"));
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-    let mut ground = |_| Ground { catalogue: catalogue.clone(), absent: Vec::new() };
+    let mut ground = |_| Ground { catalogue: catalogue.clone(), ..Ground::default() };
     let plan = Plan::make(&Suite::read(&file)?, &mut ground)?;
     let options =
         CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };

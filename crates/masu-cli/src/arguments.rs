@@ -67,6 +67,7 @@ and not shown; standard input is read once and given to every run.
 
 {NAME} of a parameter is replaced anywhere in the command, the program
 included, and in --prepare; so are {variant} and, with --scratch, {scratch}.
+With --server, {port} and {dir} are each server's own, in --load and --ready too.
 Every other brace stays as it is.
 
 A comparison that was stopped, or cut off by a crash or a full disk, goes on
@@ -81,6 +82,7 @@ Examples:
   masu compare -n 40 --json runs.jsonl -- python3 script.py < input
   masu compare --budget 10m --scratch=tree -- make -j2
   masu compare --suite patterns.toml -P patterns=$PWD/target/patterns
+  masu compare --server --load http://127.0.0.1:{port}/ -- ./serve {port} {dir}
 
 Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
 pub(crate) struct Compare {
@@ -143,6 +145,8 @@ pub(crate) struct Compare {
     /// available.
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = AROUND)]
     pub(crate) memory_limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) server: Server,
     /// What decides [default: wall]; cpu, peak_rss, …
     #[arg(long, value_name = "MEASURE", value_parser = suite::parse_measure, help_heading = RESULT)]
     pub(crate) primary: Option<Measure>,
@@ -174,11 +178,61 @@ pub(crate) struct Compare {
     pub(crate) words: Vec<OsString>,
 }
 
+/// Servers, kept warm while load comes in bursts.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Server {
+    /// It is a server: keep it warm, load it in bursts
+    ///
+    /// One runs under each variant, side by side, at {port} and with its data in {dir}; see
+    /// docs/servers.md.
+    #[arg(long, requires = "load", conflicts_with_all = ["suite", "scratch"])]
+    #[arg(help_heading = SERVER)]
+    pub(crate) server: bool,
+    /// What it has to do in a burst; URLs repeat
+    #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
+    pub(crate) load: Vec<String>,
+    /// Ready when this answers [default: the load's URL]
+    #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
+    pub(crate) ready: Option<String>,
+    /// How long that may take [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
+    #[arg(help_heading = SERVER, hide_short_help = true)]
+    pub(crate) ready_within: Option<Duration>,
+    /// Post this file to the URLs
+    #[arg(long, value_name = "FILE", requires = "server", help_heading = SERVER)]
+    #[arg(hide_short_help = true)]
+    pub(crate) load_body: Option<PathBuf>,
+    /// Connections to its URLs [default: 8]
+    #[arg(long, value_name = "N", requires = "server", help_heading = SERVER)]
+    #[arg(hide_short_help = true)]
+    pub(crate) connections: Option<usize>,
+    /// Requests a second, whether answered or not
+    ///
+    /// Without, each connection asks again as soon as it is answered, and throughput decides; with
+    /// it, CPU time a request.
+    #[arg(long, value_name = "R", requires = "server", help_heading = SERVER)]
+    pub(crate) rate: Option<f64>,
+    /// The longest a request may take [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
+    #[arg(help_heading = SERVER, hide_short_help = true)]
+    pub(crate) request_timeout: Option<Duration>,
+    /// Length of a burst [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
+    #[arg(help_heading = SERVER, hide_short_help = true)]
+    pub(crate) burst: Option<Duration>,
+    /// Where servers cannot run side by side
+    ///
+    /// Each run is then a start, a warm-up and a burst.
+    #[arg(long, requires = "server", help_heading = SERVER, hide_short_help = true)]
+    pub(crate) one_at_a_time: bool,
+}
+
 /// The groups of `masu compare --help`.
 const WHAT: &str = "What to compare";
 const LONG: &str = "How long";
 const AROUND: &str = "Around the runs";
 const RESULT: &str = "What comes of it";
+const SERVER: &str = "Servers";
 
 fn time(text: &str) -> Result<Duration, String> {
     suite::parse_duration(text).ok_or_else(|| "write a time such as 90s, 10m or 1.5h".to_owned())

@@ -95,6 +95,19 @@ pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     Ok(find(&places))
 }
 
+/// The library that counts what programs on `libc` ask for.
+///
+/// # Errors
+///
+/// The library is not carried, or no folder is fit to hold it.
+pub(crate) fn counting(libc: Libc) -> Result<PathBuf> {
+    match libc {
+        Libc::Glibc => lay_out(&COUNT_GLIBC),
+        Libc::Musl => lay_out(&COUNT_MUSL),
+        Libc::Static => bail!("nothing can be preloaded into a static program"),
+    }
+}
+
 /// The allocators of this machine, with the carried one for every C library; and why it could not
 /// be had for some.
 pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {

@@ -14,12 +14,13 @@ use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
 use masu_lab::report::{self, Document};
 use masu_lab::results::{LeftOut, Rounds};
+use masu_lab::server::Asked;
 use masu_lab::statistics::DEFAULT_PRECISION;
 use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
 use masu_lab::summary::{Gate, Standing, gate};
 use masu_lab::{
     Catalogue, CompareOptions, Comparison, Hooks, Input, Libc, Limits, Places, Plan, Redact,
-    Scratch, Stop, Suite, compare,
+    Scratch, ServerPlan, Stop, Suite, compare,
 };
 
 use crate::arguments;
@@ -117,20 +118,46 @@ fn from_words(arguments: arguments::Compare) -> Result<Suite> {
         Some(folder) => Scratch::CopyOf(folder),
     };
     let (setup, prepare, cleanup) = (arguments.setup, arguments.prepare, arguments.cleanup);
+    let server = server(arguments.server)?;
+    let usual = server.as_ref().map(ServerPlan::primary).unwrap_or_default();
     let entry = Entry {
         name: name.unwrap_or_default(),
         command: arguments.words,
-        input: Source::Ready(own_input()?),
+        // A server is asked over the network.
+        input: if server.is_some() { Source::Empty } else { Source::Ready(own_input()?) },
         variants: Choice::of(arguments.variants),
         parameters: arguments.parameters,
         each: arguments.each,
-        primary: arguments.primary.unwrap_or_default(),
+        primary: arguments.primary.unwrap_or(usual),
         limits: Limits { time: arguments.timeout, memory_bytes: arguments.memory_limit },
         hooks: Hooks { setup, prepare, cleanup },
         scratch,
+        server,
         ..Entry::default()
     };
     Ok(Suite::single(entry, rounds))
+}
+
+/// How to compare servers, if that is asked for.
+fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
+    if !arguments.server {
+        return Ok(None);
+    }
+    let body = arguments
+        .load_body
+        .map(|path| std::fs::read(&path).with_context(|| format!("reading {}", path.display())));
+    let asked = Asked {
+        ready: arguments.ready,
+        ready_within: arguments.ready_within,
+        load: arguments.load,
+        body: body.transpose()?,
+        connections: arguments.connections,
+        rate: arguments.rate,
+        request_timeout: arguments.request_timeout,
+        burst: arguments.burst,
+        one_at_a_time: arguments.one_at_a_time,
+    };
+    Ok(Some(asked.plan()?))
 }
 
 /// The suite of a file, with what the arguments say otherwise.
@@ -160,10 +187,15 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
 /// The mallocs there are for programs on `libc`, masu's own among them or with the reason why not.
 fn ground(libc: Libc) -> Ground {
     match carried::catalogue(libc) {
-        Ok(catalogue) => Ground { catalogue, absent: Vec::new() },
+        Ok(catalogue) => {
+            // Without it allocations are not counted, and everything else is as it is.
+            let counting = carried::counting(libc).ok();
+            Ground { catalogue, absent: Vec::new(), counting }
+        }
         Err(error) => {
             let absent = LeftOut { label: "masu".to_owned(), reason: error.to_string() };
-            Ground { catalogue: Catalogue::find(&Places::default()), absent: vec![absent] }
+            let catalogue = Catalogue::find(&Places::default());
+            Ground { catalogue, absent: vec![absent], counting: None }
         }
     }
 }

@@ -72,6 +72,8 @@ pub struct Ground {
     pub catalogue: Catalogue,
     /// Those that should be there and are not, by name.
     pub absent: Vec<LeftOut>,
+    /// The library that counts a server's allocations; see [`crate::count`].
+    pub counting: Option<PathBuf>,
 }
 
 impl Plan {
@@ -187,6 +189,7 @@ impl Entry {
         if let Scratch::CopyOf(folder) = &self.scratch {
             texts.push(folder.as_os_str());
         }
+        texts.extend(self.server.iter().flat_map(ServerPlan::texts));
         texts
     }
 
@@ -220,7 +223,10 @@ impl Entry {
             ("memory-limit", self.limits.memory_bytes.map(|bytes| bytes.to_string())),
         ];
         let given = settings.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.map(|(name, value)| (name.to_owned(), value)).collect()
+        let mut given: Vec<(String, String)> =
+            given.map(|(name, value)| (name.to_owned(), value)).collect();
+        given.extend(self.server.iter().flat_map(ServerPlan::settings));
+        given
     }
 }
 
@@ -276,6 +282,10 @@ impl Making<'_> {
                 rows.push(Row { variant, workload, optional: *optional });
             }
         }
+        let server = self.entry.server.as_ref().map(|server| ServerPlan {
+            counting: grounds.of(programs[0].libc).counting.clone(),
+            ..server.with(&self.values)
+        });
         let (entry, scratch) = (self.entry, self.scratch());
         let settle =
             |hook: &Option<OsString>| hook.as_ref().map(|text| substitute(text, &self.values));
@@ -291,7 +301,7 @@ impl Making<'_> {
             limits: entry.limits.clone(),
             hooks,
             scratch,
-            server: entry.server.clone(),
+            server,
             settings: entry.settings(),
         })
     }

@@ -390,8 +390,14 @@ impl Executor for Servers<'_> {
         let mut evidence = self.prove(row, stop)?;
         self.count(index, stop)?;
         let warm = self.start(row, index, stop)?;
-        evidence.notes.extend(proof::is_mapped(row, &warm.running)?);
-        self.warm[index] = Some(warm);
+        let warm = self.warm[index].insert(warm);
+        match proof::is_mapped(row, &warm.running) {
+            Ok(note) => evidence.notes.extend(note),
+            Err(error) => {
+                self.end(index);
+                return Err(error);
+            }
+        }
         let run = self.warm(index, stop)?;
         if let Some((ending, words)) = &self.books[index].fate {
             let variant = row.variant.label.clone();

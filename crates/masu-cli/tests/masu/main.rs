@@ -8,6 +8,7 @@ mod laid_out;
 mod programs;
 mod report;
 mod run;
+mod server;
 mod suite;
 mod text;
 

@@ -86,6 +86,7 @@ impl WarmUps<'_, '_> {
 fn reason(error: &Error) -> Option<String> {
     match error {
         Error::NotInEffect { reason, .. } | Error::CannotRun { reason, .. } => Some(reason.clone()),
+        Error::Server { reason, .. } => Some(format!("its server {reason}")),
         Error::WarmUp { reason, .. } => Some(format!("its warm-up run {reason}")),
         _ => None,
     }

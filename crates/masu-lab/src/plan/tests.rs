@@ -3,7 +3,7 @@
 use super::*;
 
 fn ground(_: Libc) -> Ground {
-    Ground { catalogue: Catalogue::find(&crate::Places::default()), absent: Vec::new() }
+    Ground { catalogue: Catalogue::find(&crate::Places::default()), ..Ground::default() }
 }
 
 fn entry(command: &[&str]) -> Entry {
@@ -142,7 +142,7 @@ fn a_malloc_that_should_be_there_is_left_out_or_refused_with_its_own_reason() {
     let mut ground = |_| {
         let reason = "this masu carries none".to_owned();
         let absent = vec![LeftOut { label: "masu".to_owned(), reason }];
-        Ground { catalogue: Catalogue::find(&crate::Places::default()), absent }
+        Ground { catalogue: Catalogue::find(&crate::Places::default()), absent, counting: None }
     };
     let found = Suite::single(entry(&["true"]), Rounds::Fixed(1));
     let plan = Plan::make(&found, &mut ground).unwrap();

@@ -3,11 +3,13 @@
 //! The command line and suite files say the same things; what goes together and what is meant where
 //! nothing is said is decided here, once.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, Load, Ready, ServerPlan};
 use crate::Error;
 use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
+use crate::parameter::{Values, substitute};
 
 /// Every burst of every variant has the same arrivals: what is luck of the draw is no difference.
 const ARRIVALS: Arrivals = Arrivals::Random(1);
@@ -102,6 +104,35 @@ impl Asked {
 }
 
 impl ServerPlan {
+    /// The texts that placeholders may stand in.
+    pub(crate) fn texts(&self) -> Vec<&OsStr> {
+        let ready = match &self.ready {
+            Ready::Port => None,
+            Ready::Url(text) | Ready::Command(text) => Some(text),
+        };
+        let load = match &self.load {
+            Load::Command(text) => std::slice::from_ref(text),
+            Load::Http { urls, .. } => urls,
+        };
+        ready.into_iter().chain(load).map(OsStr::new).collect()
+    }
+
+    /// The same with `values` in its texts.
+    pub(crate) fn with(&self, values: &Values) -> ServerPlan {
+        let settle =
+            |text: &String| substitute(text.as_ref(), values).to_string_lossy().into_owned();
+        let mut plan = self.clone();
+        match &mut plan.ready {
+            Ready::Port => {}
+            Ready::Url(text) | Ready::Command(text) => *text = settle(text),
+        }
+        match &mut plan.load {
+            Load::Command(text) => *text = settle(text),
+            Load::Http { urls, .. } => urls.iter_mut().for_each(|url| *url = settle(url)),
+        }
+        plan
+    }
+
     /// What was asked for, by the names of suite files.
     #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {

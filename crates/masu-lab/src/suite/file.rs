@@ -12,6 +12,7 @@ use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite};
 use crate::error::Doing;
 use crate::parameter::Values;
 use crate::results::Rounds;
+use crate::server::Asked;
 use crate::statistics::DEFAULT_PRECISION;
 use crate::{Error, Hooks, Limits, Measure, Parameter, Scratch};
 
@@ -143,8 +144,60 @@ fn entry(mut table: Table<'_>, usual: &Entry) -> Result<Entry, Error> {
         entry.each = parameters(&each)?;
     }
     settings(&mut table, &mut entry)?;
+    if let Some(asked) = table.take("server") {
+        let plan = server(&asked, &entry.base)?.plan();
+        let plan = plan.map_err(|error| asked.wrong(error.to_string()))?;
+        // A burst of HTTP load always takes as long, so that can be nobody's measure.
+        if entry.primary == Measure::Wall {
+            entry.primary = plan.primary();
+        }
+        entry.server = Some(plan);
+    }
     table.finish()?;
     Ok(entry)
+}
+
+/// The table `[workload.server]`.
+fn server(written: &Value<'_>, base: &Path) -> Result<Asked, Error> {
+    let mut table = written.table("[workload.server] with load = \"URL\" below")?;
+    let load = table.need("load", "load = \"http://127.0.0.1:{port}/\", or a command")?;
+    let load = if load.is_list() {
+        let texts = load.list()?.into_iter().map(|one| one.text().map(str::to_owned));
+        texts.collect::<Result<Vec<String>, Error>>()?
+    } else {
+        vec![load.text()?.to_owned()]
+    };
+    let mut asked = Asked { load, ..Asked::default() };
+    if let Some(ready) = table.take("ready") {
+        asked.ready = Some(ready.text()?.to_owned());
+    }
+    if let Some(file) = table.take("load-body") {
+        let path = base.join(file.text()?);
+        let body = fs::read(&path)
+            .map_err(|error| file.wrong(format!("{} cannot be read: {error}", path.display())))?;
+        asked.body = Some(body);
+    }
+    if let Some(count) = table.take("connections") {
+        asked.connections = Some(count.count()?);
+    }
+    if let Some(rate) = table.take("rate") {
+        let number = rate.word()?.parse::<f64>();
+        asked.rate = Some(number.map_err(|_| rate.wrong("write requests a second: 500"))?);
+    }
+    for (key, time) in [
+        ("ready-within", &mut asked.ready_within),
+        ("request-timeout", &mut asked.request_timeout),
+        ("burst", &mut asked.burst),
+    ] {
+        if let Some(value) = table.take(key) {
+            *time = Some(value.duration()?);
+        }
+    }
+    if let Some(alone) = table.take("one-at-a-time") {
+        asked.one_at_a_time = alone.truth()?;
+    }
+    table.finish()?;
+    Ok(asked)
 }
 
 /// A list of words, or a text for the shell.

@@ -1,0 +1,106 @@
+//! `masu compare --server`: nginx from end to end, and what is refused before anything starts.
+
+use std::fs;
+use std::process::{Output, Stdio};
+
+use crate::{failure, masu};
+
+/// A configuration with places for the port and the data folder.
+const NGINX: &str = "\
+daemon off; user root; worker_processes 1; pid DIR/pid; error_log stderr error; events {}
+http { access_log off; client_body_temp_path DIR/1; proxy_temp_path DIR/2;
+fastcgi_temp_path DIR/3; uwsgi_temp_path DIR/4; scgi_temp_path DIR/5;
+server { listen 127.0.0.1:PORT; location / { return 200 hello; } } }
+";
+
+const URL: &str = "http://127.0.0.1:{port}/";
+
+fn compare(arguments: &[&str]) -> Output {
+    masu(&[&["compare"], arguments].concat()).stdin(Stdio::null()).output().unwrap()
+}
+
+/// What one burst's record says under `key`, as it stands in the file.
+fn figure<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let after = line.split_once(&format!("\"{key}\":"))?.1;
+    after.split([',', '}']).next()
+}
+
+#[test]
+fn nginx_is_compared_with_everything_that_is_told_of_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, results) = (folder.path().join("nginx.in"), folder.path().join("runs.jsonl"));
+    fs::write(&config, NGINX).unwrap();
+    let prepare = format!(
+        "sed 's#DIR#{{dir}}#g; s#PORT#{{port}}#' {} > {{dir}}/nginx.conf",
+        config.display()
+    );
+    let output = compare(
+        &[
+            ["-n", "2", "-a", "system", "-a", "masu", "--server", "--burst", "100ms"].as_slice(),
+            &["--load", URL, "--prepare", &prepare, "--json", results.to_str().unwrap(), "--"],
+            &["nginx", "-e", "stderr", "-c", "{dir}/nginx.conf"],
+        ]
+        .concat(),
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    for word in ["answers/s", "p99", "CPU/req", "CPU without load"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+    let text = fs::read_to_string(&results).unwrap();
+    let bursts: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("{\"record\":\"run\"")).collect();
+    assert!(bursts.len() >= 4, "{text}");
+    for burst in bursts {
+        assert_eq!(figure(burst, "errors"), Some("0"), "{burst}");
+        // Counted by the library that masu carries; nginx asks for some memory with each request.
+        let allocations: f64 = figure(burst, "allocations_a_request").unwrap().parse().unwrap();
+        assert!((0.1..100.0).contains(&allocations), "{burst}");
+    }
+    let settings = text.lines().next().unwrap();
+    assert!(settings.contains("[\"burst\",\"0.1s\"]"), "{settings}");
+}
+
+#[test]
+fn a_suite_file_can_compare_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("redis.toml");
+    let text = r#"
+        rounds = 2
+        variants = ["system", "glibc"]
+        [[workload]]
+        name = "redis"
+        command = ["redis-server", "--port", "{port}", "--dir", "{dir}", "--save", ""]
+        [workload.server]
+        ready = "redis-cli -p {port} ping"
+        load = "redis-benchmark -q -p {port} -n 200 -c 2 -t set"
+    "#;
+    fs::write(&suite, text).unwrap();
+    let output = compare(&["--suite", suite.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("libjemalloc.so.2"), "{page}");
+    fs::write(&suite, text.replace("load = ", "rate = 5\nload = ")).unwrap();
+    let (message, code) = failure(&["compare", "--suite", suite.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(message.contains("says them itself") && message.contains("line "), "{message}");
+}
+
+#[test]
+fn what_cannot_be_asked_of_a_server_is_refused_before_it_starts() {
+    for (arguments, words) in [
+        (&["--server", "--", "nginx"][..], "--load"),
+        (&["--load", URL, "--", "nginx"], "--server"),
+        (&["--server", "--load", "https://localhost/", "--", "nginx"], "only http://"),
+        (&["--server", "--load", "true", "--rate", "5", "--", "nginx"], "says them itself"),
+        (&["--server", "--load", URL, "--rate", "0", "--", "nginx"], "positive"),
+        (&["--server", "--load", URL, "--", "nginx", "-g", "daemon off;"], "{port}"),
+        (&["--server", "--load", URL, "--", "no-such-server"], "no such command"),
+    ] {
+        let (message, code) = failure(&[&["compare"], arguments].concat());
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+        assert!(message.contains(words), "{arguments:?}: {message}");
+    }
+}
