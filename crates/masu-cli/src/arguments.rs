@@ -211,6 +211,7 @@ pub(crate) struct Server {
     /// Without, each connection asks again as soon as it is answered, and throughput decides; with
     /// it, CPU time a request.
     #[arg(long, value_name = "R", requires = "server", help_heading = SERVER)]
+    #[arg(hide_short_help = true)]
     pub(crate) rate: Option<f64>,
     /// The longest a request may take [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
