@@ -193,6 +193,7 @@ pub(crate) struct Server {
     pub(crate) load: Vec<String>,
     /// Ready when this answers [default: the load's URL]
     #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
+    #[arg(hide_short_help = true)]
     pub(crate) ready: Option<String>,
     /// How long that may take [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
