@@ -202,9 +202,7 @@ impl Entry {
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let input = match &self.input {
-            Source::Empty => None,
-            Source::Ready(Input::Empty) => None,
-            Source::Ready(Input::File { .. }) => Some("standard input".to_owned()),
+            Source::Empty | Source::Ready(_) => None,
             Source::File(file) => Some(path(file)),
         };
         let scratch = match &self.scratch {

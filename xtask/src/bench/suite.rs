@@ -59,9 +59,26 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use masu_lab::Suite;
+    use masu_lab::plan::Ground;
+    use masu_lab::{Catalogue, Places, Plan, Suite};
 
     use super::*;
+
+    #[test]
+    fn every_suite_file_of_the_workloads_is_understood() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> =
+            entries.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            let suite = Suite::read(&file).unwrap_or_else(|error| panic!("{error}"));
+            let mut ground =
+                |_| Ground { catalogue: Catalogue::find(&Places::default()), ..Ground::default() };
+            let plan = Plan::make(&suite, &mut ground).unwrap_or_else(|error| panic!("{error}"));
+            assert!(plan.cases.iter().all(|prepared| prepared.rows.len() > 1));
+        }
+    }
 
     #[test]
     fn the_suite_reads_back_as_what_was_chosen() {
