@@ -12,7 +12,9 @@ use crate::results::Rounds;
 pub(super) fn command(source: &Source) -> Option<String> {
     let [table] = &source.tables[..] else { return None };
     let is_server = table.runs.iter().any(|run| run.burst.is_some());
-    if source.header.suite.is_some() || is_server {
+    // A case that is named otherwise than by its program has values that only its name tells.
+    let is_plain = table.case.command.first() == Some(&table.case.name);
+    if source.header.suite.is_some() || is_server || !is_plain {
         return None;
     }
     let mut words = vec!["masu".to_owned(), "compare".to_owned()];
@@ -100,6 +102,8 @@ mod tests {
                         --prepare 'rm -f a' --scratch -a glibc -P bin=./old -- job --with \
                         'two words' < INPUT";
         assert_eq!(command(source).unwrap(), expected);
+        source.tables[0].case.name = "job threads=2".to_owned();
+        assert_eq!(command(source), None);
         assert_eq!(command(&made_up::of_servers().sources[0]), None);
     }
 }
