@@ -148,7 +148,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) server: Server,
     /// What decides [default: wall]; cpu, peak_rss, …
-    #[arg(long, value_name = "MEASURE", value_parser = suite::parse_measure, help_heading = RESULT)]
+    #[arg(long, value_name = "MEASURE", value_parser = measure, help_heading = RESULT)]
     pub(crate) primary: Option<Measure>,
     /// Exit 1 if one is surely slower by this much
     ///
@@ -235,6 +235,10 @@ const LONG: &str = "How long";
 const AROUND: &str = "Around the runs";
 const RESULT: &str = "What comes of it";
 const SERVER: &str = "Servers";
+
+fn measure(text: &str) -> Result<Measure, String> {
+    suite::parse_measure(text).map_err(|known| format!("no measure is called so; known: {known}"))
+}
 
 fn time(text: &str) -> Result<Duration, String> {
     suite::parse_duration(text).ok_or_else(|| "write a time such as 90s, 10m or 1.5h".to_owned())
