@@ -88,6 +88,10 @@ pub(crate) const TESTED: &[Need] = &[
     program("redis-server", "redis-server", "a server that is linked with jemalloc, likewise"),
     program("redis-benchmark", "redis-tools", "the load on it"),
     program("sqlite3", "sqlite3", "run under masu"),
+    program("bash", "bash", "reads masu's completions"),
+    program("zsh", "zsh", "likewise"),
+    program("fish", "fish", "likewise"),
+    program("groff", "groff-base", "sets masu's manual pages"),
     program("xz", "xz-utils", "run under masu"),
     program("zstd", "zstd", "run under masu"),
 ];

@@ -18,12 +18,13 @@ masu: is memory what makes your program slow? Find out, prove it, fix it.
 {usage-heading} {usage}
 
 Fix a program
-  compare   Allocators and their settings: which is better, and how sure
-  run       Run it under one variant (default masu)
+  compare      Allocators and their settings: which is better, and how sure
+  run          Run it under one variant (default masu)
 Know the ground
-  list      Allocators found; --settings: what a variant can set
-  report    Saved results as text, Markdown, CSV, HTML, JSON
-  help      This page, or the one of a command
+  list         Allocators found; --settings: what a variant can set
+  report       Saved results as text, Markdown, CSV, HTML, JSON
+  help         This page, or the one of a command; man: the manual page
+  completions  For the Tab key of bash, zsh, fish
 
 {options}
 
@@ -35,6 +36,7 @@ Exit: 0 done, 1 gate failed, 2 usage; run: the program's, 125–127 ours";
 /// What was asked for.
 #[derive(Debug, Parser)]
 #[command(name = "masu", version, help_template = HELP, max_term_width = 80)]
+#[command(about = "is memory what makes your program slow? Find out, prove it, fix it")]
 #[command(override_usage = "masu COMMAND [OPTIONS] [-- PROGRAM ARGS…]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -48,6 +50,9 @@ pub(crate) enum Command {
     Run(Run),
     List(List),
     Report(Report),
+    #[command(name = "man")]
+    Manual(Manual),
+    Completions(Completions),
 }
 
 /// Allocators and their settings: which is better, and how sure
@@ -316,6 +321,39 @@ pub(crate) struct List {
     pub(crate) settings: bool,
 }
 
+/// The manual pages
+#[derive(Debug, Args)]
+#[command(override_usage = "masu man [COMMAND]\n       masu man --output DIR")]
+#[command(after_help = "\
+On a terminal the page is shown by `man`; into a file or a pipe its source is
+written.
+
+Examples:
+  masu man compare
+  masu man --output ~/.local/share/man/man1")]
+pub(crate) struct Manual {
+    /// The command; without, masu's own page
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    pub(crate) command: Option<String>,
+    /// Write every page into this folder
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Completions for a shell
+#[derive(Debug, Args)]
+#[command(override_usage = "masu completions SHELL")]
+#[command(after_help = "\
+Examples:
+  masu completions bash > ~/.local/share/bash-completion/completions/masu
+  masu completions zsh > ~/.zfunc/_masu     # a folder in zsh's fpath
+  masu completions fish > ~/.config/fish/completions/masu.fish")]
+pub(crate) struct Completions {
+    /// Whose script to write
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
 /// The program and its arguments: everything from the first word that is not an option of masu.
 #[derive(Debug, Args)]
 pub(crate) struct Program {
@@ -352,8 +390,13 @@ mod tests {
     #[test]
     fn the_help_page_names_every_command() {
         for command in Arguments::command().get_subcommands() {
-            let line = format!("\n  {} ", command.get_name());
-            assert!(HELP.contains(&line), "{} is missing", command.get_name());
+            let name = command.get_name();
+            let (line, aside) = (format!("\n  {name} "), format!("; {name}: "));
+            assert!(
+                HELP.contains(&line) || HELP.contains(&aside),
+                "{} is missing",
+                command.get_name()
+            );
         }
     }
 }

@@ -29,17 +29,17 @@ pub(crate) enum Ending {
 }
 
 /// Something is slower than the gate lets pass.
-const GATE_FAILED: u8 = 1;
+pub(crate) const GATE_FAILED: u8 = 1;
 /// The arguments were wrong, or something kept masu from its work.
-const FAILED: u8 = 2;
+pub(crate) const FAILED: u8 = 2;
 /// What a shell reports for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 /// `run` could not do its part.
-const RUN_FAILED: u8 = 125;
+pub(crate) const RUN_FAILED: u8 = 125;
 /// `run` found the program, but it cannot be started.
-const RUN_CANNOT_START: u8 = 126;
+pub(crate) const RUN_CANNOT_START: u8 = 126;
 /// `run` found no such program.
-const RUN_NOT_FOUND: u8 = 127;
+pub(crate) const RUN_NOT_FOUND: u8 = 127;
 
 /// The exit code of a command that measures or lists.
 pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {

@@ -9,8 +9,10 @@ mod arguments;
 mod aside;
 mod carried;
 mod compare;
+mod completions;
 mod exit;
 mod list;
+mod manual;
 mod progress;
 mod report;
 mod run;
@@ -39,5 +41,7 @@ fn main() -> ExitCode {
             exit::of(report::Request::prepare(arguments).and_then(report::Request::perform))
         }
         Command::List(arguments) => exit::of(list::perform(&arguments).map(|()| Ending::Done)),
+        Command::Manual(arguments) => exit::of(manual::perform(&arguments)),
+        Command::Completions(arguments) => exit::of(completions::perform(&arguments)),
     }
 }

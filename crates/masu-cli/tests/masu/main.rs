@@ -5,6 +5,7 @@
 
 mod compare;
 mod laid_out;
+mod manual;
 mod programs;
 mod report;
 mod run;

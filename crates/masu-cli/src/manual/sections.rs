@@ -1,0 +1,166 @@
+//! What the manual says beyond the help: what masu is, variants, exit codes, environment, files.
+//!
+//! Relies on [`crate::exit`] for the codes, so that a page cannot name another one than masu ends
+//! with.
+
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::paragraphs;
+use crate::exit::{FAILED, GATE_FAILED, INTERRUPTED, RUN_CANNOT_START, RUN_FAILED, RUN_NOT_FOUND};
+
+pub(super) const DESCRIPTION: &[&str] = &[
+    "Where a program's memory comes from can decide how fast it runs: one setting of the malloc it \
+     already has may halve its time in the kernel, another malloc may let its threads run instead \
+     of wait, and often neither matters. masu runs a program under every malloc it finds and says \
+     which is better, by how much, and how sure that is.",
+    "masu is one file: it carries a malloc of its own, libmasu.so, and puts it in place of a \
+     program's malloc by the dynamic linker's preload. Programs are not changed. What cannot be \
+     preloaded into is refused with the reason: statically linked programs, those with more rights \
+     than their user (setuid, setgid, capabilities), those built with a sanitizer, and 32-bit ones. \
+     Whether a preload took effect is not taken for granted: the library must be mapped, and must \
+     be seen to serve an allocation.",
+];
+
+pub(super) const EXAMPLES: &[&str] = &[
+    "masu compare -- ./job input",
+    "masu compare -a system -a glibc:arenas=2 -a jemalloc -- ./job input",
+    "masu compare -P bin=./old,./new -- {bin} input",
+    "masu run -a mimalloc -- ./server",
+    "masu list --settings",
+    "masu report runs.jsonl -o runs.html",
+];
+
+/// How a variant is written.
+pub(super) fn variants(roff: &mut Roff) {
+    roff.control("SH", ["VARIANTS"]);
+    paragraphs(roff, &["A variant is a malloc with its settings:"]);
+    roff.control("PP", []);
+    roff.text([bold("ALLOCATOR"), roman("[:"), bold("NAME=VALUE"), roman(","), roman("…]")]);
+    let kinds = [
+        ("system", "The malloc that the program has anyway; nothing is preloaded."),
+        ("masu", "The one that masu carries."),
+        (
+            "glibc, jemalloc, mimalloc, tcmalloc, …",
+            "One that is installed; `masu list` names them with their versions.",
+        ),
+        ("/path/to/libmymalloc.so", "Any other library; a path has a slash in it."),
+    ];
+    for (term, meaning) in kinds {
+        roff.control("TP", []);
+        roff.text([bold(term)]);
+        roff.text([roman(meaning)]);
+    }
+    paragraphs(
+        roff,
+        &[
+            "Settings have common names where they ask the same of several mallocs \
+             (glibc:top_pad=64M, jemalloc:purge_delay=0); each becomes what that malloc itself \
+             reads, and comparisons show what that is. `masu list --settings` has them all. A name \
+             or a value that the malloc does not know is an error.",
+            "conf.NAME=VALUE sets an option of jemalloc's (MALLOC_CONF) or a tunable of glibc's \
+             that has no common name, env.NAME=VALUE an environment variable; neither is checked. \
+             A comma that belongs to a value is written with a backslash before it. Sizes may end \
+             in K, M or G, powers of 1024.",
+        ],
+    );
+}
+
+/// The exit codes of a page.
+pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
+    let done = (0, "Done.");
+    let failed = (FAILED, "The arguments were wrong, or something kept masu from its work.");
+    let gate = (GATE_FAILED, "With --fail-if-slower: one is surely slower by more than that.");
+    let stopped =
+        (INTERRUPTED, "Stopped by Ctrl-C; what was measured until then was shown and kept.");
+    let run = [
+        (RUN_FAILED, "masu run: masu itself failed; the program was not started."),
+        (RUN_CANNOT_START, "masu run: the program is there, but cannot be started."),
+        (RUN_NOT_FOUND, "masu run: there is no such program."),
+    ];
+    let codes = match page {
+        "masu" => [&[done, gate, failed][..], &run, &[stopped]].concat(),
+        "masu-compare" => vec![
+            done,
+            gate,
+            (
+                FAILED,
+                "The arguments were wrong, something kept masu from its work, or a gate had too \
+                 few runs to judge by.",
+            ),
+            stopped,
+        ],
+        "masu-run" => {
+            let mut all = vec![("*", "The program's own, or its signal.")]
+                .into_iter()
+                .map(|(code, meaning)| (code.to_owned(), meaning))
+                .collect::<Vec<_>>();
+            all.extend(
+                run.map(|(code, meaning)| (code.to_string(), &meaning["masu run: ".len()..])),
+            );
+            return all;
+        }
+        _ => vec![done, failed],
+    };
+    codes.into_iter().map(|(code, meaning)| (code.to_string(), meaning)).collect()
+}
+
+/// The variables that masu reads or sets.
+pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
+    let colours = [
+        ("NO_COLOR", "Where it is set, nothing is coloured."),
+        ("CLICOLOR_FORCE", "Where it is set, output has colours even if it is no terminal."),
+    ];
+    let runs = [
+        (
+            "LD_PRELOAD, GLIBC_TUNABLES, MALLOC_CONF",
+            "What they hold is kept, and the variant's own added before it; where both speak of \
+             the same thing, the variant wins.",
+        ),
+        (
+            "XDG_CACHE_HOME, HOME, XDG_RUNTIME_DIR, TMPDIR",
+            "Where libmasu.so is laid out for the dynamic linker: the first of these folders that \
+             is safe from others and may hold code; else one in /tmp, /var/tmp or /dev/shm.",
+        ),
+    ];
+    let temporary = [("TMPDIR", "Where standard input is kept, and --scratch makes its folders.")];
+    let chosen = match page {
+        "masu" => [&colours[..], &runs].concat(),
+        "masu-compare" => [&colours[..], &runs, &temporary].concat(),
+        "masu-run" => runs.to_vec(),
+        "masu-list" | "masu-report" => colours.to_vec(),
+        _ => Vec::new(),
+    };
+    chosen.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect()
+}
+
+/// The files that masu leaves or reads.
+pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
+    let library = (
+        "~/.cache/masu/libmasu-*.so",
+        "The malloc that masu carries, under a name with its hash, checked before each use. May be \
+         removed at any time that no program runs under it.",
+    );
+    let results = (
+        "runs.jsonl",
+        "What --json FILE writes: a line of JSON for every run, written when the run is over. \
+         Arguments of the program are in it, and environment variables as far as a variant sets \
+         them; --redact keeps names out.",
+    );
+    let chosen = match page {
+        "masu" | "masu-run" => vec![library],
+        "masu-compare" => vec![results, library],
+        _ => Vec::new(),
+    };
+    chosen.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect()
+}
+
+/// Pages of others.
+pub(super) fn see_also(page: &str) -> &'static [&'static str] {
+    match page {
+        "masu" => &["malloc(3)", "mallopt(3)", "ld.so(8)"],
+        "masu-compare" => &["masu-report(1)", "masu-list(1)"],
+        "masu-run" => &["masu-compare(1)", "ld.so(8)"],
+        "masu-report" => &["masu-compare(1)"],
+        _ => &[],
+    }
+}
