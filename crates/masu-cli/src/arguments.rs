@@ -72,8 +72,8 @@ and not shown; standard input is read once and given to every run.
 
 {NAME} of a parameter is replaced anywhere in the command, the program
 included, and in --prepare; so are {variant} and, with --scratch, {scratch}.
-With --server, {port} and {dir} are each server's own, in --load and --ready too.
-Every other brace stays as it is.
+With --server, {port} and {dir} are each server's own, also in --load and
+--ready. Every other brace stays as it is.
 
 A comparison that was stopped, or cut off by a crash or a full disk, goes on
 with --resume FILE in place of --json FILE and everything else as it was.
@@ -87,7 +87,7 @@ Examples:
   masu compare -n 40 --json runs.jsonl -- python3 script.py < input
   masu compare --budget 10m --scratch=tree -- make -j2
   masu compare --suite patterns.toml -P patterns=$PWD/target/patterns
-  masu compare --server --load http://127.0.0.1:{port}/ -- ./serve {port} {dir}
+  masu compare --server --load http://127.0.0.1:{port}/ -- ./serve {port}
 
 Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
 pub(crate) struct Compare {

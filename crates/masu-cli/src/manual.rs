@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
 use anyhow::{Context, Result, bail};
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -89,7 +89,15 @@ fn commands() -> Vec<Command> {
     let mut root = Arguments::command().disable_help_subcommand(true);
     root.build();
     let below: Vec<Command> = root.get_subcommands().cloned().collect();
-    std::iter::once(root).chain(below).collect()
+    std::iter::once(root).chain(below).map(|command| command.mut_args(explained)).collect()
+}
+
+/// What `-h` has no room for has a help all the same, which clap_mangen passes over.
+fn explained(option: Arg) -> Arg {
+    match option.get_long_help().or_else(|| option.get_help()).cloned() {
+        Some(help) => option.long_help(help),
+        None => option,
+    }
 }
 
 /// `masu-compare`, the name of a page.
@@ -124,7 +132,7 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
         paragraphs(&mut roff, &told);
     }
     roff.to_writer(&mut source)?;
-    man.render_options_section(&mut source)?;
+    source.extend(options(&man)?);
     let mut roff = Roff::new();
     terms(&mut roff, "EXIT STATUS", &sections::exit_codes(name));
     terms(&mut roff, "ENVIRONMENT", &sections::environment(name));
@@ -137,6 +145,25 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
     see_also(&mut roff, name, all);
     roff.to_writer(&mut source)?;
     Ok(Page { file: man.get_filename(), source })
+}
+
+/// The options in one section, their groups below its heading.
+fn options(man: &Man) -> io::Result<Vec<u8>> {
+    let mut plain = Vec::new();
+    man.render_options_section(&mut plain)?;
+    let mut section = b".SH OPTIONS\n".to_vec();
+    for line in plain.split_inclusive(|byte| *byte == b'\n') {
+        let group = line.strip_prefix(b".SH ").map(String::from_utf8_lossy);
+        match group.as_deref().map(|name| name.trim().trim_matches('"')) {
+            None => section.extend(line),
+            Some("OPTIONS") => {}
+            Some(name) => {
+                let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
+                section.extend(format!(".SS {first}{}\n", rest.to_lowercase()).bytes());
+            }
+        }
+    }
+    Ok(section)
 }
 
 /// The free text under a help page, taken apart.

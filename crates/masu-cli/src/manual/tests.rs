@@ -15,9 +15,13 @@ fn every_option_and_every_command_is_on_its_page() {
     let commands = commands();
     for (command, page) in commands.iter().zip(pages()) {
         let text = String::from_utf8(page.source).unwrap();
-        for option in command.get_arguments().filter_map(clap::Arg::get_long) {
-            let option = format!("\\-\\-{}", option.replace('-', "\\-"));
-            assert!(text.contains(&option), "{option} is not in {}", page.file);
+        for option in command.get_arguments().filter(|it| !it.is_hide_set()) {
+            let long = option.get_long().map(|it| format!("--{it}"));
+            let help = option.get_help().map(ToString::to_string);
+            for said in [long, help].into_iter().flatten() {
+                let said = said.replace('-', "\\-").replace('\'', "\\*(Aq");
+                assert!(text.contains(&said), "{said} is not in {}", page.file);
+            }
         }
         for below in command.get_subcommands() {
             assert!(text.contains(&format!("\\fB{}\\fR", below.get_name())), "{text}");
