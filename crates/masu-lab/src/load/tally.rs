@@ -12,8 +12,8 @@ use crate::execute::Latencies;
 /// The share of the client's threads that must be busy before the client may be what limits.
 const CLIENT_BUSY_SHARE: f64 = 0.9;
 
-/// The share of an asked rate below which it counts as missed.
-const RATE_REACHED_SHARE: f64 = 0.99;
+/// One request in so many may be sent after the window before the rate counts as missed.
+const MISSED_ONE_IN: u64 = 100;
 
 /// Requests that were not answered well, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl fmt::Display for Failures {
 }
 
 /// What a burst met.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Met {
     /// Requests answered with a status below 400.
     pub answered: u64,
@@ -91,6 +91,20 @@ pub struct Met {
     /// What may have kept the load from being what was asked for, with advice.
     pub notes: Vec<String>,
     latencies: Histogram<u64>,
+}
+
+impl fmt::Debug for Met {
+    /// Without the thousands of counts behind the latencies.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Met")
+            .field("answered", &self.answered)
+            .field("in_window", &self.in_window)
+            .field("failures", &self.failures)
+            .field("elapsed", &self.elapsed)
+            .field("notes", &self.notes)
+            .field("latencies", &self.latencies())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Met {
@@ -128,6 +142,8 @@ pub(super) struct Tally {
     answered: u64,
     in_window: u64,
     failures: Failures,
+    /// Requests sent long after all were due.
+    behind: u64,
     latencies: Histogram<u64>,
     /// How late the client itself was: the connection was free, the request was due.
     lateness: Histogram<u64>,
@@ -146,6 +162,7 @@ impl Tally {
             answered: 0,
             in_window: 0,
             failures: Failures::default(),
+            behind: 0,
             latencies: histogram(),
             lateness: histogram(),
         }
@@ -182,6 +199,11 @@ impl Tally {
         self.latencies.saturating_record(nanoseconds(waited));
     }
 
+    /// A request is sent after the window, because all connections were busy until then.
+    pub(super) fn behind(&mut self) {
+        self.behind += 1;
+    }
+
     /// A request was sent so long after it was due, by a connection that was free.
     pub(super) fn late(&mut self, by: Duration) {
         self.lateness.saturating_record(nanoseconds(by));
@@ -208,20 +230,17 @@ impl Tally {
             notes: Vec::new(),
             latencies: self.latencies.clone(),
         };
-        met.notes = self.notes(&met, pace, busy);
+        met.notes = self.notes(pace, busy);
         met
     }
 
-    /// Whether fewer were answered within the window than `rate` asks for. The last ones of a window
-    /// are answered behind it, so the slowest hundredth second is left out.
-    #[expect(clippy::cast_precision_loss, reason = "requests stay below 2^53")]
-    fn is_missed(&self, rate: f64, window: Duration) -> bool {
-        let latency_s = seconds(self.latencies.value_at_quantile(0.5)) + 0.01;
-        let asked = rate * (window.as_secs_f64() - latency_s);
-        ((self.in_window + self.failures.total()) as f64) < RATE_REACHED_SHARE * asked
+    /// Whether the load lagged behind its schedule: at the end of the window many requests that
+    /// were due still waited for a free connection.
+    fn is_missed(&self) -> bool {
+        (self.behind + self.failures.never_sent) * MISSED_ONE_IN > self.answered
     }
 
-    fn notes(&self, met: &Met, pace: Pace, busy: f64) -> Vec<String> {
+    fn notes(&self, pace: Pace, busy: f64) -> Vec<String> {
         let mut notes = Vec::new();
         match pace {
             Pace::Closed => {
@@ -235,7 +254,7 @@ impl Tally {
                 }
             }
             Pace::Open { rate, .. } => {
-                if self.is_missed(rate, met.window) {
+                if self.is_missed() {
                     notes.push(format!(
                         "the rate of {rate} requests a second was not reached; ask for less, or \
                          for more connections"

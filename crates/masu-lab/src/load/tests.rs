@@ -104,6 +104,21 @@ fn open_loop_sends_what_is_due_and_no_more() {
     assert_eq!(seen.requests.load(Ordering::Relaxed), met.answered);
 }
 
+/// Every request takes 20 ms.
+fn slow(_: &Seen, _: u64, stream: &mut TcpStream) {
+    std::thread::sleep(Duration::from_millis(20));
+    say(stream, "200 OK", "");
+}
+
+#[test]
+fn a_rate_that_is_not_reached_is_said() {
+    let (server, _) = Server::new(slow);
+    // One connection gets at most 50 answers a second.
+    let met = met(plan(&server.url("/"), 1, regular(100.0)), Duration::from_secs(1));
+    assert!(met.notes.iter().any(|note| note.contains("not reached")), "{met:?}");
+    assert!(met.in_window <= 50, "{met:?}");
+}
+
 /// The 100th request takes 400 ms, and no other is answered meanwhile.
 fn stall(seen: &Seen, number: u64, stream: &mut TcpStream) {
     let still = seen.still.lock().unwrap();

@@ -12,6 +12,9 @@ use super::schedule::Pace;
 /// How long a worker rests after it was refused, so that it does not hammer a server that is gone.
 const AFTER_REFUSAL: Duration = Duration::from_millis(10);
 
+/// How long after the window the last requests that were due in it may be sent.
+const SLACK: Duration = Duration::from_millis(10);
+
 /// Asks until the burst is over, and returns the connection.
 pub(super) async fn work(burst: Arc<Burst>, connection: Connection, index: usize) -> Connection {
     match burst.plan.pace {
@@ -58,6 +61,9 @@ async fn open(burst: &Burst, mut connection: Connection, index: usize) -> Connec
         if now > last {
             burst.tally().never_sent(now.saturating_sub(due));
             continue;
+        }
+        if now > burst.window + SLACK {
+            burst.tally().behind();
         }
         if was_free {
             burst.tally().late(now.saturating_sub(due));

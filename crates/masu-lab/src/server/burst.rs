@@ -10,11 +10,8 @@ use crate::execute::{self, Burst, Ending, Neighbours, Run};
 use crate::load::Met;
 use crate::{Error, Input, Stop, Variant, Workload};
 
-/// The share of the CPU time around a burst that may go to strangers.
+/// The share of the machine that strangers may take during a burst.
 const STARVED_SHARE: f64 = 0.1;
-
-/// Seconds that are no more than the coarseness of what the kernel tells.
-const TICKS_S: f64 = 0.05;
 
 /// A burst and what its run does not hold.
 #[derive(Debug)]
@@ -101,7 +98,7 @@ impl Servers<'_> {
             burst: Some(burst),
             ..run(wall_s, used, resident)
         };
-        let run = Run { starved: is_starved(&run), ..run };
+        let run = Run { starved: is_starved(&run, meanwhile.cpus), ..run };
         Ok(Made { run, met, command })
     }
 
@@ -139,11 +136,12 @@ fn run(wall_s: f64, used: Used, resident: Option<Resident>) -> Run {
     }
 }
 
-/// Whether others took so much of the machine that the burst says more about them. That load and
-/// server wait for each other's CPUs is how it is meant, so the server's own wait is no sign.
-fn is_starved(run: &Run) -> bool {
+/// Whether strangers took so much of the machine's `cpus` that the burst says more about them. That
+/// load and server wait for each other's CPUs is how it is meant, so the server's own wait is no sign.
+#[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
+fn is_starved(run: &Run, cpus: usize) -> bool {
     let lost_s = run.others_s.unwrap_or(0.0) + run.steal_s.unwrap_or(0.0);
-    lost_s > STARVED_SHARE * (lost_s + run.user_s + run.sys_s) && lost_s > TICKS_S
+    lost_s > STARVED_SHARE * run.wall_s * cpus as f64
 }
 
 impl Made {
