@@ -6,18 +6,22 @@ use crate::report::document::{Source, quoted};
 use crate::results::Rounds;
 
 /// `masu compare -n 20 --seed 4711 -a glibc -a masu -- job`; none for a suite, whose file the
-/// results do not hold, for a server, whose load they do not, and for what only a suite can ask.
+/// results do not hold, and for what only a suite can ask or the results do not have whole.
 ///
 /// COUPLING: the settings are those that a plan writes (`plan.rs`), the options the command's.
 pub(super) fn command(source: &Source) -> Option<String> {
     let [table] = &source.tables[..] else { return None };
+    let usual = |is_server| if is_server { Measure::Throughput } else { Measure::Wall };
     let is_server = table.runs.iter().any(|run| run.burst.is_some());
     // A case that is named otherwise than by its program has values that only its name tells.
     let is_plain = table.case.command.first() == Some(&table.case.name);
-    if source.header.suite.is_some() || is_server || !is_plain {
+    if source.header.suite.is_some() || !is_plain {
         return None;
     }
     let mut words = vec!["masu".to_owned(), "compare".to_owned()];
+    if is_server {
+        words.push("--server".to_owned());
+    }
     match source.header.rounds {
         Rounds::Fixed(rounds) => words.extend(["-n".to_owned(), rounds.to_string()]),
         Rounds::Budget { seconds, precision } => {
@@ -26,7 +30,7 @@ pub(super) fn command(source: &Source) -> Option<String> {
         }
     }
     words.extend(["--seed".to_owned(), source.header.seed.to_string()]);
-    if table.case.primary != Measure::default() {
+    if table.case.primary != usual(is_server) {
         let name = serde_json::to_value(table.case.primary).ok()?;
         words.extend(["--primary".to_owned(), name.as_str()?.to_owned()]);
     }
@@ -35,7 +39,13 @@ pub(super) fn command(source: &Source) -> Option<String> {
         match name.as_str() {
             "scratch" if value.is_empty() => words.push("--scratch".to_owned()),
             "scratch" => words.push(format!("--scratch={}", quoted(value))),
-            "setup" | "prepare" | "cleanup" | "timeout" | "memory-limit" => {
+            "one-at-a-time" => words.push("--one-at-a-time".to_owned()),
+            "load" if value.split(' ').all(|url| url.starts_with("http")) => {
+                let urls = value.split(' ').flat_map(|url| ["--load".to_owned(), quoted(url)]);
+                words.extend(urls);
+            }
+            "setup" | "prepare" | "cleanup" | "timeout" | "memory-limit" | "ready" | "load"
+            | "connections" | "rate" | "request-timeout" | "burst" => {
                 words.extend([format!("--{name}"), quoted(value)]);
             }
             // What was read is not in the results; that something was must not be lost.
@@ -104,6 +114,20 @@ mod tests {
         assert_eq!(command(source).unwrap(), expected);
         source.tables[0].case.name = "job threads=2".to_owned();
         assert_eq!(command(source), None);
-        assert_eq!(command(&made_up::of_servers().sources[0]), None);
+    }
+
+    #[test]
+    fn a_servers_load_is_asked_for_again_unless_the_results_do_not_have_it() {
+        let mut document = made_up::of_servers();
+        let settings = &mut document.sources[0].tables[0].case.settings;
+        for (name, value) in [("load", "http://a/{port} http://b"), ("connections", "8")] {
+            settings.push((name.to_owned(), value.to_owned()));
+        }
+        let expected = "masu compare --server -n 20 --seed 4711 --load http://a/{port} --load \
+                        http://b --connections 8 -a glibc -a masu -- server --with 'two words'";
+        assert_eq!(command(&document.sources[0]).unwrap(), expected);
+        let settings = &mut document.sources[0].tables[0].case.settings;
+        settings.push(("load-body".to_owned(), "12 bytes".to_owned()));
+        assert_eq!(command(&document.sources[0]), None);
     }
 }
