@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand, value_parser};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use masu_lab::report::Format;
 use masu_lab::variant::parse_size;
 use masu_lab::{Measure, Parameter, Spec, suite};
@@ -111,11 +111,11 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE", conflicts_with = "words", help_heading = WHAT)]
     pub(crate) suite: Option<PathBuf>,
     /// Only this workload of the suite; repeats
-    #[arg(long, value_name = "NAME", requires = "suite", help_heading = WHAT)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "NAME", requires = "suite", conflicts_with = "words")]
+    #[arg(hide_short_help = true, help_heading = WHAT)]
     pub(crate) only: Vec<String>,
     /// Timed runs of each variant [default: 30]
-    #[arg(short = 'n', long, value_name = "RUNS", value_parser = value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "RUNS", value_parser = count)]
     #[arg(conflicts_with_all = ["budget", "precision"], help_heading = LONG)]
     pub(crate) runs: Option<u32>,
     /// As many runs as this time takes: 90s, 10m
@@ -127,6 +127,7 @@ pub(crate) struct Compare {
     ///
     /// In per cent of the estimate; within 10 minutes where there is no --budget.
     #[arg(long, value_name = "PCT", value_parser = share, help_heading = LONG)]
+    #[arg(allow_negative_numbers = true)]
     pub(crate) precision: Option<f64>,
     /// Shell command once before all runs
     #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
@@ -160,6 +161,7 @@ pub(crate) struct Compare {
     /// In per cent of the reference, by the primary measure. What cannot be told passes with a
     /// warning; what has too few runs to be judged at all does not: exit 2.
     #[arg(long, value_name = "PCT", value_parser = per_cent, help_heading = RESULT)]
+    #[arg(allow_negative_numbers = true)]
     pub(crate) fail_if_slower: Option<f64>,
     /// Write every run to FILE, a line of JSON each
     #[arg(long, value_name = "FILE", conflicts_with = "resume", help_heading = RESULT)]
@@ -172,7 +174,8 @@ pub(crate) struct Compare {
     #[arg(default_missing_value = "", help_heading = RESULT)]
     pub(crate) redact: Vec<String>,
     /// The order of runs that an earlier one drew
-    #[arg(long, value_name = "N", hide_short_help = true, help_heading = RESULT)]
+    #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
+    #[arg(hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// This page; --help says more
     #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
@@ -245,12 +248,23 @@ fn measure(text: &str) -> Result<Measure, String> {
     suite::parse_measure(text).map_err(|known| format!("no measure is called so; known: {known}"))
 }
 
+/// At least one.
+fn count(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "write a whole number from 1 on".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write the number that an earlier page shows".to_owned())
+}
+
 fn time(text: &str) -> Result<Duration, String> {
     suite::parse_duration(text).ok_or_else(|| "write a time such as 90s, 10m or 1.5h".to_owned())
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| "write a number of bytes such as 512M or 2G".to_owned())
+    let size = parse_size(text).filter(|size| *size > 0);
+    size.ok_or_else(|| "write a number of bytes such as 512M or 2G".to_owned())
 }
 
 /// Per cent above zero, as a share.

@@ -212,7 +212,8 @@ fn announcement(plan: &Plan) -> String {
         Rounds::Fixed(rounds) => format!(", then {} runs", rounds * rows),
         _ => String::new(),
     };
-    format!("Comparing {name}: {} tables, {rows} warm-ups{count}.", plan.cases.len())
+    let tables = plan.cases.len();
+    report::notice(&format!("Comparing {name}: {tables} tables, {rows} warm-ups{count}."))
 }
 
 /// Whether everything passes the gate. What is surely slower does not; what the runs cannot tell is
@@ -228,21 +229,20 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
             Gate::Failed(slower) => {
                 ending = Ending::GateFailed;
                 for one in &slower {
-                    aside::say(format_args!(
-                        "Gate failed: {} is surely slower by more than {limit} %.",
-                        name(one)
-                    ));
+                    let failed = "is surely slower by more than";
+                    let said = format!("Gate failed: {} {failed} {limit} %.", name(one));
+                    aside::say(report::notice(&said));
                 }
             }
             Gate::Undecided(unclear) => {
                 for one in &unclear {
                     match one.could_have_seen {
-                        Some(seen) => aside::say(format_args!(
+                        Some(seen) => aside::say(report::notice(&format!(
                             "Gate: the runs cannot tell whether {} is slower by more than {limit} %; \
                              they would have shown {:.1} %. More runs tell more.",
                             name(one),
                             seen * 100.0
-                        )),
+                        ))),
                         None => without_verdict.push(name(one)),
                     }
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use masu_lab::compare::Event;
-use masu_lab::report::about;
+use masu_lab::report::{about, notice};
 use masu_lab::results::LeftOut;
 
 use crate::aside;
@@ -93,7 +93,8 @@ fn tell(event: &Event<'_>) {
 }
 
 fn tell_left_out(case: &str, left_out: &LeftOut) {
-    aside::say(format_args!("{case}: going on without {}: {}", left_out.label, left_out.reason));
+    let LeftOut { label, reason } = left_out;
+    aside::say(notice(&format!("{case}: going on without {label}: {reason}")));
 }
 
 /// Whether `done` of `of` runs is the first moment past another part of the whole.

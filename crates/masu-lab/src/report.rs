@@ -30,7 +30,7 @@ mod verdict;
 
 pub use document::{Document, Extent, Source, Table};
 pub use quantity::about;
-pub use text::{page, plan};
+pub use text::{notice, page, plan};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

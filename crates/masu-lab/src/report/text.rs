@@ -41,6 +41,12 @@ pub fn plan(variants: &[Variant], rounds: &Rounds) -> String {
     plan
 }
 
+/// A sentence that is said beside a page, in lines of its width.
+#[must_use]
+pub fn notice(text: &str) -> String {
+    wrapped(text)
+}
+
 /// The variant with its allocator's version, where the label leaves room for one.
 fn named(variant: &Variant) -> String {
     match &variant.version {

@@ -46,7 +46,7 @@ fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
         .map(|(variant, label)| format!("{} of `{label}`", of(variant)))
         .collect();
     Some(format!(
-        "starved: {} of {} runs waited long for a CPU ({}); {repeated} were made again, {kept} count; \
+        "starved: {} of {} runs waited long for a CPU ({}); {repeated} made again, {kept} counted; \
          other programs, or more threads than CPUs: a quieter machine gives narrower intervals",
         kept + repeated,
         valid.len() + repeated,

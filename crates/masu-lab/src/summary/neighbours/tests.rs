@@ -39,7 +39,7 @@ fn starved_runs_are_told_by_variant_repeated_and_kept() {
     });
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let expected = "starved: 5 of 20 runs waited long for a CPU (3 of `glibc`, 2 of `masu`); \
-                    3 were made again, 2 count";
+                    3 made again, 2 counted";
     assert!(warnings[0].starts_with(expected), "{warnings:?}");
     assert_eq!(warned(|index, run| run.starved = index < 2), [""; 0]);
 }
