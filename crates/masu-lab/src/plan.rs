@@ -172,29 +172,50 @@ fn check_names(suite: &Suite) -> Result<(), Error> {
                 ));
             }
         }
+        for Parameter { name, .. } in &entry.parameters {
+            if !entry.texts_of_a_row().into_iter().any(|text| parameter::mentions(text, name)) {
+                return Err(wrong(
+                    name,
+                    format!(
+                        "only what all rows of `{}` share (setup, cleanup, scratch folder) holds \
+                         {{{name}}}, so its rows would be the same; put it into the command or the \
+                         preparation, or make each value a table of its own (--each, `each`)",
+                        entry.name
+                    ),
+                ));
+            }
+        }
     }
     Ok(())
 }
 
 impl Entry {
-    /// Every text that `{NAME}` is replaced in.
-    fn texts(&self) -> Vec<&OsStr> {
+    /// Every text in which `{NAME}` of a row is replaced.
+    fn texts_of_a_row(&self) -> Vec<&OsStr> {
         let mut texts: Vec<&OsStr> = self.command.iter().map(OsString::as_os_str).collect();
         texts.extend(self.folder.as_deref().map(Path::as_os_str));
         if let Source::File(path) = &self.input {
             texts.push(path.as_os_str());
         }
-        let Hooks { setup, prepare, cleanup } = &self.hooks;
-        texts.extend([setup, prepare, cleanup].into_iter().flatten().map(OsString::as_os_str));
-        if let Scratch::CopyOf(folder) = &self.scratch {
-            texts.push(folder.as_os_str());
-        }
+        texts.extend(self.hooks.prepare.as_deref());
         texts.extend(self.server.iter().flat_map(ServerPlan::texts));
         texts
     }
 
+    /// Those that belong to the whole table, in which only what all its rows share is replaced.
+    fn texts_of_all_rows(&self) -> Vec<&OsStr> {
+        let Hooks { setup, prepare: _, cleanup } = &self.hooks;
+        let mut texts: Vec<&OsStr> =
+            [setup, cleanup].into_iter().flatten().map(OsString::as_os_str).collect();
+        if let Scratch::CopyOf(folder) = &self.scratch {
+            texts.push(folder.as_os_str());
+        }
+        texts
+    }
+
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        self.texts().into_iter().any(|text| parameter::mentions(text, name))
+        let texts = self.texts_of_a_row().into_iter().chain(self.texts_of_all_rows());
+        texts.into_iter().any(|text| parameter::mentions(text, name))
     }
 
     /// What was asked for beside command, variants and measure, by its name in a suite file.

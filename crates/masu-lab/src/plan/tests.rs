@@ -53,6 +53,33 @@ fn variants_times_parameters_are_the_rows_of_one_table() {
 }
 
 #[test]
+fn a_parameter_that_makes_no_row_different_is_refused() {
+    let with = |hooks: Hooks, scratch: Scratch| Entry {
+        parameters: parameters(&["n=1,2"]),
+        hooks,
+        scratch,
+        ..entry(&["true"])
+    };
+    let command = || Some("echo {n}".into());
+    let (setup, cleanup) = (
+        Hooks { setup: command(), ..Hooks::default() },
+        Hooks { cleanup: command(), ..Hooks::default() },
+    );
+    let copy = Scratch::CopyOf("data{n}".into());
+    for entry in [
+        with(setup.clone(), Scratch::None),
+        with(cleanup, Scratch::None),
+        with(Hooks::default(), copy.clone()),
+    ] {
+        assert!(refused(entry.clone()).contains("its rows would be the same"), "{entry:?}");
+    }
+    let prepare = Hooks { prepare: command(), setup: command(), ..Hooks::default() };
+    assert!(planned(with(prepare, Scratch::None)).is_ok());
+    let each = Entry { each: parameters(&["n=1,2"]), parameters: Vec::new(), ..with(setup, copy) };
+    assert!(planned(each).is_ok());
+}
+
+#[test]
 fn a_parameter_may_be_the_program() {
     let entry = Entry { parameters: parameters(&["bin=true,false"]), ..entry(&["{bin}"]) };
     let plan = planned(entry).unwrap();
