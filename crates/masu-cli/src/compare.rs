@@ -251,7 +251,10 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     }
     if ending == Ending::Done && !without_verdict.is_empty() {
         let who = without_verdict.join(", ");
-        bail!("the gate cannot judge {who}: too few runs for a verdict; ask for more with -n");
+        bail!(
+            "the gate cannot judge {who}: too few runs for a verdict (ask for more with -n), or too \
+             many that failed (the table says how)"
+        );
     }
     Ok(ending)
 }

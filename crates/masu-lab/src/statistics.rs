@@ -168,6 +168,14 @@ pub enum Verdict {
         /// Valid pairs a verdict needs with this many variants.
         needed: usize,
     },
+    /// In too many rounds a run of the pair did not end as it should: what is left may be chosen by
+    /// how fast it was (where slow runs hang, only the fast ones remain), so there is no verdict.
+    RunsFailed {
+        /// Rounds in which the variant's run or the reference's does not count.
+        failed: usize,
+        /// Rounds that both were run in.
+        of: usize,
+    },
 }
 
 /// Pairs a verdict at `level` needs in a table that compares `others` variants with the reference:

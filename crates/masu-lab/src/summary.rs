@@ -4,6 +4,8 @@
 //! Which runs count: those that ended by themselves and in the way the reference usually did. A
 //! crash is quick, and must not make its variant look fast.
 
+use std::collections::BTreeSet;
+
 use crate::execute::{Ending, Run};
 use crate::results::{Row, Summary};
 use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted, Verdict};
@@ -32,6 +34,7 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
         look,
         measures: Measure::ALL.into_iter().filter(there).collect(),
         series: (0..labels.len()).map(|index| series(&valid, index)).collect(),
+        rounds: (0..labels.len()).map(|index| rounds(runs, index)).collect(),
     };
     let series: Vec<Series> = labels
         .iter()
@@ -71,6 +74,11 @@ fn usual_ending(runs: &[Run]) -> Option<&Ending> {
     asked.iter().rev().map(|run| &run.ending).max_by_key(|ending| count(ending))
 }
 
+/// The part of its rounds that may fail a variant, as a divisor. Up to a fifth the estimate cannot be
+/// far off, wherever those that failed would have lain: the centre and its interval stand as long as
+/// fewer than 29 of 100 differences are arbitrary.
+const ROUNDS_A_FAILURE: usize = 5;
+
 /// What the rows are made from.
 struct Table<'a> {
     labels: &'a [String],
@@ -80,6 +88,15 @@ struct Table<'a> {
     measures: Vec<Measure>,
     /// The valid runs of each variant, in the order of their rounds.
     series: Vec<Vec<&'a Run>>,
+    /// The rounds in which each variant has a run that lasts, valid or not.
+    rounds: Vec<BTreeSet<usize>>,
+}
+
+/// The rounds in which `variant` was run to some end.
+fn rounds(runs: &[Run], variant: usize) -> BTreeSet<usize> {
+    let lasts = |run: &&Run| !run.replaced && run.ending != Ending::Stopped;
+    let own = runs.iter().filter(|run| run.variant == variant).filter(lasts);
+    own.filter_map(|run| run.round).collect()
 }
 
 /// The runs of one variant, in the order of their rounds.
@@ -105,10 +122,17 @@ impl Table<'_> {
                 ratio: statistics::ratio(&pairs, others, self.look.level),
             }
         };
-        let estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();
+        let mut estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();
+        let verdict = self.verdict(index, &estimates);
+        if let Verdict::RunsFailed { .. } = verdict {
+            // What is left of the runs has ratios; nothing can be sure of the whole.
+            for ratio in estimates.iter_mut().filter_map(|estimate| estimate.ratio.as_mut()) {
+                ratio.interval = None;
+            }
+        }
         Row {
             variant: self.labels[index].clone(),
-            verdict: self.verdict(index, &estimates),
+            verdict,
             valid_runs: own.len(),
             starved_runs: own.iter().filter(|run| run.starved).count(),
             estimates,
@@ -118,6 +142,11 @@ impl Table<'_> {
     fn verdict(&self, index: usize, estimates: &[Estimate]) -> Verdict {
         if index == 0 {
             return Verdict::Reference;
+        }
+        let of = self.rounds[0].intersection(&self.rounds[index]).count();
+        let failed = of - self.pairs(index, Measure::Wall).len().min(of);
+        if failed * ROUNDS_A_FAILURE > of {
+            return Verdict::RunsFailed { failed, of };
         }
         let primary = estimates.iter().find(|estimate| estimate.measure == self.primary);
         let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());

@@ -43,7 +43,7 @@ pub(super) struct Count {
     pub(super) worse: usize,
     /// No difference shown.
     pub(super) open: usize,
-    /// Too few runs.
+    /// Too few runs that count.
     pub(super) too_few: usize,
 }
 
@@ -68,7 +68,7 @@ impl Count {
             Verdict::Faster => self.better += 1,
             Verdict::Slower => self.worse += 1,
             Verdict::NoDifferenceShown { .. } => self.open += 1,
-            Verdict::TooFewRuns { .. } => self.too_few += 1,
+            Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } => self.too_few += 1,
         }
     }
 

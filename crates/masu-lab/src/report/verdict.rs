@@ -25,6 +25,10 @@ pub(super) fn words(row: &Row, primary: Measure) -> (String, Style) {
             let seen = quantity::percent(could_have_seen);
             (format!("no difference shown; could have seen {seen}"), Style::new())
         }
+        Verdict::RunsFailed { failed, of } => (
+            format!("no verdict: in {failed} of {of} rounds its run or the reference's failed"),
+            Style::new(),
+        ),
         Verdict::TooFewRuns { pairs, needed } => {
             (format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"), DIM)
         }

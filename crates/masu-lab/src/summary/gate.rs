@@ -21,7 +21,7 @@ pub enum Gate {
     /// These variants surely are. Others may be undecided: a failure says what must be mended.
     Failed(Vec<Standing>),
     /// None surely is, but of these the runs cannot tell, be it that their intervals reach over
-    /// what is allowed or that there are too few runs for one.
+    /// what is allowed, that there are too few runs for one, or that too many of them failed.
     Undecided(Vec<Standing>),
 }
 
@@ -33,7 +33,7 @@ pub struct Standing {
     /// Its ratio to the reference; none without a valid pair.
     pub ratio: Option<Ratio>,
     /// By how much worse a variant must be, relative to the reference, for nine of ten series like
-    /// this one to fail it: 0.05 is five per cent. None where there are too few runs to say.
+    /// this one to fail it: 0.05 is five per cent. None where there is no verdict.
     pub could_have_seen: Option<f64>,
 }
 
@@ -75,9 +75,9 @@ pub fn gate(summary: &Summary, percent: f64) -> Gate {
 }
 
 /// How many times as much as the reference the variant of `row` costs, as an interval; none where
-/// there are too few runs for a verdict.
+/// there is no verdict, be it that too few runs were made or that too many failed.
 fn cost(summary: &Summary, row: &Row) -> Option<(f64, f64)> {
-    if let Verdict::TooFewRuns { .. } = row.verdict {
+    if let Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } = row.verdict {
         return None;
     }
     let (low, high) = row.estimate(summary.primary)?.ratio?.interval?;

@@ -78,9 +78,32 @@ fn a_variant_that_always_fails_gets_no_verdict() {
             run.ending = Ending::OutOfMemory { process: "p (1)".to_owned(), bytes: 1 << 30 };
         }
     });
-    assert!(matches!(summary.rows[1].verdict, Verdict::TooFewRuns { pairs: 0, .. }));
+    assert_eq!(summary.rows[1].verdict, Verdict::RunsFailed { failed: 10, of: 10 });
     assert_eq!(summary.rows[1].estimates[0].median, None);
     assert!(warned(&summary, "(10 runs)") && warned(&summary, "more memory"));
+}
+
+#[test]
+fn where_slow_runs_are_cut_short_the_fast_ones_give_no_verdict() {
+    // Every third run hangs: what is left of either variant is fast, and says nothing of it.
+    for variant in [0, 1] {
+        let hangs = summary(|run| {
+            if run.variant == variant && run.round.is_some_and(|round| round % 3 == 0) {
+                run.ending = Ending::TimedOut;
+            }
+        });
+        assert_eq!(hangs.rows[1].verdict, Verdict::RunsFailed { failed: 4, of: 10 });
+        let Gate::Undecided(undecided) = gate(&hangs, 5.0) else { panic!("passed: {hangs:?}") };
+        assert_eq!(undecided[0].could_have_seen, None);
+        assert_eq!(undecided[0].ratio.unwrap().interval, None);
+    }
+    // A round that was stopped in the middle is no failure.
+    let stopped = summary(|run| {
+        if run.variant == 1 && run.round == Some(9) {
+            run.ending = Ending::Stopped;
+        }
+    });
+    assert_eq!(stopped.rows[1].verdict, Verdict::Faster);
 }
 
 #[test]
