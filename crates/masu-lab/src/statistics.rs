@@ -187,14 +187,32 @@ pub fn pairs_needed(others: usize, level: Level) -> usize {
     (PAIRS_MIN..64).find(|pairs| error(*pairs) <= level.of_each(others)).unwrap_or(64)
 }
 
+/// A difference of logarithms beyond all that numbers have: one of a pair is zero and the other not.
+const BEYOND: f64 = 1e6;
+
 /// The ratio of the second to the first of each pair, in a table of `others` such ratios that err at
-/// `level` together. Pairs with a number that is not positive are left out; none when nothing is
-/// left.
+/// `level` together. Two zeros are equal, and one zero is smaller than anything else: as ranks go
+/// that is all they need to say. None where there are so many of these that the estimate or an end
+/// of its interval would be zero or without bound, and none without pairs. Leaving zeros out would
+/// leave a choice: of a measure that is zero in most runs only the rare ones.
 #[must_use]
 pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
-    let usable = pairs.iter().filter(|(reference, value)| *reference > 0.0 && *value > 0.0);
-    let differences: Vec<f64> = usable.map(|(reference, value)| (value / reference).ln()).collect();
+    if pairs.iter().all(|(reference, value)| *reference == 0.0 && *value == 0.0) {
+        return None;
+    }
+    let difference = |(reference, value): &(f64, f64)| match (*reference > 0.0, *value > 0.0) {
+        (true, true) => (value / reference).ln(),
+        (true, false) => -BEYOND,
+        (false, true) => BEYOND,
+        (false, false) => 0.0,
+    };
+    let differences: Vec<f64> = pairs.iter().map(difference).collect();
     let (centre, interval) = signed_rank::centre(&differences, level.of_each(others))?;
+    let (low, high) = interval.unwrap_or((centre, centre));
+    // The average of a boundless difference and any other is still far beyond what numbers have.
+    if [centre, low, high].iter().any(|end| end.abs() > BEYOND / 4.0) {
+        return None;
+    }
     Some(Ratio {
         estimate: centre.exp(),
         interval: interval.map(|(low, high)| (low.exp(), high.exp())),

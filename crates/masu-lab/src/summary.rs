@@ -44,6 +44,7 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
     let mut warnings = warnings::of_runs(labels, runs, &valid);
     warnings.extend(neighbours::warnings(labels, runs, &valid));
     warnings.extend(series::warnings(&series, labels.len()));
+    warnings.extend((1..labels.len()).filter_map(|index| table.zeros(index)));
     Summary {
         primary,
         rows: (0..labels.len()).map(|index| table.row(index)).collect(),
@@ -152,6 +153,23 @@ impl Table<'_> {
         let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
         let others = self.labels.len().saturating_sub(1);
         statistics::verdict(self.primary, ratio, others, self.look.level)
+    }
+
+    /// Why variant `index` has no ratio of the primary measure although it was measured.
+    fn zeros(&self, index: usize) -> Option<String> {
+        let others = self.labels.len().saturating_sub(1);
+        let pairs = self.pairs(index, self.primary);
+        if pairs.is_empty() || statistics::ratio(&pairs, others, self.look.level).is_some() {
+            return None;
+        }
+        let zeros = pairs.iter().filter(|(reference, value)| *reference == 0.0 || *value == 0.0);
+        Some(format!(
+            "no ratio for `{}`: what decides was zero in {} of {} rounds, for it or for the \
+             reference; let another measure decide, or let a run do more",
+            self.labels[index],
+            zeros.count(),
+            pairs.len(),
+        ))
     }
 
     /// The values of the reference and of variant `index` in every round that has a valid run of

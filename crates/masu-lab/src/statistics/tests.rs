@@ -46,9 +46,26 @@ fn with_as_many_pairs_as_needed_there_is_a_verdict() {
 }
 
 #[test]
-fn zeros_have_no_ratio() {
-    assert_eq!(ratio(&[(0.0, 1.0), (1.0, 0.0)], 1, TABLE), None);
-    assert_eq!(ratio(&[(0.0, 1.0), (1.0, 3.0)], 1, TABLE).unwrap().pairs, 1);
+fn zeros_count_as_less_than_anything_and_never_leave_a_choice() {
+    assert_eq!(ratio(&[], 1, TABLE), None);
+    assert_eq!(ratio(&[(0.0, 0.0); 30], 1, TABLE), None);
+    assert_eq!(ratio(&[(0.0, 1.0); 30], 1, TABLE), None);
+    // The reference is almost always zero; the rare rounds in which it is not say "equal".
+    let mut pairs = vec![(0.0, 1.0); 30];
+    pairs.extend([(1.0, 1.0); 10]);
+    assert_eq!(ratio(&pairs, 1, TABLE), None);
+    // Mostly nothing on either side is no difference.
+    let mut pairs = vec![(0.0, 0.0); 30];
+    pairs.extend([(0.0, 1.0), (2.0, 0.0), (1.0, 3.0)]);
+    let equal = ratio(&pairs, 1, TABLE).unwrap();
+    assert_eq!((equal.estimate, equal.interval, equal.pairs), (1.0, Some((1.0, 1.0)), 33));
+    // One zero among many moves an end by a place, like any wild run.
+    let mut pairs: Vec<(f64, f64)> =
+        (0..30).map(|round| (1.0, 0.95 + f64::from(round % 5 - 2) / 100.0)).collect();
+    pairs[7] = (1.0, 0.0);
+    let one = ratio(&pairs, 1, TABLE).unwrap();
+    assert_eq!(verdict(Measure::Wall, Some(&one), 1, TABLE), Verdict::Faster);
+    assert!(one.interval.unwrap().0 > 0.9, "{one:?}");
 }
 
 #[test]

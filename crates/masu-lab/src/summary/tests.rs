@@ -135,6 +135,21 @@ fn failing_starved_and_short_runs_are_said() {
 }
 
 #[test]
+fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
+    let mut runs: Vec<Run> =
+        (0..30).flat_map(|round| [run(0, round, 2.0), run(1, round, 1.0)]).collect();
+    for run in &mut runs {
+        // The reference reads from disk now and then, the other always.
+        let often = run.variant == 1 || run.round.is_some_and(|round| round % 3 == 0);
+        run.major_faults = if often { 5 } else { 0 };
+    }
+    let labels = ["reference".to_owned(), "other".to_owned()];
+    let summary = summarise(&labels, Measure::MajorFaults, Look::ONLY, &runs);
+    assert_eq!(summary.rows[1].estimate(Measure::MajorFaults).unwrap().ratio, None);
+    assert!(warned(&summary, "zero in 20 of 30 rounds"), "{:?}", summary.warnings);
+}
+
+#[test]
 fn no_runs_give_an_empty_table() {
     let summary =
         summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &[]);
