@@ -342,7 +342,7 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
         voluntary_switches: usage.voluntary_switches,
         involuntary_switches: usage.involuntary_switches,
         queued_s,
-        starved: meanwhile.starved(cpu_s, queued_s, threads),
+        starved: meanwhile.starved(watched.wall.as_secs_f64(), cpu_s, queued_s, threads),
         steal_s: meanwhile.steal_s,
         others_s: meanwhile.others_s(cpu_s),
         load: meanwhile.load,

@@ -11,7 +11,8 @@ use std::fs;
 
 use crate::kernel;
 
-/// The share of the time its threads wanted a CPU that a run may lose to neighbours.
+/// The share of its time that a run may lose to neighbours: of the time its threads wanted a CPU, or
+/// of the whole where that is longer.
 const STARVED_SHARE: f64 = 0.1;
 
 /// What the machine had done when a run began.
@@ -73,8 +74,15 @@ impl Meanwhile {
     /// Lost are the wait for a CPU, as far as others used the CPUs meanwhile, and the run's share
     /// of the time the hypervisor took. A tick a CPU of doubt is granted to the others, for a short
     /// run may fall between two ticks; not where the run had more threads than CPUs, because those
-    /// wait for each other.
-    pub(crate) fn starved(&self, own_s: f64, queued_s: Option<f64>, threads: usize) -> bool {
+    /// wait for each other. A run that mostly sleeps or reads is not longer by more than it lost, so
+    /// what it lost is held against all of its `wall_s`.
+    pub(crate) fn starved(
+        &self,
+        wall_s: f64,
+        own_s: f64,
+        queued_s: Option<f64>,
+        threads: usize,
+    ) -> bool {
         let queued_s = queued_s.unwrap_or(0.0);
         let steal_s = self.steal_s.unwrap_or(0.0);
         let others_s = self.others_s(own_s);
@@ -84,7 +92,7 @@ impl Meanwhile {
         let used_s = others_s.map_or(f64::INFINITY, |others_s| others_s + doubt_s);
         let stolen_s = steal_s * own_s / (own_s + others_s.unwrap_or(0.0)).max(f64::MIN_POSITIVE);
         let lost_s = queued_s.min(used_s + steal_s - stolen_s) + stolen_s;
-        lost_s > STARVED_SHARE * (lost_s + own_s)
+        lost_s > STARVED_SHARE * (lost_s + own_s).max(wall_s)
     }
 }
 
@@ -168,37 +176,45 @@ mod tests {
     #[test]
     fn waiting_for_neighbours_is_starving() {
         // One thread that got half of a CPU because somebody else had the other half.
-        assert!(meanwhile(4.0, 0.0).starved(1.0, Some(1.0), 1));
+        assert!(meanwhile(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
         // The same where the kernel does not tell what others did.
         let silent = Meanwhile { busy_s: None, ..meanwhile(0.0, 0.0) };
-        assert!(silent.starved(1.0, Some(1.0), 1));
+        assert!(silent.starved(2.0, 1.0, Some(1.0), 1));
     }
 
     #[test]
     fn threads_of_one_program_that_wait_for_each_other_do_not_starve() {
         // Eight threads on two CPUs that nobody else uses: each waits three quarters of the time.
-        assert!(!meanwhile(2.0, 0.0).starved(2.0, Some(6.0), 8));
+        assert!(!meanwhile(2.0, 0.0).starved(1.0, 2.0, Some(6.0), 8));
         // The same with a neighbour that had a quarter of the CPUs.
-        assert!(meanwhile(2.0, 0.0).starved(1.5, Some(6.0), 8));
+        assert!(meanwhile(2.0, 0.0).starved(1.0, 1.5, Some(6.0), 8));
     }
 
     #[test]
     fn neighbours_on_cpus_that_were_free_starve_nobody() {
-        assert!(!meanwhile(2.0, 0.0).starved(1.0, Some(0.001), 1));
+        assert!(!meanwhile(2.0, 0.0).starved(1.001, 1.0, Some(0.001), 1));
+    }
+
+    #[test]
+    fn a_program_that_sleeps_does_not_starve_on_the_little_it_works() {
+        // A millisecond of work and a fifth of that in a queue, within 50 milliseconds.
+        assert!(!meanwhile(0.05, 0.0).starved(0.05, 0.001, Some(0.0002), 1));
+        // A tenth of its time is another matter.
+        assert!(meanwhile(0.05, 0.0).starved(0.05, 0.001, Some(0.006), 1));
     }
 
     #[test]
     fn a_wait_shorter_than_a_tick_counts_for_few_threads_only() {
         let short = meanwhile(0.0, 0.0);
-        assert!(short.starved(0.002, Some(0.002), 2));
-        assert!(!short.starved(0.002, Some(0.002), 3));
+        assert!(short.starved(0.004, 0.002, Some(0.002), 2));
+        assert!(!short.starved(0.004, 0.002, Some(0.002), 3));
     }
 
     #[test]
     fn time_the_hypervisor_took_counts_without_any_wait() {
-        assert!(meanwhile(1.0, 0.5).starved(1.0, Some(0.0), 1));
-        assert!(meanwhile(1.0, 0.5).starved(1.0, None, 1));
+        assert!(meanwhile(1.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
+        assert!(meanwhile(1.0, 0.5).starved(1.5, 1.0, None, 1));
         // Here the neighbours lost most of it.
-        assert!(!meanwhile(10.0, 0.5).starved(1.0, Some(0.0), 1));
+        assert!(!meanwhile(10.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
     }
 }
