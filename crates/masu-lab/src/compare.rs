@@ -298,8 +298,7 @@ impl Begun {
             match record {
                 Record::Header(_) => {}
                 Record::WarmUp { evidence, run } => {
-                    let warm = Warm { wall_s: run.wall_s, evidence };
-                    cases.get_mut(run.case)?.warm_ups.push(warm);
+                    cases.get_mut(run.case)?.warm_ups.push(Warm::of(&run, evidence));
                 }
                 Record::Run(run) => cases.get_mut(run.case)?.runs.push(run),
                 Record::Summary { case, .. } => {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::{Clock, seconds};
 use super::surroundings::surroundings;
+use super::warm_up::found_done;
 use super::{BegunCase, Event, Executor, Order};
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
@@ -109,7 +110,7 @@ impl Series<'_, '_> {
     /// Makes the runs that are not `behind`, and sums all up; none when stopped before the last.
     pub(super) fn make(&mut self, seed: u64, behind: BegunCase) -> Result<Option<Summary>, Error> {
         let evidence: Vec<Evidence> =
-            behind.warm_ups.into_iter().map(|warm| warm.evidence).collect();
+            behind.warm_ups.iter().map(|warm| warm.evidence.clone()).collect();
         let mut runs = Runs { recorded: behind.runs.into(), ..Runs::default() };
         let mut order = Order::new(order_seed(seed, self.index), self.prepared.rows.len());
         let mut looks = Looks::new(self.prepared.rows.len().saturating_sub(1));
@@ -121,6 +122,8 @@ impl Series<'_, '_> {
             }
             if let Some(mut summary) = self.conclude(round + 1, &runs, &mut looks) {
                 summary.warnings.splice(0..0, surroundings(self.prepared, &evidence));
+                let done = found_done(&self.labels(), &behind.warm_ups, &runs.made);
+                summary.warnings.extend(done);
                 return Ok(Some(summary));
             }
         }
@@ -198,13 +201,14 @@ impl Series<'_, '_> {
         runs.repeats < all / RUNS_PER_REPEAT
     }
 
+    fn labels(&self) -> Vec<String> {
+        self.prepared.rows.iter().map(|row| row.variant.label.clone()).collect()
+    }
+
     /// What the runs come to, if `rounds` rounds are enough.
     fn conclude(&self, rounds: usize, runs: &Runs, looks: &mut Looks) -> Option<Summary> {
-        let summary = |look: Look| {
-            let labels: Vec<String> =
-                self.prepared.rows.iter().map(|row| row.variant.label.clone()).collect();
-            summarise(&labels, self.prepared.primary, look, &runs.made)
-        };
+        let summary =
+            |look: Look| summarise(&self.labels(), self.prepared.primary, look, &runs.made);
         match self.rounds {
             Rounds::Fixed(all) => (rounds >= all).then(|| summary(Look::ONLY)),
             Rounds::Budget { seconds, precision } => {

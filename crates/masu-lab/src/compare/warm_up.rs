@@ -7,12 +7,57 @@
 use super::{Event, Executor, Remarks};
 use crate::plan::Prepared;
 use crate::results::{LeftOut, Record};
-use crate::{Ending, Error, Evidence, Run, Stop};
+use crate::{Ending, Error, Evidence, Run, Stop, statistics};
 
 /// What the warm-up of a row showed.
 pub(super) struct Warm {
     pub(super) wall_s: f64,
+    pub(super) user_s: f64,
+    /// The hash of its standard output; empty for a server, which was not read to its end.
+    pub(super) output: String,
     pub(super) evidence: Evidence,
+}
+
+impl Warm {
+    pub(super) fn of(run: &Run, evidence: Evidence) -> Warm {
+        let output = run.stdout.hash.clone();
+        Warm { wall_s: run.wall_s, user_s: run.user_s, output, evidence }
+    }
+}
+
+/// How many times as much CPU time in the program as the runs after it a warm-up may use before it
+/// is worth a word, and how many seconds more. Being traced costs time in the kernel only.
+const WORK_TIMES: f64 = 5.0;
+const WORK_BEYOND_S: f64 = 0.05;
+
+/// What there is to say of warm-ups that did what the `runs` after them did not: a build that is up
+/// to date, or an answer from a cache, is equal under all variants and is not what was meant.
+pub(super) fn found_done(labels: &[String], warm_ups: &[Warm], runs: &[Run]) -> Vec<String> {
+    let said = |(variant, warm): (usize, &Warm)| {
+        let own: Vec<&Run> =
+            runs.iter().filter(|run| run.variant == variant && !run.replaced).collect();
+        let first = own.first()?;
+        let is_one = own.iter().all(|run| run.stdout.hash == first.stdout.hash);
+        let is_other = is_one && !warm.output.is_empty() && warm.output != first.stdout.hash;
+        let times: Vec<f64> = own.iter().map(|run| run.user_s).collect();
+        let usual_s = statistics::median(&times)?;
+        let is_more = warm.user_s > WORK_TIMES * usual_s + WORK_BEYOND_S;
+        let what = match (is_other, is_more) {
+            (false, false) => return None,
+            (true, false) => "wrote something else than each run after it".to_owned(),
+            (is_other, true) => format!(
+                "{}used {:.2} s of CPU where the runs after it used {usual_s:.3} s",
+                if is_other { "wrote something else and " } else { "" },
+                warm.user_s,
+            ),
+        };
+        Some(format!(
+            "not repeatable: the warm-up of `{}` {what}; if these found its work done (a build, a \
+             cache), let each start from the same state (--prepare, --scratch)",
+            labels.get(variant)?
+        ))
+    };
+    warm_ups.iter().enumerate().filter_map(said).collect()
 }
 
 /// The warm-ups of one case.
@@ -48,7 +93,7 @@ impl WarmUps<'_, '_> {
                 Ok((mut run, evidence)) => {
                     (run.case, run.variant) = (case, there.len());
                     (self.observe)(Event::Verified { variant, evidence: &evidence, run: &run });
-                    warm.push(Warm { wall_s: run.wall_s, evidence: evidence.clone() });
+                    warm.push(Warm::of(&run, evidence.clone()));
                     records.push(Record::WarmUp { evidence, run });
                     there.push(row);
                     places.push(index);
@@ -130,4 +175,40 @@ pub(super) fn again(executor: &mut dyn Executor, rows: usize, stop: &Stop) -> Re
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Output;
+
+    fn run(output: &str, user_s: f64) -> Run {
+        let stdout = Output { bytes: 1, hash: output.to_owned(), tail: String::new() };
+        Run { user_s, stdout, ..Run::default() }
+    }
+
+    fn said(warm_up: &Run, runs: &[Run]) -> Vec<String> {
+        let warm_up = Warm::of(warm_up, Evidence::default());
+        found_done(&["a".to_owned()], &[warm_up], runs)
+    }
+
+    #[test]
+    fn runs_that_find_the_work_of_the_warm_up_done_are_named() {
+        let runs = vec![run("up to date", 0.001); 5];
+        let all = said(&run("built", 2.0), &runs);
+        assert!(all[0].contains("`a` wrote something else and used 2.00 s of CPU"), "{all:?}");
+        assert!(said(&run("built", 0.001), &runs)[0].contains("wrote something else than"));
+        assert!(said(&run("up to date", 2.0), &runs)[0].contains("of `a` used 2.00 s"));
+    }
+
+    #[test]
+    fn warm_ups_that_did_the_same_are_not() {
+        let runs = vec![run("x", 0.1); 5];
+        assert!(said(&run("x", 0.4), &runs).is_empty());
+        assert!(said(&run("x", 0.04), &[run("x", 0.001)]).is_empty());
+        // A server's, and a program that writes something else every time, which is said elsewhere.
+        assert!(said(&run("", 0.1), &runs).is_empty());
+        assert!(said(&run("x", 0.1), &[run("y", 0.1), run("z", 0.1)]).is_empty());
+        assert!(said(&run("x", 0.1), &[]).is_empty());
+    }
 }
