@@ -53,9 +53,12 @@ pub struct Run {
     pub sys_s: f64,
     /// Peak resident bytes: the larger of the largest single process (exact) and the largest
     /// sampled sum over the process tree (pages shared between processes count in each). It cannot
-    /// be less than this process's private memory when it started the run: a lab that holds much
-    /// hides how little a small program needs.
+    /// be less than `rss_floor_bytes`.
     pub peak_rss_bytes: u64,
+    /// The most resident bytes that the program's process can have had before it became the program:
+    /// about the private memory of this process when it started the run. A lab that holds much
+    /// hides how little a small program needs. None where it was not noted.
+    pub rss_floor_bytes: Option<u64>,
     /// Page faults served without reading from disk.
     pub minor_faults: u64,
     /// Page faults that read from disk.
@@ -306,6 +309,7 @@ pub(crate) fn start(
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.envs(offset::variable(conditions.offset_bytes));
     kernel::start_apart(&mut command, traced);
+    let floor = kernel::note_floor(&mut command).doing(|| "preparing to start the program")?;
     let before = Tree::children_here();
     kernel::release_freed_memory();
     let neighbours = Neighbours::look();
@@ -314,7 +318,7 @@ pub(crate) fn start(
     let root = child.id().cast_signed();
     let pipes = (child.stdout.take(), child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let start = Start { began, neighbours, conditions };
+    let start = Start { began, neighbours, conditions, rss_floor_bytes: floor.bytes() };
     let started = Started::new(root, start, stdout.into(), stderr.into())?;
     Ok((started, Tree::new(root, before)))
 }
@@ -347,6 +351,7 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
         others_s: meanwhile.others_s(cpu_s),
         load: meanwhile.load,
         offset_bytes: watched.offset_bytes,
+        rss_floor_bytes: watched.rss_floor_bytes,
         rss_over_time: watched.rss_over_time,
         stdout: watched.stdout,
         stderr: watched.stderr,

@@ -51,7 +51,7 @@ pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) 
         confidence: CONFIDENCE,
         look,
         warnings,
-        notes: Vec::new(),
+        notes: warnings::hidden_peaks(labels, &table.series).into_iter().collect(),
         repeatable: warnings::is_repeatable(runs),
     }
 }
@@ -111,6 +111,7 @@ impl Table<'_> {
     fn row(&self, index: usize) -> Row {
         let others = self.labels.len().saturating_sub(1);
         let own = &self.series[index];
+        let hides_peak = warnings::hides_peak(own) || warnings::hides_peak(&self.series[0]);
         let estimate = |measure: &Measure| {
             let values: Vec<f64> = own.iter().filter_map(|run| measure.of(run)).collect();
             let values = Sorted::new(&values);
@@ -120,7 +121,8 @@ impl Table<'_> {
                 median: values.quantile(0.5),
                 spread: values.spread(),
                 range: values.range(),
-                ratio: statistics::ratio(&pairs, others, self.look.level),
+                ratio: statistics::ratio(&pairs, others, self.look.level)
+                    .filter(|_| !hides_peak || *measure != Measure::PeakRss),
             }
         };
         let mut estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();

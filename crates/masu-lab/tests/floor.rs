@@ -16,4 +16,7 @@ fn what_the_lab_once_held_is_no_floor_under_a_small_program() {
     let run = execute(&workload, &variant, &Limits::default(), &Stop::never()).unwrap();
     drop(last);
     assert!((200 << 10..3 << 20).contains(&run.peak_rss_bytes), "{}", run.peak_rss_bytes);
+    // It needs less than any process of this lab, and the run knows that it cannot tell.
+    let floor = run.rss_floor_bytes.unwrap();
+    assert!((run.peak_rss_bytes..8 << 20).contains(&floor), "{floor}");
 }

@@ -133,7 +133,7 @@ impl Series<'_, '_> {
     /// One run that lasts, with those it replaces; false when stopped.
     fn slot(&mut self, round: usize, variant: usize, runs: &mut Runs) -> Result<bool, Error> {
         for attempt in 0.. {
-            let run = match runs.recorded.pop_front() {
+            let mut run = match runs.recorded.pop_front() {
                 Some(run) if run.round == Some(round) && run.variant == variant => run,
                 Some(run) => {
                     let label = &self.prepared.rows[variant].variant.label;
@@ -150,6 +150,8 @@ impl Series<'_, '_> {
             };
             let lasts = !run.replaced;
             runs.repeats += usize::from(!lasts);
+            // It is in the file, and what the lab holds hides how little a small program needs.
+            run.rss_over_time = Vec::new();
             runs.made.push(run);
             if lasts {
                 break;

@@ -29,6 +29,7 @@ pub(crate) struct Start {
     pub(crate) began: Instant,
     pub(crate) neighbours: Neighbours,
     pub(crate) conditions: Conditions,
+    pub(crate) rss_floor_bytes: Option<u64>,
 }
 
 /// A program that was started.
@@ -51,6 +52,7 @@ pub(crate) struct Watched {
     pub(crate) threads: usize,
     pub(crate) meanwhile: Meanwhile,
     pub(crate) offset_bytes: u32,
+    pub(crate) rss_floor_bytes: Option<u64>,
     pub(crate) cut: Option<Ending>,
     pub(crate) left_behind: Vec<String>,
     pub(crate) stdout: Output,
@@ -120,6 +122,7 @@ impl Started {
             threads,
             meanwhile,
             offset_bytes: self.start.conditions.offset_bytes,
+            rss_floor_bytes: self.start.rss_floor_bytes,
             cut,
             left_behind,
             stdout: self.stdout.output(),

@@ -150,6 +150,25 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
 }
 
 #[test]
+fn memory_below_what_the_lab_holds_has_no_ratio() {
+    for variant in [0, 1] {
+        let hidden = summary(|run| {
+            run.rss_floor_bytes = Some(1 << 20);
+            if run.variant != variant {
+                run.peak_rss_bytes = 8 << 20;
+            }
+        });
+        assert_eq!(hidden.rows[1].estimate(Measure::PeakRss).unwrap().ratio, None);
+        let name = ["`reference` stayed", "`other` stayed"][variant];
+        assert!(hidden.notes[0].contains(name) && hidden.notes.len() == 1, "{:?}", hidden.notes);
+        assert!(hidden.rows[1].estimates[0].ratio.is_some() && hidden.warnings.is_empty());
+    }
+    let seen = summary(|run| run.rss_floor_bytes = Some(1 << 19));
+    assert!(seen.rows[1].estimate(Measure::PeakRss).unwrap().ratio.is_some());
+    assert!(seen.notes.is_empty());
+}
+
+#[test]
 fn no_runs_give_an_empty_table() {
     let summary =
         summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &[]);

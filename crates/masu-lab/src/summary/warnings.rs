@@ -138,3 +138,27 @@ fn short(valid: &[&Run]) -> Option<String> {
         )
     })
 }
+
+/// The part of a variant's runs that may be at their floor, as a divisor.
+const RUNS_PER_HIDDEN: usize = 10;
+
+/// Whether the peak RSS of `runs` of a variant is that of the lab which started them.
+pub(super) fn hides_peak(runs: &[&Run]) -> bool {
+    let is_hidden =
+        |run: &&&Run| run.rss_floor_bytes.is_some_and(|floor| run.peak_rss_bytes <= floor);
+    runs.iter().filter(is_hidden).count() * RUNS_PER_HIDDEN > runs.len()
+}
+
+/// Variants that need less memory than can be seen; `series` are their runs.
+#[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
+pub(super) fn hidden_peaks(labels: &[String], series: &[Vec<&Run>]) -> Option<String> {
+    let hidden = || labels.iter().zip(series).filter(|(_, runs)| hides_peak(runs));
+    let floors = hidden().flat_map(|(_, runs)| runs.iter().filter_map(|run| run.rss_floor_bytes));
+    let floor = floors.max()? as f64 / f64::from(1 << 20);
+    let names: Vec<String> = hidden().map(|(label, _)| format!("`{label}`")).collect();
+    Some(format!(
+        "peak RSS: {} stayed below what masu itself holds when it starts a program ({floor:.1} MiB), \
+         and less than that cannot be seen; there is no ratio of it",
+        names.join(", ")
+    ))
+}
