@@ -209,7 +209,7 @@ fn announcement(plan: &Plan) -> String {
     let rows: usize = plan.cases.iter().map(|prepared| prepared.rows.len()).sum();
     let name = plan.suite.as_deref().unwrap_or("the command");
     let count = match plan.rounds {
-        Rounds::Fixed(rounds) => format!(", then {} runs", rounds * rows),
+        Rounds::Fixed(rounds) => format!(", then {} runs", rounds.saturating_mul(rows)),
         _ => String::new(),
     };
     let tables = plan.cases.len();

@@ -241,7 +241,17 @@ fn compare_with(
         Destination::Resume(path) => Journal::resume(path, &options.redact)?,
         other => (Journal::create(other.path(), &options.redact)?, Vec::new()),
     };
+    let holds_runs = earlier.iter().any(|record| matches!(record, Record::Run(_)));
     let begun = Begun::from_records(earlier);
+    if let (None, true, Some(path)) = (&begun, holds_runs, options.results.path()) {
+        // Where no run was made nothing is lost by beginning anew; here everything would be.
+        return Err(Error::Resume {
+            path: path.to_owned(),
+            reason: "it has runs but not one warm-up of each variant before them, or several \
+                     comparisons in one; begin anew in another file"
+                .to_owned(),
+        });
+    }
     let mut engine = Engine { journal, options, stop, observe, make };
     let (header, begun, warm) = match begun {
         Some(begun) => (engine.go_on(&mut plan, &begun)?, begun, None),
@@ -288,7 +298,8 @@ struct BegunCase {
 }
 
 impl Begun {
-    /// What is in a file; none where its warm-ups are not complete, so that nothing was timed.
+    /// What is in a file; none where its warm-ups are not complete, so that nothing was timed, and
+    /// where it is not the file of one comparison.
     fn from_records(records: Vec<Record>) -> Option<Begun> {
         let mut records = records.into_iter();
         let Some(Record::Header(header)) = records.next() else { return None };
@@ -296,11 +307,14 @@ impl Begun {
         cases.resize_with(header.cases.len(), BegunCase::default);
         for record in records {
             match record {
-                Record::Header(_) => {}
+                Record::Header(_) => return None,
                 Record::WarmUp { evidence, run } => {
                     cases.get_mut(run.case)?.warm_ups.push(Warm::of(&run, evidence));
                 }
-                Record::Run(run) => cases.get_mut(run.case)?.runs.push(run),
+                Record::Run(run) => {
+                    header.cases.get(run.case)?.variants.get(run.variant)?;
+                    cases.get_mut(run.case)?.runs.push(run);
+                }
                 Record::Summary { case, .. } => {
                     let case = cases.get_mut(case)?;
                     case.is_finished = true;

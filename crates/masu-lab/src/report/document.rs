@@ -239,7 +239,10 @@ impl Table {
         let lasting = self.runs.iter().filter(|run| !run.replaced).count();
         let made = match header.rounds {
             Rounds::Fixed(rounds) => {
-                format!("{lasting} of {} runs were made", rounds * self.case.variants.len())
+                format!(
+                    "{lasting} of {} runs were made",
+                    rounds.saturating_mul(self.case.variants.len())
+                )
             }
             Rounds::Budget { .. } => format!("{lasting} runs were made"),
         };

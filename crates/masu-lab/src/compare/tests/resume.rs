@@ -321,3 +321,23 @@ fn a_full_disk_is_an_error_that_says_how_to_go_on() {
     assert!(error.contains("/dev/full") && error.contains("--resume"), "{error}");
     assert!(error.contains("No space left"), "{error}");
 }
+
+#[test]
+fn runs_that_do_not_fit_together_are_refused_and_not_cleared_away() {
+    let plan = plan(&["x"], Rounds::Fixed(3));
+    let file = File::new("odd");
+    assert!(machine_that_breaks(4).compare(&plan, &file.anew(), &Stop::never()).is_err());
+    let good = fs::read_to_string(&file.0).unwrap();
+    let lines: Vec<&str> = good.lines().collect();
+    // A warm-up is missing; two files in one; a run of a case, of a variant that there is not.
+    let without_warm_up = [&lines[..1], &lines[2..]].concat().join("\n") + "\n";
+    let elsewhere = good.replace("\"case\":0,\"variant\":1", "\"case\":7,\"variant\":1");
+    let nobody = good.replace("\"case\":0,\"variant\":1", "\"case\":0,\"variant\":7");
+    for odd in [without_warm_up, good.repeat(2), elsewhere, nobody] {
+        assert_ne!(odd, good);
+        fs::write(&file.0, &odd).unwrap();
+        let refused = machine().compare(&plan, &file.on(), &Stop::never()).unwrap_err();
+        assert!(matches!(refused, Error::Resume { .. }), "{refused}");
+        assert_eq!(fs::read_to_string(&file.0).unwrap(), odd);
+    }
+}

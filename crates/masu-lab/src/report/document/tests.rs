@@ -65,6 +65,26 @@ fn what_has_fewer_rounds_than_were_asked_for_was_stopped() {
 }
 
 #[test]
+fn absurd_rounds_are_shown_and_do_no_harm() {
+    let mut records = records();
+    let Record::Header(header) = &mut records[0] else { panic!() };
+    header.rounds = Rounds::Fixed(usize::MAX);
+    records.pop();
+    for record in &mut records {
+        if let Record::Run(run) = record
+            && run.round == Some(3)
+        {
+            run.round = Some(usize::MAX);
+        }
+    }
+    let file = File::of("absurd", &records);
+    let document = Document::read(std::slice::from_ref(&file.0)).unwrap();
+    for (format, _) in crate::report::Format::ALL {
+        assert!(!crate::report::render(&document, format).is_empty());
+    }
+}
+
+#[test]
 fn one_comparison_counts_once_and_its_longer_file_is_taken() {
     let mut records = records();
     let whole = File::of("longer", &records);
