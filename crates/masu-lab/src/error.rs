@@ -66,11 +66,11 @@ pub enum Error {
         reason: String,
     },
     /// The warm-up run of a variant failed, so there is nothing to compare.
-    #[error("the warm-up run under `{variant}` failed: {reason}")]
+    #[error("the warm-up run under `{variant}` {reason}")]
     WarmUp {
         /// The variant's label.
         variant: String,
-        /// How it ended and what it said on standard error.
+        /// How it ended and what to do.
         reason: String,
     },
     /// A parameter that cannot be understood or is of no use.

@@ -12,6 +12,7 @@ mod run;
 mod server;
 mod suite;
 mod text;
+mod wrong;
 
 use std::process::Command;
 

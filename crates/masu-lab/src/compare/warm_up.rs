@@ -120,7 +120,11 @@ impl WarmUps<'_, '_> {
             Ending::Stopped => Err(Error::Stopped),
             Ending::Exited(_) | Ending::Signalled(_) => Ok((run, evidence)),
             cut_short => {
-                let (variant, reason) = (label.to_owned(), cut_short.to_string());
+                let advice = match cut_short {
+                    Ending::TimedOut => "allow more time; a warm-up is traced, and slower",
+                    _ => "allow more memory, or give it less to do",
+                };
+                let (variant, reason) = (label.to_owned(), format!("{cut_short}; {advice}"));
                 Err(Error::WarmUp { variant, reason })
             }
         }

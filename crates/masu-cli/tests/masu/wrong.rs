@@ -1,0 +1,292 @@
+//! Wrong input and broken surroundings, from end to end: every message in one file, to be read as a
+//! user meets them, and nothing left behind after any of it.
+//!
+//! `SNAPSHOTS=overwrite cargo test -p masu-cli` writes the file anew; the diff is the review. What a
+//! full disk, an interrupt and a resumption do to results is in `suite.rs`.
+
+mod surroundings;
+
+use std::fmt::Write;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use snapbox::{Data, file};
+
+use self::surroundings::Surroundings;
+
+/// Everything that is refused, or that ends a comparison, by what is wrong.
+const REFUSED: &[(&str, &[&str])] = &[
+    (
+        "the program",
+        &[
+            "compare -- no-such-program",
+            "compare -- ./no-such-program",
+            "compare -- ./text",
+            "compare -- ./static",
+            "compare -- ./setuid",
+            "compare -- ./sanitized",
+            "run -- no-such-program",
+            "run -- ./text",
+            "run -- ./static",
+            "run -- ./sanitized",
+        ],
+    ),
+    (
+        "the variant",
+        &[
+            "compare -a nosuchmalloc -- true",
+            "compare -a ./no-such.so -- true",
+            "compare -a ./text -- true",
+            "compare -a system -a ./crashing.so -- sort words",
+            "compare -a masu:cash_size=1M -- true",
+            "compare -a masu:cache_size=much -- true",
+            "compare -a masu:cache_size -- true",
+            "compare -a system -a system -- true",
+        ],
+    ),
+    (
+        "the run",
+        &[
+            "compare -a system --timeout 0.2 -- sleep 5",
+            "compare -a system --memory-limit 64M -- tail /dev/zero",
+            "compare -a system --setup false -- true",
+            "compare -a system --prepare false -- true",
+            "compare -n 1 -a system --cleanup false -- true",
+            "compare -a system --scratch=no-such-folder -- true",
+            "compare -a system --server --load true -- false",
+        ],
+    ),
+    (
+        "the options",
+        &[
+            "compare",
+            "compare -a system",
+            "compare -n 0 -- true",
+            "compare -n many -- true",
+            "compare -n 3 --budget 10m -- true",
+            "compare --budget 0 -- true",
+            "compare --budget soon -- true",
+            "compare --precision 0 -- true",
+            "compare --precision=-1 -- true",
+            "compare --timeout 1x -- true",
+            "compare --memory-limit 0 -- true",
+            "compare --memory-limit lots -- true",
+            "compare --primary speed -- true",
+            "compare --fail-if-slower -3 -- true",
+            "compare --seed one -- true",
+            "compare --only x -- true",
+            "compare --json a --resume b -- true",
+            "compare -P bin -- {bin}",
+            "compare -P bin= -- {bin}",
+            "compare -P =a -- {bin}",
+            "compare -P bin=a,b -- true",
+            "compare -P variant=a -- true",
+            "report",
+            "report text --format pdf",
+            "list everything",
+            "man dianose",
+            "completions cmd.exe",
+        ],
+    ),
+    (
+        "the suite",
+        &[
+            "compare --suite",
+            "compare --suite no-such.toml",
+            "compare --suite text",
+            "compare --suite unknown-key.toml",
+            "compare --suite wrong-value.toml",
+            "compare --suite good.toml --only other",
+            "compare --suite good.toml -P other=1",
+            "compare --suite good.toml -- true",
+        ],
+    ),
+    (
+        "the results",
+        &[
+            "report no-such.jsonl",
+            "report text",
+            "report empty",
+            "report earlier.jsonl",
+            "report later.jsonl",
+            "report .",
+            "compare -n 1 -a system --resume no-such.jsonl -- true",
+            "compare -n 1 -a system --resume text -- true",
+            "compare -n 1 -a system --resume earlier.jsonl -- true",
+            "compare -n 1 -a system --resume later.jsonl -- true",
+            "compare -n 1 -a system --resume other.jsonl -- true",
+            "compare -n 1 -a system --json . -- true",
+            "compare -n 1 -a system --json no-such-folder/runs.jsonl -- true",
+            "compare -n 1 -a system --json /proc/runs.jsonl -- true",
+            "compare -n 1 -a system --json /dev/full -- true",
+        ],
+    ),
+];
+
+#[test]
+fn what_is_wrong_is_told_with_what_to_do() {
+    let surroundings = Surroundings::new().with_programs();
+    let mut told = String::new();
+    for (what, cases) in REFUSED {
+        writeln!(told, "# Wrong with {what}\n").unwrap();
+        for case in *cases {
+            let arguments: Vec<&str> = case.split(' ').collect();
+            let output = surroundings.masu(&arguments).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{case}");
+            let code = output.status.code().expect(case);
+            let is_run = case.starts_with("run ");
+            assert!(if is_run { (125..=127).contains(&code) } else { code == 2 }, "{case}: {code}");
+            writeln!(told, "$ masu {case}\n{}=> {code}\n", surroundings.message(&said)).unwrap();
+            surroundings.assert_nothing_is_left(case);
+        }
+    }
+    let assert = snapbox::Assert::new().action_env("SNAPSHOTS");
+    assert.eq(Data::from(told), file!["text/wrong.txt"]);
+}
+
+#[test]
+fn a_run_that_ends_otherwise_is_no_error_and_is_named() {
+    let surroundings = Surroundings::new();
+    let page = |script: &str| {
+        let pair = ["compare", "-n", "3", "-a", "system", "-a", "masu", "--", "sh", "-c", script];
+        let output = surroundings.masu(&pair).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        surroundings.assert_nothing_is_left(script);
+        let page = String::from_utf8(output.stdout).unwrap();
+        page.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let killed = page("kill -SEGV $$");
+    assert!(killed.contains("was ended by signal 11 (SIGSEGV)"), "{killed}");
+    let failing = page("exit 3");
+    assert!(failing.contains("returned 3"), "{failing}");
+    // The first run of all is the reference's warm-up.
+    let changing = page("test -e ran && exit 1; touch ran");
+    assert!(changing.contains("not repeatable") && changing.contains("returned 1"), "{changing}");
+    let output = page("echo $$");
+    assert!(output.contains("not repeatable"), "{output}");
+    let behind = page("sleep 1000 >/dev/null 2>&1 & :");
+    assert!(behind.contains("left"), "{behind}");
+}
+
+#[test]
+fn standard_streams_that_are_closed_or_full_end_nothing_in_a_panic() {
+    let surroundings = Surroundings::new();
+    let results = "compare -n 1 -a system -a masu --json runs.jsonl -- true";
+    let commands = [
+        results,
+        "compare --help",
+        "report runs.jsonl",
+        "report runs.jsonl --format html",
+        "list",
+        "list --settings",
+        "man compare",
+        "completions bash",
+        "--version",
+    ];
+    let programs = ["compare -n 1 -a system -- cat", "run -- cat /dev/null"];
+    for command in commands.iter().chain(&programs) {
+        for (streams, expected) in [
+            ("| head -n 1 >/dev/null; exit \"${PIPESTATUS[0]}\"", 0),
+            ("2>&1 | true; exit \"${PIPESTATUS[0]}\"", 0),
+            ("<&-", 0),
+            (">&-", 0),
+            ("2>&-", 0),
+            ("<&- >&- 2>&-", 0),
+            (">/dev/full", 2),
+            (">/dev/null 2>/dev/full", 0),
+        ] {
+            let script = format!("'{}' {command} {streams}", env!("CARGO_BIN_EXE_masu"));
+            let output = surroundings.shell(&script).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            let code = output.status.code();
+            let is_help = ["compare --help", "--version"].contains(command);
+            let is_program = command.starts_with("run ");
+            if !(is_help || is_program) {
+                assert_eq!(code, Some(expected), "{script}: {said}");
+            }
+            assert!(code.is_some() && !said.contains("panicked"), "{script}: {said}");
+            if expected == 2 && !is_help && !is_program {
+                assert!(said.contains("No space left"), "{script}: {said}");
+            }
+            surroundings.assert_nothing_is_left(&script);
+        }
+    }
+}
+
+#[test]
+fn an_empty_environment_is_enough() {
+    let surroundings = Surroundings::new();
+    let mut command = surroundings.masu(&["compare", "-n", "1", "-a", "system", "-a", "masu"]);
+    let mark = surroundings.mark();
+    let path = std::env::var_os("PATH").unwrap();
+    command.args(["--", "true"]).env_clear().env("PATH", path).env(mark.0, mark.1);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_results_file_that_was_cut_anywhere_is_shown_or_refused() {
+    let surroundings = Surroundings::new();
+    let line = "compare -n 2 -a system -a masu --json runs.jsonl -- true";
+    let arguments: Vec<&str> = line.split(' ').collect();
+    assert_eq!(surroundings.masu(&arguments).output().unwrap().status.code(), Some(0));
+    let whole = fs::read(surroundings.path("runs.jsonl")).unwrap();
+    for length in (0..whole.len()).step_by(whole.len() / 40) {
+        fs::write(surroundings.path("cut.jsonl"), &whole[..length]).unwrap();
+        let output = surroundings.masu(&["report", "cut.jsonl"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let page = String::from_utf8_lossy(&output.stdout);
+        match output.status.code() {
+            Some(0) => assert!(page.contains("Cut off"), "{length}: {page}"),
+            Some(2) => assert!(said.starts_with("masu: cut.jsonl: "), "{length}: {said}"),
+            code => panic!("{length}: {code:?}: {said}"),
+        }
+    }
+}
+
+#[test]
+fn whoever_ends_masu_leaves_neither_folders_nor_processes() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let surroundings = Surroundings::new();
+        let line = "compare -n 100000 -a system -a masu --scratch --json runs.jsonl -- sh -c";
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let mut command = surroundings.masu(&arguments);
+        // A grandchild in a session of its own, as a daemon would be.
+        command.arg("setsid sleep 1000 & sleep 0.01").stdout(Stdio::piped());
+        let child = surroundings.in_a_group(command).spawn().unwrap();
+        surroundings.wait_for("runs.jsonl", "\"record\":\"run\"");
+        kill_process_group(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{signal:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+        surroundings.assert_nothing_is_left(&format!("{signal:?}"));
+    }
+}
+
+#[test]
+fn nothing_is_left_of_input_that_was_spooled() {
+    let surroundings = Surroundings::new();
+    let script = format!(
+        "head -c 3000000 /dev/zero | '{}' compare -n 1 -a system -- cat",
+        env!("CARGO_BIN_EXE_masu")
+    );
+    let output = surroundings.shell(&script).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    surroundings.assert_nothing_is_left("spooled");
+}
+
+/// The programs that tests need are told apart from what they test.
+#[test]
+fn the_mark_finds_what_is_left() {
+    let surroundings = Surroundings::new();
+    let (name, value) = surroundings.mark();
+    let mut child = Command::new("sleep").arg("100").env(name, value).spawn().unwrap();
+    assert_eq!(surroundings.left_processes().len(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(surroundings.left_processes(), [""; 0]);
+}
