@@ -141,7 +141,7 @@ pub(crate) struct Compare {
     /// A fresh folder for each run, or a copy of DIR
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "", conflicts_with = "suite", help_heading = AROUND)]
-    pub(crate) scratch: Option<PathBuf>,
+    pub(crate) scratch: Option<OsString>,
     /// Kill runs that take longer: 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = AROUND)]
     pub(crate) timeout: Option<Duration>,

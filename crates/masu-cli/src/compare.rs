@@ -114,8 +114,8 @@ fn from_words(arguments: arguments::Compare) -> Result<Suite> {
     let name = arguments.words.first().map(|word| word.to_string_lossy().into_owned());
     let scratch = match arguments.scratch {
         None => Scratch::None,
-        Some(folder) if folder.as_os_str().is_empty() => Scratch::Empty,
-        Some(folder) => Scratch::CopyOf(folder),
+        Some(folder) if folder.is_empty() => Scratch::Empty,
+        Some(folder) => Scratch::CopyOf(folder.into()),
     };
     let (setup, prepare, cleanup) = (arguments.setup, arguments.prepare, arguments.cleanup);
     let server = server(arguments.server)?;

@@ -7,7 +7,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -112,9 +112,10 @@ impl Surroundings {
         command
     }
 
-    /// Waits until `text` is in a file.
-    pub(super) fn wait_for(&self, name: &str, text: &str) {
+    /// Waits until `child` has written `text` into a file.
+    pub(super) fn wait_for(&self, child: &mut Child, name: &str, text: &str) {
         while !fs::read_to_string(self.path(name)).is_ok_and(|content| content.contains(text)) {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
             thread::sleep(Duration::from_millis(5));
         }
     }
