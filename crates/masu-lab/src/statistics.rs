@@ -209,8 +209,9 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     let differences: Vec<f64> = pairs.iter().map(difference).collect();
     let (centre, interval) = signed_rank::centre(&differences, level.of_each(others))?;
     let (low, high) = interval.unwrap_or((centre, centre));
-    // The average of a boundless difference and any other is still far beyond what numbers have.
-    if [centre, low, high].iter().any(|end| end.abs() > BEYOND / 4.0) {
+    // A quarter of a boundless difference is in the average of two averages of pairs, less a little
+    // where the other differences have the other sign: still far beyond what numbers have.
+    if [centre, low, high].iter().any(|end| end.abs() > BEYOND / 8.0) {
         return None;
     }
     Some(Ratio {
