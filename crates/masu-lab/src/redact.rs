@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::execute::Output;
 use crate::results::{Case, FileMark, Header, LeftOut, Record, Row, Summary};
 use crate::{Ending, Evidence, Run, Variant, kernel};
 
@@ -182,8 +183,12 @@ impl Redact {
 
     /// Takes the words out of a run: what it said, and the names of its processes.
     pub fn run(&self, run: &mut Run) {
-        self.one(&mut run.stdout.tail);
-        self.one(&mut run.stderr.tail);
+        for output in [&mut run.stdout, &mut run.stderr] {
+            if output.bytes > Output::TAIL_BYTES as u64 {
+                output.tail = self.without_end(&output.tail).to_owned();
+            }
+            self.one(&mut output.tail);
+        }
         self.all(&mut run.left_behind);
         if let Ending::OutOfMemory { process, .. } = &mut run.ending {
             self.one(process);
@@ -197,6 +202,18 @@ impl Redact {
         for Row { variant, .. } in &mut summary.rows {
             self.one(variant);
         }
+    }
+
+    /// `text`, of which the beginning was cut off, without the end of a word that it may begin with:
+    /// the last half of a secret says too much.
+    fn without_end<'a>(&self, text: &'a str) -> &'a str {
+        // What is left of a letter that was cut is no letter any more.
+        let text = text.trim_start_matches(char::REPLACEMENT_CHARACTER);
+        let left = |word: &Word| {
+            let starts = word.text.char_indices().map(|(start, _)| start).skip(1);
+            starts.map(|start| &word.text[start..]).find(|end| text.starts_with(end)).map(str::len)
+        };
+        &text[self.words.iter().filter_map(left).max().unwrap_or(0)..]
     }
 
     fn one(&self, text: &mut String) {

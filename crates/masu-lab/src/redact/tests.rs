@@ -169,3 +169,20 @@ fn what_machines_read_is_left_alone() {
         assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), before);
     }
 }
+
+#[test]
+fn the_end_of_a_word_whose_beginning_was_cut_off_is_taken_out_too() {
+    let redact = Redact::texts(["hünter2"]);
+    let kept = |tail: &str, bytes: u64| {
+        let stderr = Output { bytes, tail: tail.to_owned(), ..Output::default() };
+        let mut run = Run { stderr, ..Run::default() };
+        redact.run(&mut run);
+        run.stderr.tail
+    };
+    for tail in ["hünter2 x", "ünter2 x", "\u{fffd}nter2 x", "er2 x", "2 x"] {
+        let kept = kept(tail, 5000);
+        assert!(kept.ends_with(" x") && !kept.contains('2'), "{tail}: {kept}");
+    }
+    assert_eq!(kept("er2 x", 5), "er2 x", "nothing was cut off");
+    assert_eq!(kept("", 5000), "");
+}
