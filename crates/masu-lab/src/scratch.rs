@@ -3,10 +3,13 @@
 //! All runs have it at one path, made anew each time: the path is known before anything runs, and no
 //! run has a longer name for it than another. It lies in the temporary folder (`TMPDIR`), readable
 //! by this user only, and stays there only if this process is killed. Neither copying nor removing
-//! ever follows a link.
+//! ever follows a link, and nothing is removed from a folder that something is mounted in: what is
+//! mounted is somebody's.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -97,12 +100,12 @@ impl ScratchFolder {
     ///
     /// [`Error::Scratch`] when something in it cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
-        remove(&self.path).map_err(|error| Error::Scratch {
-            path: self.path.clone(),
-            reason: format!(
-                "what a run left cannot be removed: {error}; perhaps it belongs to another user or \
-                 is still mounted: remove it by hand"
-            ),
+        remove(&self.path).map_err(|error| {
+            let mut reason = format!("what a run left cannot be removed: {error}");
+            if error.kind() == ErrorKind::PermissionDenied {
+                reason += "; perhaps it belongs to another user: remove it by hand";
+            }
+            Error::Scratch { path: self.path.clone(), reason }
         })
     }
 
@@ -142,9 +145,18 @@ fn examine(path: &Path) -> Result<PathBuf, Error> {
 
 /// A new folder in `place` that only this user can enter.
 fn new_folder(place: &Path) -> Result<PathBuf, Error> {
+    new_folder_named(place, |attempt| format!("masu-scratch-{}-{attempt}", std::process::id()))
+}
+
+/// A new folder in `place` that only this user can enter, by the first of the names of `name` that
+/// nothing has: a process of the same number may have been killed and left its own.
+pub(crate) fn new_folder_named(
+    place: &Path,
+    mut name: impl FnMut(u32) -> String,
+) -> Result<PathBuf, Error> {
     let mut attempt = 0_u32;
     loop {
-        let path = place.join(format!("masu-scratch-{}-{attempt}", std::process::id()));
+        let path = place.join(name(attempt));
         match make(&path, 0o700) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {
@@ -231,9 +243,20 @@ fn may_give_away() -> bool {
     kernel::effective_ids().0 == 0
 }
 
-/// Removes what is at `path`, folders that may not be written included; links in it are removed and
-/// not followed. That nothing is there is no error.
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes what is at `path`, an absolute path without links, folders that may not be written
+/// included; links in it are removed and not followed. That nothing is there is no error.
+///
+/// # Errors
+///
+/// What the system says, and [`ErrorKind::ResourceBusy`] when something is mounted at `path` or
+/// below: then nothing is removed at all, for it would be taken from where it really lies.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    if let Some(mounted) = mounted_below(&mounts, path) {
+        let mounted = mounted.display();
+        let reason = format!("something is mounted at {mounted}: unmount it (umount {mounted})");
+        return Err(io::Error::new(ErrorKind::ResourceBusy, reason));
+    }
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             open_up(path);
@@ -242,6 +265,31 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         result => result,
     }
+}
+
+/// The first place of those in `mounts` (the lines of proc_pid_mountinfo(5)) at `path` or below.
+fn mounted_below(mounts: &[u8], path: &Path) -> Option<PathBuf> {
+    let places = mounts.split(|&byte| byte == b'\n').filter_map(|line| {
+        let place = line.split(|&byte| byte == b' ').nth(4)?;
+        Some(PathBuf::from(OsString::from_vec(without_octal(place))))
+    });
+    places.into_iter().find(|place| place.starts_with(path))
+}
+
+/// `text` with the bytes that the kernel wrote as a backslash and three octal digits: white space
+/// and the backslash itself.
+fn without_octal(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, behind @ ..] = rest {
+        let digits = behind.first_chunk::<3>().filter(|_| *first == b'\\');
+        let byte = digits
+            .and_then(|digits| str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        plain.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &behind[3..] } else { behind };
+    }
+    plain
 }
 
 /// Lets this user change every folder below `path` too, as far as they are this user's.

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -133,7 +134,9 @@ pub(crate) fn unlinked_file(purpose: &str) -> Result<File, Error> {
     let mut attempt = 0_u32;
     loop {
         let path: PathBuf = folder.join(format!("masu-{purpose}-{}-{attempt}", std::process::id()));
-        match File::options().read(true).write(true).create_new(true).open(&path) {
+        let mut options = File::options();
+        // It may hold what was piped in, and has a name for a moment.
+        match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
             Ok(file) => {
                 std::fs::remove_file(&path)
                     .doing(|| format!("removing the name of {}", path.display()))?;

@@ -164,3 +164,52 @@ fn a_stop_ends_the_copying_and_leaves_nothing() {
     assert!(matches!(scratch.fresh(&stop), Err(Error::Stopped)));
     assert!(!scratch.path().exists());
 }
+
+#[test]
+fn a_place_of_a_mount_is_found_below_a_folder_whatever_its_name_and_only_there() {
+    let mounts = b"36 35 98:0 / / rw,noatime - ext4 /dev/root rw\n\
+        37 36 0:5 /d /tmp/run\\040one/d\\134e rw shared:1 - ext4 /dev/root rw\n\
+        38 36 0:5 /d /tmp/run2 rw - tmpfs none rw\nodd\n";
+    let below = |path: &str| mounted_below(mounts, Path::new(path));
+    assert_eq!(below("/tmp/run one"), Some(PathBuf::from("/tmp/run one/d\\e")));
+    assert_eq!(below("/tmp/run2"), Some(PathBuf::from("/tmp/run2")));
+    assert_eq!(below("/tmp/run"), None);
+    assert_eq!(below("/tmp/run2/x"), None);
+}
+
+/// Mounting needs root, or a namespace where one is root; where neither can be had there is
+/// nothing to lose either.
+#[test]
+fn what_is_mounted_in_a_folder_is_not_removed_with_it() {
+    let _alone = crate::execute::alone();
+    let place = Place::new("mount");
+    let (precious, run) = (place.0.join("precious"), place.0.join("run"));
+    fs::create_dir_all(run.join("mounted")).unwrap();
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("data"), "data").unwrap();
+    // The test program again, in a namespace of mounts of its own, as the test below.
+    let script = "mount --make-rprivate / && mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
+    let own = std::env::current_exe().unwrap();
+    let mut unshare = std::process::Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    unshare.args([&precious, &run.join("mounted"), &own]);
+    unshare.args(["--exact", "--ignored", "scratch::tests::removal_of_a_folder_with_a_mount"]);
+    let outcome = unshare.env("MASU_TEST_FOLDER", &run).output();
+    assert!(precious.join("data").exists());
+    let Ok(outcome) = outcome else { return };
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let may_not = ["unshare: unshare failed", "unshare: write failed", "mount: "];
+    assert!(
+        outcome.status.success() || may_not.iter().any(|start| said.starts_with(start)),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+#[ignore = "the test above starts it, where something is mounted"]
+fn removal_of_a_folder_with_a_mount() {
+    let folder = PathBuf::from(std::env::var_os("MASU_TEST_FOLDER").unwrap());
+    let error = remove(&folder).unwrap_err().to_string();
+    assert!(error.contains("unmount it") && error.contains("/mounted"), "{error}");
+    assert!(folder.join("mounted/data").exists());
+}

@@ -1,15 +1,14 @@
 //! Where a server lives while it runs: a port that is free and a data folder of its own.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Doing;
 use crate::parameter::{Values, substitute};
-use crate::{Error, Input, Row, Workload};
+use crate::{Error, Input, Row, Workload, scratch};
 
 /// Ports to choose from: below those that the kernel gives to clients, which might otherwise take
 /// a server's port between its choice and its start.
@@ -91,32 +90,31 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> Result<Folder, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // ORDERING: Relaxed: a counter that guards no other data.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // All names are of one length: a longer one would move a server's memory.
-        let name = format!("masu-server-{:08}-{number:06}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .doing(|| format!("making the data folder {}", path.display()))?;
+        let temporary = std::env::temp_dir();
+        // A server that changes its folder must still find its data.
+        let temporary = fs::canonicalize(&temporary)
+            .doing(|| format!("looking up the temporary folder {}", temporary.display()))?;
+        let path = scratch::new_folder_named(&temporary, |_| {
+            // ORDERING: Relaxed: a counter that guards no other data.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            // All names are of one length: a longer one would move a server's memory.
+            format!("masu-server-{:08}-{number:06}", std::process::id())
+        })?;
         Ok(Folder(path))
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        remove(&self.0);
+        // Nobody is left to tell. What is another user's stays, and what is mounted in it, too.
+        let _ = scratch::remove(&self.0);
     }
-}
-
-/// Removes what can be removed; what a server made unremovable for its own user stays.
-fn remove(folder: &Path) {
-    let _ = fs::remove_dir_all(folder);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::Variant;
 
@@ -135,6 +133,19 @@ mod tests {
         fs::write(&file, "x").unwrap();
         drop(places);
         assert!(!file.exists() && !file.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_folder_goes_with_what_a_server_made_read_only_in_it() {
+        let place = Place::new("a").unwrap();
+        let inner = place.file("inner");
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("x"), "x").unwrap();
+        fs::set_permissions(&inner, fs::Permissions::from_mode(0o500)).unwrap();
+        let folder = place.folder.0.clone();
+        assert!(folder.is_absolute());
+        drop(place);
+        assert!(!folder.exists());
     }
 
     #[test]
