@@ -3,10 +3,11 @@
 //! It relies on `/proc` (the lists of children where the kernel has them) and on this process being a *subreaper*: a process
 //! whose parent ends becomes our child instead of init's, so nothing escapes by forking twice. A
 //! run's processes are therefore the root's descendants, plus those of our children that were not
-//! there before the run.
+//! there before the run, unless they are in a *session* that was: servers that were started earlier
+//! lose children to us too.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,6 +25,9 @@ pub(crate) struct Tree {
     pub(crate) root: Pid,
     /// Children of this process that belong to someone else.
     before: Vec<Pid>,
+    /// The sessions that these and their descendants were in. A run begins one of its own and can
+    /// enter no other.
+    sessions_before: BTreeSet<Pid>,
     /// Whether this machine can swap at all.
     has_swap: bool,
     /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
@@ -48,7 +52,11 @@ impl Tree {
     /// The processes of a run whose first process is `root`; `before` are the children this process
     /// had earlier.
     pub(crate) fn new(root: Pid, before: Vec<Pid>) -> Tree {
-        Tree { root, before, has_swap: has_swap(), queued: RefCell::default() }
+        let older = with_descendants(before.clone());
+        let sessions = older.into_iter().filter_map(|pid| Some(state_of(pid)?.session));
+        let sessions_before = sessions.filter(|session| *session != root).collect();
+        let has_swap = has_swap();
+        Tree { root, before, sessions_before, has_swap, queued: RefCell::default() }
     }
 
     /// The children of this process now.
@@ -59,14 +67,17 @@ impl Tree {
     /// The processes of the run, zombies included: the root first, parents before children.
     pub(crate) fn members(&self) -> Vec<Pid> {
         let mut members = vec![self.root];
-        let adopted = Tree::children_here().into_iter();
-        members.extend(adopted.filter(|pid| *pid != self.root && !self.before.contains(pid)));
-        let mut next = 0;
-        while next < members.len() {
-            members.extend(children(members[next]));
-            next += 1;
-        }
-        members
+        members.extend(self.adopted());
+        with_descendants(members)
+    }
+
+    /// The processes of the run that lost their parent and became children of ours.
+    fn adopted(&self) -> Vec<Pid> {
+        let is_anothers =
+            |pid| state_of(pid).is_some_and(|state| self.sessions_before.contains(&state.session));
+        let mut adopted = Tree::children_here();
+        adopted.retain(|pid| *pid != self.root && !self.before.contains(pid) && !is_anothers(*pid));
+        adopted
     }
 
     /// Looks at every process of the run.
@@ -135,10 +146,18 @@ impl Tree {
 
     /// Reaps what has ended of the run, the root excepted, and returns what it used.
     pub(crate) fn reap(&self) -> Usage {
-        let adopted = Tree::children_here().into_iter();
-        let ours = adopted.filter(|pid| *pid != self.root && !self.before.contains(pid));
-        ours.filter_map(kernel::reap).fold(Usage::default(), Usage::plus)
+        self.adopted().into_iter().filter_map(kernel::reap).fold(Usage::default(), Usage::plus)
     }
+}
+
+/// These processes and all that descend from them, parents before children.
+fn with_descendants(mut members: Vec<Pid>) -> Vec<Pid> {
+    let mut next = 0;
+    while next < members.len() {
+        members.extend(children(members[next]));
+        next += 1;
+    }
+    members
 }
 
 /// The name the kernel knows a process by, with its pid: `sed (4711)`.
@@ -236,6 +255,9 @@ fn is_alive(pid: Pid) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -259,5 +281,46 @@ mod tests {
         searched.sort_unstable();
         assert!(searched.contains(&child.id().cast_signed()), "{searched:?}");
         assert_eq!(listed, searched);
+    }
+
+    #[test]
+    fn an_orphan_of_what_ran_before_is_none_of_the_run() {
+        let _alone = super::super::alone();
+        kernel::become_subreaper().unwrap();
+        let start = |script: &str| {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            kernel::start_apart(&mut shell, false);
+            shell.spawn().unwrap()
+        };
+        // Each, when told to, leaves an orphan and says its number.
+        let leave = "read now; (sleep 1000 > /dev/null & echo $!); read end";
+        let orphan_of = |child: &mut Child| {
+            writeln!(child.stdin.as_mut().unwrap()).unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            let orphan: Pid = line.trim().parse().unwrap();
+            // It says its number before its parent has gone.
+            while state_of(orphan).unwrap().parent != std::process::id().cast_signed() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            orphan
+        };
+        let mut server = start(leave);
+        let before = Tree::children_here();
+        let mut root = start(leave);
+        let tree = Tree::new(root.id().cast_signed(), before);
+        let (servers, runs) = (orphan_of(&mut server), orphan_of(&mut root));
+        let members = tree.members();
+        tree.kill();
+        let lives = is_alive(servers);
+        for pid in [server.id().cast_signed(), servers] {
+            kernel::kill(pid);
+            kernel::wait_for(pid).unwrap();
+        }
+        root.wait().unwrap();
+        tree.reap();
+        assert!(lives && !members.contains(&servers), "{members:?}");
+        assert!(members.contains(&runs), "{members:?}");
     }
 }
