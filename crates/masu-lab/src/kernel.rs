@@ -215,6 +215,17 @@ pub(crate) fn kill(pid: libc::pid_t) {
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
+/// Kills every process of a group that a child of ours, not waited for yet, leads.
+pub(crate) fn kill_group(leader: libc::pid_t) {
+    // SAFETY: The call takes numbers only.
+    unsafe { libc::kill(-leader, libc::SIGKILL) };
+}
+
+/// Reaps those of the group that `leader` led that are children of ours and have ended.
+pub(crate) fn reap_group(leader: libc::pid_t) {
+    while wait4(-leader, libc::__WALL | libc::WNOHANG).is_ok_and(|(reaped, ..)| reaped > 0) {}
+}
+
 /// CPU time that all threads of the process `pid` have used, those that are gone included, to the
 /// nanosecond; its children do not count. None if there is no such process.
 pub(crate) fn cpu_time(pid: libc::pid_t) -> Option<Duration> {

@@ -10,6 +10,7 @@
 //! The hard part is that nothing may be left: whatever happens, servers are asked to end, killed if
 //! they do not, and their folders removed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -237,10 +238,40 @@ impl<'a> Servers<'a> {
         Ok(place)
     }
 
+    /// Looks that nobody is where this server will be asked: another one there would have the load,
+    /// and be what is measured.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Server`] with the address where connections are taken.
+    fn check_nobody_answers(&self, row: &Row, place: &Place) -> Result<(), Error> {
+        let urls = match &self.plan.load {
+            Load::Http { urls, .. } => urls.as_slice(),
+            Load::Command(_) => &[],
+        };
+        let ready = ready::address(&self.plan.ready, place, row)?;
+        let mut addresses: Vec<SocketAddr> = ready;
+        for url in urls {
+            addresses.extend(Target::new(&place.text(url, row))?.addresses());
+        }
+        match addresses.into_iter().find(ready::is_taken) {
+            None => Ok(()),
+            Some(address) => Err(Error::Server {
+                variant: row.variant.label.clone(),
+                reason: format!(
+                    "was not started: something else answers at {address} already and would get \
+                     the load; write {{port}} for the port, here and in the server's command, or \
+                     stop what runs there"
+                ),
+            }),
+        }
+    }
+
     /// Starts the server of `row` and waits until it is ready; `number` is what the guard knows it
     /// by.
     fn start(&mut self, row: &Row, number: usize, stop: &Stop) -> Result<Warm, Error> {
         let place = self.place(row, stop)?;
+        self.check_nobody_answers(row, &place)?;
         let running = Running::start(row, place, self.offsets.draw())?;
         self.guard.watch(number, &running.family);
         let ready = self.wait_until_ready(row, number, running, stop);

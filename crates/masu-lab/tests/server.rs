@@ -175,6 +175,34 @@ fn is_said(comparison: &Comparison, words: &[&str]) -> bool {
 }
 
 #[test]
+fn a_stranger_who_answers_there_already_is_not_loaded() {
+    let log = Log::new("stranger");
+    let workload = workload(&log, "", "exec");
+    let stranger = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    stranger.set_nonblocking(true).unwrap();
+    let address = stranger.local_addr().unwrap();
+    let url = format!("http://{address}/");
+    let load = Load::Http {
+        urls: vec![url.clone()],
+        body: None,
+        connections: 2,
+        pace: Pace::Closed,
+        timeout: DEFAULT_TIMEOUT,
+    };
+    for (ready, load) in [(Ready::Port, load), (Ready::Url(url), plan().load)] {
+        let server = ServerPlan { ready, load, one_at_a_time: true, ..plan() };
+        let error = made(&workload, server, 1).unwrap_err().to_string();
+        assert!(error.contains(&address.to_string()) && error.contains("{port}"), "{error}");
+    }
+    log.assert_gone(0);
+    assert!(log.started().is_empty(), "{:?}", log.started());
+    // A look is a connection without a word on it.
+    while let Ok((mut connection, _)) = stranger.accept() {
+        assert_eq!(std::io::Read::read(&mut connection, &mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
 fn warm_servers_take_turns_and_are_gone_afterwards() {
     let log = Log::new("turns");
     let workload = workload(&log, "", "exec");

@@ -80,7 +80,7 @@ impl Target {
     }
 
     /// Where the host is, to be tried in turn.
-    pub(super) fn addresses(&self) -> &[SocketAddr] {
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
