@@ -63,6 +63,12 @@ pub(crate) const PATTERNS: &[Need] = &[
     program("make", "make", "builds the allocation patterns"),
 ];
 
+/// What `masu compare` is held against, and what builds the program that both are asked about.
+pub(crate) const DUEL: &[Need] = &[
+    program("hyperfine", "hyperfine", "times commands too"),
+    program("gcc", "gcc", "compiles the program whose work is known"),
+];
+
 /// The programs that the tests run under masu or look at it with.
 pub(crate) const TESTED: &[Need] = &[
     program("gcc", "gcc", "compiles C tests; itself run under masu"),

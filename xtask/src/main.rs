@@ -6,6 +6,7 @@
 
 mod bench;
 mod ci;
+mod duel;
 mod first_look;
 mod machine;
 mod peers;
@@ -27,6 +28,8 @@ Usage: cargo xtask CHORE
                --jobs N, or the names of some)
   bench        Run every allocation pattern under every malloc, write benches/record (about 11 minutes;
                --quick: 3; --pattern NAME, --rounds N)
+  duel         masu compare and hyperfine on the same commands under load that comes and goes, write
+               benches/record (about 5 minutes; --quick: one pairing each)
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
+        ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
         ["tidy"] => root().and_then(tidy::run),
         ["help" | "--help" | "-h"] => {

@@ -154,6 +154,9 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) server: Server,
     /// What decides [default: wall]; cpu, peak_rss, …
+    ///
+    /// wall, user, sys, cpu, peak_rss, minor_faults, major_faults, switches; of servers throughput,
+    /// latency_p50, latency_p99, latency_p999, cpu_per_request.
     #[arg(long, value_name = "MEASURE", value_parser = measure, help_heading = RESULT)]
     pub(crate) primary: Option<Measure>,
     /// Exit 1 if one is surely slower by this much
@@ -400,6 +403,15 @@ mod tests {
         let page = Arguments::command().find_subcommand_mut("compare").map(|it| it.render_help());
         let default = format!("[default: {}]", masu_lab::suite::DEFAULT_ROUNDS);
         assert!(page.unwrap().to_string().contains(&default));
+    }
+
+    #[test]
+    fn the_long_help_names_every_measure() {
+        let known = masu_lab::suite::parse_measure("").unwrap_err();
+        let mut command = Arguments::command();
+        let page = command.find_subcommand_mut("compare").unwrap().render_long_help().to_string();
+        let words: Vec<&str> = page.split([',', '.', ' ', '\n', ';']).collect();
+        assert!(known.split(", ").all(|name| words.contains(&name)), "{known}: {page}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! beside: allocators other than the system's and masu's own may be missing.
 
 mod compare;
+mod documented;
 mod laid_out;
 mod manual;
 mod programs;
