@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -62,7 +62,8 @@ pub enum Input {
 impl Input {
     /// This process's standard input, kept so that every run can read it from its start.
     ///
-    /// A terminal counts as empty: nobody types the same thing forty times. A regular file is used
+    /// A terminal counts as empty: nobody types the same thing forty times. So is `/dev/null`, and
+    /// takes no temporary file. A regular file is used
     /// where it lies, from its current position; anything else is read to its end into an unlinked
     /// file in the temporary folder (`TMPDIR`), which must have room for it.
     ///
@@ -85,6 +86,9 @@ impl Input {
     ///
     /// As for [`own`](Self::own).
     pub fn keep(mut source: File) -> Result<Input, Error> {
+        if is_null_device(&source) {
+            return Ok(Input::Empty);
+        }
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
         if is_file && let Ok(start) = source.stream_position() {
             let file = Arc::new(source);
@@ -127,6 +131,14 @@ impl Input {
     }
 }
 
+/// Whether this is `/dev/null`, under whatever name.
+fn is_null_device(file: &File) -> bool {
+    let (Ok(one), Ok(null)) = (file.metadata(), std::fs::metadata("/dev/null")) else {
+        return false;
+    };
+    one.file_type().is_char_device() && one.rdev() == null.rdev()
+}
+
 /// A new file in the temporary folder that has no name any more.
 /// `purpose` is part of the name it has for a moment.
 pub(crate) fn unlinked_file(purpose: &str) -> Result<File, Error> {
@@ -146,7 +158,10 @@ pub(crate) fn unlinked_file(purpose: &str) -> Result<File, Error> {
                 attempt += 1;
             }
             Err(error) => {
-                return Err(error).doing(|| format!("creating {}", path.display()));
+                return Err(error).doing(|| {
+                    let path = path.display();
+                    format!("creating {path} (set TMPDIR to a folder that can be written)")
+                });
             }
         }
     }
@@ -164,5 +179,11 @@ mod tests {
         for words in ["standard input", "TMPDIR", "redirect from a file", "No space left"] {
             assert!(message.contains(words), "{message}");
         }
+    }
+
+    #[test]
+    fn the_null_device_is_empty_and_needs_no_temporary_file() {
+        let input = Input::keep(File::open("/dev/null").unwrap()).unwrap();
+        assert!(matches!(input, Input::Empty));
     }
 }
