@@ -271,6 +271,10 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
+/// What [`start_apart`] fails with where the system allows no tracing. The reason is always the same
+/// one, `EPERM`, which `exec` has too; this one nothing else has that happens when a program starts.
+pub(crate) const NOT_TRACED: i32 = libc::ESRCH;
+
 /// Makes `command` start in a session of its own, without a terminal, killed when the thread that
 /// started it ends and, before others, when memory runs out; `traced` also makes that thread its
 /// tracer.
@@ -289,8 +293,9 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
             go_first();
             if traced {
                 let none = std::ptr::null_mut::<libc::c_void>();
-                let result = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none);
-                checked(if result == -1 { -1 } else { 0 })?;
+                if libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) == -1 {
+                    return Err(io::Error::from_raw_os_error(NOT_TRACED));
+                }
             }
         }
         Ok(())

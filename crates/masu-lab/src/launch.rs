@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Error, Variant, Workload};
+use crate::{Error, Variant, Workload, kernel};
 
 /// Replaces this process by the program of `workload` under `variant`. The program inherits
 /// standard input, output and error as they are; `workload.input` is not used.
@@ -42,6 +42,13 @@ pub(crate) fn command(workload: &Workload, variant: &Variant, folder: Option<&Pa
 
 /// What to say when the kernel would not start the program.
 pub(crate) fn refused(workload: &Workload, source: io::Error) -> Error {
+    let command = workload.program.path.display().to_string();
+    if source.raw_os_error() == Some(kernel::NOT_TRACED) {
+        let reason = "cannot be traced, and only a traced run proves which malloc serves it: \
+                      ptrace is forbidden here; allow it (in a container --cap-add SYS_PTRACE, or \
+                      a seccomp profile that has ptrace)";
+        return Error::Program { command, reason: reason.to_owned() };
+    }
     let hint = match source.kind() {
         ErrorKind::PermissionDenied => {
             "; the file, a folder on its way or its file system (mounted noexec) forbids it"
@@ -53,7 +60,6 @@ pub(crate) fn refused(workload: &Workload, source: io::Error) -> Error {
         ErrorKind::OutOfMemory => "; there is no memory left to start it",
         _ => "",
     };
-    let command = workload.program.path.display().to_string();
     Error::Program { command, reason: format!("cannot be started: {source}{hint}") }
 }
 
@@ -86,6 +92,15 @@ mod tests {
         assert!(value("LD_PRELOAD").starts_with("/lib/libv.so"));
         assert!(value("GLIBC_TUNABLES").ends_with("glibc.malloc.top_pad=4096"));
         assert_eq!(value("V"), "1");
+    }
+
+    #[test]
+    fn where_tracing_is_forbidden_the_program_is_not_blamed() {
+        let workload = Workload::new(["true"], Input::Empty).unwrap();
+        let source = io::Error::from_raw_os_error(kernel::NOT_TRACED);
+        let message = refused(&workload, source).to_string();
+        assert!(message.contains("ptrace") && message.contains("SYS_PTRACE"), "{message}");
+        assert!(!message.contains("noexec"), "{message}");
     }
 
     #[test]

@@ -28,8 +28,6 @@ pub(crate) struct Tree {
     /// The sessions that these and their descendants were in. A run begins one of its own and can
     /// enter no other.
     sessions_before: BTreeSet<Pid>,
-    /// Whether this machine can swap at all.
-    has_swap: bool,
     /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
     queued: RefCell<HashMap<Pid, u64>>,
 }
@@ -55,8 +53,7 @@ impl Tree {
         let older = with_descendants(before.clone());
         let sessions = older.into_iter().filter_map(|pid| Some(state_of(pid)?.session));
         let sessions_before = sessions.filter(|session| *session != root).collect();
-        let has_swap = has_swap();
-        Tree { root, before, sessions_before, has_swap, queued: RefCell::default() }
+        Tree { root, before, sessions_before, queued: RefCell::default() }
     }
 
     /// The children of this process now.
@@ -88,7 +85,7 @@ impl Tree {
             sample.threads += self.note_queued(pid);
             let rss = rss_bytes(pid).unwrap_or(0);
             sample.rss_bytes += rss;
-            let held = rss + if self.has_swap { swapped_bytes(pid).unwrap_or(0) } else { 0 };
+            let held = rss + swapped_bytes(pid);
             sample.held_bytes += held;
             if held > most {
                 most = held;
@@ -233,8 +230,14 @@ pub(crate) fn rss_bytes(pid: Pid) -> Option<u64> {
     Some(pages * kernel::os_page_bytes())
 }
 
-fn swapped_bytes(pid: Pid) -> Option<u64> {
-    swapped_in(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+/// Bytes of a process that are swapped out; not looked for where there is nothing to swap to.
+pub(crate) fn swapped_bytes(pid: Pid) -> u64 {
+    static HAS_SWAP: OnceLock<bool> = OnceLock::new();
+    if !HAS_SWAP.get_or_init(has_swap) {
+        return 0;
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    swapped_in(&status).unwrap_or(0)
 }
 
 /// The bytes that the `VmSwap` line of `/proc/PID/status` tells.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::execute::tree::{Pid, children, rss_bytes, state_of};
+use crate::execute::tree::{Pid, children, rss_bytes, state_of, swapped_bytes};
 use crate::kernel;
 
 /// How often the wait for an end looks.
@@ -17,6 +17,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// How long a killed process may take to be gone; one stuck in the kernel ends when it is let.
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Memory of one server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held {
+    /// Resident bytes, summed over the processes.
+    pub(super) resident_bytes: u64,
+    /// Resident and swapped bytes: what counts against a limit, for a runaway that is swapped out
+    /// grows on.
+    pub(super) bytes: u64,
+    /// The process that holds most of these.
+    pub(super) largest: Option<Pid>,
+}
 
 /// The processes of one server.
 #[derive(Debug)]
@@ -82,13 +94,21 @@ impl Family {
         self.members().into_iter().filter(runs).collect()
     }
 
-    /// Bytes resident in all of them, and the process that holds most.
-    pub(super) fn resident(&self) -> (u64, Option<Pid>) {
-        let members = self.members().into_iter();
-        let sizes: Vec<(u64, Pid)> =
-            members.filter_map(|pid| Some((rss_bytes(pid)?, pid))).collect();
-        let sum = sizes.iter().map(|(bytes, _)| bytes).sum();
-        (sum, sizes.iter().max().map(|(_, pid)| *pid))
+    /// What all of them hold.
+    pub(super) fn held(&self) -> Held {
+        let mut held = Held::default();
+        let mut most = 0;
+        for pid in self.members() {
+            let Some(resident) = rss_bytes(pid) else { continue };
+            let bytes = resident + swapped_bytes(pid);
+            held.resident_bytes += resident;
+            held.bytes += bytes;
+            if bytes > most {
+                most = bytes;
+                held.largest = Some(pid);
+            }
+        }
+        held
     }
 
     /// Asks the server to end: its first process, or if that is gone, all that are left.

@@ -155,15 +155,15 @@ impl Watched {
         let mut sum = 0;
         let mut largest = (0, None);
         for (index, family) in &self.families {
-            let (bytes, process) = family.resident();
-            sum += bytes;
-            if bytes > largest.0 {
-                largest = (bytes, Some((*index, process)));
+            let held = family.held();
+            sum += held.bytes;
+            if held.bytes > largest.0 {
+                largest = (held.bytes, Some((*index, held.largest)));
             }
             if let Some(burst) = &mut self.burst
                 && burst.index == *index
             {
-                burst.note(bytes);
+                burst.note(held.resident_bytes);
                 if burst.stop.requested() || family.alive().is_empty() {
                     burst.abort.request();
                 }
