@@ -179,7 +179,7 @@ pub(crate) fn ask_once(url: &str, within: Duration) -> Result<(), String> {
         tokio::time::timeout(within, connection.ask(&target)).await
     });
     match asked.unwrap_or(Err(Failure::TimedOut)) {
-        Ok(()) => Ok(()),
+        Ok(_) => Ok(()),
         Err(Failure::Refused) => Err("no connection is taken".to_owned()),
         Err(Failure::Broken) => Err("the connection broke, or the answer was no HTTP".to_owned()),
         Err(Failure::TimedOut) => Err(format!("no answer within {} s", within.as_secs())),

@@ -14,6 +14,13 @@ use super::target::Target;
 #[derive(Debug, Default)]
 pub(super) struct Connection(Option<SendRequest<Full<Bytes>>>);
 
+/// An answer whose status is below 400.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The status, where it sends whoever asked elsewhere.
+    pub(super) redirect: Option<u16>,
+}
+
 /// Why a request was not answered well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
@@ -47,19 +54,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends the request and reads the whole answer. After a failure the connection is closed.
-    pub(super) async fn ask(&mut self, target: &Target) -> Result<(), Failure> {
+    /// Sends the request and reads the whole answer. After a failure the connection is closed. A
+    /// redirect is an answer and not followed.
+    pub(super) async fn ask(&mut self, target: &Target) -> Result<Answer, Failure> {
         // Until the answer is there: should this be dropped on its way (a time limit, a stop), a
         // half-read connection must not be used again.
         let mut open = std::mem::take(self);
         let answered = open.send(target).await;
-        if matches!(answered, Ok(()) | Err(Failure::Status(_))) {
+        if matches!(answered, Ok(_) | Err(Failure::Status(_))) {
             *self = open;
         }
         answered
     }
 
-    async fn send(&mut self, target: &Target) -> Result<(), Failure> {
+    async fn send(&mut self, target: &Target) -> Result<Answer, Failure> {
         let mut again = true;
         let response = loop {
             self.open(target.addresses()).await?;
@@ -79,6 +87,10 @@ impl Connection {
         while let Some(frame) = body.frame().await {
             frame.map_err(|_| Failure::Broken)?;
         }
-        if status >= 400 { Err(Failure::Status(status)) } else { Ok(()) }
+        if status >= 400 {
+            return Err(Failure::Status(status));
+        }
+        let redirect = matches!(status, 301..=303 | 307 | 308).then_some(status);
+        Ok(Answer { redirect })
     }
 }

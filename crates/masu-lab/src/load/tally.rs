@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::connection::Failure;
+use super::connection::{Answer, Failure};
 use super::schedule::Pace;
 use crate::execute::Latencies;
 
@@ -142,6 +142,8 @@ pub(super) struct Tally {
     answered: u64,
     in_window: u64,
     failures: Failures,
+    /// The status of the last answer that sent the request elsewhere.
+    redirect: Option<u16>,
     /// Requests sent long after all were due.
     behind: u64,
     latencies: Histogram<u64>,
@@ -162,6 +164,7 @@ impl Tally {
             answered: 0,
             in_window: 0,
             failures: Failures::default(),
+            redirect: None,
             behind: 0,
             latencies: histogram(),
             lateness: histogram(),
@@ -171,13 +174,14 @@ impl Tally {
     /// A request came to this, `latency` after it was due.
     pub(super) fn note(
         &mut self,
-        outcome: Result<(), Failure>,
+        outcome: Result<Answer, Failure>,
         latency: Duration,
         in_window: bool,
     ) {
         match outcome {
-            Ok(()) => {
+            Ok(Answer { redirect }) => {
                 self.answered += 1;
+                self.redirect = redirect.or(self.redirect);
                 self.in_window += u64::from(in_window);
             }
             Err(Failure::Refused) => self.failures.refused += 1,
@@ -188,7 +192,7 @@ impl Tally {
                 self.failures.last_status = Some(status);
             }
         }
-        if matches!(outcome, Ok(()) | Err(Failure::TimedOut)) {
+        if matches!(outcome, Ok(_) | Err(Failure::TimedOut)) {
             self.latencies.saturating_record(nanoseconds(latency));
         }
     }
@@ -242,6 +246,12 @@ impl Tally {
 
     fn notes(&self, pace: Pace, busy: f64) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some(status) = self.redirect {
+            notes.push(format!(
+                "answers were redirects (status {status}), which are not followed: what is measured \
+                 is how fast they are given; ask for where they lead"
+            ));
+        }
         match pace {
             Pace::Closed => {
                 if busy > CLIENT_BUSY_SHARE {

@@ -237,3 +237,15 @@ fn plans_that_ask_for_nothing_are_refused() {
         assert!(wrong(1, regular(rate)).contains("positive"), "{rate}");
     }
 }
+
+#[test]
+fn redirects_are_not_followed_and_named() {
+    let (server, seen) = Server::new(|_, _, stream| say(stream, "302 Found", "Location: /x\r\n"));
+    let met = met(plan(&server.url("/"), 1, Pace::Closed), Duration::from_millis(100));
+    assert!(met.answered > 0 && met.failures.total() == 0, "{met:?}");
+    assert_eq!(seen.requests.load(Ordering::Relaxed), met.answered);
+    assert!(met.notes.iter().any(|note| note.contains("status 302")), "{met:?}");
+    let (server, _) = Server::new(fine);
+    let met = self::met(plan(&server.url("/"), 1, Pace::Closed), Duration::from_millis(100));
+    assert!(!met.notes.iter().any(|note| note.contains("redirect")), "{met:?}");
+}
