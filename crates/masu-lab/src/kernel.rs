@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -34,6 +35,22 @@ pub(crate) fn has_capabilities(path: &Path) -> bool {
         libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
     };
     size > 0
+}
+
+/// Where in a file, from the byte `from` on, the next bytes lie that take room on the disk: between
+/// such stretches are holes, which read as zeros. None behind the last one.
+pub(crate) fn next_data(file: BorrowedFd<'_>, from: u64) -> io::Result<Option<Range<u64>>> {
+    let seek = |from: u64, whence| {
+        let from = libc::off_t::try_from(from).map_err(io::Error::other)?;
+        // SAFETY: The call takes numbers only.
+        let at = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
+        u64::try_from(at).map_err(|_| io::Error::last_os_error())
+    };
+    match seek(from, libc::SEEK_DATA) {
+        Ok(start) => Ok(Some(start..seek(start, libc::SEEK_HOLE)?)),
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A second descriptor for the same open file, closed on exec.

@@ -166,6 +166,31 @@ fn a_stop_ends_the_copying_and_leaves_nothing() {
 }
 
 #[test]
+fn a_copy_has_the_holes_of_its_original_and_all_that_lies_between_them() {
+    let place = Place::new("holes");
+    let source = place.0.join("source");
+    fs::create_dir(&source).unwrap();
+    let file = File::create(source.join("file")).unwrap();
+    // Larger than any disk it may be copied to, as far as the file system lets it be.
+    let far = 1 << 40;
+    file.set_len(far + 100).unwrap();
+    for (at, text) in [(0, "first"), (5 << 20, "middle"), (far, "last")] {
+        std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), at).unwrap();
+    }
+    let scratch = folder(&Scratch::CopyOf(source));
+    scratch.fresh(&Stop::never()).unwrap();
+    let copy = File::open(scratch.path().join("file")).unwrap();
+    let metadata = copy.metadata().unwrap();
+    assert_eq!(metadata.len(), far + 100);
+    assert!(metadata.blocks() * 512 < 1 << 20, "{metadata:?}");
+    for (at, text) in [(0, "first\0"), (5 << 20, "middle\0"), (far - 1, "\0last\0")] {
+        let mut found = vec![1; text.len()];
+        std::os::unix::fs::FileExt::read_exact_at(&copy, &mut found, at).unwrap();
+        assert_eq!(found, text.as_bytes());
+    }
+}
+
+#[test]
 fn a_place_of_a_mount_is_found_below_a_folder_whatever_its_name_and_only_there() {
     let mounts = b"36 35 98:0 / / rw,noatime - ext4 /dev/root rw\n\
         37 36 0:5 /d /tmp/run\\040one/d\\134e rw shared:1 - ext4 /dev/root rw\n\
