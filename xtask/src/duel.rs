@@ -76,12 +76,16 @@ struct Duel {
 ///
 /// When hyperfine or gcc cannot be had, the build fails, or a tool does.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
+    let is_whole = options != ["--quick"];
     let extent = match options {
         [] => Extent { runs: 40, repeats: 5 },
         ["--quick"] => Extent { runs: 12, repeats: 1 },
-        _ => bail!("cargo xtask duel takes no options but --quick"),
+        ["--runs", runs] => Extent {
+            runs: runs.parse().with_context(|| format!("--runs {runs}: write a whole number"))?,
+            repeats: 5,
+        },
+        _ => bail!("cargo xtask duel takes --quick, or --runs N, and nothing else"),
     };
-    let is_whole = options.is_empty();
     machine::provide(&machine::DUEL.iter().collect::<Vec<_>>())?;
     steps::take("build", || {
         let build = ["build", "--release", "--locked", "--package", "masu-cli"];

@@ -29,7 +29,7 @@ Usage: cargo xtask CHORE
   bench        Run every allocation pattern under every malloc, write benches/record (about 11 minutes;
                --quick: 3; --pattern NAME, --rounds N)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
-               benches/record (about 5 minutes; --quick: one pairing each)
+               benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
 
 fn main() -> ExitCode {

@@ -23,7 +23,8 @@ pub(super) fn text(duel: &Duel) -> String {
         "# {masu} and {hyperfine} on a machine in use, {}\n\n\
          Both tools were asked about the same two commands, {} runs of each, while threads of another \
          process kept the CPUs busy in spells of 0.3 to 6 seconds (`xtask/src/duel/load.rs`; each pairing \
-         has a seed of its own, the same for both tools). Who began took turns.\n\n\
+         has a seed of its own, the same for both tools). Who began took turns. masu makes runs again that \
+         waited long for a CPU, a quarter of them at most.\n\n\
          - made by `cargo xtask duel` at {}, in {:.0} s\n\
          - machine: {}, {} CPUs, {}\n",
         today(),
