@@ -110,7 +110,7 @@ fn announce(runs: Option<usize>, estimate: Duration, resumed: usize) {
         Some(runs) => format!("{}, {}", some(runs, "run", "runs"), about(estimate)),
         None => format!("As many runs as it takes, at most {}", about(estimate)),
     };
-    aside::say(format_args!("{text}; Ctrl-C ends early and shows what there is."));
+    aside::say(notice(&format!("{text}; Ctrl-C ends early and shows what there is.")));
 }
 
 fn some(count: usize, one: &str, many: &str) -> String {

@@ -305,6 +305,13 @@ impl Making<'_> {
             counting: grounds.of(programs[0].libc).counting.clone(),
             ..server.with(&self.values)
         });
+        if server.is_none() && self.entry.primary.is_of_servers() {
+            return Err(Error::Compare(format!(
+                "{}: only a server has the measure that is to decide; let another one, or compare \
+                 servers",
+                self.name
+            )));
+        }
         let (entry, scratch) = (self.entry, self.scratch());
         let settle =
             |hook: &Option<OsString>| hook.as_ref().map(|text| substitute(text, &self.values));

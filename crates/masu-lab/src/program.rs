@@ -96,6 +96,7 @@ fn locate(command: &OsStr) -> Result<PathBuf, String> {
         let path = PathBuf::from(command);
         return match unstartable(&path) {
             None => Ok(path),
+            Some(_) if !path.exists() && is_for_a_shell(command) => Err(FOR_A_SHELL.to_owned()),
             Some(reason) => Err(reason),
         };
     }
@@ -111,9 +112,30 @@ fn locate(command: &OsStr) -> Result<PathBuf, String> {
             Some(_) => {}
         }
     }
-    Err(found_but.unwrap_or_else(|| {
-        "no such command in PATH; check the spelling or give its path".to_owned()
-    }))
+    Err(found_but.unwrap_or_else(|| nothing_called(command)))
+}
+
+/// That nothing in PATH is called `command`, with what was perhaps meant.
+fn nothing_called(command: &OsStr) -> String {
+    if is_for_a_shell(command) {
+        return FOR_A_SHELL.to_owned();
+    }
+    let advice = if command.as_bytes().contains(&b'=') {
+        "`env NAME=VALUE` before the program sets a variable".to_owned()
+    } else if Path::new(command).is_file() {
+        format!("there is one in this folder: write `./{}`", command.to_string_lossy())
+    } else {
+        "check the spelling or give its path".to_owned()
+    };
+    format!("no such command in PATH; {advice}")
+}
+
+const FOR_A_SHELL: &str =
+    "no such command; words are taken as they are, without a shell: write `sh -c '…'` for one";
+
+/// Whether a word looks like a whole line.
+fn is_for_a_shell(command: &OsStr) -> bool {
+    command.as_bytes().iter().any(|byte| b" |<>;&".contains(byte))
 }
 
 /// Why `path` cannot be started, if so.

@@ -110,6 +110,26 @@ impl Measure {
         }
     }
 
+    /// Whether only bursts on servers have it.
+    #[must_use]
+    pub fn is_of_servers(self) -> bool {
+        match self {
+            Measure::Throughput
+            | Measure::LatencyP50
+            | Measure::LatencyP99
+            | Measure::LatencyP999
+            | Measure::CpuPerRequest => true,
+            Measure::Wall
+            | Measure::User
+            | Measure::Sys
+            | Measure::PeakRss
+            | Measure::MinorFaults
+            | Measure::MajorFaults
+            | Measure::Switches
+            | Measure::Cpu => false,
+        }
+    }
+
     /// Whether a larger figure is the better one.
     #[must_use]
     pub fn is_better_larger(self) -> bool {

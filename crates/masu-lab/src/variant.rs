@@ -52,7 +52,7 @@ impl FromStr for Spec {
     ///
     /// # Errors
     ///
-    /// [`Error::Variant`] for an empty allocator, a setting without `=`, or one given twice.
+    /// [`Error::Variant`] for an empty allocator or several, a setting without `=`, or one given twice.
     fn from_str(text: &str) -> Result<Spec, Error> {
         let wrong = |reason: String| Error::Variant { variant: text.to_owned(), reason };
         let (allocator, rest) = match text.split_once(':') {
@@ -62,11 +62,16 @@ impl FromStr for Spec {
         if allocator.is_empty() {
             return Err(wrong("no allocator named; write ALLOCATOR[:NAME=VALUE,…]".to_owned()));
         }
+        if allocator.contains(',') && !allocator.contains('/') {
+            return Err(wrong("this names several; give each an -a of its own".to_owned()));
+        }
         let mut settings: Vec<(String, String)> = Vec::new();
         for part in rest.map(split_at_commas).unwrap_or_default() {
             let Some((name, value)) = part.split_once('=').filter(|(name, _)| !name.is_empty())
             else {
-                return Err(wrong(format!("`{part}` is not NAME=VALUE")));
+                return Err(wrong(format!(
+                    "`{part}` is not NAME=VALUE; `masu list --settings` has the names"
+                )));
             };
             if settings.iter().any(|(known, _)| known == name) {
                 return Err(wrong(format!("`{name}` is given twice")));

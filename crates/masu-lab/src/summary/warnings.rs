@@ -76,8 +76,8 @@ fn advice(ending: &Ending) -> &'static str {
 
 /// Different bytes on standard output: within a variant, and between variants.
 fn outputs(labels: &[String], valid: &[&Run]) -> Option<String> {
-    let advice = "what differs may be a time, a process id or a file left by the run before; \
-                  the verdicts hold only if every run did the same work";
+    let advice = "what differs may be a time, a process id, a file left by the run before, or \
+                  what a parameter asks for; the verdicts hold only if every run did the same work";
     let mut hashes: Vec<HashSet<&str>> = vec![HashSet::new(); labels.len()];
     for run in valid {
         if let Some(own) = hashes.get_mut(run.variant) {
