@@ -447,13 +447,14 @@ impl Engine<'_, '_> {
                 Err(Error::Stopped) => None,
                 made => made?,
             };
-            finished?;
-            let Some(mut summary) = summary else { return Ok(true) };
+            let Some(mut summary) = summary else { return finished.map(|()| true) };
             let remarks = executor.remarks();
             summary.warnings.extend(remarks.warnings);
             summary.notes.extend(remarks.notes);
             (self.observe)(Event::Finished { case: &header.cases[index], summary: &summary });
             self.journal.write(&Record::Summary { case: index, summary })?;
+            // Only now: what was measured is no worse for a cleanup that failed.
+            finished?;
         }
         Ok(false)
     }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::compare::{Options, compare};
+use crate::compare::{Destination, Options, compare};
 use crate::plan::Plan;
-use crate::results::Rounds;
+use crate::results::{self, Record, Rounds};
 use crate::{Catalogue, Comparison, Input, Places, Scratch, Variant, Workload};
 
 /// A file that hooks write into, removed at the end.
@@ -115,11 +115,16 @@ fn the_cleanup_runs_after_an_error_and_after_a_stop() {
 }
 
 #[test]
-fn a_failing_cleanup_is_an_error() {
+fn a_failing_cleanup_is_an_error_that_leaves_whole_results() {
+    let file = Log::new("cleanup");
     let hooks = Hooks { cleanup: Some("exit 7".into()), ..Hooks::default() };
-    let options = Around { runs: 1, hooks, ..Around::default() };
-    let error = comparison("true", options, &Stop::never()).unwrap_err().to_string();
+    let results = Destination::New(file.0.clone());
+    let options = Options { results, ..Options::default() };
+    let around = Around { runs: 1, hooks, options, ..Around::default() };
+    let error = comparison("true", around, &Stop::never()).unwrap_err().to_string();
     assert!(error.contains("cleanup") && error.contains("returned 7"), "{error}");
+    let records = results::read(&file.0).unwrap();
+    assert!(matches!(records.last(), Some(Record::Summary { .. })), "{records:?}");
 }
 
 #[test]
