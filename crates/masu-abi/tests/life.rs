@@ -70,3 +70,11 @@ fn a_pointer_of_nobody_ends_the_program() {
     let printed = library::printed(&output);
     assert!(printed.contains("invalid pointer") || printed.contains("masu:"), "{printed}");
 }
+
+#[test]
+fn a_large_block_freed_twice_ends_the_program() {
+    let output = run("a_large_block_freed_twice_ends_the_program");
+    assert!(!output.status.success());
+    let printed = library::printed(&output);
+    assert!(printed.contains("freed twice"), "{printed}");
+}

@@ -110,6 +110,24 @@ fn work_on_many_threads_does_not_depend_on_their_number() {
     assert_eq!(checksum("64"), checksum("1"));
 }
 
+/// Peak RSS in kB of a pattern under libmasu, as the program itself reads it.
+fn peak_rss_kb(pattern: &str) -> usize {
+    let mut command = library::preloaded(program());
+    let output = command.args([pattern, "--ops", "128"]).output().expect("the program starts");
+    let printed = library::printed(&output);
+    let figure = printed.split_once("rss_kb ").expect("a figure").1;
+    figure.split_whitespace().next().and_then(|kb| kb.parse().ok()).expect("a number")
+}
+
+#[test]
+fn a_block_that_grows_is_resident_as_far_as_it_is_used() {
+    // Grown to 64 MiB, one word in each MiB written: huge pages would make most of it resident.
+    let sparse = peak_rss_kb("realloc-1m");
+    assert!(sparse < 16 << 10, "{sparse} kB");
+    let used = peak_rss_kb("realloc-1m-touched");
+    assert!(used > 64 << 10, "{used} kB");
+}
+
 #[test]
 fn a_malloc_that_hands_out_a_live_block_is_noticed() {
     let twice = compile(&[sources().join("smoke/twice.c")], "libtwice.so", &["-shared", "-fPIC"]);

@@ -79,7 +79,8 @@ pub(crate) fn code_at(address: usize) -> u8 {
     let slice = unsafe { Slice::at(address) };
     match slice.kind.get() {
         Kind::Page => slice.page().code.get(),
-        Kind::Large => crate::class::LARGE,
+        // A parked block's is known to be free there.
+        Kind::Large | Kind::Parked => crate::class::LARGE,
         Kind::Opaque | Kind::Free | Kind::Metadata => crate::class::FOREIGN,
     }
 }

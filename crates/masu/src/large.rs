@@ -5,12 +5,13 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::class::{FOREIGN, LARGE};
+use crate::class::LARGE;
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
-use crate::map;
+use crate::ranges::parked::{self, PARKED_SLICES_MAX};
 use crate::ranges::{RANGES, Run};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
+use crate::{map, slot};
 
 /// No block is longer than the address space.
 const BYTES_MAX: usize = 1 << 47;
@@ -26,19 +27,40 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         return ptr::null_mut();
     }
     let slices = slices_for(size);
+    let shard = this_shard();
+    if align <= SLICE_BYTES
+        && let Some(first) = parked::take(shard, slices)
+    {
+        first.kind.set(Kind::Large);
+        return zeroed_if(zeroed, first, size);
+    }
     let mut ranges = RANGES.lock();
+    ranges.bring_home(shard);
     let Some(Run { first, zero }) = ranges.allocate(slices, align, Kind::Large) else {
         return ptr::null_mut();
     };
     ranges.count_large(1, slices.cast_signed());
     drop(ranges);
+    if slices <= PARKED_SLICES_MAX {
+        parked::note_handed_out(shard, first, slices);
+    }
     map::set(first.address(), 1, LARGE);
+    zeroed_if(zeroed && !zero, first, size)
+}
+
+/// The block of `size` bytes that starts with this slice, zeroed if `zeroed`.
+fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
     let block = first.start().as_ptr();
-    if zeroed && !zero {
+    if zeroed {
         // SAFETY: The block is that long and nobody else's.
         unsafe { block.write_bytes(0, size) };
     }
     block
+}
+
+/// The shard of this thread; any will do before it has one and after its end.
+fn this_shard() -> u8 {
+    slot::get().cache().map_or(0, |cache| cache.shard.get().0)
 }
 
 /// The first slice of a large block.
@@ -72,12 +94,22 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     if first.start() != block {
         fault::stop(Fault::NotABlock);
     }
-    let slices = first.count.get() as usize;
-    map::set(first.address(), 1, FOREIGN);
+    if first.kind.get() != Kind::Large {
+        fault::stop(Fault::FreedTwice);
+    }
+    let (slices, shard) = (first.count.get() as usize, this_shard());
+    if parked::wants(shard, first, slices) {
+        first.kind.set(Kind::Parked);
+        if let Some(before) = parked::park(shard, first, slices) {
+            // SAFETY: Whoever takes a run from its place has it alone.
+            unsafe { RANGES.lock().free_large(before) };
+        }
+        return;
+    }
     let mut ranges = RANGES.lock();
-    ranges.count_large(-1, -slices.cast_signed());
+    ranges.bring_home(shard);
     // SAFETY: The run is the block's, which nobody uses.
-    unsafe { ranges.free(first, slices) };
+    unsafe { ranges.free_large(first) };
 }
 
 /// Changes the size of a large block to `size` bytes without moving it, where that can be done;
@@ -99,6 +131,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
         return true;
     }
     let mut ranges = RANGES.lock();
+    ranges.bring_home(this_shard());
     let grown = ranges.grow(first, slices, wanted);
     if grown {
         ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
@@ -127,7 +160,7 @@ unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
     let mut ranges = RANGES.lock();
     ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
     // SAFETY: The caller's condition.
-    unsafe { ranges.free(tail, slices - wanted) };
+    unsafe { ranges.free(tail, slices - wanted, (slices - wanted) * SLICE_BYTES) };
 }
 
 /// Copies a large block into a new one of `size` bytes, more than the old one holds. Null for want

@@ -1,7 +1,8 @@
 //! A doubly linked list of slices, linked through the slices themselves.
 //!
 //! Relies on slices to hold the links. Free runs and pages with free blocks are kept in such
-//! lists; a slice is in at most one at a time, and whoever holds the list's lock owns the links.
+//! lists; a slice is in at most one at a time, and whoever holds the list's lock owns the links. Dirty
+//! free runs are in one more, by links of their own.
 
 use core::cell::Cell;
 use core::ptr;
@@ -15,18 +16,22 @@ pub(crate) struct Links {
     previous: Cell<Option<&'static Slice>>,
 }
 
-/// A list of slices.
-pub(crate) struct List {
+/// A list of slices: linked by [`Slice::dirty_links`] where `DIRTY`, else by [`Slice::links`].
+pub(crate) struct List<const DIRTY: bool = false> {
     first: Option<&'static Slice>,
     last: Option<&'static Slice>,
 }
 
 // SAFETY: A list lives behind the lock that guards it and the links of its slices.
-unsafe impl Send for List {}
+unsafe impl<const DIRTY: bool> Send for List<DIRTY> {}
 
-impl List {
-    pub(crate) const fn new() -> List {
+impl<const DIRTY: bool> List<DIRTY> {
+    pub(crate) const fn new() -> List<DIRTY> {
         List { first: None, last: None }
+    }
+
+    fn links(slice: &'static Slice) -> &'static Links {
+        if DIRTY { &slice.dirty_links } else { &slice.links }
     }
 
     pub(crate) fn first(&self) -> Option<&'static Slice> {
@@ -34,20 +39,20 @@ impl List {
     }
 
     pub(crate) fn push_first(&mut self, slice: &'static Slice) {
-        slice.links.previous.set(None);
-        slice.links.next.set(self.first);
+        Self::links(slice).previous.set(None);
+        Self::links(slice).next.set(self.first);
         match self.first {
-            Some(old) => old.links.previous.set(Some(slice)),
+            Some(old) => Self::links(old).previous.set(Some(slice)),
             None => self.last = Some(slice),
         }
         self.first = Some(slice);
     }
 
     pub(crate) fn push_last(&mut self, slice: &'static Slice) {
-        slice.links.next.set(None);
-        slice.links.previous.set(self.last);
+        Self::links(slice).next.set(None);
+        Self::links(slice).previous.set(self.last);
         match self.last {
-            Some(old) => old.links.next.set(Some(slice)),
+            Some(old) => Self::links(old).next.set(Some(slice)),
             None => self.first = Some(slice),
         }
         self.last = Some(slice);
@@ -55,16 +60,16 @@ impl List {
 
     /// Takes `slice` out, which is in this list.
     pub(crate) fn remove(&mut self, slice: &'static Slice) {
-        let (next, previous) = (slice.links.next.take(), slice.links.previous.take());
+        let (next, previous) = (Self::links(slice).next.take(), Self::links(slice).previous.take());
         match previous {
-            Some(previous) => previous.links.next.set(next),
+            Some(previous) => Self::links(previous).next.set(next),
             None => {
                 debug_assert!(self.first.is_some_and(|first| ptr::eq(first, slice)));
                 self.first = next;
             }
         }
         match next {
-            Some(next) => next.links.previous.set(previous),
+            Some(next) => Self::links(next).previous.set(previous),
             None => self.last = previous,
         }
     }
@@ -74,7 +79,7 @@ impl List {
     }
 
     /// The slices, first to last. None of them may be removed on the way.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<> {
-        core::iter::successors(self.first, |slice| slice.links.next.get())
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
+        core::iter::successors(self.first, |slice| Self::links(slice).next.get())
     }
 }

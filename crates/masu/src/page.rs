@@ -10,7 +10,7 @@ use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
 use crate::ranges::RANGES;
-use crate::slice::{Kind, Slice};
+use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 
 /// Fewer free OS pages in a row are not worth a system call.
 const PURGE_OS_PAGES_MIN: usize = 2;
@@ -24,12 +24,16 @@ impl Page {
     /// A new page of `class` that belongs to `shard`, all blocks free; `None` for want of memory.
     pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
         let slices = class.page_slices();
-        let run = RANGES.lock().allocate(slices, 1, Kind::Page)?;
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(shard);
+        let run = ranges.allocate(slices, 1, Kind::Page)?;
+        drop(ranges);
         for distance in 0..slices {
             // SAFETY: The slice lies in the run just handed out.
             let slice = unsafe { run.first.ahead(distance) };
             slice.back.set(distance as u32);
             slice.kind.set(Kind::Page);
+            slice.purged.set(0);
         }
         let page = Page(run.first);
         page.0.code.set(class.code());
@@ -59,14 +63,18 @@ impl Page {
     pub(crate) unsafe fn release(self, class: Class) {
         let slices = class.page_slices();
         map::set(self.0.address(), slices, FOREIGN);
+        let mut dirty = slices * SLICE_BYTES;
         for distance in 0..slices {
             // SAFETY: The slice lies in this page.
             let slice = unsafe { self.0.ahead(distance) };
+            dirty -= slice.purged.replace(0).count_ones() as usize * PIECE_BYTES;
             slice.back.set(0);
             slice.kind.set(Kind::Opaque);
         }
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(self.0.shard.get());
         // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { RANGES.lock().free(self.0, slices) };
+        unsafe { ranges.free(self.0, slices, dirty) };
     }
 
     /// Whether no block is free.
@@ -103,6 +111,9 @@ impl Page {
         }
         self.0.first_free.set(index as u32);
         let taken = blocks.len() - left;
+        if self.0.dirty.get() > 0 && taken > 0 {
+            self.mark_used(blocks[blocks.len() - 1] - start, blocks[left] + size - start);
+        }
         self.0.free_blocks.set(self.0.free_blocks.get() - taken as u32);
         taken
     }
@@ -143,11 +154,35 @@ impl Page {
         if end < start + PURGE_OS_PAGES_MIN * os_page {
             return;
         }
+        if self.pieces(start, end).all(|(slice, bits)| slice.purged.get() & bits == bits) {
+            return;
+        }
         // SAFETY: The offsets lie inside the page.
         let first = unsafe { self.0.start().add(start) };
         // SAFETY: The blocks there are free, so nobody needs their contents; if the kernel refuses,
-        // they only stay resident.
+        // they only stay resident, and are not asked about again until they were used again.
         let _ = unsafe { kernel::advise(first, end - start, Advice::DontNeed) };
+        self.pieces(start, end)
+            .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() | bits));
+    }
+
+    /// Notes that blocks between two offsets were handed out.
+    fn mark_used(self, start: usize, end: usize) {
+        let (start, end) = (start & !(PIECE_BYTES - 1), end.next_multiple_of(PIECE_BYTES));
+        self.pieces(start, end)
+            .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() & !bits));
+    }
+
+    /// The slices that lie between two offsets, multiples of a piece, with the bits of the pieces
+    /// in between.
+    fn pieces(self, start: usize, end: usize) -> impl Iterator<Item = (&'static Slice, u16)> {
+        (start / SLICE_BYTES..end.div_ceil(SLICE_BYTES)).map(move |distance| {
+            let first = start.saturating_sub(distance * SLICE_BYTES) / PIECE_BYTES;
+            let last = (end - distance * SLICE_BYTES).min(SLICE_BYTES) / PIECE_BYTES;
+            let bits = (((1_u32 << last) - 1) >> first << first) as u16;
+            // SAFETY: The slice lies in this page.
+            (unsafe { self.0.ahead(distance) }, bits)
+        })
     }
 
     /// Marks a block free.
@@ -171,3 +206,7 @@ impl Page {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "page/tests.rs"]
+mod tests;

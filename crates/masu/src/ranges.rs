@@ -1,18 +1,20 @@
 //! Runs of slices: which are free, which are handed out, and when free ones go back to the kernel.
 //!
 //! Relies on arenas for addresses and commitment. Free runs are merged with their free neighbours
-//! and kept in lists by length. The hard idea is the hysteresis: a free run stays resident ("dirty")
-//! while the sum of such runs is within a budget: a small share of what is live, plus a *demand* that
-//! only purging too early creates, and no more than what was live at the last peak. So a program
-//! whose memory goes up and down soon makes no system calls, and one that has shrunk for good gives
-//! memory back. Purging happens inside `free`, in batches; there is no hidden thread.
+//! and kept in lists by length; which of them stay resident is decided in `ranges/kept.rs`. The hard
+//! idea is the merging: the first and the last slice of a free run say so, which is all that a
+//! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
 
-use core::ptr::{self, NonNull};
+mod kept;
+pub(crate) mod parked;
+
+use core::ptr;
 
 use crate::arena::Arena;
-use crate::kernel::{self, Advice};
+use crate::class::FOREIGN;
 use crate::list::List;
-use crate::options;
+use crate::map;
+use crate::options::{self, SHARDS_MAX};
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
 
@@ -25,21 +27,6 @@ const EXACT_LISTS: usize = 64;
 const LISTS: usize = 128;
 /// Runs looked at in a list that mixes lengths before the next list is taken.
 const TRIES: usize = 16;
-/// Free memory that stays resident whatever else holds, in bytes.
-const KEPT_BYTES_MIN: usize = 4 << 20;
-/// How far live and dirty memory together may pass the last peak of live memory, in bytes or as a
-/// share, whichever is more. A share of a large heap must leave room for free runs of the wrong
-/// lengths, or they are purged again and again; in a small one it would only show as memory.
-const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
-const OVER_PEAK_SHARE: usize = 16;
-const OVER_LARGE_PEAK_SHARE: usize = 8;
-const LARGE_PEAK_BYTES: usize = 64 << 20;
-/// This share of live memory may stay resident while free.
-const KEPT_SHARE: usize = 8;
-/// After so many runs reused or freed, what is remembered fades: of peak and demand a sixteenth, of
-/// what was just purged a half.
-const FADES_EVERY: u32 = 1024;
-
 /// A run that was handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
@@ -54,10 +41,14 @@ pub(crate) struct Ranges {
     lists: [List; LISTS],
     /// Bit *i* is set while list *i* holds a run.
     occupied: u128,
+    /// The runs among them that may be resident, in lists of the same lengths.
+    dirty_lists: [List<true>; LISTS],
+    /// Bit *i* is set while dirty list *i* holds a run.
+    dirty_occupied: u128,
     /// The arena that grows.
     arena: Option<&'static Arena>,
     live_slices: usize,
-    dirty_slices: usize,
+    dirty_bytes: usize,
     /// Large blocks among what is live, and their slices.
     large_blocks: usize,
     large_slices: usize,
@@ -84,9 +75,11 @@ impl Ranges {
         Ranges {
             lists: [const { List::new() }; LISTS],
             occupied: 0,
+            dirty_lists: [const { List::new() }; LISTS],
+            dirty_occupied: 0,
             arena: None,
             live_slices: 0,
-            dirty_slices: 0,
+            dirty_bytes: 0,
             large_blocks: 0,
             large_slices: 0,
             metadata_slices: 0,
@@ -110,7 +103,12 @@ impl Ranges {
 
     /// How many large blocks are handed out, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
-        (self.large_blocks, self.large_slices * SLICE_BYTES)
+        let (blocks, slices) = parked::count();
+        // Blocks are parked and taken without the lock.
+        (
+            self.large_blocks.saturating_sub(blocks),
+            self.large_slices.saturating_sub(slices) * SLICE_BYTES,
+        )
     }
 
     /// Notes a change in the number of large blocks and in their slices.
@@ -121,7 +119,7 @@ impl Ranges {
 
     /// Bytes of free runs that may be resident.
     pub(crate) fn dirty_bytes(&self) -> usize {
-        self.dirty_slices * SLICE_BYTES
+        self.dirty_bytes
     }
 
     /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
@@ -130,6 +128,7 @@ impl Ranges {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
         let run = self.take(padded).or_else(|| {
+            self.bring_all_home();
             self.purge_down_to(0);
             self.take(padded)
         })?;
@@ -154,7 +153,7 @@ impl Ranges {
         if first.arena().is_dedicated() {
             return Run { first, zero: run.zero };
         }
-        let dirty = |count| if run.zero { 0 } else { count };
+        let dirty = |count| if run.zero { 0 } else { count * SLICE_BYTES };
         if before > 0 {
             self.insert(run.first, before, dirty(before), run.zero);
         }
@@ -225,7 +224,7 @@ impl Ranges {
         let (count, dirty, zero) =
             (run.count.get() as usize, run.dirty.get() as usize, run.zero.get());
         self.remove(run);
-        let taken_dirty = dirty.min(slices);
+        let taken_dirty = dirty.min(slices * SLICE_BYTES);
         if count > slices {
             // SAFETY: The rest lies inside the run.
             let rest = unsafe { run.ahead(slices) };
@@ -235,37 +234,10 @@ impl Ranges {
         Run { first: run, zero }
     }
 
-    /// Free memory is used again; what was purged a short while ago was purged too early.
-    fn note_reuse(&mut self, bytes: usize, was_clean: bool) {
-        if was_clean {
-            let too_early = bytes.min(self.just_purged_bytes);
-            self.just_purged_bytes -= too_early;
-            self.demand_bytes_max =
-                (self.demand_bytes_max + 2 * too_early).min(2 * self.peak_bytes);
-            self.demand_bytes += too_early;
-        }
-        self.tick();
-        self.demand_bytes = (self.demand_bytes + bytes).min(self.demand_bytes_max);
-    }
-
-    fn note_free(&mut self, bytes: usize) {
-        self.demand_bytes = self.demand_bytes.saturating_sub(bytes);
-        self.tick();
-    }
-
-    /// Time passes: what is remembered fades.
-    fn tick(&mut self) {
-        self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(FADES_EVERY) {
-            self.just_purged_bytes /= 2;
-            self.demand_bytes_max -= self.demand_bytes_max / 16;
-            self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
-        }
-    }
-
     /// Gives all free memory but about `bytes` back, and expects none of it to be wanted again;
     /// whether anything was given back.
     pub(crate) fn trim(&mut self, bytes: usize) -> bool {
+        self.bring_all_home();
         self.peak_bytes = self.live_bytes();
         self.demand_bytes = 0;
         self.demand_bytes_max = 0;
@@ -275,22 +247,12 @@ impl Ranges {
         purged
     }
 
-    /// How much free memory may stay resident now.
-    fn budget_bytes(&self) -> usize {
-        if let Some(bytes) = options::retain() {
-            return bytes;
-        }
-        let live = self.live_bytes();
-        let wanted_back = self.demand_bytes.min(self.peak_bytes - live);
-        KEPT_BYTES_MIN.max(live / KEPT_SHARE) + wanted_back
-    }
-
-    /// Takes a run of `slices` slices back.
+    /// Takes a run of `slices` slices back, of which `dirty` bytes may be resident.
     ///
     /// # Safety
     ///
     /// - It was handed out by `allocate` as (part of) one run, and nobody uses it any more.
-    pub(crate) unsafe fn free(&mut self, first: &'static Slice, slices: usize) {
+    pub(crate) unsafe fn free(&mut self, first: &'static Slice, slices: usize, dirty: usize) {
         self.live_slices -= slices;
         let arena = first.arena();
         if arena.is_dedicated() {
@@ -298,16 +260,41 @@ impl Ranges {
             unsafe { arena.release() };
             return;
         }
-        let run = self.insert(first, slices, slices, false);
+        let run = self.insert(first, slices, dirty, false);
         self.note_free(slices * SLICE_BYTES);
         let budget = self.budget_bytes();
-        let keeps = options::retain().is_some() && self.dirty_bytes() <= budget;
+        let keeps = options::retain().is_some() && self.dirty_bytes <= budget;
         if keeps || self.release_whole(run) {
             return;
         }
-        if self.dirty_bytes() > budget {
+        if self.dirty_bytes > budget {
             self.purge_down_to(budget / 4 * 3);
         }
+    }
+
+    /// Takes the run of a large block back that nobody uses any more.
+    ///
+    /// # Safety
+    ///
+    /// - It was handed out by `allocate` to a large block, whose size is the run's.
+    pub(crate) unsafe fn free_large(&mut self, first: &'static Slice) {
+        let slices = first.count.get() as usize;
+        map::set(first.address(), 1, FOREIGN);
+        self.count_large(-1, -slices.cast_signed());
+        // SAFETY: The caller's condition.
+        unsafe { self.free(first, slices, slices * SLICE_BYTES) };
+    }
+
+    /// Takes back what the shard has parked: before anything else is taken for it.
+    pub(crate) fn bring_home(&mut self, shard: u8) {
+        if let Some(first) = parked::take_any(shard) {
+            // SAFETY: It was a large block's, and whoever takes it from its place has it alone.
+            unsafe { self.free_large(first) };
+        }
+    }
+
+    fn bring_all_home(&mut self) {
+        (0..SHARDS_MAX as u8).for_each(|shard| self.bring_home(shard));
     }
 
     /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it
@@ -335,7 +322,10 @@ impl Ranges {
         // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
         let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
         if arena.is_front(behind) {
-            if arena.take_front(more, self.live_bytes()).is_none() {
+            let commits = arena.committed_front_slices() < more;
+            let live_bytes =
+                if commits && !seems_used(first, slices) { 0 } else { self.live_bytes() };
+            if arena.take_front(more, live_bytes).is_none() {
                 return false;
             }
         } else {
@@ -348,21 +338,6 @@ impl Ranges {
         first.count.set(wanted as u32);
         self.add_live(more);
         true
-    }
-
-    /// Keeps what is live and what is dirty together near the most that was ever live: free runs
-    /// that did not fit the last requests would add to the peak. Not where it was said how much may
-    /// stay.
-    fn bound_total(&mut self) {
-        if options::retain().is_some() {
-            return;
-        }
-        let large = self.peak_bytes >= LARGE_PEAK_BYTES;
-        let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
-        let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share);
-        if self.live_bytes() + self.dirty_bytes() > most {
-            self.purge_down_to((most - self.live_bytes()) / 4 * 3);
-        }
     }
 
     fn add_live(&mut self, slices: usize) {
@@ -411,7 +386,7 @@ impl Ranges {
         let list = list_of(count);
         self.lists[list].push_first(first);
         self.occupied |= 1 << list;
-        self.dirty_slices += dirty;
+        self.insert_dirty(first, list);
         first
     }
 
@@ -422,7 +397,7 @@ impl Ranges {
         if self.lists[list].is_empty() {
             self.occupied &= !(1 << list);
         }
-        self.dirty_slices -= run.dirty.get() as usize;
+        self.remove_dirty(run, list);
         // SAFETY: The last slice of the run.
         let last = unsafe { run.ahead(count - 1) };
         last.kind.set(Kind::Opaque);
@@ -430,41 +405,23 @@ impl Ranges {
         run.kind.set(Kind::Opaque);
         run.back.set(0);
     }
-
-    /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may
-    /// be resident. Returns whether anything was given back.
-    fn purge_down_to(&mut self, bytes: usize) -> bool {
-        let before = self.dirty_slices;
-        for list in (0..LISTS).rev() {
-            if self.occupied & (1 << list) == 0 {
-                continue;
-            }
-            for run in self.lists[list].iter() {
-                if self.dirty_bytes() <= bytes {
-                    return self.dirty_slices < before;
-                }
-                let dirty = purge(run);
-                self.dirty_slices -= dirty;
-                self.just_purged_bytes += dirty * SLICE_BYTES;
-            }
-        }
-        self.dirty_slices < before
-    }
 }
 
-/// Purges a free run; returns how many slices of it were dirty.
-fn purge(run: &'static Slice) -> usize {
-    let dirty = run.dirty.replace(0) as usize;
-    if dirty > 0 {
-        let start: NonNull<u8> = run.start();
-        let length = run.count.get() as usize * SLICE_BYTES;
-        // SAFETY: The run is free, so nobody needs its contents.
-        let purged = unsafe { kernel::advise(start, length, Advice::DontNeed) };
-        // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about
-        // again until it was used again.
-        run.zero.set(purged.is_ok());
-    }
-    dirty
+/// Whether the last MiB of a run, or all of a shorter one, seems to have been written: whether most
+/// of a sample of OS pages start with something else than zero. A block that only ever grows may
+/// stay untouched for the most part, and a huge page would make all of it resident. Looking costs a
+/// few faults where nothing was written, which map the kernel's page of zeros.
+fn seems_used(first: &'static Slice, slices: usize) -> bool {
+    const SLICES_MAX: usize = (1 << 20) / SLICE_BYTES;
+    let looked_at = slices.min(SLICES_MAX);
+    let used = (slices - looked_at..slices).filter(|distance| {
+        // SAFETY: The slice lies in the run, which the caller of `grow` has to itself.
+        let start = unsafe { first.ahead(*distance) }.start().cast::<u64>();
+        // SAFETY: As above. Any value is a valid number.
+        let word = unsafe { start.read_volatile() };
+        word != 0
+    });
+    used.count() * 2 > looked_at
 }
 
 /// The list for runs of `count` slices.

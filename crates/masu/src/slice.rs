@@ -16,6 +16,8 @@ use crate::sync::{AtomicU8, Ordering};
 pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
 /// A slice's size as a power of two.
 pub(crate) const SLICE_SHIFT: u32 = 16;
+/// What is purged is remembered in pieces of so many bytes: the smallest OS page.
+pub(crate) const PIECE_BYTES: usize = SLICE_BYTES / u16::BITS as usize;
 /// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena
 /// of its own.
 pub(crate) const ARENA_BYTES: usize = 1 << 30;
@@ -40,6 +42,8 @@ pub(crate) enum Kind {
     Large = 3,
     /// Memory of the allocator's own.
     Metadata = 4,
+    /// First slice of a large block that is free and parked.
+    Parked = 5,
 }
 
 /// A [`Kind`] that neighbours may look at while it changes.
@@ -54,6 +58,7 @@ impl AtomicKind {
             2 => Kind::Page,
             3 => Kind::Large,
             4 => Kind::Metadata,
+            5 => Kind::Parked,
             _ => Kind::Opaque,
         }
     }
@@ -75,7 +80,7 @@ pub(crate) struct Slice {
     /// Slices back to the first of the run, in its other slices (of pages and of free runs'
     /// ends). Constant for a page's life, so that `free` reads it without a lock.
     pub(crate) back: Cell<u32>,
-    /// Slices of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
+    /// Bytes of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
     /// free when it was last purged, the lock of the page's shard and class.
     pub(crate) dirty: Cell<u32>,
     /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
@@ -91,6 +96,11 @@ pub(crate) struct Slice {
     pub(crate) shard: Cell<u8>,
     /// Whether a free run is known to read as zero. The ranges' lock.
     pub(crate) zero: Cell<bool>,
+    /// A page's slice: bit *i* is set while the *i*th [`PIECE_BYTES`] were purged and none of their
+    /// blocks was handed out since. The lock of the page's shard and class. Else 0.
+    pub(crate) purged: Cell<u16>,
+    /// Links of the list of dirty runs that this free run is in: the ranges' lock.
+    pub(crate) dirty_links: Links,
 }
 
 impl Slice {

@@ -371,6 +371,17 @@ static void a_pointer_of_nobody_ends_the_program(void)
     free(nobody + 16);
 }
 
+/* Made and freed in turns, a large block is kept apart for the next turn; that is free all the same. */
+static void a_large_block_freed_twice_ends_the_program(void)
+{
+    void *volatile block = NULL;
+    for (int i = 0; i < 10; i++) {
+        block = malloc(100000);
+        free(block);
+    }
+    free(block);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -391,6 +402,7 @@ static const struct {
     GROUP(the_library_stays),
     GROUP(foreign_pointers_go_to_their_malloc),
     GROUP(a_pointer_of_nobody_ends_the_program),
+    GROUP(a_large_block_freed_twice_ends_the_program),
 };
 
 int main(int count, char **arguments)

@@ -124,3 +124,37 @@ fn a_block_grown_by_steps_is_not_copied_each_time() {
     // 255 × 128 MiB on average, in OS pages 8 million.
     assert!(faults < 20_000, "{faults} faults");
 }
+
+/// Makes and frees a block of `size` in turns, so that it ends up parked.
+fn make_in_turns(size: usize) {
+    (0..10).for_each(|_| drop(Block::filled(size, 1)));
+}
+
+#[test]
+fn a_large_block_made_and_freed_in_turns_is_counted_and_trimmed_like_others() {
+    let _turn = alone();
+    masu::c::trim(0);
+    let start = masu::c::statistics();
+    for size in [64 << 10, 1 << 20] {
+        make_in_turns(size);
+        let now = masu::c::statistics();
+        assert_eq!((now.live_bytes, now.large_blocks), (start.live_bytes, start.large_blocks));
+    }
+    let kept = masu::c::statistics().free_bytes;
+    masu::c::trim(0);
+    let trimmed = masu::c::statistics().free_bytes;
+    assert!(trimmed + (1 << 20) <= kept, "{kept} free before the trim, {trimmed} after");
+}
+
+#[test]
+fn a_block_that_was_made_in_turns_does_not_bar_a_longer_one() {
+    let _turn = alone();
+    let free_bytes = || masu::c::statistics().free_bytes;
+    masu::c::trim(0);
+    make_in_turns(1 << 20);
+    // What follows is served from the same place: nothing of the megabyte stays free beside it.
+    let before = free_bytes();
+    let mut longer = Block::new(3 << 20);
+    longer.bytes()[0] = 1;
+    assert!(free_bytes() + (1 << 20) <= before, "{before} free, then {}", free_bytes());
+}

@@ -1,0 +1,52 @@
+//! Properties of purging inside a page.
+
+use super::*;
+
+/// A shard that no thread of the tests belongs to.
+const UNUSED_SHARD: u8 = 14;
+const BLOCK_BYTES: usize = 1024;
+const KIB: usize = 1024;
+
+fn byte_at(page: Page, offset: usize) -> *mut u8 {
+    // SAFETY: The offset lies inside the page.
+    unsafe { page.0.start().add(offset) }.as_ptr()
+}
+
+fn write(page: Page, offset: usize) {
+    // SAFETY: The page is this test's.
+    unsafe { byte_at(page, offset).write_volatile(1) };
+}
+
+fn read(page: Page, offset: usize) -> u8 {
+    // SAFETY: The page is this test's.
+    unsafe { byte_at(page, offset).read_volatile() }
+}
+
+#[test]
+fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
+    let class = Class::of_size(BLOCK_BYTES);
+    let page = Page::create(class, UNUSED_SHARD).expect("memory");
+    assert_eq!(class.page_blocks(), 64);
+    let put = |page: Page, blocks: core::ops::Range<usize>| {
+        blocks.for_each(|index| page.put(class, page.0.address() + index * BLOCK_BYTES));
+    };
+    assert_eq!(page.take(class, &mut [0; 64]), 64);
+    write(page, 40 * KIB);
+    put(page, 16..64);
+    page.purge_free(class);
+    if kernel::page_size() > 16 * KIB {
+        return;
+    }
+    assert_eq!(read(page, 40 * KIB), 0, "three quarters of the page are free, in a row");
+    // Nobody's block: what is written here shows whether the kernel is asked again.
+    write(page, 40 * KIB);
+    put(page, 0..8);
+    page.purge_free(class);
+    assert_eq!(read(page, 40 * KIB), 1, "it was given back before");
+    assert_eq!(page.take(class, &mut [0; 40]), 40);
+    page.note_taken();
+    put(page, 0..8);
+    put(page, 16..48);
+    page.purge_free(class);
+    assert_eq!(read(page, 40 * KIB), 0, "it was handed out since");
+}
