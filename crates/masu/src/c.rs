@@ -11,6 +11,7 @@ pub use crate::statistics::Statistics;
 
 use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
+use crate::front::FreedBy;
 use crate::sync::{AtomicPtr, Ordering};
 use crate::{front, libc, options, statistics};
 
@@ -123,7 +124,7 @@ pub fn calloc(count: usize, size: usize) -> *mut u8 {
     let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
     let block = front::cached(bytes);
     if block.is_null() {
-        return checked(front::allocate_zeroed(bytes, MIN_ALIGN));
+        return checked(front::allocate_zeroed(bytes, MIN_ALIGN, FreedBy::Map));
     }
     // SAFETY: The block is at least that long and the caller's.
     unsafe { block.write_bytes(0, bytes) };
@@ -155,7 +156,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-    checked(front::allocate_aligned(size, align.max(1)))
+    checked(front::allocate_aligned(size, align.max(1), FreedBy::Map))
 }
 
 /// How many bytes of a block may be used; 0 for null. Constant for the block's life.

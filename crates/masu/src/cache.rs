@@ -6,17 +6,20 @@
 //! was popped. And codes that no cache takes (foreign, large) have a stack that is always full, so
 //! a push of such a pointer ends in the slow path without a test of its own.
 //!
-//! How deep each stack may grow is decided in `cache/depth.rs`.
+//! How deep each stack may grow is decided in `cache/depth.rs`. Blocks of homed classes whose home
+//! is another lane have stacks that only `free` uses: `cache/remote.rs`.
 
 mod depth;
+mod remote;
 
 use core::cell::Cell;
 use core::ptr;
 
-use crate::class::{CODES, Class, TABLE_LENGTH};
+use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
 use crate::shard::Shard;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use depth::Depth;
+use remote::Remote;
 
 /// A pointer that its thread writes and others may look at.
 #[repr(transparent)]
@@ -67,10 +70,11 @@ pub(crate) enum State {
 /// The part of a cache that the fast paths touch, and all there is of the static ones.
 #[repr(C)]
 pub(crate) struct Stacks {
-    // COUPLING: first, for the class map holds offsets into this array in units of 8 bytes.
+    // COUPLING: first, for the class map holds offsets into this array in units of 8 bytes. By code
+    // in the class map.
     stacks: [Stack; CODES],
     /// Where the stack for a size lies, in bytes from the start of this structure, by size in
-    /// steps of 16 bytes.
+    /// steps of 16 bytes. For homed classes, the stack of the thread's own lane.
     offsets: [u16; TABLE_LENGTH],
     state: State,
 }
@@ -81,8 +85,9 @@ pub(crate) struct Stacks {
 pub(crate) struct ThreadCache {
     // COUPLING: first, so that the address of a live cache's stacks is the cache's.
     pub(crate) stacks: Stacks,
-    pub(crate) shard: Cell<Shard>,
-    depths: [Depth; CODES],
+    pub(crate) shard: Shard,
+    depths: [Depth; CLASSES],
+    remote: Remote,
     /// Bytes that the stacks may hold together, as their limits stand.
     limit_bytes: Cell<usize>,
     slow_calls: Cell<u32>,
@@ -118,6 +123,11 @@ impl Stack {
     const fn inert() -> Stack {
         let zero = (&raw const NO_ENTRIES).cast_mut().cast();
         Stack { top: Shared::new(zero), limit: Cell::new(ptr::null_mut()) }
+    }
+
+    /// A stack that is always full and never asked for a block.
+    const fn shut() -> Stack {
+        Stack { top: Shared::new(ptr::null_mut()), limit: Cell::new(ptr::null_mut()) }
     }
 
     /// Makes this a stack without an array.
@@ -156,7 +166,24 @@ impl Stack {
 
 impl Stacks {
     const fn new(state: State) -> Stacks {
-        Stacks { stacks: [const { Stack::inert() }; CODES], offsets: offsets(), state }
+        let mut stacks = [const { Stack::shut() }; CODES];
+        let mut code = 0;
+        while code < CLASSES {
+            stacks[code] = Stack::inert();
+            code += 1;
+        }
+        Stacks { stacks, offsets: offsets(), state }
+    }
+
+    /// Has homed classes keep the blocks that `shard` is home to.
+    fn settle(&mut self, shard: Shard) {
+        let mut size = 0;
+        while Class::of_size(size).homed().is_homed() {
+            let code = Class::of_size(size).homed().code_in(shard.0);
+            self.stacks[usize::from(code)] = Stack::inert();
+            self.offsets[size / 16] = u16::from(code) * size_of::<Stack>() as u16;
+            size += 16;
+        }
     }
 
     /// What these stacks are good for.
@@ -171,7 +198,7 @@ impl Stacks {
         (self.state == State::Live).then(|| unsafe { &*ptr::from_ref(self).cast() })
     }
 
-    /// A free block of `class`, or null.
+    /// A free block of `class`, which has no home, or null.
     #[inline(always)]
     pub(crate) fn pop(&self, class: Class) -> *mut u8 {
         self.stacks[class.index()].pop()
@@ -191,7 +218,7 @@ impl Stacks {
         self.stack_at(double_code * 8).push(block)
     }
 
-    /// Keeps a block of `class`; false where its stack is full.
+    /// Keeps a block of `class`, which has no home; false where its stack is full.
     #[inline(always)]
     pub(crate) fn push_class(&self, class: Class, block: *mut u8) -> bool {
         self.stacks[class.index()].push(block)
@@ -209,11 +236,14 @@ impl Stacks {
 
 impl ThreadCache {
     /// A live cache that holds nothing.
-    pub(crate) const fn new() -> ThreadCache {
+    pub(crate) fn new(shard: Shard) -> ThreadCache {
+        let mut stacks = Stacks::new(State::Live);
+        stacks.settle(shard);
         ThreadCache {
-            stacks: Stacks::new(State::Live),
-            shard: Cell::new(Shard(0)),
-            depths: [const { Depth::new() }; CODES],
+            stacks,
+            shard,
+            depths: [const { Depth::new() }; CLASSES],
+            remote: Remote::new(),
             limit_bytes: Cell::new(0),
             slow_calls: Cell::new(0),
             denials: Cell::new(0),
@@ -225,7 +255,9 @@ impl ThreadCache {
 
     /// Bytes of the blocks held now.
     pub(crate) fn held_bytes(&self) -> usize {
-        Class::all().map(|class| self.count_from_outside(class) * class.size()).sum()
+        let kept: usize =
+            Class::all_kept().map(|class| self.count_from_outside(class) * class.size()).sum();
+        kept + self.remote_bytes()
     }
 }
 

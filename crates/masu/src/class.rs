@@ -3,6 +3,12 @@
 //! Relies on nothing. Steps of 16 bytes up to 256, then eight to a doubling up to 32 KiB: 4.2 % of
 //! a request are wasted on average over 256 bytes. A class is named by its *code*, the number that
 //! the class map holds for its pages; the first few codes stand for memory that no cache takes.
+//!
+//! Several blocks of the smallest classes lie in one cache line, so the map says of their pages also
+//! who owns them: there is a code for each *lane*, the shards that share it, so that `free` meets
+//! another lane's block without a test of its own. Such a class is *homed*: its free blocks are
+//! kept apart by lane. The same class without a home stands for blocks of any lane together, for
+//! callers that do not look at the map.
 
 use crate::slice::SLICE_BYTES;
 
@@ -12,8 +18,16 @@ pub(crate) const FOREIGN: u8 = 0;
 pub(crate) const LARGE: u8 = 1;
 /// The code of the smallest size class.
 const FIRST: usize = 4;
-/// One more than the code of the largest size class.
-pub(crate) const CODES: usize = 76;
+/// The code of the smallest homed class in lane 0.
+pub(crate) const HOMED_FIRST: usize = 76;
+/// How many of the smallest classes are homed: those under a cache line.
+pub(crate) const HOMED: usize = 3;
+/// Classes with and without a home: the length of arrays indexed by class.
+pub(crate) const CLASSES: usize = HOMED_FIRST + HOMED;
+/// Lanes told apart, as many as fit the class map's byte; shards further on share them.
+pub(crate) const LANES: usize = 17;
+/// One more than the highest code in the class map.
+pub(crate) const CODES: usize = HOMED_FIRST + HOMED * LANES;
 /// The largest size in bytes that has a class.
 pub(crate) const LARGEST_SMALL: usize = 32 << 10;
 /// The alignment of every block, as C's `max_align_t` needs it.
@@ -37,7 +51,7 @@ const BIG: usize = 8 << 10;
 /// The longest page, in slices.
 pub(crate) const PAGE_SLICES_MAX: usize = 8;
 
-/// A size class, named by its code.
+/// A size class, named by its code; a homed one by its code in lane 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class(u8);
 
@@ -92,25 +106,62 @@ impl Class {
     /// The class that a map code stands for; `None` for memory that no cache takes.
     #[inline]
     pub(crate) const fn from_code(code: u8) -> Option<Class> {
-        if (code as usize) < FIRST || code as usize >= CODES { None } else { Some(Class(code)) }
+        match code as usize {
+            FIRST..HOMED_FIRST => Some(Class(code)),
+            HOMED_FIRST..CODES => {
+                Some(Class((HOMED_FIRST + (code as usize - HOMED_FIRST) % HOMED) as u8))
+            }
+            _ => None,
+        }
     }
 
-    /// All classes, smallest first.
+    /// All classes, smallest first, without a home.
     pub(crate) fn all() -> impl Iterator<Item = Class> {
-        (FIRST as u8..CODES as u8).map(Class)
+        (FIRST as u8..HOMED_FIRST as u8).map(Class)
     }
 
-    /// The number that names this class in the class map.
+    /// All classes, with and without a home.
+    pub(crate) fn all_kept() -> impl Iterator<Item = Class> {
+        (FIRST as u8..CLASSES as u8).map(Class)
+    }
+
+    /// The class of these blocks where they are kept apart by lane.
     #[inline(always)]
-    pub(crate) const fn code(self) -> u8 {
-        self.0
+    pub(crate) const fn homed(self) -> Class {
+        if (self.0 as usize) < FIRST + HOMED {
+            Class(self.0 + (HOMED_FIRST - FIRST) as u8)
+        } else {
+            self
+        }
     }
 
-    /// The class as an index into arrays of [`CODES`] entries.
+    /// Whether blocks of this class are kept apart by lane.
+    #[inline(always)]
+    pub(crate) const fn is_homed(self) -> bool {
+        self.0 as usize >= HOMED_FIRST
+    }
+
+    /// The number that names this class in shard `shard`: of a homed class its lane's code.
+    #[inline(always)]
+    pub(crate) const fn code_in(self, shard: u8) -> u8 {
+        if self.is_homed() { self.0 + HOMED as u8 * (shard % LANES as u8) } else { self.0 }
+    }
+
+    /// A shard whose code for the homed class is `code`.
+    pub(crate) const fn lane_of(code: u8) -> u8 {
+        code.saturating_sub(HOMED_FIRST as u8) / HOMED as u8
+    }
+
+    /// The class as an index into arrays of [`CLASSES`] entries.
     #[inline(always)]
     pub(crate) const fn index(self) -> usize {
         // Not written as a plain cast, so that the compiler sees the bound.
-        if self.0 as usize >= CODES { CODES - 1 } else { self.0 as usize }
+        if self.0 as usize >= CLASSES { CLASSES - 1 } else { self.0 as usize }
+    }
+
+    /// The class without a home as an index, for what does not care: pages.
+    pub(crate) const fn page_index(self) -> usize {
+        if self.is_homed() { self.index() - HOMED_FIRST + FIRST } else { self.index() }
     }
 
     /// Bytes of a block.
@@ -146,13 +197,13 @@ struct Shape {
     page_slices: u8,
 }
 
-static SHAPES: [Shape; CODES] = shapes();
+static SHAPES: [Shape; CLASSES] = shapes();
 
-const fn shapes() -> [Shape; CODES] {
-    let mut shapes = [Shape { size: 0, reciprocal: 0, page_slices: 0 }; CODES];
+const fn shapes() -> [Shape; CLASSES] {
+    let mut shapes = [Shape { size: 0, reciprocal: 0, page_slices: 0 }; CLASSES];
     let mut code = FIRST;
-    while code < CODES {
-        let size = size_of_code(code);
+    while code < CLASSES {
+        let size = size_of_code(Class(code as u8).page_index());
         shapes[code] = Shape {
             size: size as u32,
             reciprocal: ((1_u64 << 32) / size as u64 + 1) as u32,

@@ -28,12 +28,26 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     if size > LARGEST_SMALL {
         return large::allocate(size, MIN_ALIGN, false);
     }
-    allocate_class(Class::of_size(size))
+    allocate_class(Class::of_size(size), FreedBy::Map)
+}
+
+/// How the caller's blocks are freed, which says where free ones are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FreedBy {
+    /// Their layout: [`free_layout`] looks at nothing else.
+    Layout,
+    /// The class map: [`free_cached`]. It knows whose the blocks of homed classes are.
+    Map,
 }
 
 /// Allocates a block of `class`; null for want of memory.
 #[inline(always)]
-pub(crate) fn allocate_class(class: Class) -> *mut u8 {
+fn allocate_class(class: Class, freed_by: FreedBy) -> *mut u8 {
+    let homed = class.homed();
+    if freed_by == FreedBy::Map && homed != class {
+        let block = slot::get().pop_for_size(homed.size());
+        return if block.is_null() { allocate_class_slow(homed) } else { block };
+    }
     let block = slot::get().pop(class);
     if block.is_null() { allocate_class_slow(class) } else { block }
 }
@@ -59,20 +73,20 @@ pub(crate) fn cached_aligned(size: usize, align: usize) -> *mut u8 {
 
 /// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
 #[inline]
-pub(crate) fn allocate_aligned(size: usize, align: usize) -> *mut u8 {
+pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     match Class::of(size, align) {
-        Some(class) => allocate_class(class),
+        Some(class) => allocate_class(class, freed_by),
         None => large::allocate(size, align, false),
     }
 }
 
 /// Allocates `size` zero bytes aligned to `align`, a power of two; null for want of memory.
 #[inline]
-pub(crate) fn allocate_zeroed(size: usize, align: usize) -> *mut u8 {
+pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     let Some(class) = Class::of(size, align) else {
         return large::allocate(size, align, true);
     };
-    let block = allocate_class(class);
+    let block = allocate_class(class, freed_by);
     if !block.is_null() {
         // SAFETY: The block is at least `size` long and the caller's.
         unsafe { block.write_bytes(0, size) };
@@ -104,8 +118,8 @@ pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
     let Some(block) = NonNull::new(block) else { return Ok(()) };
     let code = code_of(block.as_ptr());
     if let Some(class) = Class::from_code(code) {
-        // SAFETY: The caller's condition.
-        unsafe { free_class_slow(block.as_ptr(), class) };
+        // SAFETY: The caller's condition, and this is what the map says.
+        unsafe { free_code_slow(block.as_ptr(), code, class) };
         return Ok(());
     }
     if code != LARGE {
@@ -154,9 +168,21 @@ pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
 #[inline(never)]
 unsafe fn free_class_slow(block: *mut u8, class: Class) {
     match thread::cache() {
-        // The stack may have had room all the while, where there is no class map.
+        // A thread that begins here may have got a stack with room.
         Some(cache) if cache.stacks.push_class(class, block) => {}
         Some(cache) => cache.push_slow(class, block),
+        None => thread::put_uncached(class, block),
+    }
+}
+
+/// # Safety
+///
+/// - As [`free`], and `code` is what the class map says, which stands for `class`.
+unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
+    match thread::cache() {
+        // As above; or it had room all the while, where there is no class map.
+        Some(cache) if cache.stacks.push(usize::from(code) * 2, block) => {}
+        Some(cache) => cache.push_code_slow(code, class, block),
         None => thread::put_uncached(class, block),
     }
 }
@@ -254,7 +280,7 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
         }
         _ => {}
     }
-    let new = allocate_aligned(new_size, align);
+    let new = allocate_aligned(new_size, align, FreedBy::Layout);
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block, new, old_size.min(new_size)) };

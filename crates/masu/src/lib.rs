@@ -79,14 +79,14 @@ impl Masu {
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
         self.0.apply();
-        front::allocate_aligned(size, align)
+        front::allocate_aligned(size, align, front::FreedBy::Layout)
     }
 
     #[cold]
     #[inline(never)]
     fn alloc_zeroed_slow(&self, size: usize, align: usize) -> *mut u8 {
         self.0.apply();
-        front::allocate_zeroed(size, align)
+        front::allocate_zeroed(size, align, front::FreedBy::Layout)
     }
 }
 

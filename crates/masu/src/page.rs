@@ -36,13 +36,14 @@ impl Page {
             slice.purged.set(0);
         }
         let page = Page(run.first);
-        page.0.code.set(class.code());
+        let code = class.homed().code_in(shard);
+        page.0.code.set(code);
         page.0.shard.set(shard);
         page.0.free_blocks.set(class.page_blocks() as u32);
         page.0.first_free.set(0);
         page.0.dirty.set(0);
         page.set_all_free(class);
-        map::set(page.0.address(), slices, class.code());
+        map::set(page.0.address(), slices, code);
         Some(page)
     }
 

@@ -6,7 +6,7 @@
 //! to a thread, a thread's end is a flush and nothing else, and a block freed by any thread goes
 //! the same way home.
 
-use crate::class::{CODES, Class};
+use crate::class::{CLASSES, Class, LANES};
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
@@ -32,10 +32,19 @@ pub(crate) struct ClassPages {
 #[repr(align(64))]
 struct Line(Lock<ClassPages>);
 
-static SHARDS: [[Line; CODES]; SHARDS_MAX] =
-    [const { [const { Line(Lock::new(ClassPages::new())) }; CODES] }; SHARDS_MAX];
+static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
+    [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
 /// How many shards threads were given so far.
 static SHARDS_USED: AtomicUsize = AtomicUsize::new(1);
+
+/// How many shards there are to be, known as soon as a second thread is.
+static SHARDS_PLANNED: AtomicUsize = AtomicUsize::new(1);
+
+/// Lanes of homed classes that there are.
+pub(crate) fn lanes() -> usize {
+    // ORDERING: Relaxed: the number stands for itself.
+    SHARDS_PLANNED.load(Ordering::Relaxed).min(LANES)
+}
 
 /// A shard, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +53,10 @@ pub(crate) struct Shard(pub(crate) u8);
 impl Shard {
     /// The shard for the thread that starts as number `thread`, where there are to be `shards`.
     pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
-        let shard = thread % shards.clamp(1, SHARDS_MAX);
+        let shards = shards.clamp(1, SHARDS_MAX);
+        let shard = thread % shards;
+        // ORDERING: Relaxed: whoever frees another lane's block has synchronised with its thread.
+        SHARDS_PLANNED.fetch_max(shards, Ordering::Relaxed);
         // ORDERING: Relaxed: a page of a new shard is seen through that shard's lock.
         SHARDS_USED.fetch_max(shard + 1, Ordering::Relaxed);
         Shard(shard as u8)
@@ -56,15 +68,25 @@ impl Shard {
     }
 
     fn pages(self, class: Class) -> &'static Lock<ClassPages> {
-        &SHARDS[usize::from(self.0)][class.index()].0
+        &SHARDS[usize::from(self.0)][class.page_index()].0
     }
 
     /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`; the lowest address comes
     /// last. Returns how many; 0 only for want of memory.
     pub(crate) fn refill(self, class: Class, blocks: &mut [usize]) -> usize {
-        let taken = self.pages(class).lock().take(class, blocks);
+        let mut pages = self.pages(class).lock();
+        let taken = pages.take(class, blocks);
         if taken > 0 {
             return taken;
+        }
+        let own_bytes = pages.handed_out * class.size();
+        drop(pages);
+        // Blocks of other shards would be freed back to them one and all, never used again at once.
+        if class.is_homed() && own_bytes < OWN_BYTES_MIN {
+            let taken = self.refill_from_new(class, blocks);
+            if taken > 0 {
+                return taken;
+            }
         }
         // Before a new page is made, the others' free blocks are used up.
         for other in Shard::used().filter(|other| *other != self) {
@@ -73,12 +95,21 @@ impl Shard {
                 return taken;
             }
         }
+        self.refill_from_new(class, blocks)
+    }
+
+    /// The same from a new page.
+    fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
         let Some(page) = Page::create(class, self.0) else { return 0 };
         let mut pages = self.pages(class).lock();
         pages.link(page);
         pages.take(class, blocks)
     }
 }
+
+/// Shards that handed out less than this of a homed class make pages of their own before they take
+/// from others.
+const OWN_BYTES_MIN: usize = 1 << 20;
 
 /// What a flush found out about the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

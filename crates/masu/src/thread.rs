@@ -100,14 +100,13 @@ impl Threads {
     }
 
     fn make(&mut self) -> Option<&'static ThreadCache> {
-        let cache = metadata::forever(ThreadCache::new())?;
         // Most programs have one thread and never ask how many CPUs there are.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
             transfer::share();
         }
         let shards = options::shards().unwrap_or(self.cpus);
-        cache.shard.set(Shard::for_thread(self.made, shards));
+        let cache = metadata::forever(ThreadCache::new(Shard::for_thread(self.made, shards)))?;
         self.made += 1;
         cache.next.set(self.all);
         self.all = Some(cache);

@@ -36,6 +36,7 @@ struct Batch {
 #[repr(align(64))]
 struct Line(Lock<Batch>);
 
+/// By code in the class map: blocks of homed classes stay in their lane.
 static TRANSFER: [Line; CODES] = [const { Line(Lock::new(Batch::new())) }; CODES];
 
 /// Blocks of this size on are kept only if there are several threads: for one alone, pages that
@@ -57,9 +58,13 @@ pub(crate) fn share() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
+fn batch(code: u8) -> &'static Lock<Batch> {
+    &TRANSFER[usize::from(code)].0
+}
+
 /// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
-fn fetch(class: Class, blocks: &mut [usize]) -> usize {
-    let mut batch = TRANSFER[class.index()].0.lock();
+fn fetch(code: u8, blocks: &mut [usize]) -> usize {
+    let mut batch = batch(code).lock();
     let taken = batch.count.min(blocks.len());
     if taken == 0 {
         batch.low_water = 0;
@@ -77,20 +82,22 @@ fn fetch(class: Class, blocks: &mut [usize]) -> usize {
 /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, from other threads or from
 /// pages. Returns how many; 0 only for want of memory.
 pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize {
-    match fetch(class, blocks) {
+    match fetch(class.code_in(shard.0), blocks) {
         0 => shard.refill(class, blocks),
         taken => taken,
     }
 }
 
 /// Gives blocks to other threads, and what does not fit to the pages. Where
-/// the pages turn out to be sparse, what was kept here has gone home too.
-pub(crate) fn give(class: Class, blocks: &[usize]) -> Pages {
+/// the pages turn out to be sparse, what was kept here has gone home too. Blocks of a homed class
+/// are all of the lane of `shard`.
+pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     if class.size() >= SHARED_ONLY && !is_shared() {
         return shard::flush(class, blocks);
     }
     let mut stale = [0; HOMEWARD_MAX];
-    let (kept, stale_count) = TRANSFER[class.index()].0.lock().take_in(class, blocks, &mut stale);
+    let code = class.code_in(shard.0);
+    let (kept, stale_count) = batch(code).lock().take_in(class, blocks, &mut stale);
     let _ = shard::flush(class, &stale[..stale_count]);
     if kept == blocks.len() {
         return Pages::Ordinary;
@@ -98,9 +105,9 @@ pub(crate) fn give(class: Class, blocks: &[usize]) -> Pages {
     let left = blocks.len() - kept;
     let pages = shard::flush(class, &blocks[..left]);
     let sparse = pages == Pages::Sparse;
-    let was_closed = mem::replace(&mut TRANSFER[class.index()].0.lock().closed, sparse);
+    let was_closed = mem::replace(&mut batch(code).lock().closed, sparse);
     if sparse && !was_closed {
-        send_home(class);
+        send_home(code, class);
     }
     pages
 }
@@ -150,17 +157,22 @@ impl Batch {
     }
 }
 
+/// Every code under which blocks are kept, with its class.
+fn codes() -> impl Iterator<Item = (u8, Class)> {
+    (0..CODES as u8).filter_map(|code| Some((code, Class::from_code(code)?)))
+}
+
 /// Sends every block home.
 pub(crate) fn trim() {
-    Class::all().for_each(send_home);
+    codes().for_each(|(code, class)| send_home(code, class));
 }
 
 /// Sends every block of a class home.
 #[cold]
-fn send_home(class: Class) {
+fn send_home(code: u8, class: Class) {
     let mut blocks = [0; HOMEWARD_MAX];
     loop {
-        let taken = fetch(class, &mut blocks);
+        let taken = fetch(code, &mut blocks);
         if taken == 0 {
             break;
         }
@@ -170,12 +182,12 @@ fn send_home(class: Class) {
 
 /// Bytes of the blocks kept here.
 pub(crate) fn kept_bytes() -> usize {
-    Class::all().map(|class| TRANSFER[class.index()].0.lock().count * class.size()).sum()
+    codes().map(|(code, class)| batch(code).lock().count * class.size()).sum()
 }
 
 /// Holds every lock of this room across `fork`.
 pub(crate) fn hold_for_fork() {
-    Class::all().for_each(|class| TRANSFER[class.index()].0.hold());
+    codes().for_each(|(code, _)| batch(code).hold());
 }
 
 /// Ends [`hold_for_fork`].
@@ -185,5 +197,5 @@ pub(crate) fn hold_for_fork() {
 /// - This thread, or the one it was forked from, called `hold_for_fork`.
 pub(crate) unsafe fn let_go_after_fork() {
     // SAFETY: The caller's condition.
-    Class::all().for_each(|class| unsafe { TRANSFER[class.index()].0.let_go() });
+    codes().for_each(|(code, _)| unsafe { batch(code).let_go() });
 }

@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use super::{Shared, Stack, ThreadCache};
-use crate::class::{CODES, Class};
+use crate::class::{CLASSES, Class};
 use crate::shard::{self, Pages};
 use crate::{metadata, options, transfer};
 
@@ -47,14 +47,14 @@ const BIG: usize = 4 << 10;
 pub(super) struct Depth {
     /// The array: the zero, then room for entries. Null until first used.
     base: Shared<usize>,
-    /// Words of the array, a power of two.
-    words: Cell<u32>,
+    /// Words of the array, a power of two. Short numbers, for idle threads hold one of these a class.
+    words: Cell<u16>,
     /// The limit in entries, at most `words - 1`.
-    limit: Cell<u32>,
+    limit: Cell<u16>,
     /// Entries that the next refill fetches.
-    refill: Cell<u32>,
+    refill: Cell<u16>,
     /// Index of the planted zero; 0 for none.
-    mark: Cell<u32>,
+    mark: Cell<u16>,
     /// The block that the mark stands for.
     marked: Cell<usize>,
     /// A pop missed since the last overflow, and the other way round.
@@ -85,7 +85,7 @@ fn budget() -> usize {
 }
 
 /// Whether the floors count too: a budget that was set holds whatever it costs.
-fn budget_is_strict() -> bool {
+pub(super) fn budget_is_strict() -> bool {
     options::cache_size().is_some()
 }
 
@@ -107,13 +107,13 @@ fn refill_entries(bytes: usize, class: Class) -> usize {
 }
 
 /// What an entry counts against the budget: its block and its place.
-fn entry_bytes(class: Class) -> usize {
+pub(super) fn entry_bytes(class: Class) -> usize {
     class.size() + size_of::<usize>()
 }
 
 /// Where flushed blocks go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Destination {
+pub(super) enum Destination {
     /// Other threads may want them soon.
     Transfer,
     /// Nobody does.
@@ -122,7 +122,7 @@ enum Destination {
 
 impl ThreadCache {
     fn stack(&self, class: Class) -> &Stack {
-        &self.stacks.stacks[class.index()]
+        &self.stacks.stacks[usize::from(class.code_in(self.shard.0))]
     }
 
     fn depth(&self, class: Class) -> &Depth {
@@ -161,13 +161,13 @@ impl ThreadCache {
         }
         depth.missed.set(true);
         let wanted = depth.refill.get().min(depth.limit.get()) as usize;
-        let next = (depth.refill.get() * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u32);
+        let next = (depth.refill.get() * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16);
         depth.refill.set(next);
         let base = depth.base.get();
         // SAFETY: The stack is empty, so the entries above the zero are unused; there are at
         // least `limit` of them.
         let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
-        let count = transfer::refill(class, self.shard.get(), entries);
+        let count = transfer::refill(class, self.shard, entries);
         if count == 0 {
             return ptr::null_mut();
         }
@@ -203,7 +203,7 @@ impl ThreadCache {
     /// A block of a class that has no array, past the cache. Null only for want of memory.
     fn take_one(&self, class: Class) -> *mut u8 {
         let mut block = [0];
-        transfer::refill(class, self.shard.get(), &mut block);
+        transfer::refill(class, self.shard, &mut block);
         ptr::with_exposed_provenance_mut(block[0])
     }
 
@@ -216,7 +216,7 @@ impl ThreadCache {
         let Some(words) = metadata::words(limit + 1) else { return false };
         words[0] = 0;
         let depth = self.depth(class);
-        depth.words.set(words.len() as u32);
+        depth.words.set(words.len() as u16);
         depth.base.set(words.as_mut_ptr());
         self.start_at_floor(class);
         true
@@ -225,8 +225,8 @@ impl ThreadCache {
     /// Makes an array that holds nothing the class's stack, at the limit where stacks start.
     fn start_at_floor(&self, class: Class) {
         let (depth, limit) = (self.depth(class), floor(class));
-        depth.limit.set(limit as u32);
-        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u32);
+        depth.limit.set(limit as u16);
+        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
         self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
         let base = depth.base.get();
         self.stack(class).top.set(base);
@@ -248,7 +248,7 @@ impl ThreadCache {
         true
     }
 
-    fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
+    pub(super) fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
         let budget = budget();
         let fits = || self.limit_bytes.get() + more_bytes <= budget;
         if fits() {
@@ -267,12 +267,12 @@ impl ThreadCache {
     fn take_from_others(&'static self, class: Class, more_bytes: usize) {
         let start = self.last_giver.get() as usize + 1;
         let budget = budget();
-        let turns = if budget_is_strict() { 2 * CODES } else { CODES };
+        let turns = if budget_is_strict() { 2 * CLASSES } else { CLASSES };
         for turn in 0..turns {
             if self.limit_bytes.get() + more_bytes <= budget {
                 return;
             }
-            let code = ((start + turn) % CODES) as u8;
+            let code = ((start + turn) % CLASSES) as u8;
             self.last_giver.set(code);
             let Some(giver) = Class::from_code(code).filter(|giver| *giver != class) else {
                 continue;
@@ -284,7 +284,8 @@ impl ThreadCache {
             let floor = floor(giver);
             if limit > floor {
                 self.lower_limit(giver, floor.max(limit * 3 / 4));
-            } else if turn >= CODES {
+            } else if turn >= CLASSES {
+                self.close_remote();
                 self.shut(giver);
             }
         }
@@ -299,7 +300,7 @@ impl ThreadCache {
         let entries = unsafe { core::slice::from_raw_parts(base, count + 1) };
         longer[..=count].copy_from_slice(entries);
         self.give_array_back(class);
-        depth.words.set(longer.len() as u32);
+        depth.words.set(longer.len() as u16);
         depth.base.set(longer.as_mut_ptr());
         stack.top.set(depth.base.get().wrapping_add(count));
         true
@@ -326,7 +327,7 @@ impl ThreadCache {
         let bytes = |entries| entries * entry_bytes(class);
         let without = self.limit_bytes.get() - bytes(depth.limit.get() as usize);
         self.limit_bytes.set(without + bytes(limit));
-        depth.limit.set(limit as u32);
+        depth.limit.set(limit as u16);
         self.stack(class).limit.set(depth.base.get().wrapping_add(limit));
     }
 
@@ -347,7 +348,7 @@ impl ThreadCache {
         let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), have) };
         let mut count = count.min(have);
         let pages = match destination {
-            Destination::Transfer => transfer::give(class, &entries[..count]),
+            Destination::Transfer => transfer::give(class, self.shard, &entries[..count]),
             Destination::Pages => shard::flush(class, &entries[..count]),
         };
         if pages == Pages::Sparse {
@@ -381,7 +382,7 @@ impl ThreadCache {
         // SAFETY: The mark lies within the stack's entries.
         let entry = unsafe { &mut *depth.base.get().add(mark) };
         depth.marked.set(core::mem::take(entry));
-        depth.mark.set(mark as u32);
+        depth.mark.set(mark as u16);
     }
 
     /// A slow call on behalf of `class`, whose stack is not touched; or of a large block.
@@ -393,8 +394,11 @@ impl ThreadCache {
         }
         let big = !transfer::is_shared();
         let ends = |other: Class| calls.is_multiple_of(EPOCH) || big && other.size() >= BIG;
-        for other in Class::all().filter(|other| Some(*other) != class && ends(*other)) {
+        for other in Class::all_kept().filter(|other| Some(*other) != class && ends(*other)) {
             self.end_epoch(other);
+        }
+        if calls.is_multiple_of(EPOCH) {
+            self.end_remote_epoch();
         }
     }
 
@@ -409,14 +413,15 @@ impl ThreadCache {
             self.send_oldest(class, surplus, Destination::Pages);
             let limit = depth.limit.get() as usize;
             self.set_limit(class, limit.saturating_sub(surplus).max(floor(class)).min(limit));
-            depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u32);
+            depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
         }
         self.set_mark(class);
     }
 
     /// Sends every block home; the stacks stay.
     pub(crate) fn empty_stacks(&'static self) {
-        for class in Class::all() {
+        self.empty_remote();
+        for class in Class::all_kept() {
             let count = self.count(class);
             if count > 0 {
                 self.send_oldest(class, count, Destination::Pages);
@@ -427,9 +432,10 @@ impl ThreadCache {
     /// Sends every block home and puts the stacks back to where a new thread's start; short arrays
     /// stay for the next thread.
     pub(crate) fn close(&'static self) {
+        self.close_remote();
         self.empty_stacks();
         self.limit_bytes.set(0);
-        for class in Class::all() {
+        for class in Class::all_kept() {
             let depth = self.depth(class);
             if depth.base.get().is_null() {
                 continue;
@@ -447,3 +453,5 @@ impl ThreadCache {
         }
     }
 }
+const _: () =
+    assert!(metadata::WORDS_MAX <= u16::MAX as usize, "lengths of stacks are short numbers");

@@ -10,7 +10,7 @@ fn a_class_holds_its_size_and_the_one_below_does_not() {
         let class = Class::of_size(size);
         assert!(class.size() >= size, "{size}");
         assert!(class.size().is_multiple_of(MIN_ALIGN));
-        if let Some(below) = Class::from_code(class.code() - 1) {
+        if let Some(below) = Class::from_code(class.index() as u8 - 1) {
             assert!(below.size() < size.max(1), "{size} fits {}", below.size());
         }
     }
@@ -66,4 +66,25 @@ fn aligned_classes_are_aligned_and_large_enough() {
     }
     assert_eq!(Class::of(LARGEST_SMALL + 1, 1), None);
     assert_eq!(Class::of(1, LARGEST_SMALL * 2), None);
+}
+
+#[test]
+fn a_code_in_the_map_names_one_class_and_one_lane() {
+    let mut seen = [false; CODES];
+    for class in Class::all() {
+        let homed = class.homed();
+        assert_eq!(homed.size(), class.size());
+        assert_eq!(homed.page_index(), class.index());
+        // Exactly the blocks that can share a line with others.
+        assert_eq!(homed.is_homed(), class.size() < 64);
+        for lane in 0..LANES as u8 {
+            let code = homed.code_in(lane);
+            assert_eq!(Class::from_code(code), Some(homed));
+            if homed.is_homed() || lane == 0 {
+                assert!(!seen[usize::from(code)], "{code} stands for two");
+                seen[usize::from(code)] = true;
+                assert_eq!(Class::lane_of(code), lane);
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! Masu is called directly; the test harness around it lives in the system's malloc.
 
 use std::fs;
+use std::ptr;
 use std::sync::Barrier;
 use std::thread;
 
@@ -155,4 +156,49 @@ fn grown() {
     let huge = field("AnonHugePages:").split_whitespace().next().and_then(|n| n.parse().ok());
     report("huge_bytes", huge.map_or(usize::MAX, |kilobytes: usize| kilobytes << 10));
     free(blocks);
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn sharing() {
+    for size in [8, 16, 32, 48] {
+        let blocks: Vec<usize> = (0..128).map(|_| block(size).expose_provenance()).collect();
+        let kept: Vec<_> = blocks.iter().copied().step_by(2).collect();
+        let given: Vec<_> = blocks.iter().copied().skip(1).step_by(2).collect();
+        let lines = |block: usize| block / LINE..=(block + size - 1) / LINE;
+        let in_kept_line = |block: usize| {
+            let meets = |kept: &usize| lines(block).any(|line| lines(*kept).contains(&line));
+            kept.iter().any(meets)
+        };
+        let ways: [fn(usize) -> *mut u8; 4] = [
+            masu::c::malloc,
+            |size| masu::c::calloc(1, size),
+            |size| masu::c::aligned_alloc(16, size),
+            // SAFETY: Null allocates.
+            |size| unsafe { masu::c::realloc(ptr::null_mut(), size) },
+        ];
+        let shared = thread::scope(|scope| {
+            let freer = scope.spawn(|| {
+                let mut used = Vec::new();
+                for (index, other) in given.iter().enumerate() {
+                    free([ptr::with_exposed_provenance_mut(*other)]);
+                    used.push(ways[index % ways.len()](size));
+                }
+                let shared = used.iter().filter(|used| in_kept_line(used.addr())).count();
+                free(used);
+                shared
+            });
+            freer.join().expect("works")
+        });
+        report(&format!("shared{size}"), shared);
+        // More than a page holds: all that is free of this shard.
+        let mut again: Vec<_> = (0..10_000).map(|_| block(size)).collect();
+        let back = given.iter().filter(|given| again.iter().any(|b| b.addr() == **given)).count();
+        report(&format!("back{size}"), back);
+        again.extend(kept.iter().map(|kept| ptr::with_exposed_provenance_mut(*kept)));
+        free(again);
+    }
 }

@@ -150,3 +150,15 @@ fn each_bad_value_is_said() {
         assert_eq!(said, 1, "{}", report.errors);
     }
 }
+
+#[test]
+fn a_small_block_of_another_shard_is_not_used_again_beside_blocks_of_that_shard() {
+    let many = run("sharing", &[("MASU_SHARDS", "4")]);
+    let one = run("sharing", &[("MASU_SHARDS", "1")]);
+    for size in [8, 16, 32, 48] {
+        assert_eq!(many.get(&format!("shared{size}")), 0, "blocks of {size} bytes");
+        assert_eq!(many.get(&format!("back{size}")), 64, "blocks of {size} bytes come home");
+        // Where both threads are of one shard, the blocks are used at once.
+        assert!(one.get(&format!("shared{size}")) > 32, "blocks of {size} bytes");
+    }
+}
