@@ -60,7 +60,7 @@ fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
 
 /// The shard of this thread; any will do before it has one and after its end.
 fn this_shard() -> u8 {
-    slot::get().cache().map_or(0, |cache| cache.shard.get().0)
+    slot::get().cache().map_or(0, |cache| cache.shard.0)
 }
 
 /// The first slice of a large block.
