@@ -487,6 +487,9 @@ impl Executor for Servers<'_> {
     }
 
     fn remarks(&self) -> Remarks {
-        remarks::of(self.rows, &self.books, self.plan)
+        let mut remarks = remarks::of(self.rows, &self.books, self.plan);
+        let counted = (0..self.rows.len()).map(|index| self.counted_of(index));
+        remarks.notes.extend(remarks::allocations(self.rows, counted));
+        remarks
     }
 }

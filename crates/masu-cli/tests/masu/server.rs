@@ -45,7 +45,7 @@ fn nginx_is_compared_with_everything_that_is_told_of_servers() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let page = String::from_utf8(output.stdout).unwrap();
-    for word in ["answers/s", "p99", "CPU/req", "CPU without load"] {
+    for word in ["answers/s", "p99", "CPU/req", "CPU without load", "allocations a request"] {
         assert!(page.contains(word), "{word}: {page}");
     }
     let text = fs::read_to_string(&results).unwrap();

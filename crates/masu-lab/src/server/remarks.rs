@@ -88,6 +88,32 @@ fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {
     notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
 }
 
+/// How often a request asks for memory, each figure once with the variants it was counted for.
+pub(super) fn allocations(
+    rows: &[Row],
+    counted: impl Iterator<Item = Option<f64>>,
+) -> Option<String> {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for (row, count) in rows.iter().zip(counted) {
+        let Some(count) = count else { continue };
+        let figure = format!("{count:.1}");
+        match said.iter_mut().find(|(known, _)| *known == figure) {
+            Some((_, labels)) => labels.push(&row.variant.label),
+            None => said.push((figure, vec![&row.variant.label])),
+        }
+    }
+    let all = match said.as_slice() {
+        [] => return None,
+        [(figure, _)] => figure.clone(),
+        several => {
+            let each =
+                several.iter().map(|(figure, labels)| format!("{figure} ({})", labels.join(", ")));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    };
+    Some(format!("allocations a request: {all}, counted apart from the bursts shown"))
+}
+
 /// What the servers use without load, and whether it is enough to disturb the others.
 fn idle(rows: &[Row], books: &[Book]) -> Option<(String, bool)> {
     let shares = rows
