@@ -224,6 +224,13 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     let mut without_verdict = Vec::new();
     for table in &comparison.tables {
         let name = |standing: &Standing| format!("{}: {}", table.case.name, standing.variant);
+        if !table.summary.repeatable {
+            aside::say(report::notice(&format!(
+                "Gate: the runs of {} did not all do the same work, see the warnings; who passes may \
+                 have passed by doing less.",
+                table.case.name
+            )));
+        }
         match gate(&table.summary, limit) {
             Gate::Passed => {}
             Gate::Failed(slower) => {

@@ -143,6 +143,9 @@ fn the_gate_fails_passes_or_says_that_it_cannot_tell() {
     assert!(said.contains("too few runs for a verdict"), "{said}");
     let quick = ["--fail-if-slower=900", "-n", "10", "-P", "s=0.1,0.01", "--", "sleep", "{s}"];
     assert_eq!(told(folder.path(), &quick).2, 0);
+    let other = ["--fail-if-slower=900", "-n", "10", "-P", "s=1,2", "--", "echo", "{s}"];
+    let (_, said, _) = told(folder.path(), &other);
+    assert!(said.contains("did not all do the same work"), "{said}");
     let (message, code) = failure(&["compare", "--fail-if-slower", "much", "--", "true"]);
     assert_eq!(code, 2);
     assert!(message.contains("a number of per cent"), "{message}");
