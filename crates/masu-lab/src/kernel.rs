@@ -347,16 +347,18 @@ pub(crate) fn note_floor(command: &mut Command) -> io::Result<Floor> {
 }
 
 impl Floor {
-    /// The most it can be, in bytes; none where it could not be noted. The kernel counts resident
-    /// pages on each CPU and adds them up when a batch is full (32 or two a CPU, of anonymous and of
-    /// file pages each), so what it told may be too little by two batches; the arguments come on top.
+    /// The most it is likely to be, in bytes; none where it could not be noted. The kernel counts
+    /// resident pages on each CPU and adds them up when a batch is full (32 or two a CPU, of anonymous
+    /// and of file pages each), so what it told may be too little by two batches for each CPU that the
+    /// process ran on, which before `exec` is hardly more than two; the arguments come on top.
     pub(crate) fn bytes(mut self) -> Option<u64> {
+        const BATCHES: u64 = 4;
         const ARGUMENT_PAGES: u64 = 16;
         let mut bytes = [0; 8];
         self.0.read_exact(&mut bytes).ok()?;
         // SAFETY: The call takes and returns numbers only.
         let cpus = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
-        let pages = 2 * (2 * cpus).max(32) + ARGUMENT_PAGES;
+        let pages = BATCHES * (2 * cpus).max(32) + ARGUMENT_PAGES;
         Some(u64::from_ne_bytes(bytes) + pages * os_page_bytes())
     }
 }
