@@ -161,6 +161,20 @@ fn library(root: &Path) -> Result<PathBuf> {
     Ok(steps::target_folder()?.join("release/libmasu.so"))
 }
 
+/// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest
+/// release of each.
+fn peers(library: PathBuf) -> Catalogue {
+    let folders = crate::peers::folder().into_iter().collect();
+    let places = Places { masu_glibc: Some(library), folders, ..Places::default() };
+    let mut catalogue = Catalogue::find(&places);
+    // The catalogue names an older release of what it has by its version too.
+    catalogue.allocators.retain(|allocator| {
+        let version = allocator.version.as_ref();
+        version.is_none_or(|version| !allocator.name.ends_with(&format!("-{version}")))
+    });
+    catalogue
+}
+
 /// Builds the one program that all mallocs run.
 fn patterns(root: &Path) -> Result<PathBuf> {
     let target = steps::target_folder()?;
@@ -180,7 +194,7 @@ fn measure(
     program: &Path,
     library: PathBuf,
 ) -> Result<Bench> {
-    let catalogue = Catalogue::find(&Places { masu_glibc: Some(library), ..Places::default() });
+    let catalogue = peers(library);
     let smallest = Program::find("true".as_ref())?;
     let variants = catalogue.variants_for(&smallest);
     if !variants.iter().any(|variant| variant.label == figures::OURS) || variants.len() < 2 {
