@@ -20,6 +20,7 @@ use masu_lab::{
 
 use crate::{machine, steps};
 
+mod aims;
 mod figures;
 mod pattern;
 mod record;
@@ -131,6 +132,14 @@ struct Bench {
     floor_mb: f64,
 }
 
+/// What `make` made for the patterns.
+struct Patterns {
+    /// The one program that all mallocs run.
+    program: PathBuf,
+    /// The folder with the library that is no malloc: see `workloads/floor`.
+    floor: PathBuf,
+}
+
 /// Measures, prints the tables and writes the record.
 ///
 /// # Errors
@@ -144,9 +153,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         println!("going on without: {error:#}");
     }
     let library = steps::take("build libmasu.so", || library(root))?;
-    let program = steps::take("build the patterns", || patterns(root))?;
-    let chosen = pattern::choose(pattern::list(&program)?, &request.patterns)?;
-    let bench = steps::take("measure", || measure(root, &request, chosen, &program, library))?;
+    let made = steps::take("build the patterns", || patterns(root))?;
+    let chosen = pattern::choose(pattern::list(&made.program)?, &request.patterns)?;
+    let bench = steps::take("measure", || measure(root, &request, chosen, &made, library))?;
     let text = record::text(&bench);
     println!("\n{text}");
     if let Some(name) = request.record() {
@@ -162,9 +171,9 @@ fn library(root: &Path) -> Result<PathBuf> {
 }
 
 /// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest
-/// release of each.
-fn peers(library: PathBuf) -> Catalogue {
-    let folders = crate::peers::folder().into_iter().collect();
+/// release of each, and what the folders of `others` hold.
+fn mallocs(library: PathBuf, others: Vec<PathBuf>) -> Catalogue {
+    let folders = crate::peers::folder().into_iter().chain(others).collect();
     let places = Places { masu_glibc: Some(library), folders, ..Places::default() };
     let mut catalogue = Catalogue::find(&places);
     // The catalogue names an older release of what it has by its version too.
@@ -175,15 +184,18 @@ fn peers(library: PathBuf) -> Catalogue {
     catalogue
 }
 
-/// Builds the one program that all mallocs run.
-fn patterns(root: &Path) -> Result<PathBuf> {
+/// Builds the one program that all mallocs run, and the floor under them.
+fn patterns(root: &Path) -> Result<Patterns> {
     let target = steps::target_folder()?;
-    let mut make = Command::new("make");
-    make.arg("--no-print-directory").arg("-C").arg(root.join("workloads/patterns"));
-    let mut out = std::ffi::OsString::from("OUT=");
-    out.push(&target);
-    steps::succeed(make.arg(out))?;
-    Ok(target.join("patterns"))
+    let floor = target.join("floor");
+    for (sources, out) in [("workloads/patterns", &target), ("workloads/floor", &floor)] {
+        let mut make = Command::new("make");
+        make.arg("--no-print-directory").arg("-C").arg(root.join(sources));
+        let mut variable = std::ffi::OsString::from("OUT=");
+        variable.push(out);
+        steps::succeed(make.arg(variable))?;
+    }
+    Ok(Patterns { program: target.join("patterns"), floor })
 }
 
 /// Measures everything as one suite: one file of results, one order of runs.
@@ -191,19 +203,20 @@ fn measure(
     root: &Path,
     request: &Request,
     chosen: Vec<Pattern>,
-    program: &Path,
+    made: &Patterns,
     library: PathBuf,
 ) -> Result<Bench> {
-    let catalogue = peers(library);
+    let catalogue = mallocs(library, vec![made.floor.clone()]);
     let smallest = Program::find("true".as_ref())?;
-    let variants = catalogue.variants_for(&smallest);
+    let mut variants = catalogue.variants_for(&smallest);
+    variants.retain(|variant| variant.label != figures::FLOOR);
     if !variants.iter().any(|variant| variant.label == figures::OURS) || variants.len() < 2 {
         bail!("there is no malloc to compare masu with, or no masu");
     }
     let rounds = request.rounds(variants.len());
     let folder = steps::target_folder()?.join("bench");
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let text = suite::text(request, &chosen, program, rounds)?;
+    let text = suite::text(request, &chosen, &made.program, rounds)?;
     let (file, results) = (folder.join("patterns.toml"), folder.join("patterns.jsonl"));
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
     let mut ground = |_| Ground { catalogue: catalogue.clone(), ..Ground::default() };
@@ -223,13 +236,13 @@ fn measure(
         }
         _ => {}
     };
-    let made = compare(&plan, &options, &Stop::on_signals()?, &mut observe)?;
+    let compared = compare(&plan, &options, &Stop::on_signals()?, &mut observe)?;
     println!("every run is in {}", results.display());
-    if made.stopped {
+    if compared.stopped {
         bail!("stopped; the runs made so far are in {}", results.display());
     }
     let labels: Vec<String> = variants.iter().map(|variant| variant.label.clone()).collect();
-    let mut tables = made.tables.into_iter();
+    let mut tables = compared.tables.into_iter();
     let mut figures = |pattern: Pattern| -> Result<Figures> {
         let table = tables.next().context("a pattern has no table")?;
         Ok(Figures::of(pattern, &labels, table))
@@ -243,7 +256,7 @@ fn measure(
         commit: record::commit(root),
         variants,
         rounds,
-        seed: made.header.seed,
+        seed: compared.header.seed,
         load_before,
         took_s: began.elapsed().as_secs_f64(),
         floor_mb,

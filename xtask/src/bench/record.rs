@@ -12,7 +12,7 @@ use masu_lab::statistics::{self, Measure};
 use masu_lab::{Machine, Run};
 
 use super::pattern::MEMORY_ONLY;
-use super::{Bench, table};
+use super::{Bench, aims, table};
 
 /// Where records are kept, from the workspace's root.
 const FOLDER: &str = "benches/record";
@@ -27,7 +27,12 @@ const READING: &str = "\
   misaligned blocks in `aligned`.
 - Means leave out patterns that a malloc fails, so that every column is a mean of the same patterns.
   The last column of the means clips each pattern's ratio to 0.5–2, and names the one peer that stands
-  best against masu.
+  best against masu. The aims are held against such clipped means too, each peer over all patterns that it
+  does.
+- The floor is `workloads/floor`: the next bytes of one range, free does nothing. It took its turns with the
+  mallocs, is no peer and in no mean. Its memory is always fresh, so where a pattern uses the same block again
+  and again a malloc with warm caches is below it; there, and where its 2 GiB are not enough, stands “–”. Next
+  to 1 per cent of noise, a ratio over a floor that is nearly all of the time says little.
 - Wall time is that of the whole process: its start of a millisecond or two pulls ratios towards 1, and
   `bursts` sleeps 0.4 s of it.
 - Runs do a part of each pattern's default work, never less than the pattern needs to be itself:
@@ -42,6 +47,7 @@ pub(super) fn text(bench: &Bench) -> String {
     let untimed = MEMORY_ONLY.join("` and `");
     let mut text = format!("# Patterns under every malloc, {}\n\n", today());
     text.push_str(&machine(bench));
+    text.push_str(&format!("\n## Aims\n\n{}", aims::text(patterns, &[])));
     text.push_str(&format!("\n## In short\n\n{}\n", table::verdicts(patterns)));
     text.push_str(&format!(
         "\nWall time, geometric mean relative to the first column (without `{untimed}`, whose figure is \
@@ -53,6 +59,7 @@ pub(super) fn text(bench: &Bench) -> String {
         table::means(patterns, Measure::PeakRss)
     ));
     text.push_str(&format!("\n## Wall time\n\n{}", table::time(patterns)));
+    text.push_str(&format!("\n## Over the floor\n\n{}", table::floors(patterns)));
     let memory = table::memory(patterns, bench.smallest.as_ref());
     text.push_str(&format!("\n## Peak RSS, MB\n\n{memory}"));
     let work = table::work(patterns);

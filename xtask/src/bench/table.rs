@@ -7,13 +7,13 @@
 use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 
-use super::figures::{Figures, OURS, Standing, geometric_mean};
+use super::figures::{Figures, OURS, Standing, geometric_mean, hardest};
 
 /// What the cell of a malloc says that did not do a pattern's work.
 const FAILS: &str = "fails";
 
-/// Ratios beyond these count as these in the means against a peer, so that no single pattern decides.
-const CLIPPED: (f64, f64) = (0.5, 2.0);
+/// What stands where nothing can be said.
+const NOTHING: &str = "–";
 
 /// One pattern on one line, for whoever watches.
 pub(super) fn line(summary: &Summary) -> String {
@@ -50,6 +50,22 @@ fn time_cell(figures: &Figures, index: usize) -> String {
     }
     let ratio = figures.ratio(0, index, Measure::Wall);
     ratio.map_or(FAILS.to_owned(), |ratio| with_interval(&ratio))
+}
+
+/// How much of what a malloc can save masu has saved, next to the best peer of each pattern: wall times in
+/// milliseconds, the floor's and both others', and (T − floor) / (T of the best peer − floor).
+pub(super) fn floors(patterns: &[Figures]) -> String {
+    let mut text = "| pattern | floor, ms | **masu**, ms | best peer, ms | masu / best peer over the floor |\n\
+                    |---|---:|---:|---:|---:|\n"
+        .to_owned();
+    for figures in patterns.iter().filter(|one| one.is_timed()) {
+        let wall = |index: Option<usize>| figures.median(index?, Measure::Wall);
+        let times = [figures.floor_s(), wall(figures.ours()), wall(figures.best_peer())];
+        let cells = times.map(|time| time.map_or(NOTHING.to_owned(), |s| number(s * 1e3)));
+        let last = figures.over_floor().map_or(NOTHING.to_owned(), number);
+        row(&mut text, &figures.pattern.name, cells.into_iter(), &last);
+    }
+    text
 }
 
 /// The malloc with the shortest median.
@@ -122,23 +138,11 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
             geometric_mean(&ratios).map_or(FAILS.to_owned(), number)
         });
         let name = format!("{group} ({})", members.len());
-        row(&mut text, &name, cells, &hardest(&members, measure).unwrap_or_default());
+        let hardest = hardest(&members, measure);
+        let last = hardest.map(|against| format!("{} {}", number(against.mean), against.peer));
+        row(&mut text, &name, cells, &last.unwrap_or_default());
     }
     text
-}
-
-/// The single peer against which masu's clipped geometric mean is highest, with that mean.
-fn hardest(members: &[&Figures], measure: Measure) -> Option<String> {
-    let ours = members.first()?.ours()?;
-    let peers = members.first()?.labels.iter().enumerate().filter(|(index, _)| *index != ours);
-    let against = peers.filter_map(|(peer, label)| {
-        let ratios = members.iter().filter_map(|one| one.ratio(peer, ours, measure));
-        let clipped: Vec<f64> =
-            ratios.map(|ratio| ratio.estimate.clamp(CLIPPED.0, CLIPPED.1)).collect();
-        Some((geometric_mean(&clipped)?, label))
-    });
-    let (mean, label) = against.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    Some(format!("{} {label}", number(mean)))
 }
 
 /// How often masu is ahead of the best peer, level with it and behind; every loss by name.
@@ -208,7 +212,7 @@ fn row(text: &mut String, first: &str, cells: impl Iterator<Item = String>, last
 }
 
 /// A ratio with both ends of its interval, where there is one.
-fn with_interval(ratio: &Ratio) -> String {
+pub(super) fn with_interval(ratio: &Ratio) -> String {
     let estimate = number(ratio.estimate);
     match ratio.interval {
         Some((low, high)) => format!("{estimate} ({}–{})", number(low), number(high)),
@@ -217,7 +221,7 @@ fn with_interval(ratio: &Ratio) -> String {
 }
 
 /// Two places under 10, one under 100, none above: more would be noise.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     match value.abs() {
         size if size < 9.995 => format!("{value:.2}"),
         size if size < 99.95 => format!("{value:.1}"),

@@ -4,7 +4,7 @@ use masu_lab::statistics::Measure;
 use masu_lab::{Ending, Output, Run};
 
 use super::figures::{Figures, geometric_mean};
-use super::{Pattern, Request, pattern, table};
+use super::{Pattern, Request, aims, pattern, table};
 
 /// One run of variant `variant`; every run prints the same.
 fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
@@ -36,7 +36,7 @@ fn figures(name: &str, group: &str, times: &[(&str, f64)], spoil: impl Fn(&mut R
     }
     let mut pattern = Pattern::unscaled(name);
     group.clone_into(&mut pattern.group);
-    Figures { pattern, labels, runs }
+    Figures { pattern, labels, runs, floor: Vec::new() }
 }
 
 const QUICK_MASU: &[(&str, f64)] = &[("glibc", 2.0), ("masu", 0.8), ("jemalloc", 1.0)];
@@ -128,6 +128,70 @@ fn means_are_geometric_by_group_and_clip_only_the_last_column() {
     );
     assert!(table::means(&patterns, Measure::PeakRss).contains("| threads (2) |"));
     assert_eq!(geometric_mean(&[]), None);
+}
+
+/// The value of an aim's row: its figure and its verdict.
+fn aim<'a>(text: &'a str, start: &str) -> [&'a str; 2] {
+    let line = text.lines().find(|line| line.starts_with(&format!("| {start}")));
+    let line = line.unwrap_or_else(|| panic!("no aim `{start}` in\n{text}"));
+    let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+    [cells[1], cells[2]]
+}
+
+#[test]
+fn each_aim_says_its_figure_and_whether_it_was_reached() {
+    let crash = |run: &mut Run| {
+        if run.variant == 2 {
+            run.ending = Ending::Signalled(11);
+        }
+    };
+    let lean = |run: &mut Run| run.peak_rss_bytes = if run.variant == 1 { 500 } else { 1000 };
+    let patterns = [
+        figures("pair", "small", QUICK_MASU, as_they_are),
+        // Against jemalloc there is only `pair`, against glibc √(0.5 × 2): both are counted where they can be.
+        figures("one-peer", "small", SLOW_MASU, crash),
+        figures("ring", "threads", SLOW_MASU, lean),
+        figures("idle-threads", "threads", SLOW_MASU, as_they_are),
+    ];
+    let text = aims::text(&patterns, &[figures("perl", "", QUICK_MASU, lean)]);
+    assert_eq!(aim(&text, "group *small*"), ["1.00 (glibc)", "**missed**"]);
+    assert_eq!(aim(&text, "group *threads*"), ["2.00 (glibc)", "**missed**"]);
+    let lost = "2 of 3: one-peer 3.00 (3.00–3.00) glibc; ring 3.00 (3.00–3.00) glibc";
+    assert_eq!(aim(&text, "no pattern"), [lost, "**missed**"]);
+    let memory = "0.84 (small 1.00, threads 0.71)";
+    assert_eq!(aim(&text, "all patterns"), [memory, "reached"]);
+    assert_eq!(aim(&text, "1 real programs: wall"), ["0.80 (jemalloc)", "reached"]);
+    assert_eq!(aim(&text, "1 real programs: peak"), ["0.50", "reached"]);
+
+    let alone = [figures("pair", "small", QUICK_MASU, as_they_are)];
+    let text = aims::text(&alone, &[]);
+    assert_eq!(aim(&text, "group *small*"), ["0.80 (jemalloc)", "reached"]);
+    assert_eq!(aim(&text, "no pattern"), ["none of 1", "reached"]);
+    let mut few = alone;
+    few[0].runs.retain(|run| run.round < Some(3));
+    let text = aims::text(&few, &[]);
+    assert_eq!(aim(&text, "no pattern"), ["too few rounds for intervals", "not shown"]);
+}
+
+#[test]
+fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
+    let with_floor = |times, floor_s| {
+        let mut figures = figures("pair", "small", times, as_they_are);
+        figures.floor = (0..12).map(|round| made_up(usize::MAX, round, floor_s)).collect();
+        figures
+    };
+    // Medians are 5.5 % above what is said here, the floor's excepted.
+    let figures = with_floor(QUICK_MASU, 0.422);
+    assert_eq!(figures.standing().unwrap().peer, "jemalloc");
+    assert_eq!(table::means(&[figures], Measure::Wall).matches("floor").count(), 0);
+    let figures = [with_floor(QUICK_MASU, 0.422)];
+    let text = table::floors(&figures);
+    assert_eq!(text.lines().last(), Some("| pair | 422 | 844 | 1055 | 0.67 |"));
+    let above = [with_floor(QUICK_MASU, 0.9)];
+    assert_eq!(table::floors(&above).lines().last(), Some("| pair | 900 | 844 | 1055 | – |"));
+    let mut refused = with_floor(QUICK_MASU, 0.4);
+    refused.floor[3].ending = Ending::Signalled(4);
+    assert_eq!(table::floors(&[refused]).lines().last(), Some("| pair | – | 844 | 1055 | – |"));
 }
 
 #[test]
