@@ -1,6 +1,6 @@
 //! Size classes: which rounded size a request gets, and how its pages are cut.
 //!
-//! Relies on nothing. Steps of 16 bytes up to 256, then eight to a doubling up to 32 KiB: 4.2 % of
+//! Relies on nothing. Steps of 16 bytes up to 256, then eight to a doubling up to 64 KiB: 4.2 % of
 //! a request are wasted on average over 256 bytes. A class is named by its *code*, the number that
 //! the class map holds for its pages; the first few codes stand for memory that no cache takes.
 //!
@@ -19,17 +19,20 @@ pub(crate) const LARGE: u8 = 1;
 /// The code of the smallest size class.
 const FIRST: usize = 4;
 /// The code of the smallest homed class in lane 0.
-pub(crate) const HOMED_FIRST: usize = 76;
+pub(crate) const HOMED_FIRST: usize = 84;
 /// How many of the smallest classes are homed: those under a cache line.
 pub(crate) const HOMED: usize = 3;
 /// Classes with and without a home: the length of arrays indexed by class.
 pub(crate) const CLASSES: usize = HOMED_FIRST + HOMED;
 /// Lanes told apart, as many as fit the class map's byte; shards further on share them.
-pub(crate) const LANES: usize = 17;
+pub(crate) const LANES: usize = 14;
 /// One more than the highest code in the class map.
 pub(crate) const CODES: usize = HOMED_FIRST + HOMED * LANES;
 /// The largest size in bytes that has a class.
-pub(crate) const LARGEST_SMALL: usize = 32 << 10;
+pub(crate) const LARGEST_SMALL: usize = 64 << 10;
+/// Over this size in bytes a block may be one of a class or a large one, whatever its size: a block that
+/// grew so far gets slices of its own, because only those can grow on where they are.
+pub(crate) const LARGEST_ALWAYS_SMALL: usize = 32 << 10;
 /// The alignment of every block, as C's `max_align_t` needs it.
 pub(crate) const MIN_ALIGN: usize = 16;
 /// Up to this size in bytes, classes are looked up in a table of 16-byte steps.

@@ -7,7 +7,9 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use crate::class::{Class, FOREIGN, LARGE, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT};
+use crate::class::{
+    Class, FOREIGN, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT,
+};
 use crate::slice::SLICE_BYTES;
 use crate::{arena, large, map, slot, thread};
 
@@ -83,7 +85,9 @@ pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> 
 /// Allocates `size` zero bytes aligned to `align`, a power of two; null for want of memory.
 #[inline]
 pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
-    let Some(class) = Class::of(size, align) else {
+    // Slices may be known to be zero; blocks of a class would have to be cleared.
+    let class = Class::of(size, align).filter(|_| size <= LARGEST_ALWAYS_SMALL);
+    let Some(class) = class else {
         return large::allocate(size, align, true);
     };
     let block = allocate_class(class, freed_by);
@@ -153,11 +157,29 @@ pub(crate) unsafe fn free_class(block: *mut u8, class: Class) {
 /// - `block` was allocated with `layout`, is not free, and is not used any more.
 #[inline(always)]
 pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
+    if layout.size() > LARGEST_ALWAYS_SMALL {
+        // SAFETY: The caller's condition.
+        return unsafe { free_by_map(block) };
+    }
     match Class::of(layout.size(), layout.align()) {
         // SAFETY: The block was allocated with this layout, so it has this class.
         Some(class) => unsafe { free_class(block, class) },
         // SAFETY: Without a class the block is a large one.
         None => unsafe { large::free(NonNull::new_unchecked(block)) },
+    }
+}
+
+/// Frees a block whose layout does not say what it is.
+///
+/// # Safety
+///
+/// - As [`free`], and `block` is ours.
+#[inline(never)]
+unsafe fn free_by_map(block: *mut u8) {
+    // SAFETY: The caller's condition.
+    if !unsafe { free_cached(block) } {
+        // SAFETY: As above. It is ours, so nothing is left to do.
+        let _ = unsafe { free(block) };
     }
 }
 
@@ -228,7 +250,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     // SAFETY: The caller's condition.
     let old_size = unsafe { usable_size(block) }?;
     if code == LARGE {
-        if size > LARGEST_SMALL {
+        if size > LARGEST_ALWAYS_SMALL {
             // SAFETY: The class map says that it is a large block.
             if unsafe { large::resize(block, size) } {
                 return Ok(block.as_ptr());
@@ -239,7 +261,11 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     } else if size <= old_size && size >= old_size / 2 {
         return Ok(block.as_ptr());
     }
-    let new = allocate(size);
+    let new = if grows_large(old_size, size) {
+        large::allocate(size, MIN_ALIGN, false)
+    } else {
+        allocate(size)
+    };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
@@ -250,6 +276,12 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
         }
     }
     Ok(new)
+}
+
+/// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own: what
+/// grew so far will grow on.
+fn grows_large(old_size: usize, size: usize) -> bool {
+    size > old_size && size > LARGEST_ALWAYS_SMALL
 }
 
 /// Changes the size of a block that was allocated with `layout`. Null for want of memory; the block
@@ -265,22 +297,22 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
 /// - `new_size`, rounded up to the alignment, is no more than `isize::MAX`.
 pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let (old_size, align) = (layout.size(), layout.align());
-    let (old_class, new_class) = (Class::of(old_size, align), Class::of(new_size, align));
-    match (old_class, new_class) {
-        (Some(old), Some(new)) if old == new => return block,
-        (None, None) if align <= SLICE_BYTES => {
-            // SAFETY: Without a class the block is a large one.
-            let large = unsafe { NonNull::new_unchecked(block) };
-            // SAFETY: As above.
-            if unsafe { large::resize(large, new_size) } {
-                return block;
-            }
-            // SAFETY: As above; it could not grow where it is.
-            return unsafe { large::move_to_larger(large, new_size) };
-        }
-        _ => {}
+    let stays = old_size.max(new_size) <= LARGEST_ALWAYS_SMALL
+        && Class::of(old_size, align).is_some_and(|old| Class::of(new_size, align) == Some(old));
+    if stays {
+        return block;
     }
-    let new = allocate_aligned(new_size, align, FreedBy::Layout);
+    if old_size.min(new_size) > LARGEST_ALWAYS_SMALL && align <= SLICE_BYTES {
+        // SAFETY: The caller's condition.
+        if let Some(resized) = unsafe { resize_by_map(block, new_size) } {
+            return resized;
+        }
+    }
+    let new = if grows_large(old_size, new_size) {
+        large::allocate(new_size, align, false)
+    } else {
+        allocate_aligned(new_size, align, FreedBy::Layout)
+    };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block, new, old_size.min(new_size)) };
@@ -288,6 +320,25 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
         unsafe { free_layout(block, layout) };
     }
     new
+}
+
+/// Resizes a block over [`LARGEST_ALWAYS_SMALL`] to another such size where its kind makes that
+/// easy; `None` where it has to be allocated anew. Null for want of memory; the block is intact then.
+///
+/// # Safety
+///
+/// - As [`resize`], and `block` is ours and aligned to no more than a slice.
+unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
+    let large = NonNull::new(block)?;
+    if let Some(class) = Class::from_code(code_of(block)) {
+        return (new_size <= class.size()).then_some(block);
+    }
+    // SAFETY: Without a class the block is a large one.
+    if unsafe { large::resize(large, new_size) } {
+        return Some(block);
+    }
+    // SAFETY: As above; it could not grow where it is.
+    Some(unsafe { large::move_to_larger(large, new_size) })
 }
 
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.

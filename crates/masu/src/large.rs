@@ -1,4 +1,5 @@
-//! Large blocks: over 32 KiB, whole slices of their own.
+//! Large blocks: whole slices of their own, for over 64 KiB, and for blocks over 32 KiB that grew or
+//! were asked for zeroed.
 //!
 //! Relies on ranges. A block's first slice is marked in the class map; its size is the length of
 //! its run. Growing extends into free neighbours, else copies.

@@ -13,7 +13,7 @@ use crate::{arena, shard, thread, transfer};
 pub struct Statistics {
     /// Bytes in blocks handed out, each counted with its whole usable size.
     pub live_bytes: usize,
-    /// Bytes of large blocks (over 32 KiB) among them.
+    /// Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them.
     pub large_bytes: usize,
     /// Large blocks handed out.
     pub large_blocks: usize,

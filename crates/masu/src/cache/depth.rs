@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use super::{Shared, Stack, ThreadCache};
-use crate::class::{CLASSES, Class};
+use crate::class::{CLASSES, Class, LARGEST_ALWAYS_SMALL};
 use crate::shard::{self, Pages};
 use crate::{metadata, options, transfer};
 
@@ -99,7 +99,8 @@ fn floor(class: Class) -> usize {
 
 /// The limit that a stack never passes, in entries.
 fn ceiling(class: Class) -> usize {
-    (budget() / CLASS_SHARE / class.size()).clamp(2, metadata::WORDS_MAX - 1)
+    let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
+    (budget() / CLASS_SHARE / class.size()).clamp(least, metadata::WORDS_MAX - 1)
 }
 
 fn refill_entries(bytes: usize, class: Class) -> usize {

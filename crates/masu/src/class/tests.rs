@@ -57,10 +57,10 @@ fn block_index_is_exact_for_every_block() {
 
 #[test]
 fn aligned_classes_are_aligned_and_large_enough() {
-    for align_log2 in 0..=15 {
+    for align_log2 in 0..=16 {
         let align = 1 << align_log2;
         for size in (0..=LARGEST_SMALL).step_by(7) {
-            let class = Class::of(size, align).expect("up to 32 KiB there is a class");
+            let class = Class::of(size, align).expect("up to 64 KiB there is a class");
             assert!(class.size() >= size && class.size().is_multiple_of(align), "{size} {align}");
         }
     }
