@@ -205,18 +205,10 @@ impl Ranges {
     }
 
     fn take_free(&mut self, slices: usize) -> Option<Run> {
-        let smallest = list_of(slices);
-        let mut left = self.occupied >> smallest << smallest;
-        while left != 0 {
-            let list = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let fitting =
-                self.lists[list].iter().take(TRIES).find(|r| r.count.get() as usize >= slices);
-            if let Some(run) = fitting {
-                return Some(self.split(run, slices));
-            }
-        }
-        None
+        // Resident memory first, for it costs no fault and makes nothing else resident.
+        let run = fitting(&self.dirty_lists, self.dirty_occupied, slices)
+            .or_else(|| fitting(&self.lists, self.occupied, slices))?;
+        Some(self.split(run, slices))
     }
 
     /// Takes the first `slices` slices of a free run; the rest stays free.
@@ -230,7 +222,7 @@ impl Ranges {
             let rest = unsafe { run.ahead(slices) };
             self.insert(rest, count - slices, dirty - taken_dirty, zero);
         }
-        self.note_reuse(slices * SLICE_BYTES, dirty == 0);
+        self.note_reuse(slices * SLICE_BYTES, slices * SLICE_BYTES - taken_dirty);
         Run { first: run, zero }
     }
 
@@ -268,7 +260,7 @@ impl Ranges {
             return;
         }
         if self.dirty_bytes > budget {
-            self.purge_down_to(budget / 4 * 3);
+            self.purge_below(budget);
         }
     }
 
@@ -405,6 +397,26 @@ impl Ranges {
         run.kind.set(Kind::Opaque);
         run.back.set(0);
     }
+}
+
+/// The run in the lists that is the shortest of at least `slices`, or nearly so; bit *i* of `occupied`
+/// is set while list *i* holds a run.
+fn fitting<const DIRTY: bool>(
+    lists: &[List<DIRTY>; LISTS],
+    occupied: u128,
+    slices: usize,
+) -> Option<&'static Slice> {
+    let smallest = list_of(slices);
+    let mut left = occupied >> smallest << smallest;
+    while left != 0 {
+        let list = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let run = lists[list].iter().take(TRIES).find(|run| run.count.get() as usize >= slices);
+        if run.is_some() {
+            return run;
+        }
+    }
+    None
 }
 
 /// Whether the last MiB of a run, or all of a shorter one, seems to have been written: whether most

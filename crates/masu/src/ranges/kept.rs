@@ -4,9 +4,8 @@
 //! resident ("dirty") while the sum of such runs is within a budget: a small share of what is live,
 //! plus a *demand* that only purging too early creates, and no more than what was live at the last
 //! peak. So a program whose memory goes up and down soon makes no system calls, and one that has
-//! shrunk for good gives memory back.
-
-use core::ptr::NonNull;
+//! shrunk for good gives memory back. Where less may stay, a long run is purged from its end, no
+//! further than it must be: the rest is what the next request takes.
 
 use super::Ranges;
 use crate::kernel::{self, Advice};
@@ -24,20 +23,27 @@ const OVER_LARGE_PEAK_SHARE: usize = 8;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// This share of live memory may stay resident while free.
 const KEPT_SHARE: usize = 8;
-/// After so many runs reused or freed, what is remembered fades: of peak and demand a sixteenth, of
-/// what was just purged a half.
-const FADES_EVERY: u32 = 1024;
+/// After so many runs reused or freed, what is remembered fades: of the demand a sixteenth, of what
+/// was just purged a half.
+pub(super) const FADES_EVERY: u32 = 1024;
+/// What is remembered lasts up to so many bytes, and fades so many times as slowly, as the peak does:
+/// programs of this size go up and down in more runs than that, and cost no more than this.
+const LASTING_BYTES: usize = 32 << 20;
+const LASTS: u32 = 16;
+/// So much more is purged than must be, or a share of the last peak if that is more, lest the next free
+/// purges again; but no more than a share of what may stay.
+const MORE_BYTES_MIN: usize = 256 << 10;
+const MORE_PEAK_SHARE: usize = 128;
+const MORE_SHARE: usize = 4;
 
 impl Ranges {
-    /// Free memory is used again; what was purged a short while ago was purged too early.
-    pub(super) fn note_reuse(&mut self, bytes: usize, was_clean: bool) {
-        if was_clean {
-            let too_early = bytes.min(self.just_purged_bytes);
-            self.just_purged_bytes -= too_early;
-            self.demand_bytes_max =
-                (self.demand_bytes_max + 2 * too_early).min(2 * self.peak_bytes);
-            self.demand_bytes += too_early;
-        }
+    /// Free memory is used again, `clean` bytes of it not resident; what was purged a short while ago
+    /// was purged too early.
+    pub(super) fn note_reuse(&mut self, bytes: usize, clean: usize) {
+        let too_early = clean.min(self.just_purged_bytes);
+        self.just_purged_bytes -= too_early;
+        self.demand_bytes_max = (self.demand_bytes_max + 2 * too_early).min(2 * self.peak_bytes);
+        self.demand_bytes += too_early;
         self.tick();
         self.demand_bytes = (self.demand_bytes + bytes).min(self.demand_bytes_max);
     }
@@ -50,9 +56,15 @@ impl Ranges {
     /// Time passes: what is remembered fades.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(FADES_EVERY) {
-            self.just_purged_bytes /= 2;
-            self.demand_bytes_max -= self.demand_bytes_max / 16;
+        if !self.ticks.is_multiple_of(FADES_EVERY) {
+            return;
+        }
+        let all_fades = (self.ticks / FADES_EVERY).is_multiple_of(LASTS);
+        let lasts = |bytes: usize| if all_fades { 0 } else { bytes.min(LASTING_BYTES) };
+        let (purged, demand) = (self.just_purged_bytes, self.demand_bytes_max);
+        self.just_purged_bytes = (purged / 2).max(lasts(purged));
+        self.demand_bytes_max = (demand - demand / 16).max(lasts(demand));
+        if all_fades {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
     }
@@ -78,7 +90,7 @@ impl Ranges {
         let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
         let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share);
         if self.live_bytes() + self.dirty_bytes > most {
-            self.purge_down_to((most - self.live_bytes()) / 4 * 3);
+            self.purge_below(most - self.live_bytes());
         }
     }
 
@@ -108,6 +120,12 @@ impl Ranges {
         dirty
     }
 
+    /// Gives free memory back to the kernel until somewhat less than `bytes` of it may be resident.
+    pub(super) fn purge_below(&mut self, bytes: usize) {
+        let more = MORE_BYTES_MIN.max(self.peak_bytes / MORE_PEAK_SHARE).min(bytes / MORE_SHARE);
+        self.purge_down_to(bytes - more);
+    }
+
     /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may be
     /// resident. Returns whether anything was given back.
     ///
@@ -119,22 +137,27 @@ impl Ranges {
             && let Some(list) = self.dirty_occupied.checked_ilog2()
             && let Some(run) = self.dirty_lists[list as usize].first()
         {
+            let surplus = self.dirty_bytes - bytes;
             let dirty = self.remove_dirty(run, list as usize);
-            purge(run);
-            self.just_purged_bytes += dirty;
+            let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);
+            purge(run, kept);
+            self.insert_dirty(run, list as usize);
+            self.just_purged_bytes += dirty - kept;
         }
         self.dirty_bytes < before
     }
 }
 
-/// Purges a free run that is in no list of dirty ones.
-fn purge(run: &'static Slice) {
-    run.dirty.set(0);
-    let start: NonNull<u8> = run.start();
-    let length = run.count.get() as usize * SLICE_BYTES;
+/// Purges a free run that is in no list of dirty ones, all but its first `kept` bytes, a multiple of a
+/// slice.
+fn purge(run: &'static Slice, kept: usize) {
+    run.dirty.set(kept as u32);
+    // SAFETY: What is kept is no more than was dirty, so it ends inside the run.
+    let start = unsafe { run.start().add(kept) };
+    let length = run.count.get() as usize * SLICE_BYTES - kept;
     // SAFETY: The run is free, so nobody needs its contents.
     let purged = unsafe { kernel::advise(start, length, Advice::DontNeed) };
     // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
     // until it was used again.
-    run.zero.set(purged.is_ok());
+    run.zero.set(kept == 0 && purged.is_ok());
 }

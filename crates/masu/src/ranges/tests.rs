@@ -1,6 +1,10 @@
 //! Properties of free runs, on ranges of this test's own.
 
+extern crate std;
+
+use super::kept::FADES_EVERY;
 use super::*;
+use std::vec::Vec;
 
 #[test]
 fn list_of_grows_with_the_length() {
@@ -39,6 +43,72 @@ fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
         assert!(ranges.purge_down_to(0));
         assert_eq!(ranges.dirty_bytes(), 0);
         assert!(!ranges.purge_down_to(0), "nothing is left");
+    });
+}
+
+#[test]
+fn a_long_run_is_purged_from_its_end_and_no_further_than_it_must_be() {
+    with_ranges(|ranges| {
+        let [run, _] = [40, 1].map(|slices| run_of(ranges, slices));
+        // SAFETY: The slice lies in the run.
+        let word = |slice: usize| unsafe { run.start().add(slice * SLICE_BYTES) };
+        for slice in 0..40 {
+            // SAFETY: The run is this test's.
+            unsafe { word(slice).write_volatile(1) };
+        }
+        ranges.insert(run, 40, 40 * SLICE_BYTES, false);
+        assert!(ranges.purge_down_to(10 * SLICE_BYTES + 1));
+        assert_eq!(ranges.dirty_bytes(), 10 * SLICE_BYTES);
+        for slice in 0..40 {
+            // SAFETY: As above.
+            let left = unsafe { word(slice).read_volatile() };
+            assert_eq!(left, u8::from(slice < 10), "slice {slice}");
+        }
+        let again = ranges.allocate(4, 1, Kind::Large).expect("memory");
+        assert!(!again.zero && again.first.address() == run.address());
+        assert_eq!(ranges.dirty_bytes(), 6 * SLICE_BYTES);
+    });
+}
+
+#[test]
+fn resident_runs_are_taken_before_others_that_fit_better() {
+    with_ranges(|ranges| {
+        let [clean, _, dirty, _] = [4, 1, 9, 1].map(|slices| run_of(ranges, slices));
+        ranges.insert(clean, 4, 0, true);
+        ranges.insert(dirty, 9, 9 * SLICE_BYTES, false);
+        assert_eq!(run_of(ranges, 4).address(), dirty.address());
+        assert_eq!(run_of(ranges, 6).count.get(), 6, "from the front: neither is as long");
+        assert_eq!(run_of(ranges, 5).count.get(), 5, "the rest of the dirty one");
+        assert_eq!(ranges.dirty_bytes(), 0);
+        assert_eq!(run_of(ranges, 4).address(), clean.address());
+    });
+}
+
+/// A peak of `mib` MiB in runs of 1 MiB, freed again.
+fn rise_and_fall(ranges: &mut Ranges, mib: usize) {
+    let runs: Vec<_> = (0..mib).map(|_| run_of(ranges, 16)).collect();
+    for run in runs {
+        // SAFETY: The run was handed out just now, and nobody uses it.
+        unsafe { ranges.free(run, 16, 16 * SLICE_BYTES) };
+    }
+}
+
+#[test]
+fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
+    with_ranges(|ranges| {
+        rise_and_fall(ranges, 24);
+        assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
+        (0..8).for_each(|_| rise_and_fall(ranges, 24));
+        assert_eq!(ranges.dirty_bytes(), 24 << 20);
+        // Many short-lived runs do not make it forget.
+        for _ in 0..2 * FADES_EVERY {
+            rise_and_fall(ranges, 1);
+        }
+        assert_eq!(ranges.dirty_bytes(), 24 << 20);
+        for _ in 0..64 * FADES_EVERY {
+            rise_and_fall(ranges, 1);
+        }
+        assert!(ranges.dirty_bytes() <= 5 << 20, "{}", ranges.dirty_bytes());
     });
 }
 
