@@ -16,6 +16,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
+use crate::ranges::Parked;
 use crate::shard::Shard;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use depth::Depth;
@@ -88,6 +89,8 @@ pub(crate) struct ThreadCache {
     pub(crate) shard: Shard,
     depths: [Depth; CLASSES],
     remote: Remote,
+    /// The large block that was freed last, where the next one is likely to be as long.
+    pub(crate) parked: Parked,
     /// Bytes that the stacks may hold together, as their limits stand.
     limit_bytes: Cell<usize>,
     slow_calls: Cell<u32>,
@@ -244,6 +247,7 @@ impl ThreadCache {
             shard,
             depths: [const { Depth::new() }; CLASSES],
             remote: Remote::new(),
+            parked: Parked::new(),
             limit_bytes: Cell::new(0),
             slow_calls: Cell::new(0),
             denials: Cell::new(0),

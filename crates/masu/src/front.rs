@@ -10,6 +10,7 @@ use core::ptr::{self, NonNull};
 use crate::class::{
     Class, FOREIGN, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT,
 };
+use crate::ranges::{Parked, RANGES};
 use crate::slice::SLICE_BYTES;
 use crate::{arena, large, map, slot, thread};
 
@@ -128,9 +129,6 @@ pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
     }
     if code != LARGE {
         return Err(Foreign);
-    }
-    if let Some(cache) = slot::get().cache() {
-        cache.count_slow_call(None);
     }
     // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
     unsafe { large::free(block) };
@@ -348,5 +346,7 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
     }
     crate::transfer::trim();
     crate::shard::trim();
-    crate::ranges::RANGES.lock().trim(kept_bytes)
+    let mut ranges = RANGES.lock();
+    ranges.bring_home(Parked::of_this_thread());
+    ranges.trim(kept_bytes)
 }

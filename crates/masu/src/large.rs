@@ -9,8 +9,7 @@ use core::ptr::{self, NonNull};
 use crate::class::LARGE;
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
-use crate::ranges::parked::{self, PARKED_SLICES_MAX};
-use crate::ranges::{RANGES, Run};
+use crate::ranges::{Parked, RANGES, Run};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::{map, slot};
 
@@ -28,23 +27,26 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         return ptr::null_mut();
     }
     let slices = slices_for(size);
-    let shard = this_shard();
+    let parked = Parked::of_this_thread();
     if align <= SLICE_BYTES
-        && let Some(first) = parked::take(shard, slices)
+        && let Some(first) = parked.and_then(|parked| parked.take(slices))
     {
         first.kind.set(Kind::Large);
         return zeroed_if(zeroed, first, size);
     }
+    // Whoever wants zeros often has a table of which little is used.
+    let used_bytes = if zeroed { 0 } else { size };
     let mut ranges = RANGES.lock();
-    ranges.bring_home(shard);
-    let Some(Run { first, zero }) = ranges.allocate(slices, align, Kind::Large) else {
+    ranges.bring_home(parked);
+    let Some(Run { first, zero }) = ranges.allocate_for(used_bytes, slices, align, Kind::Large)
+    else {
         return ptr::null_mut();
     };
     ranges.count_large(1, slices.cast_signed());
-    drop(ranges);
-    if slices <= PARKED_SLICES_MAX {
-        parked::note_handed_out(shard, first, slices);
+    if let Some(parked) = parked {
+        ranges.note_handed_out(parked, first);
     }
+    drop(ranges);
     map::set(first.address(), 1, LARGE);
     zeroed_if(zeroed && !zero, first, size)
 }
@@ -57,11 +59,6 @@ fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
         unsafe { block.write_bytes(0, size) };
     }
     block
-}
-
-/// The shard of this thread; any will do before it has one and after its end.
-fn this_shard() -> u8 {
-    slot::get().cache().map_or(0, |cache| cache.shard.0)
 }
 
 /// The first slice of a large block.
@@ -98,17 +95,17 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     if first.kind.get() != Kind::Large {
         fault::stop(Fault::FreedTwice);
     }
-    let (slices, shard) = (first.count.get() as usize, this_shard());
-    if parked::wants(shard, first, slices) {
-        first.kind.set(Kind::Parked);
-        if let Some(before) = parked::park(shard, first, slices) {
-            // SAFETY: Whoever takes a run from its place has it alone.
-            unsafe { RANGES.lock().free_large(before) };
+    let (slices, cache) = (first.count.get() as usize, slot::get().cache());
+    if let Some(cache) = cache {
+        if cache.parked.wants(first, slices) {
+            first.kind.set(Kind::Parked);
+            cache.parked.park(first, slices);
+            return;
         }
-        return;
+        cache.count_slow_call(None);
     }
     let mut ranges = RANGES.lock();
-    ranges.bring_home(shard);
+    ranges.bring_home(cache.map(|cache| &cache.parked));
     // SAFETY: The run is the block's, which nobody uses.
     unsafe { ranges.free_large(first) };
 }
@@ -132,7 +129,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
         return true;
     }
     let mut ranges = RANGES.lock();
-    ranges.bring_home(this_shard());
+    ranges.bring_home(Parked::of_this_thread());
     let grown = ranges.grow(first, slices, wanted);
     if grown {
         ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());

@@ -9,7 +9,7 @@ use crate::class::{Class, FOREIGN};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
-use crate::ranges::RANGES;
+use crate::ranges::{Parked, RANGES};
 use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 
 /// Fewer free OS pages in a row are not worth a system call.
@@ -25,7 +25,7 @@ impl Page {
     pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
         let slices = class.page_slices();
         let mut ranges = RANGES.lock();
-        ranges.bring_home(shard);
+        ranges.bring_home(Parked::of_this_thread());
         let run = ranges.allocate(slices, 1, Kind::Page)?;
         drop(ranges);
         for distance in 0..slices {
@@ -73,7 +73,7 @@ impl Page {
             slice.kind.set(Kind::Opaque);
         }
         let mut ranges = RANGES.lock();
-        ranges.bring_home(self.0.shard.get());
+        ranges.bring_home(Parked::of_this_thread());
         // SAFETY: The run was handed out to this page, whose blocks are all free.
         unsafe { ranges.free(self.0, slices, dirty) };
     }

@@ -6,7 +6,7 @@
 //! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
 
 mod kept;
-pub(crate) mod parked;
+mod parked;
 
 use core::ptr;
 
@@ -14,9 +14,10 @@ use crate::arena::Arena;
 use crate::class::FOREIGN;
 use crate::list::List;
 use crate::map;
-use crate::options::{self, SHARDS_MAX};
+use crate::options;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
+pub(crate) use parked::Parked;
 
 /// All runs of the process.
 pub(crate) static RANGES: Lock<Ranges> = Lock::new(Ranges::new());
@@ -54,6 +55,8 @@ pub(crate) struct Ranges {
     large_slices: usize,
     /// Slices of the allocator's own among what is live.
     metadata_slices: usize,
+    /// Slices that threads have the right to park.
+    parking_slices: usize,
     /// The most that was live, fading towards what is.
     peak_bytes: usize,
     /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
@@ -83,6 +86,7 @@ impl Ranges {
             large_blocks: 0,
             large_slices: 0,
             metadata_slices: 0,
+            parking_slices: 0,
             peak_bytes: 0,
             demand_bytes: 0,
             demand_bytes_max: 0,
@@ -101,14 +105,9 @@ impl Ranges {
         self.metadata_slices * SLICE_BYTES
     }
 
-    /// How many large blocks are handed out, and their bytes.
+    /// How many large blocks are handed out or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
-        let (blocks, slices) = parked::count();
-        // Blocks are parked and taken without the lock.
-        (
-            self.large_blocks.saturating_sub(blocks),
-            self.large_slices.saturating_sub(slices) * SLICE_BYTES,
-        )
+        (self.large_blocks, self.large_slices * SLICE_BYTES)
     }
 
     /// Notes a change in the number of large blocks and in their slices.
@@ -125,12 +124,22 @@ impl Ranges {
     /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
     /// two; `None` where the kernel gives no more, even after everything free went back.
     pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
+        self.allocate_for(0, slices, align, kind)
+    }
+
+    /// The same for a request of which `used_bytes` will soon be written, most likely.
+    pub(crate) fn allocate_for(
+        &mut self,
+        used_bytes: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
-        let run = self.take(padded).or_else(|| {
-            self.bring_all_home();
+        let run = self.take(padded, used_bytes).or_else(|| {
             self.purge_down_to(0);
-            self.take(padded)
+            self.take(padded, used_bytes)
         })?;
         let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
         run.first.kind.set(kind);
@@ -166,11 +175,11 @@ impl Ranges {
     }
 
     /// A run of exactly `slices`, from the free ones or from an arena's front.
-    fn take(&mut self, slices: usize) -> Option<Run> {
+    fn take(&mut self, slices: usize, used_bytes: usize) -> Option<Run> {
         if let Some(run) = self.take_free(slices) {
             return Some(run);
         }
-        let live_bytes = self.live_bytes();
+        let live_bytes = self.live_bytes() + used_bytes;
         if let Some(first) = self.arena.and_then(|arena| arena.take_front(slices, live_bytes)) {
             return Some(Run { first, zero: true });
         }
@@ -229,7 +238,6 @@ impl Ranges {
     /// Gives all free memory but about `bytes` back, and expects none of it to be wanted again;
     /// whether anything was given back.
     pub(crate) fn trim(&mut self, bytes: usize) -> bool {
-        self.bring_all_home();
         self.peak_bytes = self.live_bytes();
         self.demand_bytes = 0;
         self.demand_bytes_max = 0;
@@ -277,16 +285,28 @@ impl Ranges {
         unsafe { self.free(first, slices, slices * SLICE_BYTES) };
     }
 
-    /// Takes back what the shard has parked: before anything else is taken for it.
-    pub(crate) fn bring_home(&mut self, shard: u8) {
-        if let Some(first) = parked::take_any(shard) {
-            // SAFETY: It was a large block's, and whoever takes it from its place has it alone.
-            unsafe { self.free_large(first) };
+    /// Notes the run of a large block that was just handed out to a thread: if it asks for runs of
+    /// this length again and again, it may park this one.
+    pub(crate) fn note_handed_out(&mut self, parked: &Parked, first: &'static Slice) {
+        let slices = first.count.get() as usize;
+        let may_park =
+            parked.repeats(slices) && !first.arena().is_dedicated() && self.may_park(slices);
+        if may_park {
+            self.parking_slices += slices;
         }
+        parked.note_handed_out(first, slices, may_park);
     }
 
-    fn bring_all_home(&mut self) {
-        (0..SHARDS_MAX as u8).for_each(|shard| self.bring_home(shard));
+    /// Takes back what a thread has parked, and the right to: before anything else is taken or given
+    /// by it. A thread without a cache parks nothing.
+    pub(crate) fn bring_home(&mut self, parked: Option<&Parked>) {
+        let Some(parked) = parked else { return };
+        let (right, run) = parked.give_up();
+        self.parking_slices -= right;
+        if let Some(first) = run {
+            // SAFETY: It was a large block's, which the thread freed.
+            unsafe { self.free_large(first) };
+        }
     }
 
     /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it

@@ -5,6 +5,7 @@
 
 use crate::arena::Arena;
 use crate::ranges::RANGES;
+use crate::slice::SLICE_BYTES;
 use crate::{arena, shard, thread, transfer};
 
 /// Counts of bytes at one moment; while other threads allocate they are close, not exact.
@@ -42,8 +43,11 @@ pub(crate) fn now() -> Statistics {
     let cached_bytes = thread_cached_bytes + transfer::kept_bytes();
     let (shards, handed_out_bytes) = shard::handed_out();
     let small_bytes = handed_out_bytes.saturating_sub(cached_bytes);
+    let (parked_blocks, parked_slices) = thread::parked();
     let ranges = RANGES.lock();
     let (large_blocks, large_bytes) = ranges.large();
+    let large_blocks = large_blocks.saturating_sub(parked_blocks);
+    let large_bytes = large_bytes.saturating_sub(parked_slices * SLICE_BYTES);
     let live_bytes = small_bytes + large_bytes;
     Statistics {
         live_bytes,

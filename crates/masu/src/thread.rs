@@ -13,6 +13,7 @@ use core::ptr;
 use crate::cache::{self, State, ThreadCache};
 use crate::class::Class;
 use crate::libc::{self, Key};
+use crate::ranges::RANGES;
 use crate::shard::Shard;
 use crate::sync::{self, Lock};
 use crate::{kernel, metadata, options, shard, slot, transfer};
@@ -86,6 +87,9 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
     slot::set(cache::ended());
+    if cache.parked.has_right() {
+        RANGES.lock().bring_home(Some(&cache.parked));
+    }
     cache.close();
     let mut threads = THREADS.lock();
     cache.next_idle.set(threads.idle);
@@ -134,6 +138,14 @@ pub(crate) fn cached_bytes() -> usize {
     caches.map(ThreadCache::held_bytes).sum()
 }
 
+/// How many runs all threads have parked, and their slices; as above.
+pub(crate) fn parked() -> (usize, usize) {
+    let threads = THREADS.lock();
+    let caches = core::iter::successors(threads.all, |cache| cache.next.get());
+    let slices = caches.map(|cache| cache.parked.slices()).filter(|slices| *slices > 0);
+    slices.fold((0, 0), |(runs, sum), slices| (runs + 1, sum + slices))
+}
+
 /// Takes every lock, so that the child finds none held by a thread that it does not have. A
 /// program with one thread needs few: nobody touches shards and the transfer cache without having
 /// begun.
@@ -146,7 +158,7 @@ extern "C" fn before_fork() {
         transfer::hold_for_fork();
     }
     metadata::hold_for_fork();
-    crate::ranges::RANGES.hold();
+    RANGES.hold();
     // SAFETY: Held above.
     unsafe { THREADS.held() }.holds_all = holds_all;
     sync::set_forks_now(true);
@@ -156,7 +168,7 @@ extern "C" fn after_fork() {
     sync::set_forks_now(false);
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {
-        crate::ranges::RANGES.let_go();
+        RANGES.let_go();
         metadata::let_go_after_fork();
         if THREADS.held().holds_all {
             transfer::let_go_after_fork();

@@ -26,8 +26,9 @@ const KEPT_SHARE: usize = 8;
 /// After so many runs reused or freed, what is remembered fades: of the demand a sixteenth, of what
 /// was just purged a half.
 pub(super) const FADES_EVERY: u32 = 1024;
-/// What is remembered lasts up to so many bytes, and fades so many times as slowly, as the peak does:
-/// programs of this size go up and down in more runs than that, and cost no more than this.
+/// What is remembered lasts up to so many bytes, and fades only every so many times, as the peak does
+/// (of this demand a quarter): programs of this size go up and down in more runs than that, and cost
+/// no more than this.
 const LASTING_BYTES: usize = 32 << 20;
 const LASTS: u32 = 16;
 /// So much more is purged than must be, or a share of the last peak if that is more, lest the next free
@@ -63,7 +64,8 @@ impl Ranges {
         let lasts = |bytes: usize| if all_fades { 0 } else { bytes.min(LASTING_BYTES) };
         let (purged, demand) = (self.just_purged_bytes, self.demand_bytes_max);
         self.just_purged_bytes = (purged / 2).max(lasts(purged));
-        self.demand_bytes_max = (demand - demand / 16).max(lasts(demand));
+        let fading = if all_fades { demand / 4 } else { demand / 16 };
+        self.demand_bytes_max = (demand - fading).max(lasts(demand));
         if all_fades {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
@@ -76,7 +78,16 @@ impl Ranges {
         }
         let live = self.live_bytes();
         let wanted_back = self.demand_bytes.min(self.peak_bytes - live);
-        KEPT_BYTES_MIN.max(live / KEPT_SHARE) + wanted_back
+        let parking = self.parking_slices * SLICE_BYTES;
+        KEPT_BYTES_MIN.max(live / KEPT_SHARE).saturating_sub(parking) + wanted_back
+    }
+
+    /// Whether a run of `slices` slices that is live now may be parked: as part of what may stay
+    /// resident however little of it is wanted back.
+    pub(super) fn may_park(&self, slices: usize) -> bool {
+        let parking = (self.parking_slices + slices) * SLICE_BYTES;
+        let live = (self.live_slices - slices) * SLICE_BYTES;
+        options::retain().is_none() && parking <= KEPT_BYTES_MIN.max(live / KEPT_SHARE)
     }
 
     /// Keeps what is live and what is dirty together near the most that was ever live: free runs

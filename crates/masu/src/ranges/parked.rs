@@ -1,35 +1,30 @@
 //! Parked runs: a large block that was freed right after it was made, left as it is for the next
 //! request of its size.
 //!
-//! Relies on atomics alone: parking and taking are one exchange each, without the lock of the ranges,
-//! without a merge and a cut, and without a write to the class map. The hard idea is that nothing else
-//! may notice. A parked run goes home before its shard takes anything from the ranges or gives them
-//! anything, so it never bars a longer run; and a run is parked only where its shard handed out two
-//! of one length in a row and the last one comes back first.
+//! Relies on each thread having a place of its own, behind the thread slot, so parking and taking are plain stores: no lock of
+//! the ranges, no exchange, no merge and no cut, no write to the class map. The hard idea is that
+//! nothing else may notice. A parked run goes home before its thread takes anything from the ranges or
+//! gives them anything, so it never bars a longer run; a run is parked only where its thread was
+//! handed two of one length in a row and the last one comes back first; and only with a *right* that
+//! the ranges gave, whose sum counts against the free memory that may stay: threads that wait hold no
+//! more together than would stay anyway.
 
-use crate::options::{self, SHARDS_MAX};
 use crate::slice::{SLICE_BYTES, Slice};
+use crate::slot;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Longer runs are not parked: what they hold would show in a small program.
-pub(crate) const PARKED_SLICES_MAX: usize = 16;
 /// The bits of an entry that hold the slices.
 const SLICES_MASK: usize = SLICE_BYTES - 1;
 
-/// What one shard has parked, on a cache line of its own.
-#[repr(align(64))]
-struct Place {
+/// What one thread has parked. Only the thread itself touches it; others may count.
+pub(crate) struct Parked {
     /// The run's address, with its slices in the low bits; 0 for none.
     run: AtomicUsize,
-    /// The run handed out last, likewise, if the one before was as long; else only its slices.
+    /// The run handed out last, likewise, if the thread has the right to park it; else only its
+    /// slices.
     last: AtomicUsize,
-}
-
-static PLACES: [Place; SHARDS_MAX] = [const { Place::new() }; SHARDS_MAX];
-
-/// A shard's number, as a place.
-fn place(shard: u8) -> &'static Place {
-    &PLACES[usize::from(shard) % SHARDS_MAX]
+    /// Slices that this thread may park.
+    right: AtomicUsize,
 }
 
 fn entry(first: &'static Slice, slices: usize) -> usize {
@@ -40,72 +35,84 @@ fn slices_of(entry: usize) -> usize {
     entry & SLICES_MASK
 }
 
-fn first_of(entry: usize) -> Option<&'static Slice> {
-    // SAFETY: A parked run lies in an arena, which stays reserved as long as a run is handed out.
-    (entry != 0).then(|| unsafe { Slice::at(entry) })
+fn load(word: &AtomicUsize) -> usize {
+    // ORDERING: Relaxed: its own thread needs no order, and others only count.
+    word.load(Ordering::Relaxed)
 }
 
-/// Takes the parked run if it has exactly `slices` slices.
-pub(crate) fn take(shard: u8, slices: usize) -> Option<&'static Slice> {
-    let run = &place(shard).run;
-    // ORDERING: Relaxed: only a guess, which the exchange proves.
-    let entry = run.load(Ordering::Relaxed);
-    if slices_of(entry) != slices {
-        return None;
-    }
-    // ORDERING: Acquire pairs with the Release in `park`: its user is done with the memory. An entry
-    // is the same run whenever it is there, so it does not matter if it was away in between.
-    run.compare_exchange(entry, 0, Ordering::Acquire, Ordering::Relaxed).ok()?;
-    first_of(entry)
-}
-
-/// Notes the run, of at most [`PARKED_SLICES_MAX`], that the ranges handed out for a request that
-/// found nothing parked.
-pub(crate) fn note_handed_out(shard: u8, first: &'static Slice, slices: usize) {
-    let last = &place(shard).last;
-    // ORDERING: Relaxed: this is only advice to `wants`.
-    let repeats = slices_of(last.load(Ordering::Relaxed)) == slices;
-    let parks = repeats && options::retain().is_none();
+fn store(word: &AtomicUsize, value: usize) {
     // ORDERING: Relaxed, as above.
-    last.store(if parks { entry(first, slices) } else { slices }, Ordering::Relaxed);
+    word.store(value, Ordering::Relaxed);
 }
 
-/// Whether a run that is free now is worth parking.
-pub(crate) fn wants(shard: u8, first: &'static Slice, slices: usize) -> bool {
-    // ORDERING: Relaxed: advice.
-    place(shard).last.load(Ordering::Relaxed) == entry(first, slices)
-}
-
-/// Parks a run that [`wants`] asked for; returns the one that was there, which has to go home.
-#[must_use]
-pub(crate) fn park(shard: u8, first: &'static Slice, slices: usize) -> Option<&'static Slice> {
-    debug_assert!((1..=PARKED_SLICES_MAX).contains(&slices));
-    // ORDERING: Release pairs with the Acquire of whoever takes the run; Acquire, for the one before.
-    first_of(place(shard).run.swap(entry(first, slices), Ordering::AcqRel))
-}
-
-/// Takes whatever is parked, to bring it home.
-pub(crate) fn take_any(shard: u8) -> Option<&'static Slice> {
-    let run = &place(shard).run;
-    // ORDERING: Relaxed: what was parked by another thread just now may stay.
-    if run.load(Ordering::Relaxed) == 0 {
-        return None;
+impl Parked {
+    /// Nothing, and no right to park anything.
+    pub(crate) const fn new() -> Parked {
+        Parked { run: AtomicUsize::new(0), last: AtomicUsize::new(0), right: AtomicUsize::new(0) }
     }
-    // ORDERING: Acquire, as in `take`.
-    first_of(run.swap(0, Ordering::Acquire))
-}
 
-/// How many runs are parked, and their slices.
-pub(crate) fn count() -> (usize, usize) {
-    // ORDERING: Relaxed: a count of one moment.
-    let entries = PLACES.iter().map(|place| place.run.load(Ordering::Relaxed));
-    entries
-        .filter(|entry| *entry != 0)
-        .fold((0, 0), |(runs, sum), e| (runs + 1, sum + slices_of(e)))
-}
+    /// This thread's, where it has a cache.
+    #[inline]
+    pub(crate) fn of_this_thread() -> Option<&'static Parked> {
+        slot::get().cache().map(|cache| &cache.parked)
+    }
 
-impl Place {
-    const fn new() -> Place {
-        Place { run: AtomicUsize::new(0), last: AtomicUsize::new(0) }
+    /// Takes the parked run if it has exactly `slices` slices.
+    #[inline]
+    pub(crate) fn take(&self, slices: usize) -> Option<&'static Slice> {
+        if slices_of(load(&self.run)) == slices { self.take_any() } else { None }
+    }
+
+    /// Takes whatever is parked.
+    #[inline]
+    fn take_any(&self) -> Option<&'static Slice> {
+        let entry = load(&self.run);
+        store(&self.run, 0);
+        // SAFETY: A parked run lies in an arena, which stays reserved as long as a run is handed out.
+        (entry != 0).then(|| unsafe { Slice::at(entry) })
+    }
+
+    /// Whether a run that is free now is worth parking, and may be.
+    #[inline]
+    pub(crate) fn wants(&self, first: &'static Slice, slices: usize) -> bool {
+        load(&self.last) == entry(first, slices)
+    }
+
+    /// Parks a run that [`Parked::wants`] asked for.
+    #[inline]
+    pub(crate) fn park(&self, first: &'static Slice, slices: usize) {
+        // Whatever is handed out while a run is parked was parked itself, or that one went home.
+        debug_assert!(load(&self.run) == 0 && load(&self.right) == slices);
+        store(&self.run, entry(first, slices));
+    }
+
+    /// Whether a run of `slices` slices, handed out just now, is as long as the one before.
+    pub(super) fn repeats(&self, slices: usize) -> bool {
+        slices_of(load(&self.last)) == slices
+    }
+
+    /// Notes the run that the ranges handed out, with the right to park it or without.
+    pub(super) fn note_handed_out(&self, first: &'static Slice, slices: usize, may_park: bool) {
+        debug_assert!(load(&self.right) == 0, "given back before a run was handed out");
+        store(&self.right, if may_park { slices } else { 0 });
+        store(&self.last, if may_park { entry(first, slices) } else { slices & SLICES_MASK });
+    }
+
+    /// Gives up the right to park: how many slices it was for, and the run that has to go home.
+    pub(super) fn give_up(&self) -> (usize, Option<&'static Slice>) {
+        let right = load(&self.right);
+        store(&self.right, 0);
+        store(&self.last, slices_of(load(&self.last)));
+        (right, self.take_any())
+    }
+
+    /// Whether there is a right to give up.
+    pub(crate) fn has_right(&self) -> bool {
+        load(&self.right) != 0
+    }
+
+    /// Slices parked now.
+    pub(crate) fn slices(&self) -> usize {
+        slices_of(load(&self.run))
     }
 }

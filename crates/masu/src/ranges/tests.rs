@@ -16,9 +16,6 @@ fn list_of_grows_with_the_length() {
     }
 }
 
-/// A place that no thread of the tests parks in.
-const UNUSED_SHARD: u8 = SHARDS_MAX as u8 - 1;
-
 /// Calls `check` with ranges of its own; arenas are everybody's, so the lock for them is held.
 fn with_ranges(check: impl FnOnce(&mut Ranges)) {
     let _arenas = RANGES.lock();
@@ -105,7 +102,7 @@ fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
             rise_and_fall(ranges, 1);
         }
         assert_eq!(ranges.dirty_bytes(), 24 << 20);
-        for _ in 0..64 * FADES_EVERY {
+        for _ in 0..128 * FADES_EVERY {
             rise_and_fall(ranges, 1);
         }
         assert!(ranges.dirty_bytes() <= 5 << 20, "{}", ranges.dirty_bytes());
@@ -144,37 +141,57 @@ fn a_grown_block_seems_used_only_where_most_of_its_end_was_written() {
 fn only_the_run_handed_out_last_is_parked_and_only_if_the_one_before_was_as_long() {
     with_ranges(|ranges| {
         let [other, first, second] = [3, 2, 2].map(|slices| run_of(ranges, slices));
-        let hand_out = |run, slices| parked::note_handed_out(UNUSED_SHARD, run, slices);
-        let wants = |run, slices| parked::wants(UNUSED_SHARD, run, slices);
-        let park = |run| parked::park(UNUSED_SHARD, run, 2).map(Slice::address);
-        let take = |slices| parked::take(UNUSED_SHARD, slices).map(Slice::address);
-        hand_out(other, 3);
-        hand_out(first, 2);
-        assert!(!wants(first, 2), "the one before was longer");
-        hand_out(second, 2);
-        assert!(wants(second, 2) && !wants(first, 2) && !wants(second, 1));
-        assert_eq!(take(2), None, "nothing is parked");
-        assert_eq!(park(second), None);
-        assert_eq!(take(3), None, "what is parked is no longer than 2");
-        assert_eq!(take(2), Some(second.address()));
-        assert_eq!(take(2), None, "it was taken");
-        assert_eq!((park(second), park(first)), (None, Some(second.address())));
-        assert_eq!(parked::take_any(UNUSED_SHARD).map(Slice::address), Some(first.address()));
-        assert!(parked::take_any(UNUSED_SHARD).is_none());
+        let parked = Parked::new();
+        let hand_out = |ranges: &mut Ranges, run| {
+            ranges.bring_home(Some(&parked));
+            ranges.note_handed_out(&parked, run);
+        };
+        hand_out(ranges, other);
+        hand_out(ranges, first);
+        assert!(!parked.wants(first, 2), "the one before was longer");
+        hand_out(ranges, second);
+        assert!(parked.wants(second, 2) && !parked.wants(first, 2) && !parked.wants(second, 1));
+        assert!(parked.take(2).is_none(), "nothing is parked");
+        parked.park(second, 2);
+        assert!(parked.take(3).is_none(), "what is parked is no longer than 2");
+        assert_eq!(parked.take(2).map(Slice::address), Some(second.address()));
+        assert!(parked.take(2).is_none(), "it was taken");
     });
 }
 
 #[test]
 fn a_parked_run_comes_home_before_another_is_taken() {
     with_ranges(|ranges| {
-        let run = run_of(ranges, 2);
+        let parked = Parked::new();
+        let [first, second] = [2, 2].map(|slices| run_of(ranges, slices));
         ranges.count_large(1, 2);
-        let _ = parked::park(UNUSED_SHARD, run, 2);
-        assert_eq!(parked::count(), (1, 2));
-        assert_eq!(ranges.large(), (0, 0), "parked is not live");
-        ranges.bring_home(UNUSED_SHARD);
-        assert_eq!((parked::count(), ranges.large()), ((0, 0), (0, 0)));
-        assert_eq!(run.kind.get(), Kind::Free);
-        assert_eq!(run_of(ranges, 1).address(), run.address());
+        ranges.note_handed_out(&parked, first);
+        ranges.bring_home(Some(&parked));
+        ranges.note_handed_out(&parked, second);
+        parked.park(second, 2);
+        assert_eq!((parked.slices(), ranges.parking_slices), (2, 2));
+        ranges.bring_home(Some(&parked));
+        assert_eq!((parked.slices(), ranges.parking_slices, ranges.large()), (0, 0, (0, 0)));
+        assert!(!parked.has_right() && !parked.wants(second, 2));
+        assert_eq!(second.kind.get(), Kind::Free);
+        assert_eq!(run_of(ranges, 1).address(), second.address());
+    });
+}
+
+#[test]
+fn threads_may_park_no_more_together_than_may_stay_resident() {
+    with_ranges(|ranges| {
+        let threads = [const { Parked::new() }; 6];
+        for parked in &threads {
+            for run in [16, 16].map(|slices| run_of(ranges, slices)) {
+                ranges.bring_home(Some(parked));
+                ranges.note_handed_out(parked, run);
+            }
+        }
+        assert_eq!(threads.iter().filter(|parked| parked.has_right()).count(), 4, "of 4 MiB");
+        let kept = ranges.budget_bytes();
+        assert_eq!(kept, 0, "what may be parked may stay instead of other memory");
+        ranges.bring_home(Some(&threads[0]));
+        assert_eq!(ranges.budget_bytes(), 1 << 20);
     });
 }

@@ -1,0 +1,43 @@
+//! Memory that comes back: after a peak of any kind of block little stays resident, and what a
+//! program asks for again and again stays.
+//!
+//! It relies on `tests/c/returns.c`, one program with a group of checks for each test here. The peak
+//! is 256 MiB, with `MASU_SOAK=1` it is 2 GiB.
+
+mod library;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| library::compile("returns.c", "program", &["-O1"]))
+}
+
+fn run(group: &str) {
+    // One peak at a time: together they could be more than a machine has.
+    static PEAK: Mutex<()> = Mutex::new(());
+    let _peak = PEAK.lock();
+    let soak = env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
+    let peak_mib = if soak { "2048" } else { "256" };
+    library::succeeds(library::preloaded(program()).args([group, peak_mib]));
+}
+
+macro_rules! groups {
+    ($($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            run(stringify!($group));
+        }
+    )*};
+}
+
+groups! {
+    small_blocks
+    blocks_of_pages
+    blocks_of_slices
+    large_blocks
+    one_block_again_and_again
+    up_and_down
+}
