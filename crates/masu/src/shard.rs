@@ -123,6 +123,9 @@ pub(crate) enum Pages {
 
 /// Brings blocks home to their pages.
 pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
+    if let [block] = blocks {
+        return flush_one(class, *block);
+    }
     let mut pages = Pages::Ordinary;
     for chunk in blocks.chunks(CHUNK) {
         if flush_chunk(class, chunk) == Pages::Sparse {
@@ -130,6 +133,21 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
         }
     }
     pages
+}
+
+/// The same for a single block, as big ones come.
+fn flush_one(class: Class, block: usize) -> Pages {
+    // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
+    let shard = Shard(unsafe { Slice::at(block) }.page().shard.get());
+    let mut pages = shard.pages(class).lock();
+    let empty = pages.put(class, block);
+    let found = pages.look(class);
+    drop(pages);
+    if let Some(page) = empty {
+        // SAFETY: `put` took the page out of its list because every block of it is free.
+        unsafe { page.release(class) };
+    }
+    found
 }
 
 /// Blocks looked at together, so that the pages' data are still in the cache in the second pass.
@@ -195,10 +213,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>)
                 }
             }
         }
-        let found = if pages.is_sparse(class) { Pages::Sparse } else { Pages::Ordinary };
-        if found == Pages::Sparse {
-            pages.purge_sparse(class);
-        }
+        let found = pages.look(class);
         drop(pages);
         for page in empty.into_iter().take(count).flatten() {
             // SAFETY: `put` took the page out of its list because every block of it is free.
@@ -271,6 +286,15 @@ impl ClassPages {
             self.unlink(page);
             page
         })
+    }
+
+    /// Looks at the pages after a flush, and gives memory back where few blocks keep many.
+    fn look(&mut self, class: Class) -> Pages {
+        if !self.is_sparse(class) {
+            return Pages::Ordinary;
+        }
+        self.purge_sparse(class);
+        Pages::Sparse
     }
 
     /// Whether few blocks keep many pages.

@@ -58,6 +58,11 @@ pub(crate) fn share() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
+/// Whether blocks of this class are kept at all.
+fn keeps(class: Class) -> bool {
+    class.size() < SHARED_ONLY || is_shared()
+}
+
 fn batch(code: u8) -> &'static Lock<Batch> {
     &TRANSFER[usize::from(code)].0
 }
@@ -82,6 +87,9 @@ fn fetch(code: u8, blocks: &mut [usize]) -> usize {
 /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, from other threads or from
 /// pages. Returns how many; 0 only for want of memory.
 pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize {
+    if !keeps(class) {
+        return shard.refill(class, blocks);
+    }
     match fetch(class.code_in(shard.0), blocks) {
         0 => shard.refill(class, blocks),
         taken => taken,
@@ -92,7 +100,7 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
 /// the pages turn out to be sparse, what was kept here has gone home too. Blocks of a homed class
 /// are all of the lane of `shard`.
 pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
-    if class.size() >= SHARED_ONLY && !is_shared() {
+    if !keeps(class) {
         return shard::flush(class, blocks);
     }
     let mut stale = [0; HOMEWARD_MAX];
