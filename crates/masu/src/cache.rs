@@ -201,6 +201,20 @@ impl Stacks {
         (self.state == State::Live).then(|| unsafe { &*ptr::from_ref(self).cast() })
     }
 
+    /// A free block for a layout of `size` bytes, at most [`crate::class::TABLE_LIMIT`]; or null. It comes
+    /// from a stack without a home.
+    #[inline(always)]
+    pub(crate) fn pop_for_layout(&self, size: usize) -> *mut u8 {
+        self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).pop()
+    }
+
+    /// Keeps a block whose layout has `size` bytes, at most [`crate::class::TABLE_LIMIT`]; false where its
+    /// stack is full.
+    #[inline(always)]
+    pub(crate) fn push_for_layout(&self, size: usize, block: *mut u8) -> bool {
+        self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).push(block)
+    }
+
     /// A free block of `class`, which has no home, or null.
     #[inline(always)]
     pub(crate) fn pop(&self, class: Class) -> *mut u8 {
@@ -263,6 +277,16 @@ impl ThreadCache {
             Class::all_kept().map(|class| self.count_from_outside(class) * class.size()).sum();
         kept + self.remote_bytes()
     }
+}
+
+/// Where the stack without a home for a size lies, as in [`Stacks`]; `const` so that a size known at
+/// compile time folds away in other crates too.
+const OFFSETS: [u16; TABLE_LENGTH] = offsets();
+
+/// Whether blocks for layouts of these sizes, at most [`crate::class::TABLE_LIMIT`], are of one class.
+#[inline(always)]
+pub(crate) fn share_stack(one_size: usize, other_size: usize) -> bool {
+    OFFSETS[(one_size + 15) >> 4] == OFFSETS[(other_size + 15) >> 4]
 }
 
 const fn offsets() -> [u16; TABLE_LENGTH] {

@@ -12,7 +12,7 @@ use crate::class::{
 };
 use crate::ranges::{Parked, RANGES};
 use crate::slice::SLICE_BYTES;
-use crate::{arena, large, map, slot, thread};
+use crate::{arena, cache, large, map, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +64,21 @@ fn allocate_class_slow(class: Class) -> *mut u8 {
     }
 }
 
-/// A cached block for `size` bytes aligned to `align`, a power of two; null where there is none, or
-/// where no cache holds such blocks: then [`allocate_aligned`] is next.
+/// A cached block for a layout; null where there is none, or where size or alignment are over what a
+/// table knows: then [`allocate_aligned`] is next.
 #[inline(always)]
-pub(crate) fn cached_aligned(size: usize, align: usize) -> *mut u8 {
-    match Class::of(size, align) {
-        Some(class) => slot::get().pop(class),
-        None => ptr::null_mut(),
+pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
+    if !is_in_table(layout.size(), layout.align()) {
+        return ptr::null_mut();
     }
+    slot::get().pop_for_layout(layout.size())
+}
+
+/// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
+/// with them this; the others stay out of the code that is inlined everywhere.
+#[inline(always)]
+const fn is_in_table(size: usize, align: usize) -> bool {
+    align <= MIN_ALIGN && size <= TABLE_LIMIT
 }
 
 /// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
@@ -135,19 +142,6 @@ pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
     Ok(())
 }
 
-/// Frees a block of `class`.
-///
-/// # Safety
-///
-/// - `block` is a block of `class` that was handed out, is not free, and is not used any more.
-#[inline(always)]
-pub(crate) unsafe fn free_class(block: *mut u8, class: Class) {
-    if !slot::get().push_class(class, block) {
-        // SAFETY: The caller's condition.
-        unsafe { free_class_slow(block, class) };
-    }
-}
-
 /// Frees a block that was allocated with `layout`.
 ///
 /// # Safety
@@ -155,13 +149,28 @@ pub(crate) unsafe fn free_class(block: *mut u8, class: Class) {
 /// - `block` was allocated with `layout`, is not free, and is not used any more.
 #[inline(always)]
 pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
-    if layout.size() > LARGEST_ALWAYS_SMALL {
+    let (size, align) = (layout.size(), layout.align());
+    if is_in_table(size, align) && slot::get().push_for_layout(size, block) {
+        return;
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_layout_slow(block, size, align) };
+}
+
+/// # Safety
+///
+/// - As [`free_layout`], `size` and `align` being the layout's.
+#[inline(never)]
+unsafe fn free_layout_slow(block: *mut u8, size: usize, align: usize) {
+    if size > LARGEST_ALWAYS_SMALL {
         // SAFETY: The caller's condition.
         return unsafe { free_by_map(block) };
     }
-    match Class::of(layout.size(), layout.align()) {
+    match Class::of(size, align) {
+        // The stack of a class that the table does not know may have room.
+        Some(class) if slot::get().push_class(class, block) => {}
         // SAFETY: The block was allocated with this layout, so it has this class.
-        Some(class) => unsafe { free_class(block, class) },
+        Some(class) => unsafe { free_class_slow(block, class) },
         // SAFETY: Without a class the block is a large one.
         None => unsafe { large::free(NonNull::new_unchecked(block)) },
     }
@@ -183,7 +192,7 @@ unsafe fn free_by_map(block: *mut u8) {
 
 /// # Safety
 ///
-/// - As [`free_class`].
+/// - `block` is a block of `class` that was handed out, is not free, and is not used any more.
 #[cold]
 #[inline(never)]
 unsafe fn free_class_slow(block: *mut u8, class: Class) {
@@ -293,7 +302,66 @@ fn grows_large(old_size: usize, size: usize) -> bool {
 /// - `block` was allocated with `layout`, is not free, and after success its old pointer is not
 ///   used any more.
 /// - `new_size`, rounded up to the alignment, is no more than `isize::MAX`.
+#[inline]
 pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let (old_size, align) = (layout.size(), layout.align());
+    if is_in_table(old_size, align) && is_in_table(new_size, align) {
+        if cache::share_stack(old_size, new_size) {
+            return block;
+        }
+        let new = slot::get().pop_for_layout(new_size);
+        if !new.is_null() {
+            // SAFETY: Both blocks are that long and do not overlap.
+            unsafe { copy_small(block, new, old_size.min(new_size)) };
+            // SAFETY: The caller's condition.
+            unsafe { free_layout(block, layout) };
+            return new;
+        }
+    }
+    // SAFETY: The caller's condition.
+    unsafe { resize_layout_slow(block, layout, new_size) }
+}
+
+/// Copies at least `size` bytes, of which there are some: whole units of 16, of which blocks consist.
+/// Short copies make no call: growing vectors are mostly short.
+///
+/// # Safety
+///
+/// - As [`ptr::copy_nonoverlapping`], for `size` rounded up to 16.
+#[inline(always)]
+unsafe fn copy_small(from: *const u8, to: *mut u8, size: usize) {
+    let size = size.next_multiple_of(MIN_ALIGN);
+    match size {
+        // SAFETY: The caller's condition.
+        1..=32 => unsafe { copy_halves::<16>(from, to, size) },
+        // SAFETY: As above.
+        33..=64 => unsafe { copy_halves::<32>(from, to, size) },
+        // SAFETY: As above.
+        65..=128 => unsafe { copy_halves::<64>(from, to, size) },
+        // SAFETY: As above.
+        _ => unsafe { ptr::copy_nonoverlapping(from, to, size) },
+    }
+}
+
+/// Copies the first and the last `HALF` bytes, which may overlap.
+///
+/// # Safety
+///
+/// - As [`ptr::copy_nonoverlapping`], and `size` is `HALF` to twice that.
+#[inline(always)]
+unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: There are so many bytes.
+    unsafe { ptr::copy_nonoverlapping(from, to, HALF) };
+    let (from, to) = (from.wrapping_add(size - HALF), to.wrapping_add(size - HALF));
+    // SAFETY: They are the last of those that there are.
+    unsafe { ptr::copy_nonoverlapping(from, to, HALF) };
+}
+
+/// # Safety
+///
+/// - As [`resize_layout`].
+#[inline(never)]
+unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let (old_size, align) = (layout.size(), layout.align());
     let stays = old_size.max(new_size) <= LARGEST_ALWAYS_SMALL
         && Class::of(old_size, align).is_some_and(|old| Class::of(new_size, align) == Some(old));

@@ -74,7 +74,7 @@ impl Masu {
         Masu(options::Chosen::NONE)
     }
 
-    /// Allocates where no cached block was found, be it for the first time.
+    /// Allocates where no cached block was found, be it for the first time, or was not looked for.
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
@@ -101,7 +101,7 @@ impl Default for Masu {
 unsafe impl GlobalAlloc for Masu {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let block = front::cached_aligned(layout.size(), layout.align());
+        let block = front::cached_layout(layout);
         if block.is_null() { self.alloc_slow(layout.size(), layout.align()) } else { block }
     }
 
@@ -113,7 +113,7 @@ unsafe impl GlobalAlloc for Masu {
 
     #[inline(always)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let block = front::cached_aligned(layout.size(), layout.align());
+        let block = front::cached_layout(layout);
         if block.is_null() {
             return self.alloc_zeroed_slow(layout.size(), layout.align());
         }

@@ -143,3 +143,47 @@ fn a_block_resized_by_layout_keeps_alignment_and_contents() {
         unsafe { GLOBAL.dealloc(block, layout) };
     }
 }
+
+/// Sizes at the borders of what the fast paths tell apart: units of 16 bytes, the ends of short copies, the end
+/// of the table of sizes, the largest size that has a class.
+const BORDERS: [usize; 16] =
+    [1, 15, 16, 17, 32, 33, 64, 65, 128, 129, 1023, 1024, 1025, 2048, 32 << 10, (32 << 10) + 1];
+
+#[test]
+fn a_block_resized_between_any_two_sizes_keeps_its_contents_and_its_neighbours() {
+    for align in [1, 8, 16, 32] {
+        let layout = |size| Layout::from_size_align(size, align).expect("a layout");
+        for old in BORDERS {
+            for new in BORDERS {
+                let make = |size: usize, byte: u8| {
+                    // SAFETY: The layout is not empty.
+                    let block = unsafe { GLOBAL.alloc(layout(size)) };
+                    // SAFETY: The block is that long.
+                    unsafe { block.write_bytes(byte, size) };
+                    block
+                };
+                let holds = |block: *const u8, size: usize, byte: u8| {
+                    // SAFETY: So many bytes of the block were written.
+                    let bytes = unsafe { std::slice::from_raw_parts(block, size) };
+                    bytes.iter().all(|&one| one == byte)
+                };
+                // What is freed last is handed out next, so the block moves in between these.
+                let neighbours = [make(new, 1), make(new, 2), make(new, 3)];
+                let block = make(old, 9);
+                // SAFETY: The block is live and of that layout.
+                unsafe { GLOBAL.dealloc(neighbours[1], layout(new)) };
+                // SAFETY: As above.
+                let block = unsafe { GLOBAL.realloc(block, layout(old), new) };
+                assert!(block.addr().is_multiple_of(align));
+                assert!(holds(block, old.min(new), 9), "{old} to {new}, alignment {align}");
+                for (neighbour, byte) in [(neighbours[0], 1), (neighbours[2], 3)] {
+                    assert!(holds(neighbour, new, byte), "{old} to {new}, alignment {align}");
+                    // SAFETY: As above.
+                    unsafe { GLOBAL.dealloc(neighbour, layout(new)) };
+                }
+                // SAFETY: The block is live and of its new layout.
+                unsafe { GLOBAL.dealloc(block, layout(new)) };
+            }
+        }
+    }
+}
