@@ -23,7 +23,7 @@ use crate::{machine, steps};
 mod aims;
 mod figures;
 mod pattern;
-mod record;
+pub(crate) mod record;
 mod suite;
 mod table;
 

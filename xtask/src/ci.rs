@@ -37,6 +37,14 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--features", "masu-abi/count"];
     let clippy = [&clippy[..], &["--locked", "--", "-D", "warnings"]].concat();
     steps::take("clippy", || cargo(&clippy))?;
+    steps::take("Rust patterns", || {
+        let patterns = "workloads/rust/Cargo.toml";
+        cargo(&["fmt", "--check", "--manifest-path", patterns])?;
+        let target = steps::target_folder()?.join("rust-patterns/build");
+        let mut clippy = steps::cargo(root, &["clippy", "--locked", "--features", "masu"]);
+        clippy.args(["--manifest-path", patterns, "--target-dir"]).arg(target);
+        steps::succeed(clippy.args(["--", "-D", "warnings"]))
+    })?;
     let other_cpu = ["check", "--package", "masu", "--package", "masu-abi", "--locked"];
     let other_cpu = [&other_cpu[..], &["--target", machine::OTHER_CPU]].concat();
     steps::take("other CPU", || cargo(&other_cpu))?;

@@ -57,6 +57,15 @@ pub(crate) const PEER_BUILDS: &[Need] = &[
     program("python3", "python3", "shows that a peer serves a real program"),
 ];
 
+/// What builds the allocators in C and C++ that are crates: see `rust.rs`.
+pub(crate) const RUST_PEERS: &[Need] = &[
+    program("gcc", "gcc", "compiles mimalloc and jemalloc"),
+    program("make", "make", "builds jemalloc"),
+    program("clang++", "clang", "compiles snmalloc and Google's tcmalloc"),
+    program("cmake", "cmake", "builds snmalloc"),
+    program("musl-gcc", "musl-tools", "compiles mimalloc and jemalloc for musl"),
+];
+
 /// What builds the allocation patterns.
 pub(crate) const PATTERNS: &[Need] = &[
     program("gcc", "gcc", "compiles the allocation patterns"),

@@ -10,6 +10,7 @@ mod duel;
 mod first_look;
 mod machine;
 mod peers;
+mod rust;
 mod steps;
 mod tidy;
 
@@ -28,6 +29,8 @@ Usage: cargo xtask CHORE
                --jobs N, or the names of some)
   bench        Run every allocation pattern under every malloc, write benches/record (about 11 minutes;
                --quick: 3; --pattern NAME, --rounds N)
+  rust         Rust programs under every allocator that is a crate, write benches/record (about 15 minutes, the
+               first time 5 more; --quick: 3; --pattern NAME, --rounds N, --resume)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
+        ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
         ["tidy"] => root().and_then(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

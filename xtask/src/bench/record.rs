@@ -146,13 +146,13 @@ pub(super) fn floor_mb() -> f64 {
 }
 
 /// The load of the last 1, 5 and 15 minutes.
-pub(super) fn load() -> Option<String> {
+pub(crate) fn load() -> Option<String> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     Some(text.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
 }
 
 /// The commit that was measured, and whether the files differ from it.
-pub(super) fn commit(root: &Path) -> Option<String> {
+pub(crate) fn commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -165,7 +165,7 @@ pub(super) fn commit(root: &Path) -> Option<String> {
 }
 
 /// Today in UTC.
-fn today() -> String {
+pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 
@@ -174,7 +174,7 @@ fn today() -> String {
 /// # Errors
 ///
 /// When the file cannot be written.
-pub(super) fn write(root: &Path, name: &str, text: &str) -> Result<String> {
+pub(crate) fn write(root: &Path, name: &str, text: &str) -> Result<String> {
     let path = format!("{FOLDER}/{}-{name}.md", today());
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;

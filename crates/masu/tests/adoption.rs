@@ -1,0 +1,57 @@
+//! What it takes to adopt masu: a dependency, and no compiler of C.
+//!
+//! It relies on the cargo that runs the tests, and on nothing that must be fetched: the program made here depends on
+//! this crate alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program of three lines, with masu as its allocator or without.
+fn make(name: &str, masu: bool) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(folder.join("src")).expect("a folder for the program");
+    let path = env!("CARGO_MANIFEST_DIR");
+    let dependency = if masu { format!("masu = {{ path = {path:?} }}\n") } else { String::new() };
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+         [dependencies]\n{dependency}\n[profile.release]\nstrip = true\n\n[workspace]\n"
+    );
+    fs::write(folder.join("Cargo.toml"), manifest).expect("a manifest");
+    let global = if masu {
+        "#[global_allocator]\nstatic GLOBAL: masu::Masu = masu::Masu::new();\n"
+    } else {
+        ""
+    };
+    let source = format!("{global}fn main() {{\n    println!(\"hello\");\n}}\n");
+    fs::write(folder.join("src/main.rs"), source).expect("a source");
+    folder
+}
+
+/// Builds a program where every compiler of C is `false`, runs it, and returns its length in bytes.
+fn bytes_of(folder: &Path, name: &str) -> u64 {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--offline", "--quiet", "--target-dir"]);
+    cargo.arg(folder.join("target")).current_dir(folder);
+    for compiler in ["CC", "CXX", "HOST_CC", "TARGET_CC"] {
+        cargo.env(compiler, "false");
+    }
+    for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(flags);
+    }
+    let built = cargo.output().expect("cargo starts");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let program = folder.join("target/release").join(name);
+    let run = Command::new(&program).output().expect("the program starts");
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "hello\n");
+    fs::metadata(program).expect("the program").len()
+}
+
+#[test]
+fn a_program_adopts_masu_without_a_compiler_of_c_and_for_less_than_100_kilobytes() {
+    let with = bytes_of(&make("with-masu", true), "with-masu");
+    let without = bytes_of(&make("without-masu", false), "without-masu");
+    let added = with.saturating_sub(without);
+    println!("{added} bytes added, to {without}");
+    assert!(added <= 100_000, "masu adds {added} bytes to a stripped program of {without}");
+}

@@ -1,0 +1,58 @@
+//! Patterns of single boxes: one whose layout the compiler knows at both ends, and trait objects, whose layout
+//! comes from their vtable when they are dropped.
+
+use std::hint::black_box;
+
+use crate::pattern::Work;
+use crate::random::Random;
+
+/// Boxes of one word, dropped at once.
+pub fn pair(work: Work) -> u64 {
+    let mut sum = 0_u64;
+    for op in 0..work.ops {
+        let number = Box::new(op ^ work.seed);
+        // Without this the compiler would leave out the box.
+        black_box(&*number);
+        sum = sum.wrapping_add(*number);
+    }
+    sum
+}
+
+/// What trait objects have to tell.
+pub trait Told: Send + Sync {
+    fn told(&self) -> u64;
+}
+
+/// An object of `WORDS` words.
+pub struct Object<const WORDS: usize>(pub [u64; WORDS]);
+
+impl<const WORDS: usize> Told for Object<WORDS> {
+    fn told(&self) -> u64 {
+        self.0[0].wrapping_add(self.0[WORDS - 1])
+    }
+}
+
+fn object(kind: usize, stamp: u64) -> Box<dyn Told> {
+    match kind {
+        0 => Box::new(Object([stamp; 1])),
+        1 => Box::new(Object([stamp; 3])),
+        2 => Box::new(Object([stamp; 4])),
+        3 => Box::new(Object([stamp; 7])),
+        4 => Box::new(Object([stamp; 12])),
+        _ => Box::new(Object([stamp; 31])),
+    }
+}
+
+/// A thousand objects, replaced at random.
+pub fn objects(work: Work) -> u64 {
+    const LIVE: usize = 1000;
+    let mut random = Random::new(work.seed);
+    let mut live: Vec<Box<dyn Told>> = (0..LIVE).map(|n| object(n % 6, n as u64)).collect();
+    let mut sum = 0_u64;
+    for op in 0..work.ops {
+        let place = &mut live[random.below(LIVE)];
+        sum = sum.wrapping_add(place.told());
+        *place = object(random.below(6), op);
+    }
+    live.iter().fold(sum, |sum, object| sum.wrapping_add(object.told()))
+}

@@ -1,0 +1,253 @@
+//! Every pattern under every program that was built, as one comparison of the lab's.
+//!
+//! A table is a pattern on one C library with one way of linking, a row of it the program of one allocator. The plan
+//! is made here and not from a suite file, because the rows differ in their programs and in what they need set.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use masu_lab::compare::Destination;
+use masu_lab::plan::Prepared;
+use masu_lab::results::Rounds;
+use masu_lab::statistics::{self, Level, Measure, Ratio, pairs_needed};
+use masu_lab::{
+    CompareOptions, Ending, Event, Input, Limits, Plan, Row, Run, Stop, Variant, Workload, compare,
+};
+
+use super::allocators::{OURS, REFERENCE};
+use super::build::{Libc, Linking, Program};
+
+/// The part of a pattern's default operations that a run does.
+const PART: u64 = 5;
+
+/// The same for `--quick`.
+const QUICK_PART: u64 = 16;
+
+/// Rounds of `--quick`: too few for intervals, enough for a median.
+const QUICK_ROUNDS: usize = 5;
+
+/// Rounds beyond those a verdict needs at least, so that one disturbed run does not decide.
+const SPARE_ROUNDS: usize = 2;
+
+/// Longer than the slowest takes for the longest: what takes longer hangs.
+const PATIENCE_S: u64 = 120;
+
+/// How much is to be measured.
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    pub(super) quick: bool,
+    pub(super) resume: bool,
+    pub(super) rounds: Option<usize>,
+    pub(super) patterns: Vec<String>,
+}
+
+/// A pattern as `--list` tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern {
+    name: String,
+    ops: u64,
+}
+
+/// A table of results.
+pub(super) struct Table {
+    pub(super) pattern: String,
+    pub(super) libc: Libc,
+    pub(super) linking: Linking,
+    /// The rows' allocators, the reference's first.
+    pub(super) labels: Vec<String>,
+    runs: Vec<Run>,
+}
+
+/// Everything measured.
+pub(super) struct Measured {
+    pub(super) tables: Vec<Table>,
+    pub(super) rounds: usize,
+    pub(super) seed: u64,
+}
+
+/// Measures every pattern of `extent` under every one of `programs`.
+///
+/// # Errors
+///
+/// When a pattern is not known, a program does not run, or the measurement was stopped.
+pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> Result<Measured> {
+    let first = programs.first().context("there is no program to measure")?;
+    let patterns = choose(list(&first.path)?, &extent.patterns)?;
+    let (mut cases, mut heads) = (Vec::new(), Vec::new());
+    for libc in Libc::ALL {
+        for pattern in &patterns {
+            for linking in Linking::ALL {
+                let of_case = |one: &&Program| one.libc == libc && one.linking == linking;
+                let members: Vec<&Program> = programs.iter().filter(of_case).collect();
+                if members.len() > 1 {
+                    cases.push(case(pattern, libc, linking, &members, extent)?);
+                    heads.push((pattern.name.clone(), libc, linking));
+                }
+            }
+        }
+    }
+    let most_rows = cases.iter().map(|case| case.rows.len()).max().unwrap_or(2);
+    let usual = if extent.quick {
+        QUICK_ROUNDS
+    } else {
+        pairs_needed(most_rows - 1, Level::TABLE) + SPARE_ROUNDS
+    };
+    let rounds = extent.rounds.unwrap_or(usual);
+    let plan = Plan { suite: Some("rust".to_owned()), rounds: Rounds::Fixed(rounds), cases };
+    let results = folder.join("results.jsonl");
+    let destination = if extent.resume {
+        Destination::Resume(results.clone())
+    } else {
+        Destination::New(results.clone())
+    };
+    let options = CompareOptions { results: destination, ..CompareOptions::default() };
+    let mut observe = |event: Event<'_>| match event {
+        Event::LeftOut { case, left_out } => {
+            println!("{case}: without {}: {}", left_out.label, left_out.reason);
+        }
+        Event::Finished { case, .. } => println!("{}: done", case.name),
+        _ => {}
+    };
+    let made = compare(&plan, &options, &Stop::on_signals()?, &mut observe)?;
+    println!("every run is in {}", results.display());
+    if made.stopped {
+        bail!("stopped; the same with --resume goes on");
+    }
+    let tables =
+        made.tables.into_iter().zip(heads).map(|(table, (pattern, libc, linking))| Table {
+            pattern,
+            libc,
+            linking,
+            labels: table.case.labels(),
+            runs: table.runs.into_iter().filter(|run| !run.replaced).collect(),
+        });
+    Ok(Measured { tables: tables.collect(), rounds, seed: made.header.seed })
+}
+
+/// One table to be: `members` are the programs of one C library and one way of linking.
+fn case(
+    pattern: &Pattern,
+    libc: Libc,
+    linking: Linking,
+    members: &[&Program],
+    extent: &Extent,
+) -> Result<Prepared> {
+    let part = if extent.quick { QUICK_PART } else { PART };
+    let command: Vec<std::ffi::OsString> =
+        [&pattern.name, "--ops", &(pattern.ops / part).max(1).to_string()].map(Into::into).to_vec();
+    let row = |program: &&Program| -> Result<Row> {
+        let words = [program.path.clone().into_os_string()].into_iter().chain(command.clone());
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let tunables = program.allocator.tunables.iter().map(owned).collect();
+        let label = program.allocator.name.to_owned();
+        let allocator = "system".to_owned();
+        let variant = Variant { label, allocator, tunables, ..Variant::default() };
+        let is_needed = [OURS, REFERENCE].contains(&program.allocator.name);
+        Ok(Row { variant, workload: Workload::new(words, Input::Empty)?, optional: !is_needed })
+    };
+    Ok(Prepared {
+        name: format!("{}, {}, {}", pattern.name, libc.name(), linking.name()),
+        command: [std::ffi::OsString::from("rust-patterns")]
+            .into_iter()
+            .chain(command.clone())
+            .collect(),
+        rows: members.iter().map(row).collect::<Result<_>>()?,
+        left_out: Vec::new(),
+        primary: Measure::Wall,
+        limits: Limits {
+            time: Some(std::time::Duration::from_secs(PATIENCE_S)),
+            ..Limits::default()
+        },
+        hooks: masu_lab::Hooks::default(),
+        scratch: masu_lab::Scratch::None,
+        server: None,
+        settings: Vec::new(),
+    })
+}
+
+impl Table {
+    /// The row's runs that did the work: the checksum is the same under every allocator.
+    fn pairs(&self, base: usize, row: usize, measure: Measure) -> Option<Vec<(f64, f64)>> {
+        let of = |index: usize| self.runs.iter().filter(move |run| run.variant == index);
+        let standard = of(0).next().map(|run| &run.stdout)?;
+        let did = |run: &Run| run.ending == Ending::Exited(0) && run.stdout == *standard;
+        if of(row).next().is_none() || !of(base).chain(of(row)).all(did) {
+            return None;
+        }
+        let pair = |run: &Run| {
+            let partner = of(row).find(|other| other.round == run.round)?;
+            Some((measure.of(run)?, measure.of(partner)?))
+        };
+        Some(of(base).filter_map(pair).collect())
+    }
+
+    /// A row's `measure` relative to that of `base`, where both did the work in every run.
+    pub(super) fn ratio(&self, base: usize, row: usize, measure: Measure) -> Option<Ratio> {
+        statistics::ratio(&self.pairs(base, row, measure)?, self.labels.len() - 1, Level::TABLE)
+    }
+
+    /// A row's median, where it did the work in every run.
+    pub(super) fn median(&self, row: usize, measure: Measure) -> Option<f64> {
+        let values: Vec<f64> =
+            self.pairs(row, row, measure)?.into_iter().map(|(value, _)| value).collect();
+        statistics::median(&values)
+    }
+
+    /// The row of the allocator that is called so.
+    pub(super) fn row(&self, label: &str) -> Option<usize> {
+        self.labels.iter().position(|known| known == label)
+    }
+}
+
+/// The patterns that the program has.
+fn list(program: &PathBuf) -> Result<Vec<Pattern>> {
+    let told = Command::new(program).arg("--list").output();
+    let told = told.with_context(|| format!("cannot run {}", program.display()))?;
+    understand(&String::from_utf8_lossy(&told.stdout))
+}
+
+/// The patterns that a list names, one a line: the name first, and a number behind the word `ops`.
+fn understand(list: &str) -> Result<Vec<Pattern>> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ops = words.iter().skip_while(|word| **word != "ops").nth(1);
+        let ops = ops.and_then(|ops| ops.parse().ok());
+        let name = words.first().map(|name| (*name).to_owned());
+        let pattern = name.zip(ops).map(|(name, ops)| Pattern { name, ops });
+        pattern.with_context(|| format!("`rust-patterns --list` has a line without sense: {line}"))
+    };
+    list.lines().map(line).collect()
+}
+
+/// Those of `all` that are wanted; all where none is named.
+fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
+    if let Some(name) = wanted.iter().find(|name| !all.iter().any(|one| one.name == **name)) {
+        let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        bail!("no pattern `{name}`; there are {}", known.join(", "));
+    }
+    Ok(all.into_iter().filter(|one| wanted.is_empty() || wanted.contains(&one.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str =
+        "box-u64  small  threads 1  ops 150  Box, made\nserver threads threads 2 ops 7 x";
+
+    #[test]
+    fn a_list_is_understood() {
+        let patterns = understand(LIST).unwrap();
+        assert_eq!(patterns[1], Pattern { name: "server".to_owned(), ops: 7 });
+        assert!(understand("box-u64 small ops many").is_err());
+    }
+
+    #[test]
+    fn patterns_are_chosen_by_name() {
+        let wanted = |name: &str| choose(understand(LIST).unwrap(), &[name.to_owned()]);
+        assert_eq!(wanted("box-u64").unwrap().len(), 1);
+        assert!(wanted("box").unwrap_err().to_string().contains("box-u64, server"));
+        assert_eq!(choose(understand(LIST).unwrap(), &[]).unwrap().len(), 2);
+    }
+}
