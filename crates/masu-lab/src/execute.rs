@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Doing;
-use crate::kernel::{self, Status, Usage};
+use crate::kernel::{self, Status, Usage, lean};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
 mod curve;
@@ -56,8 +56,8 @@ pub struct Run {
     /// be less than `rss_floor_bytes`.
     pub peak_rss_bytes: u64,
     /// The most resident bytes that the program's process can have had before it became the program:
-    /// about the private memory of this process when it started the run. A lab that holds much
-    /// hides how little a small program needs. None where it was not noted.
+    /// what it could not do without of this process, which it is a copy of. A program that needs less
+    /// hides behind that. None where it was not noted.
     pub rss_floor_bytes: Option<u64>,
     /// Page faults served without reading from disk.
     pub minor_faults: u64,
@@ -309,16 +309,17 @@ pub(crate) fn start(
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.envs(offset::variable(conditions.offset_bytes));
     kernel::start_apart(&mut command, traced);
-    let floor = kernel::note_floor(&mut command).doing(|| "preparing to start the program")?;
+    let refused = |source| launch::refused(workload, source);
+    let told = lean::start_lean(&mut command, &workload.arguments[0]).map_err(refused)?;
     let before = Tree::children_here();
     kernel::release_freed_memory();
     let neighbours = Neighbours::look();
     let began = Instant::now();
-    let mut child = command.spawn().map_err(|source| launch::refused(workload, source))?;
+    let (mut child, rss_floor_bytes) = lean::spawn(&mut command, told).map_err(refused)?;
     let root = child.id().cast_signed();
     let pipes = (child.stdout.take(), child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let start = Start { began, neighbours, conditions, rss_floor_bytes: floor.bytes() };
+    let start = Start { began, neighbours, conditions, rss_floor_bytes };
     let started = Started::new(root, start, stdout.into(), stderr.into())?;
     Ok((started, Tree::new(root, before)))
 }

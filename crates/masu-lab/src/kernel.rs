@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "this is the door; the rest of the crate has none")]
 
 use std::ffi::CString;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +13,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub(crate) mod lean;
 pub(crate) mod trace;
 
 /// Turns a system call's −1 into the error it stands for.
@@ -319,48 +320,6 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
     };
     // SAFETY: The hook allocates nothing, takes no lock and calls only async-signal-safe functions.
     unsafe { command.pre_exec(hook) };
-}
-
-/// The floor under a program's peak RSS, as the program-to-be found it before `exec`.
-#[derive(Debug)]
-pub(crate) struct Floor(io::PipeReader);
-
-/// Makes `command` note what its peak RSS is before it becomes the program: of that program the
-/// kernel never reports less. To be asked for once the command was started.
-pub(crate) fn note_floor(command: &mut Command) -> io::Result<Floor> {
-    let (reader, writer) = io::pipe()?;
-    // SAFETY: The call takes numbers only.
-    checked(unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
-    let hook = move || {
-        // SAFETY: All-zero is a valid `rusage`.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: The pointer is to a local of the right type that lives through the call.
-        unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-        let bytes = Usage::from(usage).max_rss_bytes.to_ne_bytes();
-        // SAFETY: The buffer is as long as it says. What cannot be written is not known.
-        unsafe { libc::write(writer.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
-        Ok(())
-    };
-    // SAFETY: The hook allocates nothing, takes no lock and calls only async-signal-safe functions.
-    unsafe { command.pre_exec(hook) };
-    Ok(Floor(reader))
-}
-
-impl Floor {
-    /// The most it is likely to be, in bytes; none where it could not be noted. The kernel counts
-    /// resident pages on each CPU and adds them up when a batch is full (32 or two a CPU, of anonymous
-    /// and of file pages each), so what it told may be too little by two batches for each CPU that the
-    /// process ran on, which before `exec` is hardly more than two; the arguments come on top.
-    pub(crate) fn bytes(mut self) -> Option<u64> {
-        const BATCHES: u64 = 4;
-        const ARGUMENT_PAGES: u64 = 16;
-        let mut bytes = [0; 8];
-        self.0.read_exact(&mut bytes).ok()?;
-        // SAFETY: The call takes and returns numbers only.
-        let cpus = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
-        let pages = BATCHES * (2 * cpus).max(32) + ARGUMENT_PAGES;
-        Some(u64::from_ne_bytes(bytes) + pages * os_page_bytes())
-    }
 }
 
 /// Makes this process, with all it starts, the first that the kernel ends should memory run out in

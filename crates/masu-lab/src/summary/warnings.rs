@@ -142,7 +142,7 @@ fn short(valid: &[&Run]) -> Option<String> {
 /// The part of a variant's runs that may be at their floor, as a divisor.
 const RUNS_PER_HIDDEN: usize = 10;
 
-/// Whether the peak RSS of `runs` of a variant is that of the lab which started them.
+/// Whether the peak RSS of `runs` of a variant may be that of the lab's process which became the program.
 pub(super) fn hides_peak(runs: &[&Run]) -> bool {
     let is_hidden =
         |run: &&&Run| run.rss_floor_bytes.is_some_and(|floor| run.peak_rss_bytes <= floor);
@@ -157,7 +157,7 @@ pub(super) fn hidden_peaks(labels: &[String], series: &[Vec<&Run>]) -> Option<St
     let floor = floors.max()? as f64 / f64::from(1 << 20);
     let names: Vec<String> = hidden().map(|(label, _)| format!("`{label}`")).collect();
     Some(format!(
-        "peak RSS: {} stayed below what masu itself holds when it starts a program ({floor:.1} MiB), \
+        "peak RSS: what is told of {} may be that of masu's process before it became the program (up to {floor:.1} MiB), \
          and less than that cannot be seen; there is no ratio of it",
         names.join(", ")
     ))

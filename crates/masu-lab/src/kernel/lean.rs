@@ -1,0 +1,387 @@
+//! The last step before a program: the process that is about to become it puts away what it has of the lab,
+//! so that the peak RSS which the kernel will report is the program's own.
+//!
+//! The kernel folds into a program's peak what the process had that it was before `exec`, and that is a copy
+//! of the lab: every page that was written here, results included. So the copy drops its heap, the stack that is
+//! not in use and code that is not needed at the moment, asks the kernel to forget the peak so far, and only then
+//! calls `exec`. The hard part is that nothing may need the heap any more: the program's arguments and its
+//! environment lie in a mapping of their own, and from there on only stack, registers and one function of the C
+//! library are used, the one that makes any system call: code comes back 64 KiB at a time.
+//! Where the kernel forgets no peak (it was built without `CONFIG_PROC_PAGE_MONITOR`), the floor is higher and
+//! is told as such.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::ptr::NonNull;
+
+use super::{checked, os_page_bytes};
+
+/// What the process-to-be tells of itself before it calls `exec`: the floor under its peak RSS, and what the
+/// kernel said should `exec` have returned.
+#[derive(Debug)]
+pub(crate) struct Told(io::PipeReader);
+
+/// Makes `command`, which inherits the environment and is called `name`, drop what it has of this process
+/// before it becomes the program. This hook is the last one: it calls `exec` itself.
+///
+/// # Errors
+///
+/// For a NUL in a word, and when the kernel has no room.
+pub(crate) fn start_lean(command: &mut Command, name: &OsStr) -> io::Result<Told> {
+    let (reader, writer) = io::pipe()?;
+    // SAFETY: The call takes numbers only.
+    checked(unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
+    let parcel = Parcel::pack(&words(command, name)?)?;
+    let hook = move || -> io::Result<()> {
+        // The whole parcel belongs to the hook, and is mapped for as long.
+        let parcel: &Parcel = &parcel;
+        // Only an address and a number: the hook itself lies in the heap that is about to go, and what is
+        // larger would be handed over by its place there.
+        let (contents, pipe) = (parcel.start.cast().as_ptr(), writer.as_raw_fd());
+        // SAFETY: This is the process between `fork` and `exec`, and the parcel is mapped in it.
+        unsafe { become_program(contents, pipe) }
+    };
+    // SAFETY: The hook allocates nothing, takes no lock and calls only async-signal-safe functions.
+    unsafe { command.pre_exec(hook) };
+    Ok(Told(reader))
+}
+
+/// Starts what [`start_lean`] has prepared. Returns it with the most that the floor under its peak RSS is
+/// likely to be, in bytes, where that is known.
+///
+/// # Errors
+///
+/// When it cannot be started; nothing of it is left then.
+pub(crate) fn spawn(command: &mut Command, told: Told) -> io::Result<(Child, Option<u64>)> {
+    let mut child = command.spawn()?;
+    let (floor, errno) = told.read();
+    if let Some(errno) = errno {
+        child.wait()?;
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    Ok((child, floor))
+}
+
+impl Told {
+    /// The floor in bytes and the error of `exec`. The kernel counts resident pages on each CPU and adds them
+    /// up when a batch is full (32 or two a CPU, of anonymous and of file pages each), so what it told may be
+    /// too little by two batches for each CPU that the process ran on, which before `exec` is hardly more than
+    /// two; the arguments come on top.
+    fn read(mut self) -> (Option<u64>, Option<i32>) {
+        const BATCHES: u64 = 4;
+        const ARGUMENT_PAGES: u64 = 16;
+        let (mut floor, mut errno) = ([0; size_of::<libc::c_long>()], [0; 4]);
+        if self.0.read_exact(&mut floor).is_err() {
+            return (None, None);
+        }
+        // SAFETY: The call takes and returns numbers only.
+        let cpus = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
+        let pages = BATCHES * (2 * cpus).max(32) + ARGUMENT_PAGES;
+        let told = u64::try_from(libc::c_long::from_ne_bytes(floor)).unwrap_or(0) * 1024;
+        let floor = told + pages * os_page_bytes();
+        let failed = self.0.read_exact(&mut errno).is_ok();
+        (Some(floor), failed.then(|| i32::from_ne_bytes(errno)))
+    }
+}
+
+/// What `exec` takes.
+struct Words {
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+fn words(command: &Command, name: &OsStr) -> io::Result<Words> {
+    let text = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from);
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => variables.insert(name.to_owned(), value.to_owned()),
+            None => variables.remove(name),
+        };
+    }
+    let environment = variables.into_iter().map(|(name, value)| {
+        let mut line = name.into_vec();
+        line.push(b'=');
+        line.extend_from_slice(value.as_bytes());
+        CString::new(line).map_err(io::Error::from)
+    });
+    let arguments = std::iter::once(name).chain(command.get_args());
+    Ok(Words {
+        path: text(command.get_program().as_bytes())?,
+        arguments: arguments.map(|word| text(word.as_bytes())).collect::<io::Result<_>>()?,
+        environment: environment.collect::<io::Result<_>>()?,
+    })
+}
+
+/// What a parcel begins with; the pointers are into the same parcel.
+struct Contents {
+    path: *const libc::c_char,
+    /// As `exec` takes them, ended by null.
+    arguments: *const *const libc::c_char,
+    environment: *const *const libc::c_char,
+    /// Addresses and lengths in bytes of what can be dropped, ended by an address of zero.
+    spare: *const [usize; 2],
+    /// Where the mapping with the main thread's stack begins; zero where it is not this thread's.
+    stack: usize,
+    os_page_bytes: usize,
+}
+
+/// A mapping of its own with all that is needed once the heap is gone. It is a shared one, which the kernel
+/// never makes one with its neighbours.
+#[derive(Debug)]
+struct Parcel {
+    start: NonNull<libc::c_void>,
+    bytes: usize,
+}
+
+// SAFETY: What the pointers point at is written before anyone else has them, and never again.
+unsafe impl Send for Parcel {}
+// SAFETY: As above.
+unsafe impl Sync for Parcel {}
+
+impl Parcel {
+    fn pack(words: &Words) -> io::Result<Parcel> {
+        const WORD: usize = size_of::<usize>();
+        const FIRST: usize = size_of::<Contents>();
+        let texts = || {
+            let all = words.arguments.iter().chain(&words.environment);
+            std::iter::once(&words.path).chain(all).map(|text| text.as_bytes_with_nul())
+        };
+        let (spare, stack) = spare();
+        // Two for each range and for their end, one for each pointer and for both their ends.
+        let numbers = 2 * (spare.len() + 1) + words.arguments.len() + words.environment.len() + 2;
+        let bytes = FIRST + numbers * WORD + texts().map(<[u8]>::len).sum::<usize>();
+        // SAFETY: A new mapping at an address of the kernel's choice takes nothing from anyone.
+        let mapped = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+            libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0)
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let numbers_at = mapped.addr() + FIRST;
+        let mut next = numbers_at + numbers * WORD;
+        let places = texts().map(|text| {
+            let place = next;
+            next += text.len();
+            place
+        });
+        let places: Vec<usize> = places.collect();
+        let (path, pointers) = places.split_first().unwrap_or((&0, &[]));
+        let (arguments, environment) = pointers.split_at(words.arguments.len());
+        let mut content: Vec<usize> = Vec::with_capacity(numbers);
+        content.extend(spare.iter().flat_map(|range| [range.start, range.len()]));
+        content.extend([0, 0]);
+        let arguments_at = content.len();
+        content.extend(arguments.iter().chain(&[0]));
+        let environment_at = content.len();
+        content.extend(environment.iter().chain(&[0]));
+        let text: Vec<u8> = texts().flatten().copied().collect();
+        let at = |index: usize| mapped.with_addr(numbers_at + index * WORD);
+        let contents = Contents {
+            path: mapped.with_addr(*path).cast(),
+            arguments: at(arguments_at).cast(),
+            environment: at(environment_at).cast(),
+            spare: at(0).cast(),
+            stack: stack.unwrap_or(0),
+            os_page_bytes: usize::try_from(os_page_bytes()).map_err(io::Error::other)?,
+        };
+        // SAFETY: The mapping is as long as all three together, begins at a page and is known to nobody else.
+        unsafe {
+            mapped.cast::<Contents>().write(contents);
+            std::ptr::copy_nonoverlapping(content.as_ptr(), at(0).cast(), content.len());
+            std::ptr::copy_nonoverlapping(text.as_ptr(), at(content.len()).cast(), text.len());
+        }
+        // SAFETY: The kernel maps nothing at null unless told to.
+        let start = unsafe { NonNull::new_unchecked(mapped) };
+        Ok(Parcel { start, bytes })
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        // SAFETY: The mapping is ours, and the pointers into it go with it.
+        unsafe { libc::munmap(self.start.as_ptr(), self.bytes) };
+    }
+}
+
+/// What a copy of this process can do without between `fork` and `exec`, as the kernel lists it now, and where
+/// the stack's mapping begins. That is what a file has and comes back from it when it is needed: code, and the
+/// first part of a program or library, which is never written. And it is writable memory of no file, of which
+/// everything stays that may be more than heap: what has this thread's stack or its thread-local variables in
+/// it, and what a program's or a library's own variables are, right behind their file's mapping.
+fn spare() -> (Vec<Range<usize>>, Option<usize>) {
+    let here = 0_u8;
+    // SAFETY: The call returns the address of a thread-local variable.
+    let thread_local = unsafe { libc::__errno_location() }.addr();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    spare_of(&maps, (&raw const here).addr(), thread_local)
+}
+
+/// The same of such a list.
+fn spare_of(maps: &str, here: usize, thread_local: usize) -> (Vec<Range<usize>>, Option<usize>) {
+    let (mut heap, mut of_files, mut stack) = (Vec::new(), Vec::new(), None);
+    // Where a mapping that a file is behind ends.
+    let mut file_end = 0;
+    for line in maps.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        let mut field = || fields.next().unwrap_or("");
+        let (range, rights, offset, _device, inode, name) =
+            (field(), field(), field(), field(), field(), field());
+        let address = |text: &str| usize::from_str_radix(text, 16).ok();
+        let ends = range.split_once('-').map(|(start, end)| (address(start), address(end)));
+        let Some((Some(start), Some(end))) = ends else { continue };
+        let has = |address| (start..end).contains(&address);
+        if name.starts_with('/') {
+            if rights == "r-xp" || (rights == "r--p" && offset == "00000000") {
+                of_files.push(start..end);
+            }
+            file_end = end;
+        } else if name == "[stack]" {
+            stack = has(here).then_some(start);
+        } else if inode == "0"
+            && (name.is_empty() || name == "[heap]" || name.starts_with("[anon:"))
+            && rights == "rw-p"
+            && start != file_end
+            && !has(here)
+            && !has(thread_local)
+        {
+            heap.push(start..end);
+        }
+    }
+    // Code last, because what drops the rest is code too.
+    heap.extend(of_files);
+    (heap, stack)
+}
+
+/// Drops what can be dropped, tells the floor and becomes the program. Where that fails it tells why and ends,
+/// for there is nothing to return to.
+///
+/// # Safety
+///
+/// - This process was just forked and has only this thread.
+/// - `contents` are those of a parcel that is still mapped.
+unsafe fn become_program(contents: *const Contents, pipe: RawFd) -> ! {
+    // SAFETY: They were written when the parcel was packed (second condition), and never again.
+    let contents: &Contents = unsafe { &*contents };
+    // SAFETY: All-zero is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: The path ends in NUL and lives for ever. Without the file nothing is written below.
+    let peak =
+        unsafe { libc::open(c"/proc/self/clear_refs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+    let five = b'5';
+    if contents.stack != 0 {
+        // A page is left below this function's own variables.
+        let used = contents.stack + contents.os_page_bytes;
+        let unused = (&raw const five).addr().saturating_sub(used);
+        let unused = unused / contents.os_page_bytes * contents.os_page_bytes;
+        // SAFETY: As below; and no function that is called has returned into what lies there.
+        unsafe { libc::syscall(libc::SYS_madvise, contents.stack, unused, libc::MADV_DONTNEED) };
+    }
+    let mut next = contents.spare;
+    loop {
+        // SAFETY: The list lies in the parcel (second condition), and its end was not passed.
+        let [address, bytes] = unsafe { *next };
+        if address == 0 {
+            break;
+        }
+        // SAFETY: No other thread is here (first condition), and this one uses none of it from now on but what
+        // comes back from files unchanged. A refusal only leaves the floor higher.
+        unsafe { libc::syscall(libc::SYS_madvise, address, bytes, libc::MADV_DONTNEED) };
+        // SAFETY: This was not the last entry.
+        next = unsafe { next.add(1) };
+    }
+    // The peak is now what is resident now, and the kernel is asked what that is.
+    // SAFETY: The buffers are locals that are as long as is said; what cannot be written is not known.
+    unsafe {
+        libc::syscall(libc::SYS_write, peak, &raw const five, 1_usize);
+        libc::syscall(libc::SYS_getrusage, libc::RUSAGE_SELF, &raw mut usage);
+        let told = &raw const usage.ru_maxrss;
+        libc::syscall(libc::SYS_write, pipe, told, size_of::<libc::c_long>());
+    }
+    // SAFETY: All three lie in the parcel and are as `exec` takes them (second condition).
+    unsafe {
+        let Contents { path, arguments, environment, .. } = *contents;
+        libc::syscall(libc::SYS_execve, path, arguments, environment);
+        // A script that does not say what runs it: this call gives it to the shell.
+        if *libc::__errno_location() == libc::ENOEXEC {
+            libc::execvpe(path, arguments, environment);
+        }
+    }
+    let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL).to_ne_bytes();
+    // SAFETY: As above; nothing comes after the last call.
+    unsafe {
+        libc::write(pipe, errno.as_ptr().cast(), errno.len());
+        libc::_exit(127)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heap_and_code_are_spare_and_variables_and_stacks_are_not() {
+        let maps = "\
+1000-2000 r--p 00000000 fe:01 7 /bin/lab
+2000-2800 r-xp 00001000 fe:01 7 /bin/lab
+2800-3000 r--p 00001800 fe:01 7 /bin/lab
+3000-4000 rw-p 00002000 fe:01 7 /bin/lab
+4000-5000 rw-p 00000000 00:00 0 
+6000-9000 rw-p 00000000 00:00 0 [heap]
+a000-b000 rw-p 00000000 00:00 0 
+b000-c000 ---p 00000000 00:00 0 
+c000-d000 rw-p 00000000 00:00 0 
+d000-e000 rw-s 00000000 00:01 9 /dev/zero (deleted)
+e000-f000 rw-p 00000000 00:00 0 
+f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
+10000-11000 rw-p 00000000 00:00 0 [stack]
+12000-13000 r-xp 00000000 00:00 0 [vdso]
+";
+        let heap = [0x6000..0x9000, 0xc000..0xd000, 0xf000..0xf800];
+        let of_files = [0x1000..0x2000, 0x2000..0x2800];
+        let all = heap.into_iter().chain(of_files).collect::<Vec<_>>();
+        assert_eq!(spare_of(maps, 0x10800, 0xa800), (all.clone(), Some(0x10000)));
+        // On another thread, whose stack is one of those that are no one's by name.
+        let mut fewer = all;
+        fewer.remove(1);
+        assert_eq!(spare_of(maps, 0xc800, 0xa800), (fewer, None));
+        assert_eq!(spare_of("", 0, 0), (Vec::new(), None));
+    }
+
+    #[test]
+    fn the_program_gets_its_name_its_arguments_and_the_changed_environment() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo \"$0 $1 $LEAN ${PWD-}\"; exit 3", "called", "two words"]);
+        command.env("LEAN", "yes").env_remove("PWD").stdout(std::process::Stdio::piped());
+        let told = start_lean(&mut command, OsStr::new("shell")).unwrap();
+        let (child, floor) = spawn(&mut command, told).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        // The shell sets PWD itself.
+        assert!(said.starts_with("called two words yes "), "{said}");
+        assert_eq!(output.status.code(), Some(3));
+        assert!(floor.is_some());
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_says_why_and_leaves_no_process() {
+        let mut command = Command::new("/no/such/program");
+        let told = start_lean(&mut command, OsStr::new("program")).unwrap();
+        let error = spawn(&mut command, told).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        let mut command = Command::new("/bin/true");
+        command.env("LEAN", "nul\0byte");
+        let error = start_lean(&mut command, OsStr::new("true")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}
