@@ -28,6 +28,16 @@ pub(crate) struct Need {
     reason: &'static str,
 }
 
+impl Need {
+    /// What is looked for.
+    #[cfg(test)]
+    pub(crate) fn name(&self) -> &'static str {
+        match self.sign {
+            Sign::Program(name) | Sign::Library(name) | Sign::File(name) => name,
+        }
+    }
+}
+
 const fn program(name: &'static str, package: &'static str, reason: &'static str) -> Need {
     Need { sign: Sign::Program(name), package, reason }
 }
@@ -70,6 +80,19 @@ pub(crate) const RUST_PEERS: &[Need] = &[
 pub(crate) const PATTERNS: &[Need] = &[
     program("gcc", "gcc", "compiles the allocation patterns"),
     program("make", "make", "builds the allocation patterns"),
+];
+
+/// The real programs that `bench` measures, and what makes what they read.
+pub(crate) const PROGRAMS: &[Need] = &[
+    file("/usr/bin/python3", "python3", "measured; and writes what the others read"),
+    program("perl", "perl", "measured"),
+    program("lua5.4", "lua5.4", "measured"),
+    program("g++", "g++", "measured: a compiler"),
+    program("sqlite3", "sqlite3", "measured: a database"),
+    program("redis-server", "redis-server", "measured: a cache server"),
+    program("z3", "z3", "measured: a solver"),
+    program("jq", "jq", "measured"),
+    program("xmllint", "libxml2-utils", "measured"),
 ];
 
 /// What `masu compare` is held against, and what builds the program that both are asked about.

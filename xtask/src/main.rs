@@ -27,8 +27,9 @@ Usage: cargo xtask CHORE
   tidy         Check the house rules
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
                --jobs N, or the names of some)
-  bench        Run every allocation pattern under every malloc, write benches/record (about 11 minutes;
-               --quick: 3; --pattern NAME, --rounds N)
+  bench        Run every allocation pattern and real programs under every malloc, write benches/record
+               (about 40 minutes; --quick: 7; --patterns, --programs, --pattern NAME, --program NAME,
+               --rounds N)
   rust         Rust programs under every allocator that is a crate, write benches/record (about 15 minutes, the
                first time 5 more; --quick: 3; --pattern NAME, --rounds N, --resume)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write

@@ -11,18 +11,22 @@ use anyhow::{Context, Result};
 use masu_lab::statistics::{self, Measure};
 use masu_lab::{Machine, Run};
 
+use super::figures::Figures;
 use super::pattern::MEMORY_ONLY;
 use super::{Bench, aims, table};
 
 /// Where records are kept, from the workspace's root.
 const FOLDER: &str = "benches/record";
 
+/// What the last table of each part shows.
+const WORK: &str = "CPU milliseconds (user and system) / page faults in thousands";
+
 const READING: &str = "\
 - Cells are ratios to the first column, which is in units: below 1 is less. They come from pairs of runs of
   the same round (Hodges–Lehmann), with the exact signed-rank interval where there are rounds enough. The
   intervals of one row's mallocs hold together with 99 %; of 100 rows, one may have one that does not.
 - Bold is the shortest median. *masu / best peer* names the peer with the shortest median in that very
-  pattern, chosen by the runs it is judged by, so that luck counts for the peer.
+  pattern or program, chosen by the runs it is judged by, so that luck counts for the peer.
 - *fails*: a run ended in an error or printed another checksum. Debian's mimalloc 2.0.9 returns
   misaligned blocks in `aligned`.
 - Means leave out patterns that a malloc fails, so that every column is a mean of the same patterns.
@@ -37,37 +41,66 @@ const READING: &str = "\
   `bursts` sleeps 0.4 s of it.
 - Runs do a part of each pattern's default work, never less than the pattern needs to be itself:
   `xtask/src/bench/pattern.rs` says how much.
+- Programs are real ones on inputs made by `workloads/programs`: python without its own allocator, redis without
+  the jemalloc it is linked with. Of processes that start others, peak RSS is that of the largest.
 - Peak RSS (1 MB is 1,000,000 bytes) includes the program, its tables and the pages of libraries. `true` is
   what a malloc costs a program that hardly asks for memory.
 ";
 
 /// The whole record as Markdown.
 pub(super) fn text(bench: &Bench) -> String {
-    let patterns = &bench.patterns;
-    let untimed = MEMORY_ONLY.join("` and `");
-    let mut text = format!("# Patterns under every malloc, {}\n\n", today());
+    let Bench { patterns, programs, .. } = bench;
+    let subject = match (patterns.is_empty(), programs.is_empty()) {
+        (false, true) => "Patterns",
+        (true, false) => "Programs",
+        _ => "Patterns and programs",
+    };
+    let mut text = format!("# {subject} under every malloc, {}\n\n", today());
     text.push_str(&machine(bench));
-    text.push_str(&format!("\n## Aims\n\n{}", aims::text(patterns, &[])));
-    text.push_str(&format!("\n## In short\n\n{}\n", table::verdicts(patterns)));
-    text.push_str(&format!(
-        "\nWall time, geometric mean relative to the first column (without `{untimed}`, whose figure is \
-         memory):\n\n{}",
-        table::means(patterns, Measure::Wall)
-    ));
-    text.push_str(&format!(
-        "\nPeak RSS, likewise:\n\n{}",
-        table::means(patterns, Measure::PeakRss)
-    ));
-    text.push_str(&format!("\n## Wall time\n\n{}", table::time(patterns)));
-    text.push_str(&format!("\n## Over the floor\n\n{}", table::floors(patterns)));
-    let memory = table::memory(patterns, bench.smallest.as_ref());
-    text.push_str(&format!("\n## Peak RSS, MB\n\n{memory}"));
-    let work = table::work(patterns);
-    text.push_str(&format!(
-        "\n## CPU milliseconds (user and system) / page faults in thousands\n\n{work}"
-    ));
+    text.push_str(&format!("\n## Aims\n\n{}", aims::text(patterns, programs)));
+    if !patterns.is_empty() {
+        text.push_str(&of_patterns(patterns, bench.smallest.as_ref()));
+    }
+    if !programs.is_empty() {
+        text.push_str(&of_programs(bench));
+    }
     text.push_str(&format!("\n## How to read this\n\n{READING}"));
     text
+}
+
+fn of_patterns(patterns: &[Figures], smallest: Option<&Figures>) -> String {
+    let untimed = MEMORY_ONLY.join("` and `");
+    [
+        format!("\n## Patterns in short\n\n{}\n", table::verdicts(patterns)),
+        format!(
+            "\nWall time, geometric mean relative to the first column (without `{untimed}`, whose figure \
+             is memory):\n\n{}",
+            table::means(patterns, Measure::Wall)
+        ),
+        format!("\nPeak RSS, likewise:\n\n{}", table::means(patterns, Measure::PeakRss)),
+        format!("\n## Patterns: wall time\n\n{}", table::time(patterns)),
+        format!("\n## Patterns: over the floor\n\n{}", table::floors(patterns)),
+        format!("\n## Patterns: peak RSS, MB\n\n{}", table::memory(patterns, smallest)),
+        format!("\n## Patterns: {WORK}\n\n{}", table::work(patterns)),
+    ]
+    .concat()
+}
+
+fn of_programs(bench: &Bench) -> String {
+    let programs = &bench.programs;
+    [
+        format!("\n## Programs in short\n\n{}\n", table::verdicts(programs)),
+        format!("\nWall time, geometric mean:\n\n{}", table::means(programs, Measure::Wall)),
+        format!("\nPeak RSS, likewise:\n\n{}", table::means(programs, Measure::PeakRss)),
+        format!(
+            "\nWhat they ask for, counted in a run apart:\n\n{}",
+            table::asked(programs, &bench.asked)
+        ),
+        format!("\n## Programs: wall time\n\n{}", table::time(programs)),
+        format!("\n## Programs: peak RSS, MB\n\n{}", table::memory(programs, None)),
+        format!("\n## Programs: {WORK}\n\n{}", table::work(programs)),
+    ]
+    .concat()
 }
 
 /// Facts as a list.
@@ -79,14 +112,15 @@ fn machine(bench: &Bench) -> String {
         Some(version) => format!("{} {version}", variant.label),
         None => variant.label.clone(),
     });
+    let seeds: Vec<String> = bench.seeds.iter().map(|seed| format!("seed {seed}")).collect();
     let minutes = (bench.took_s / 60.0).ceil();
     let facts = [
         format!(
-            "made by `{}` at {}, in {minutes} min: {} rounds, seed {}",
+            "made by `{}` at {}, in {minutes} min: {} rounds, {}",
             bench.command,
             or_unknown(bench.commit.clone()),
             bench.rounds,
-            bench.seed
+            seeds.join(" and ")
         ),
         format!("mallocs: {}", mallocs.collect::<Vec<_>>().join(", ")),
         format!(
@@ -104,8 +138,9 @@ fn machine(bench: &Bench) -> String {
         ),
         busyness(bench),
         format!(
-            "peak RSS below {:.2} MB cannot be seen: the lab's own at a run's start",
-            bench.floor_mb
+            "peak RSS below {} may be that of the lab's copy which became the program; the kernel counts it \
+             in steps of about 0.13 MB",
+            hidden(bench)
         ),
     ];
     facts.map(|fact| format!("- {fact}\n")).concat()
@@ -115,7 +150,8 @@ fn machine(bench: &Bench) -> String {
 fn busyness(bench: &Bench) -> String {
     let or_unknown = |load: Option<String>| load.unwrap_or_else(|| "unknown".to_owned());
     // Only where the program itself cannot be what its threads wait for.
-    let single = bench.patterns.iter().filter(|one| one.pattern.threads == 1);
+    let single =
+        bench.patterns.iter().chain(&bench.programs).filter(|one| one.pattern.threads == 1);
     let runs: Vec<&Run> = single.flat_map(|one| &one.runs).collect();
     let shares: Vec<f64> = runs.iter().filter_map(|run| queued_share(run)).collect();
     let waited = match statistics::median(&shares) {
@@ -137,12 +173,13 @@ fn queued_share(run: &Run) -> Option<f64> {
     Some(queued_s / (queued_s + run.user_s + run.sys_s))
 }
 
-/// What this process holds of its own, in MB: no program it starts can be seen to hold less.
-pub(super) fn floor_mb() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kibibytes = anonymous.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-    kibibytes.unwrap_or(0.0) * 1024.0 / 1e6
+/// The peak RSS below which none can be told for sure, in MB: what the lab's runs say of themselves.
+#[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
+fn hidden(bench: &Bench) -> String {
+    let all = bench.patterns.iter().chain(&bench.smallest).chain(&bench.programs);
+    let runs = all.flat_map(|one| &one.runs);
+    let floor = runs.filter_map(|run| run.rss_floor_bytes).max();
+    floor.map_or("an unknown size".to_owned(), |bytes| format!("{:.2} MB", bytes as f64 / 1e6))
 }
 
 /// The load of the last 1, 5 and 15 minutes.

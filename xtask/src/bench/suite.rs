@@ -73,6 +73,10 @@ mod tests {
         assert!(!files.is_empty());
         for file in files {
             let suite = Suite::read(&file).unwrap_or_else(|error| panic!("{error}"));
+            if suite.name.as_deref() == Some("programs") {
+                // Its programs may not be here: `bench` installs them.
+                continue;
+            }
             let mut ground =
                 |_| Ground { catalogue: Catalogue::find(&Places::default()), ..Ground::default() };
             let plan = Plan::make(&suite, &mut ground).unwrap_or_else(|error| panic!("{error}"));

@@ -8,6 +8,7 @@ use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 
 use super::figures::{Figures, OURS, Standing, geometric_mean, hardest};
+use super::programs::{self, Asked};
 
 /// What the cell of a malloc says that did not do a pattern's work.
 const FAILS: &str = "fails";
@@ -29,7 +30,7 @@ pub(super) fn line(summary: &Summary) -> String {
 /// Median wall time: the reference's in milliseconds, the others' relative to it.
 pub(super) fn time(patterns: &[Figures]) -> String {
     let heads = |label: &str, index| if index == 0 { format!("{label}, ms") } else { label.into() };
-    let mut text = head("pattern", patterns, heads, "masu / best peer");
+    let mut text = head(subject(patterns), patterns, heads, "masu / best peer");
     for figures in patterns {
         let best = quickest(figures);
         let cells = figures.labels.iter().enumerate().map(|(index, _)| {
@@ -77,7 +78,8 @@ fn quickest(figures: &Figures) -> Option<usize> {
 
 /// Peak RSS in MB, and masu's relative to the reference's; `smallest` is the last row.
 pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String {
-    let mut text = head("pattern", patterns, |label, _| label.to_owned(), "masu / first column");
+    let mut text =
+        head(subject(patterns), patterns, |label, _| label.to_owned(), "masu / first column");
     for figures in patterns.iter().chain(smallest) {
         let name = match figures.pattern.group.as_str() {
             "" => format!("the program `{}`", figures.pattern.name),
@@ -96,7 +98,7 @@ pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String
 
 /// User and system time together in milliseconds, and page faults in thousands.
 pub(super) fn work(patterns: &[Figures]) -> String {
-    let mut text = head("pattern", patterns, |label, _| label.to_owned(), "");
+    let mut text = head(subject(patterns), patterns, |label, _| label.to_owned(), "");
     for figures in patterns {
         let cells = (0..figures.labels.len()).map(|index| {
             let cpu_s = figures.median(index, Measure::Cpu);
@@ -125,7 +127,8 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
     let mut text = head("group", patterns, |label, _| label.to_owned(), last);
     let mut groups: Vec<&str> = counted.iter().map(|one| one.pattern.group.as_str()).collect();
     groups.dedup();
-    for group in groups.into_iter().chain(["all"]) {
+    let all = (groups.len() > 1).then_some("all");
+    for group in groups.into_iter().chain(all) {
         let members: Vec<&Figures> = counted
             .iter()
             .copied()
@@ -141,6 +144,23 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
         let hardest = hardest(&members, measure);
         let last = hardest.map(|against| format!("{} {}", number(against.mean), against.peer));
         row(&mut text, &name, cells, &last.unwrap_or_default());
+    }
+    text
+}
+
+/// How much each program asks for: requests in a run and, by the reference's wall time, in a second, and the
+/// bytes of one.
+pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
+    let mut text = "| program | requests, millions | millions a second | bytes a request |\n\
+                    |---|---:|---:|---:|\n"
+        .to_owned();
+    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+    for (figures, Asked { totals }) in programs.iter().zip(asked) {
+        let millions = (totals.allocations + totals.reallocations) as f64 / 1e6;
+        let wall_s = figures.median(0, Measure::Wall);
+        let a_second = wall_s.map_or(NOTHING.to_owned(), |wall_s| number(millions / wall_s));
+        let bytes = number(totals.requested_bytes as f64 / (millions * 1e6));
+        row(&mut text, &figures.pattern.name, [number(millions), a_second].into_iter(), &bytes);
     }
     text
 }
@@ -161,8 +181,8 @@ pub(super) fn verdicts(patterns: &[Figures]) -> String {
     let (ahead, behind) = (count(|(_, high)| high < 1.0), count(|(low, _)| low > 1.0));
     let between = standings.len() - ahead - behind;
     let mut text = format!(
-        "Against the best peer *of each pattern* in wall time, masu is ahead in {ahead} patterns and \
-         behind in {behind}; in {between} no difference is shown."
+        "Against the best peer *of each* in wall time, masu is ahead in {ahead} and behind in \
+         {behind}; in {between} no difference is shown."
     );
     let is_behind = |(_, standing): &&(&str, Standing)| {
         standing.ratio.interval.is_some_and(|(low, _)| low > 1.0)
@@ -179,6 +199,12 @@ pub(super) fn verdicts(patterns: &[Figures]) -> String {
         text.push_str(&format!(" Behind, the worst first: {}.", losses.join(", ")));
     }
     text
+}
+
+/// What the rows of a table are.
+fn subject(patterns: &[Figures]) -> &'static str {
+    let are_programs = patterns.first().is_some_and(|one| one.pattern.group == programs::GROUP);
+    if are_programs { "program" } else { "pattern" }
 }
 
 /// The two first lines of a table; `last` names a last column, or none where it is empty.

@@ -1,10 +1,14 @@
 //! What the tables say about runs that are made up, so that the right answer is known.
 
+use std::path::Path;
+
 use masu_lab::statistics::Measure;
 use masu_lab::{Ending, Output, Run};
 
 use super::figures::{Figures, geometric_mean};
-use super::{Pattern, Request, aims, pattern, table};
+use crate::machine;
+
+use super::{Part, Pattern, Request, aims, pattern, programs, table};
 
 /// One run of variant `variant`; every run prints the same.
 fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
@@ -63,7 +67,7 @@ fn losses_are_named() {
         figures("ring", "threads", SLOW_MASU, as_they_are),
     ];
     let text = table::verdicts(&both);
-    assert!(text.contains("ahead in 1 patterns and behind in 1; in 0"), "{text}");
+    assert!(text.contains("ahead in 1 and behind in 1; in 0"), "{text}");
     assert!(text.ends_with("Behind, the worst first: ring 3.00 (glibc)."), "{text}");
 }
 
@@ -174,6 +178,30 @@ fn each_aim_says_its_figure_and_whether_it_was_reached() {
 }
 
 #[test]
+fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let all = programs::suite(root, Path::new("/made"), &[], 5).unwrap();
+    assert!(all.entries.len() >= 6);
+    let provided: Vec<&str> = machine::PROGRAMS.iter().map(machine::Need::name).collect();
+    for entry in &all.entries {
+        let words: Vec<&str> = entry.command.iter().map(|word| word.to_str().unwrap()).collect();
+        let is_provided = words.iter().take(4).any(|word| provided.contains(word));
+        assert!(is_provided, "nothing installs what {words:?} starts");
+        // Sources lie beside the suite's file, or are made.
+        for word in words.iter().flat_map(|word| word.split(' ')) {
+            let path = root.join("workloads").join(word);
+            assert!(!word.starts_with("programs/") || path.is_file(), "{}", path.display());
+        }
+    }
+    let two = ["perl".to_owned(), "z3".to_owned()];
+    let some = programs::suite(root, Path::new("/made"), &two, 5).unwrap();
+    assert_eq!(some.values[0].1, "/made");
+    assert_eq!(some.entries.len(), 2);
+    let wrong = programs::suite(root, Path::new("/made"), &["pearl".to_owned()], 5);
+    assert!(wrong.unwrap_err().to_string().starts_with("no program `pearl`; there are python, "));
+}
+
+#[test]
 fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
     let with_floor = |times, floor_s| {
         let mut figures = figures("pair", "small", times, as_they_are);
@@ -228,8 +256,21 @@ fn arguments_are_understood_or_refused_by_name() {
         Request::parse(&["--quick", "--record", "second"]).unwrap().record(),
         Some("second")
     );
-    assert_eq!((request.rounds(5), Request::default().rounds(5)), (5, 12));
-    let wrong: [&[&str]; 6] = [
+    assert_eq!((request.rounds(5), Request::default().rounds(5)), (3, 12));
+    let parts = |arguments: &[&str]| {
+        let request = Request::parse(arguments).unwrap();
+        (request.wants(Part::Patterns), request.wants(Part::Programs), request.record().is_some())
+    };
+    assert_eq!(parts(&[]), (true, true, true));
+    assert_eq!(parts(&["--patterns"]), (true, false, false));
+    assert_eq!(parts(&["--programs"]), (false, true, false));
+    assert_eq!(parts(&["--program", "perl"]), (false, true, false));
+    assert_eq!(parts(&["--program", "perl", "--pattern", "ring"]), (true, true, false));
+    let command = Request::parse(&["--programs", "--quick"]).unwrap().command();
+    assert_eq!(command, "cargo xtask bench --quick --programs");
+    let wrong: [&[&str]; 8] = [
+        &["--pattern", "ring", "--programs"],
+        &["--patterns", "--programs"],
         &["--fast"],
         &["--pattern"],
         &["--rounds", "0"],

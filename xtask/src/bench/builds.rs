@@ -1,0 +1,92 @@
+//! What is built before anything is measured: masu's library, the patterns, the floor, and what the programs
+//! read; and which mallocs there are.
+//!
+//! It relies on cargo and make, which know what stands already.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use masu_lab::{Catalogue, Places, Program, Variant};
+
+use super::figures;
+use crate::steps;
+
+/// What `make` made for the patterns.
+pub(super) struct Patterns {
+    /// The one program that all mallocs run.
+    pub(super) program: PathBuf,
+    /// The folder with the library that is no malloc: see `workloads/floor`.
+    pub(super) floor: PathBuf,
+}
+
+/// What was made for the programs.
+pub(super) struct Programs {
+    /// The folder with what they read.
+    pub(super) made: PathBuf,
+    /// masu's library that counts requests.
+    pub(super) counting: PathBuf,
+}
+
+/// Builds masu's library as users get it.
+pub(super) fn library(root: &Path) -> Result<PathBuf> {
+    steps::succeed(&mut steps::cargo(root, &["build", "--release", "--package", "masu-abi"]))?;
+    Ok(steps::target_folder()?.join("release/libmasu.so"))
+}
+
+/// Builds the one program that all mallocs run, and the floor under them.
+pub(super) fn patterns(root: &Path) -> Result<Patterns> {
+    let target = steps::target_folder()?;
+    let floor = target.join("floor");
+    make(&root.join("workloads/patterns"), &target)?;
+    make(&root.join("workloads/floor"), &floor)?;
+    Ok(Patterns { program: target.join("patterns"), floor })
+}
+
+/// Makes what the programs read, and the library that counts their requests, in a folder of its own because
+/// it has the name of the one that is measured.
+pub(super) fn programs(root: &Path) -> Result<Programs> {
+    let target = steps::target_folder()?;
+    let made = target.join("programs");
+    make(&root.join("workloads/programs"), &made)?;
+    let counting = target.join("counting");
+    let arguments = ["build", "--release", "--package", "masu-abi", "--features", "count"];
+    steps::succeed(steps::cargo(root, &arguments).arg("--target-dir").arg(&counting))?;
+    Ok(Programs { made, counting: counting.join("release/libmasu.so") })
+}
+
+fn make(sources: &Path, out: &Path) -> Result<()> {
+    let mut make = Command::new("make");
+    make.arg("--no-print-directory").arg("-C").arg(sources);
+    let mut variable = OsString::from("OUT=");
+    variable.push(out);
+    steps::succeed(make.arg(variable))
+}
+
+/// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest
+/// release of each, and what the folders of `others` hold.
+pub(super) fn catalogue(library: &Path, others: Vec<PathBuf>) -> Catalogue {
+    let folders = crate::peers::folder().into_iter().chain(others).collect();
+    let places = Places { masu_glibc: Some(library.to_owned()), folders, ..Places::default() };
+    let mut catalogue = Catalogue::find(&places);
+    // The catalogue names an older release of what it has by its version too.
+    catalogue.allocators.retain(|allocator| {
+        let version = allocator.version.as_ref();
+        version.is_none_or(|version| !allocator.name.ends_with(&format!("-{version}")))
+    });
+    catalogue
+}
+
+/// The variants whose figures a table has, the reference first.
+///
+/// # Errors
+///
+/// When there is nothing to compare.
+pub(super) fn variants(library: &Path) -> Result<Vec<Variant>> {
+    let variants = catalogue(library, Vec::new()).variants_for(&Program::find("true".as_ref())?);
+    if !variants.iter().any(|variant| variant.label == figures::OURS) || variants.len() < 2 {
+        bail!("there is no malloc to compare masu with, or no masu");
+    }
+    Ok(variants)
+}

@@ -1,0 +1,82 @@
+//! The real programs: `workloads/programs.toml`, and what each of them asks of its malloc.
+//!
+//! It relies on the lab, and on the build of masu's library that counts requests. A program that hardly asks
+//! for memory would be a poor judge of mallocs, so how much each asks for stands beside its figures.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use masu_lab::execute::execute;
+use masu_lab::results::Rounds;
+use masu_lab::{CountPage, Ending, Limits, Plan, Stop, Suite, Totals, Variant};
+
+use super::pattern::Pattern;
+
+/// The suite's file, from the workspace's root.
+const FILE: &str = "workloads/programs.toml";
+
+/// The value of the suite that says where what the programs read was made.
+const MADE: &str = "made";
+
+/// The group that all programs are in.
+pub(super) const GROUP: &str = "programs";
+
+/// What a program asks its malloc for in one run.
+pub(super) struct Asked {
+    pub(super) totals: Totals,
+}
+
+/// The suite of the `wanted` programs, or of all where none is named.
+///
+/// # Errors
+///
+/// When a name is no program of the suite, or the folder's path is no text.
+pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) -> Result<Suite> {
+    let mut suite = Suite::read(&root.join(FILE))?;
+    let names: Vec<&str> = suite.entries.iter().map(|entry| entry.name.as_str()).collect();
+    if let Some(name) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("no program `{name}`; there are {}", names.join(", "));
+    }
+    suite.entries.retain(|entry| wanted.is_empty() || wanted.contains(&entry.name));
+    suite.rounds = Rounds::Fixed(rounds);
+    let value = suite.values.iter_mut().find(|(name, _)| name == MADE);
+    let (_, value) = value.with_context(|| format!("{FILE} has no value `{MADE}`"))?;
+    made.to_str().context("the path of the build folder is no text")?.clone_into(value);
+    Ok(suite)
+}
+
+/// A program of the suite as a row of tables.
+pub(super) fn as_pattern(name: &str) -> Pattern {
+    let mut pattern = Pattern::unscaled(name);
+    GROUP.clone_into(&mut pattern.group);
+    pattern
+}
+
+/// Runs each program of the plan once under the library that only counts.
+///
+/// # Errors
+///
+/// When a program does not end well or the library was not loaded.
+pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Asked>> {
+    let counted = plan.cases.iter().map(|case| {
+        // What was left behind by a run that was cut off would be in the way.
+        let _ = std::fs::remove_file(page);
+        let page = CountPage::create(page)?;
+        let [(variable, path)] = page.variables();
+        let variant = Variant {
+            label: "counting".to_owned(),
+            allocator: "counting".to_owned(),
+            library: Some(library.to_owned()),
+            variables: vec![(variable.to_owned(), path.to_string_lossy().into_owned())],
+            ..Variant::default()
+        };
+        let row = case.rows.first().with_context(|| format!("{} has no rows", case.name))?;
+        let run = execute(&row.workload, &variant, &Limits::default(), &Stop::never())?;
+        let totals = page.totals()?;
+        if run.ending != Ending::Exited(0) || totals.programs == 0 {
+            bail!("{} cannot be counted: it {}: {}", case.name, run.ending, run.stderr.tail);
+        }
+        Ok(Asked { totals })
+    });
+    counted.collect()
+}
