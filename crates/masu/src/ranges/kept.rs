@@ -26,11 +26,10 @@ const KEPT_SHARE: usize = 8;
 /// After so many runs reused or freed, what is remembered fades: of the demand a sixteenth, of what
 /// was just purged a half.
 pub(super) const FADES_EVERY: u32 = 1024;
-/// What is remembered lasts up to so many bytes, and fades only every so many times, as the peak does
-/// (of this demand a quarter): programs of this size go up and down in more runs than that, and cost
-/// no more than this.
+/// What is remembered lasts up to so many bytes, and fades only every so many times, as the peak does:
+/// programs of this size go up and down in more runs than that, and cost no more than this.
 const LASTING_BYTES: usize = 32 << 20;
-const LASTS: u32 = 16;
+const LASTS: u32 = 64;
 /// So much more is purged than must be, or a share of the last peak if that is more, lest the next free
 /// purges again; but no more than a share of what may stay.
 const MORE_BYTES_MIN: usize = 256 << 10;
@@ -64,8 +63,7 @@ impl Ranges {
         let lasts = |bytes: usize| if all_fades { 0 } else { bytes.min(LASTING_BYTES) };
         let (purged, demand) = (self.just_purged_bytes, self.demand_bytes_max);
         self.just_purged_bytes = (purged / 2).max(lasts(purged));
-        let fading = if all_fades { demand / 4 } else { demand / 16 };
-        self.demand_bytes_max = (demand - fading).max(lasts(demand));
+        self.demand_bytes_max = (demand - demand / 16).max(lasts(demand));
         if all_fades {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }

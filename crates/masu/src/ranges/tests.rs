@@ -102,7 +102,7 @@ fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
             rise_and_fall(ranges, 1);
         }
         assert_eq!(ranges.dirty_bytes(), 24 << 20);
-        for _ in 0..128 * FADES_EVERY {
+        for _ in 0..2048 * FADES_EVERY {
             rise_and_fall(ranges, 1);
         }
         assert!(ranges.dirty_bytes() <= 5 << 20, "{}", ranges.dirty_bytes());
