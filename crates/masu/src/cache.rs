@@ -13,6 +13,7 @@ mod depth;
 mod remote;
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr;
 
 use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
@@ -59,6 +60,7 @@ pub(crate) struct Stack {
 
 /// What a thread's cache is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum State {
     /// The static one that every thread starts with: it holds and takes nothing.
     Empty,
@@ -78,7 +80,12 @@ pub(crate) struct Stacks {
     /// steps of 16 bytes. For homed classes, the stack of the thread's own lane.
     offsets: [u16; TABLE_LENGTH],
     state: State,
+    /// Zeros, so that every byte of [`Inert`] has a value.
+    filler: [u8; FILLER],
 }
+
+const FILLER: usize =
+    align_of::<Stack>() - 1 - size_of::<[u16; TABLE_LENGTH]>() % align_of::<Stack>();
 
 /// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
 /// depths from outside and accept stale ones.
@@ -105,21 +112,42 @@ pub(crate) struct ThreadCache {
 /// The zero below the lowest entry of stacks that have no array: always empty, always full.
 static NO_ENTRIES: AtomicUsize = AtomicUsize::new(0);
 
-/// Stacks without arrays, shared by threads because nothing is ever written to them.
-#[repr(transparent)]
-pub(crate) struct Inert(Stacks);
+/// Stacks without arrays, shared by threads because nothing is ever written to them: those of a
+/// thread at first and, one stack further on, those of an ended thread. Both see the same memory:
+/// all stacks are alike, every size leads to the first of them, and each finds a state of its own.
+#[repr(C)]
+pub(crate) struct Inert {
+    stacks: Stacks,
+    rest: [u8; size_of::<Stack>()],
+}
 
 // SAFETY: These stacks are empty and full at once, so no fast path writes, and slow paths look at
 // `state` before they do.
 unsafe impl Sync for Inert {}
 
 /// What every thread's slot leads to at first.
-pub(crate) static EMPTY: Inert = Inert(Stacks::new(State::Empty));
-static ENDED: Inert = Inert(Stacks::new(State::Ended));
+// Never written, so it may lie where the dynamic linker takes the right to: that page is written for
+// other pointers anyway.
+#[unsafe(link_section = ".data.rel.ro.masu_inert")]
+pub(crate) static EMPTY: Inert = Inert::new();
 
 /// What the slot of an ended thread leads to.
 pub(crate) fn ended() -> &'static Stacks {
-    &ENDED.0
+    let stacks = (&raw const EMPTY).cast::<Stack>();
+    // SAFETY: `Inert` is as long as stacks that start one stack further on, and what they find there
+    // is valid: stacks, zeros where their last stack meets the first ones' offsets, and their state.
+    unsafe { &*stacks.add(1).cast() }
+}
+
+impl Inert {
+    const fn new() -> Inert {
+        let mut stacks = Stacks::new(State::Empty);
+        stacks.offsets = [0; TABLE_LENGTH];
+        let mut rest = [0; size_of::<Stack>()];
+        rest[offset_of!(Stacks, state) + size_of::<Stack>() - size_of::<Stacks>()] =
+            State::Ended as u8;
+        Inert { stacks, rest }
+    }
 }
 
 impl Stack {
@@ -175,7 +203,7 @@ impl Stacks {
             stacks[code] = Stack::inert();
             code += 1;
         }
-        Stacks { stacks, offsets: offsets(), state }
+        Stacks { stacks, offsets: offsets(), state, filler: [0; FILLER] }
     }
 
     /// Has homed classes keep the blocks that `shard` is home to.
@@ -299,5 +327,6 @@ const fn offsets() -> [u16; TABLE_LENGTH] {
     offsets
 }
 
+const _: () = assert!(offset_of!(Stacks, filler) + FILLER == size_of::<Stacks>());
 const _: () = assert!(size_of::<Stack>() == 16, "the class map's unit times two");
 const _: () = assert!(CODES * 2 <= 256, "twice a code fits the class map's byte");

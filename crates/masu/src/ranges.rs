@@ -38,12 +38,11 @@ pub(crate) struct Run {
 }
 
 /// Free runs, and the books of what is handed out.
+// What every program touches comes first, to lie on one OS page.
+#[repr(C)]
 pub(crate) struct Ranges {
-    lists: [List; LISTS],
     /// Bit *i* is set while list *i* holds a run.
     occupied: u128,
-    /// The runs among them that may be resident, in lists of the same lengths.
-    dirty_lists: [List<true>; LISTS],
     /// Bit *i* is set while dirty list *i* holds a run.
     dirty_occupied: u128,
     /// The arena that grows.
@@ -68,6 +67,9 @@ pub(crate) struct Ranges {
     just_purged_bytes: usize,
     /// Runs that were reused or freed.
     ticks: u32,
+    lists: [List; LISTS],
+    /// The runs among them that may be resident, in lists of the same lengths.
+    dirty_lists: [List<true>; LISTS],
 }
 
 // SAFETY: The references to the arena and to slices are used only under the lock around this.

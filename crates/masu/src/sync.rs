@@ -26,6 +26,8 @@ pub(crate) use table::Table;
 ///
 /// Locks are taken in one order only, the *rank*: the threads, a class's pages in a shard, a class's
 /// transfer cache, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
+// In this order, so that a long value's first fields lie beside the lock's word.
+#[repr(C)]
 pub(crate) struct Lock<T> {
     raw: RawLock,
     value: UnsafeCell<T>,

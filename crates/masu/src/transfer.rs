@@ -32,12 +32,17 @@ struct Batch {
     closed: bool,
 }
 
-/// A lock on a cache line of its own.
+/// The blocks kept under one code, on a cache line of their own.
 #[repr(align(64))]
-struct Line(Lock<Batch>);
+struct Line {
+    batch: Lock<Batch>,
+    /// Whether there are any. Written under the lock; whoever refills looks here first, for most find
+    /// none, and memory that is only read costs a small program nothing.
+    filled: AtomicBool,
+}
 
 /// By code in the class map: blocks of homed classes stay in their lane.
-static TRANSFER: [Line; CODES] = [const { Line(Lock::new(Batch::new())) }; CODES];
+static TRANSFER: [Line; CODES] = [const { Line::new() }; CODES];
 
 /// Blocks of this size on are kept only if there are several threads: for one alone, pages that
 /// empty are worth more.
@@ -63,24 +68,30 @@ fn keeps(class: Class) -> bool {
     class.size() < SHARED_ONLY || is_shared()
 }
 
+fn line(code: u8) -> &'static Line {
+    &TRANSFER[usize::from(code)]
+}
+
 fn batch(code: u8) -> &'static Lock<Batch> {
-    &TRANSFER[usize::from(code)].0
+    &line(code).batch
 }
 
 /// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
 fn fetch(code: u8, blocks: &mut [usize]) -> usize {
-    let mut batch = batch(code).lock();
-    let taken = batch.count.min(blocks.len());
-    if taken == 0 {
-        batch.low_water = 0;
+    let line = line(code);
+    // ORDERING: Relaxed: whoever misses a batch given just now takes the longer way.
+    if !line.filled.load(Ordering::Relaxed) {
         return 0;
     }
+    let mut batch = line.batch.lock();
+    let taken = batch.count.min(blocks.len());
     let (rest, end) = (batch.count - taken, blocks.len() - taken);
     if let Some(kept) = &batch.blocks {
         blocks[end..].copy_from_slice(&kept[rest..rest + taken]);
     }
     batch.count = rest;
     batch.low_water = batch.low_water.min(rest);
+    line.note(&batch);
     taken
 }
 
@@ -105,7 +116,10 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     }
     let mut stale = [0; HOMEWARD_MAX];
     let code = class.code_in(shard.0);
-    let (kept, stale_count) = batch(code).lock().take_in(class, blocks, &mut stale);
+    let mut batch = line(code).batch.lock();
+    let (kept, stale_count) = batch.take_in(class, blocks, &mut stale);
+    line(code).note(&batch);
+    drop(batch);
     let _ = shard::flush(class, &stale[..stale_count]);
     if kept == blocks.len() {
         return Pages::Ordinary;
@@ -113,11 +127,23 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     let left = blocks.len() - kept;
     let pages = shard::flush(class, &blocks[..left]);
     let sparse = pages == Pages::Sparse;
-    let was_closed = mem::replace(&mut batch(code).lock().closed, sparse);
+    let was_closed = mem::replace(&mut line(code).batch.lock().closed, sparse);
     if sparse && !was_closed {
         send_home(code, class);
     }
     pages
+}
+
+impl Line {
+    const fn new() -> Line {
+        Line { batch: Lock::new(Batch::new()), filled: AtomicBool::new(false) }
+    }
+
+    /// Notes whether there are blocks. The caller holds the lock around `batch`.
+    fn note(&self, batch: &Batch) {
+        // ORDERING: Relaxed, as in `fetch`; the lock gives the blocks.
+        self.filled.store(batch.count > 0, Ordering::Relaxed);
+    }
 }
 
 impl Batch {

@@ -27,6 +27,9 @@ const CLASS_SHARE: usize = 16;
 const FLOOR_ENTRIES: usize = 60;
 const FLOOR_BYTES: usize = 8 << 10;
 const FLOOR_SHARE: usize = 64;
+/// The first array of a stack, in words: many classes see few blocks. It bounds the limit too, until
+/// the first miss or overflow.
+const WORDS_FIRST: usize = 16;
 /// The first refill of a stack in bytes, so that a thread that needs little takes little; each
 /// further one is double, up to the last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
@@ -191,7 +194,8 @@ impl ThreadCache {
         } else {
             let limit = depth.limit.get() as usize;
             // A stack that is only ever freed into need not be deep.
-            let grows = depth.missed.replace(false) || limit * class.size() < SHALLOW_BYTES;
+            let shallow = limit < floor(class) || limit * class.size() < SHALLOW_BYTES;
+            let grows = depth.missed.replace(false) || shallow;
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
@@ -210,7 +214,7 @@ impl ThreadCache {
 
     /// Gives a class its array. False for want of memory, or of budget where that is strict.
     fn open(&'static self, class: Class) -> bool {
-        let limit = floor(class);
+        let limit = floor(class).min(WORDS_FIRST - 1);
         if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
             return false;
         }
@@ -219,13 +223,15 @@ impl ThreadCache {
         let depth = self.depth(class);
         depth.words.set(words.len() as u16);
         depth.base.set(words.as_mut_ptr());
-        self.start_at_floor(class);
+        self.start(class);
         true
     }
 
-    /// Makes an array that holds nothing the class's stack, at the limit where stacks start.
-    fn start_at_floor(&self, class: Class) {
-        let (depth, limit) = (self.depth(class), floor(class));
+    /// Makes an array that holds nothing the class's stack, at the limit where stacks start, as far as
+    /// the array is long enough.
+    fn start(&self, class: Class) {
+        let depth = self.depth(class);
+        let limit = floor(class).min(depth.words.get() as usize - 1);
         depth.limit.set(limit as u16);
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
         self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
@@ -234,12 +240,17 @@ impl ThreadCache {
         self.stack(class).limit.set(base.wrapping_add(limit));
     }
 
-    /// Doubles the limit of a class where its ceiling, the budget and memory allow it.
+    /// Doubles the limit of a class where its ceiling, the budget and memory allow it. Up to the floor
+    /// the budget allows everything, unless it is strict.
     fn deepen(&'static self, class: Class) -> bool {
         let depth = self.depth(class);
-        let limit = depth.limit.get() as usize;
-        let wanted = (limit * 2).min(ceiling(class));
-        if wanted <= limit || !self.fits_budget(class, (wanted - limit) * entry_bytes(class)) {
+        let (limit, floor) = (depth.limit.get() as usize, floor(class));
+        let wanted = if limit < floor { floor } else { (limit * 2).min(ceiling(class)) };
+        let fits = || {
+            limit < floor && !budget_is_strict()
+                || self.fits_budget(class, (wanted - limit) * entry_bytes(class))
+        };
+        if wanted <= limit || !fits() {
             return false;
         }
         if wanted >= depth.words.get() as usize && !self.lengthen(class, wanted + 1) {
@@ -449,7 +460,7 @@ impl ThreadCache {
                 depth.limit.set(0);
                 self.stack(class).make_inert();
             } else {
-                self.start_at_floor(class);
+                self.start(class);
             }
         }
     }

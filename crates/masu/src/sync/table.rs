@@ -6,12 +6,14 @@
 
 use super::{AtomicUsize, Ordering};
 
-/// The table. Places may be empty in between.
+/// The table. Places may be empty in between. The first of them lie beside the count, in one OS page
+/// as a rule.
+#[repr(C)]
 pub(crate) struct Table<const PLACES: usize> {
-    /// One writer at a time, any reader; 0 where there is nothing.
-    places: [AtomicUsize; PLACES],
     /// One more than the last place ever used. As for `places`.
     used: AtomicUsize,
+    /// One writer at a time, any reader; 0 where there is nothing.
+    places: [AtomicUsize; PLACES],
 }
 
 impl<const PLACES: usize> Table<PLACES> {
