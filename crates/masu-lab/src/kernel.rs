@@ -386,8 +386,8 @@ pub(crate) fn make_roomy_and_nonblocking(pipe: BorrowedFd<'_>) -> io::Result<()>
     }
 }
 
-/// Gives back what this process has freed, so that its children start from less: what it holds
-/// when it forks is a floor under the peak RSS the kernel reports for them. musl does so by itself.
+/// Gives back what this process has freed, so that its children start from less: that is copied for them,
+/// and is a floor under the peak RSS the kernel reports where `lean` cannot lower it. musl does so by itself.
 pub(crate) fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: The call only returns free memory; it may be made at any time.

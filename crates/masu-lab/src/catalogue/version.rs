@@ -46,7 +46,7 @@ fn of_package(package: &str) -> Option<String> {
 }
 
 /// The versions of the packages that are an allocator. No more is kept, because what this process
-/// holds when it forks is a floor under the peak RSS of every run.
+/// holds is copied for every run, and where the kernel forgets no peak is a floor under its peak RSS.
 fn installed_packages() -> HashMap<String, String> {
     let status = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
     let mut versions = HashMap::new();

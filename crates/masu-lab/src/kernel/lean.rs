@@ -280,11 +280,11 @@ unsafe fn become_program(contents: *const Contents, pipe: RawFd) -> ! {
         unsafe { libc::open(c"/proc/self/clear_refs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
     let five = b'5';
     if contents.stack != 0 {
-        // A page is left below this function's own variables.
+        // A page is left below this function's own variables, of which this is one.
         let used = contents.stack + contents.os_page_bytes;
-        let unused = (&raw const five).addr().saturating_sub(used);
+        let unused = (&raw const usage).addr().saturating_sub(used);
         let unused = unused / contents.os_page_bytes * contents.os_page_bytes;
-        // SAFETY: As below; and no function that is called has returned into what lies there.
+        // SAFETY: Nothing below this function's variables is in use: what was called before has returned.
         unsafe { libc::syscall(libc::SYS_madvise, contents.stack, unused, libc::MADV_DONTNEED) };
     }
     let mut next = contents.spare;

@@ -1,9 +1,10 @@
 //! The results file of a comparison on its way: a line at a time, and never less than whole lines.
 //!
-//! The journal is also the comparison's memory. A run's peak RSS cannot be seen below what the lab
-//! holds when it starts the run, so runs of finished tables wait in the file until all are there;
-//! where there is no file, or one that cannot be read back (a pipe, `/dev/full`), in one without a
-//! name. What a full disk left of a line is cut away, so that what is there stays valid.
+//! The journal is also the comparison's memory. What the lab holds is copied for each run it starts, and
+//! is a floor under the run's peak RSS where the kernel forgets none (`kernel/lean.rs`), so runs of finished
+//! tables wait in the file until all are there; where there is no file, or one that cannot be read back (a
+//! pipe, `/dev/full`), in one without a name. What a full disk left of a line is cut away, so that what is
+//! there stays valid.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
