@@ -10,7 +10,7 @@ use masu_lab::plan::Ground;
 use masu_lab::{Catalogue, CompareOptions, Comparison, Event, Plan, Stop, Suite, compare};
 
 use super::builds::{self, Patterns, Programs};
-use super::figures::Figures;
+use super::figures::{FLOOR, Figures};
 use super::pattern::Pattern;
 use super::{Bench, Request, programs, suite, table};
 use crate::steps;
@@ -79,6 +79,9 @@ fn measure(
     let options =
         CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
     let mut observe = |event: Event<'_>| match event {
+        Event::LeftOut { case, left_out } if left_out.label == FLOOR => {
+            println!("{case}: more than the floor can hold");
+        }
         Event::LeftOut { case, left_out } => {
             println!("{case}: without {}: {}", left_out.label, left_out.reason);
         }
