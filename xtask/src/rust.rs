@@ -25,7 +25,7 @@ Usage: cargo xtask rust [--quick] [--pattern NAME]... [--rounds N] [--resume] [-
   --quick         shorter runs, fewer rounds, no intervals
   --pattern NAME  only this pattern; repeats
   --rounds N      rounds, each with one run of every program
-  --resume        go on with a measurement of the same that was stopped
+  --resume        go on with a measurement of the same that was stopped (Ctrl-C shows what is finished)
   --record NAME   where the record goes: benches/record/DATE-NAME.md (whole runs: rust)";
 
 /// What was asked for.

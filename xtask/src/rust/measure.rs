@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
 use masu_lab::plan::Prepared;
+use masu_lab::report::Extent::Whole;
 use masu_lab::results::Rounds;
 use masu_lab::statistics::{self, Level, Measure, Ratio, pairs_needed};
 use masu_lab::{
@@ -61,7 +62,10 @@ pub(super) struct Table {
 
 /// Everything measured.
 pub(super) struct Measured {
+    /// Those that were finished.
     pub(super) tables: Vec<Table>,
+    /// How many there were to be.
+    pub(super) planned: usize,
     pub(super) rounds: usize,
     pub(super) seed: u64,
 }
@@ -70,7 +74,7 @@ pub(super) struct Measured {
 ///
 /// # Errors
 ///
-/// When a pattern is not known, a program does not run, or the measurement was stopped.
+/// When a pattern is not known, a program does not run, or the measurement was stopped before a table was finished.
 pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> Result<Measured> {
     let first = programs.first().context("there is no program to measure")?;
     let patterns = choose(list(&first.path)?, &extent.patterns)?;
@@ -111,18 +115,24 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
     };
     let made = compare(&plan, &options, &Stop::on_signals()?, &mut observe)?;
     println!("every run is in {}", results.display());
-    if made.stopped {
-        bail!("stopped; the same with --resume goes on");
-    }
-    let tables =
-        made.tables.into_iter().zip(heads).map(|(table, (pattern, libc, linking))| Table {
+    let planned = heads.len();
+    let whole = made.tables.into_iter().zip(heads).filter(|(table, _)| table.extent == Whole);
+    let tables: Vec<Table> = whole
+        .map(|(table, (pattern, libc, linking))| Table {
             pattern,
             libc,
             linking,
             labels: table.case.labels(),
             runs: table.runs.into_iter().filter(|run| !run.replaced).collect(),
-        });
-    Ok(Measured { tables: tables.collect(), rounds, seed: made.header.seed })
+        })
+        .collect();
+    if tables.len() < planned {
+        println!("stopped; the same with --resume goes on");
+    }
+    if tables.is_empty() {
+        bail!("no table was finished");
+    }
+    Ok(Measured { tables, planned, rounds, seed: made.header.seed })
 }
 
 /// One table to be: `members` are the programs of one C library and one way of linking.

@@ -74,11 +74,12 @@ fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
     });
     let mut facts = vec![
         format!(
-            "made by `{}` at {}: {} rounds, seed {}",
+            "made by `{}` at {}: {} rounds, seed {}{}",
             facts.command,
             or_unknown(facts.commit.clone()),
             measured.rounds,
-            measured.seed
+            measured.seed,
+            unfinished(measured)
         ),
         format!("crates: {}", crates.collect::<Vec<_>>().join(", ")),
         format!(
@@ -98,6 +99,15 @@ fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
     ];
     facts.extend(built.missing.iter().map(|(name, reason)| format!("without {name}: {reason}")));
     facts.iter().map(|fact| format!("- {fact}\n")).collect()
+}
+
+/// What is missing because somebody stopped it.
+fn unfinished(measured: &Measured) -> String {
+    let Measured { tables, planned, .. } = measured;
+    if tables.len() == *planned {
+        return String::new();
+    }
+    format!("; stopped when {} of {planned} rows of tables were finished", tables.len())
 }
 
 /// One table a measure: a row a pattern.
