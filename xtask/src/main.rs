@@ -30,8 +30,8 @@ Usage: cargo xtask CHORE
   bench        Run every allocation pattern and real programs under every malloc, write benches/record
                (about 40 minutes; --quick: 7; --patterns, --programs, --pattern NAME, --program NAME,
                --rounds N)
-  rust         Rust programs under every allocator that is a crate, write benches/record (about 15 minutes, the
-               first time 5 more; --quick: 3; --pattern NAME, --rounds N, --resume)
+  rust         Rust programs under every allocator that is a crate, write benches/record (about 40 minutes, the
+               first time 7 more; --quick: 6; --pattern NAME, --rounds N, --resume)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
