@@ -19,6 +19,7 @@ use crate::kernel::{self, Status, Usage, lean};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
 mod curve;
+mod fresh;
 mod neighbours;
 mod offset;
 mod pace;
@@ -26,6 +27,7 @@ pub(crate) mod tree;
 mod watch;
 
 pub(crate) use curve::Curve;
+pub(crate) use fresh::Fresh;
 pub(crate) use neighbours::Neighbours;
 pub use offset::Offsets;
 pub(crate) use offset::variable as offset_variable;

@@ -396,6 +396,30 @@ pub(crate) fn release_freed_memory() {
     }
 }
 
+/// Has a process of its own write to `bytes` of new memory and end, and waits for it.
+pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
+    let page = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
+    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        // SAFETY: A new mapping takes nothing from anyone, and only what it holds is written.
+        unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let start = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
+            if start != libc::MAP_FAILED {
+                // Refused, it takes longer.
+                libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+                for offset in (0..bytes).step_by(page) {
+                    start.cast::<u8>().add(offset).write_volatile(1);
+                }
+            }
+            libc::_exit(0);
+        }
+    }
+    wait_for(pid).map(drop)
+}
+
 /// Bytes of an OS page.
 pub(crate) fn os_page_bytes() -> u64 {
     // SAFETY: The call takes and returns numbers only.

@@ -25,6 +25,10 @@ pub struct Machine {
     pub huge_pages: Option<String>,
     /// The frequency governor of the first CPU.
     pub governor: Option<String>,
+    /// Whether this is a virtual machine whose host takes back what is free for some seconds: the
+    /// next touch is then many times slower than another. Memory is touched before each run there.
+    #[serde(default)]
+    pub host_takes_free_memory: bool,
 }
 
 impl Machine {
@@ -44,8 +48,24 @@ impl Machine {
                 Some(chosen.to_owned())
             }),
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            host_takes_free_memory: host_takes_free_memory(),
         }
     }
+}
+
+/// Whether there is a virtio balloon that reports free pages to the host.
+pub(crate) fn host_takes_free_memory() -> bool {
+    const BALLOON: &str = "0x0005";
+    /// The bit of `VIRTIO_BALLOON_F_REPORTING`; the file has a character for each.
+    const REPORTING: usize = 5;
+    let Ok(devices) = fs::read_dir("/sys/bus/virtio/devices") else { return false };
+    let has = |folder: &str, name: &str| line(&format!("{folder}/{name}"));
+    devices.flatten().any(|device| {
+        let folder = device.path().to_string_lossy().into_owned();
+        has(&folder, "device").as_deref() == Some(BALLOON)
+            && has(&folder, "features")
+                .is_some_and(|bits| bits.as_bytes().get(REPORTING) == Some(&b'1'))
+    })
 }
 
 /// Memory in bytes that can be used without swapping, never more than control groups leave.

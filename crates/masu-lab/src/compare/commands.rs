@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use super::Executor;
-use crate::execute::{Conditions, Offsets, execute_under};
+use crate::execute::{Conditions, Fresh, Offsets, execute_under};
 use crate::hooks::Hook;
 use crate::parameter::{self, Values};
 use crate::plan::Prepared;
@@ -24,6 +24,7 @@ pub(crate) struct Commands<'a> {
     is_set_up: bool,
     /// How the first warm-up ended, which is the reference's.
     reference: Option<Ending>,
+    fresh: Fresh,
 }
 
 impl<'a> Commands<'a> {
@@ -47,7 +48,8 @@ impl<'a> Commands<'a> {
             }
         }
         let (hooks, is_set_up, reference) = (hooks.clone(), false, None);
-        Ok(Commands { rows, limits, offsets, hooks, scratch, is_set_up, reference })
+        let fresh = Fresh::here();
+        Ok(Commands { rows, limits, offsets, hooks, scratch, is_set_up, reference, fresh })
     }
 
     /// Makes one run of a row, with everything around it.
@@ -66,10 +68,12 @@ impl<'a> Commands<'a> {
             Conditions { limits: self.limits.clone(), folder, offset_bytes: self.offsets.draw() };
         let Some(scratch) = &self.scratch else {
             self.prepare(index, stop)?;
+            self.fresh.touch()?;
             return run(&self.rows[index], &conditions);
         };
         scratch.fresh(stop)?;
-        let made = self.prepare(index, stop).and_then(|()| run(&self.rows[index], &conditions));
+        let prepared = self.prepare(index, stop).and_then(|()| self.fresh.touch());
+        let made = prepared.and_then(|()| run(&self.rows[index], &conditions));
         let removed = scratch.remove();
         let made = made?;
         removed?;
@@ -109,6 +113,7 @@ impl Executor for Commands<'_> {
             self.make(index, stop, |Row { variant, workload, .. }, conditions| {
                 verify_under(workload, variant, conditions, stop)
             })?;
+        self.fresh.note(&run);
         match &self.reference {
             None => self.reference = Some(run.ending.clone()),
             Some(ending) => {
@@ -126,6 +131,10 @@ impl Executor for Commands<'_> {
         match made {
             // During the preparation; the runs before it are not to be lost.
             Err(Error::Stopped) => Ok(Run { ending: Ending::Stopped, ..Run::default() }),
+            Ok(run) => {
+                self.fresh.note(&run);
+                Ok(run)
+            }
             made => made,
         }
     }

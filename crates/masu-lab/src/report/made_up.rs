@@ -18,6 +18,7 @@ pub(super) fn machine(cpu: &str) -> Machine {
         system: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
         huge_pages: Some("madvise".to_owned()),
         governor: None,
+        host_takes_free_memory: false,
     }
 }
 

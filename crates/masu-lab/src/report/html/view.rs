@@ -199,6 +199,9 @@ fn facts(source: &Source) -> Vec<(String, String)> {
         ),
     };
     let runs: usize = source.tables.iter().map(|table| table.runs.len()).sum();
+    let host = machine.host_takes_free_memory.then(|| {
+        "takes back free memory; before each run as much is touched as runs need".to_owned()
+    });
     let facts = [
         ("results file", source.file.clone()),
         ("begun", Some(header.began.clone())),
@@ -214,6 +217,7 @@ fn facts(source: &Source) -> Vec<(String, String)> {
         ("kernel", machine.kernel.clone()),
         ("transparent huge pages", machine.huge_pages.clone()),
         ("frequency governor", machine.governor.clone()),
+        ("host of this virtual machine", host),
     ];
     let told = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
     told.map(|(name, value)| (name.to_owned(), shown(&value))).collect()

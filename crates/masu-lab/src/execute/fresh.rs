@@ -1,0 +1,75 @@
+//! Fresh memory that costs every run the same.
+//!
+//! The host of a virtual machine may take back what was free for some seconds, and has to find and clear
+//! it again at the next touch: the same program then takes several times as long, by when it was started
+//! and not by what it is. Relies on the kernel handing out first what was freed last: as much memory as a
+//! run is known to need is touched and freed just before it.
+
+use crate::error::Doing;
+use crate::{Error, Run, kernel, machine};
+
+/// The most bytes touched before a run.
+const TOUCHED_MAX: u64 = 4 << 30;
+/// What is touched is at most this share of what is available.
+const AVAILABLE_SHARE: u64 = 4;
+
+/// What the runs of one table need.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    host_takes: bool,
+    /// The largest peak so far, in bytes.
+    most: u64,
+}
+
+impl Fresh {
+    /// For this machine. Where no host takes memory, nothing is ever touched.
+    pub(crate) fn here() -> Fresh {
+        Fresh { host_takes: machine::host_takes_free_memory(), most: 0 }
+    }
+
+    /// Remembers what a run needed.
+    pub(crate) fn note(&mut self, run: &Run) {
+        self.most = self.most.max(run.peak_rss_bytes);
+    }
+
+    /// Touches as much as any run so far has needed, and a quarter more.
+    pub(crate) fn touch(&self) -> Result<(), Error> {
+        let bytes = self.bytes(machine::memory_available().unwrap_or(0));
+        if bytes == 0 {
+            return Ok(());
+        }
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        kernel::touch_in_child(bytes).doing(|| "touching memory before a run")
+    }
+
+    fn bytes(&self, available: u64) -> u64 {
+        if !self.host_takes {
+            return 0;
+        }
+        (self.most + self.most / 4).min(available / AVAILABLE_SHARE).min(TOUCHED_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_is_touched_as_the_largest_run_needed_and_never_most_of_the_memory() {
+        let mut fresh = Fresh { host_takes: true, most: 0 };
+        assert_eq!(fresh.bytes(1 << 30), 0);
+        fresh.note(&Run { peak_rss_bytes: 400, ..Run::default() });
+        fresh.note(&Run { peak_rss_bytes: 100, ..Run::default() });
+        assert_eq!(fresh.bytes(1 << 30), 500);
+        assert_eq!(fresh.bytes(1000), 250);
+        fresh.most = 1 << 40;
+        assert_eq!(fresh.bytes(1 << 50), TOUCHED_MAX);
+        assert_eq!(Fresh { host_takes: false, ..fresh }.bytes(1 << 30), 0);
+    }
+
+    #[test]
+    fn touching_waits_for_the_process_that_does_it() {
+        Fresh { host_takes: true, most: 1 << 20 }.touch().unwrap();
+        Fresh { host_takes: true, most: 0 }.touch().unwrap();
+    }
+}
