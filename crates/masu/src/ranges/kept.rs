@@ -28,7 +28,7 @@ const KEPT_SHARE: usize = 8;
 pub(super) const FADES_EVERY: u32 = 1024;
 /// What is remembered lasts up to so many bytes, and fades only every so many times, as the peak does:
 /// programs of this size go up and down in more runs than that, and cost no more than this.
-const LASTING_BYTES: usize = 32 << 20;
+const LASTING_BYTES: usize = 64 << 20;
 const LASTS: u32 = 64;
 /// So much more is purged than must be, or a share of the last peak if that is more, lest the next free
 /// purges again; but no more than a share of what may stay.
