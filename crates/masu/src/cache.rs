@@ -10,6 +10,7 @@
 //! is another lane have stacks that only `free` uses: `cache/remote.rs`.
 
 mod depth;
+pub(crate) mod idle;
 mod remote;
 
 use core::cell::Cell;
@@ -17,6 +18,7 @@ use core::mem::offset_of;
 use core::ptr;
 
 use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
+use crate::libc::Key;
 use crate::ranges::Parked;
 use crate::shard::Shard;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
@@ -94,7 +96,11 @@ pub(crate) struct ThreadCache {
     // COUPLING: first, so that the address of a live cache's stacks is the cache's.
     pub(crate) stacks: Stacks,
     pub(crate) shard: Shard,
+    /// What its thread's end is told by; only caches that have one become idle.
+    key: Option<Key>,
     depths: [Depth; CLASSES],
+    /// The classes whose stack has an array, as bits by index.
+    opened: Cell<u128>,
     remote: Remote,
     /// The large block that was freed last, where the next one is likely to be as long.
     pub(crate) parked: Parked,
@@ -104,9 +110,11 @@ pub(crate) struct ThreadCache {
     denials: Cell<u32>,
     /// The code of the class that last gave up depth for another one.
     last_giver: Cell<u8>,
-    /// The next in the list of all caches, and of those without a thread; see [`crate::thread`].
+    /// The next in the list of all caches; see [`crate::thread`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
-    pub(crate) next_idle: Cell<Option<&'static ThreadCache>>,
+    /// The next of those without a thread, and what this one held when its thread ended, in bytes.
+    next_idle: Cell<Option<&'static ThreadCache>>,
+    idle_bytes: Cell<usize>,
 }
 
 /// The zero below the lowest entry of stacks that have no array: always empty, always full.
@@ -281,13 +289,15 @@ impl Stacks {
 
 impl ThreadCache {
     /// A live cache that holds nothing.
-    pub(crate) fn new(shard: Shard) -> ThreadCache {
+    pub(crate) fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
         let mut stacks = Stacks::new(State::Live);
         stacks.settle(shard);
         ThreadCache {
             stacks,
             shard,
+            key,
             depths: [const { Depth::new() }; CLASSES],
+            opened: Cell::new(0),
             remote: Remote::new(),
             parked: Parked::new(),
             limit_bytes: Cell::new(0),
@@ -296,7 +306,13 @@ impl ThreadCache {
             last_giver: Cell::new(0),
             next: Cell::new(None),
             next_idle: Cell::new(None),
+            idle_bytes: Cell::new(0),
         }
+    }
+
+    /// What the end of its thread is told by.
+    pub(crate) fn key(&self) -> Option<Key> {
+        self.key
     }
 
     /// Bytes of the blocks held now.
@@ -328,5 +344,6 @@ const fn offsets() -> [u16; TABLE_LENGTH] {
 }
 
 const _: () = assert!(offset_of!(Stacks, filler) + FILLER == size_of::<Stacks>());
+const _: () = assert!(CLASSES <= 128, "a bit a class");
 const _: () = assert!(size_of::<Stack>() == 16, "the class map's unit times two");
 const _: () = assert!(CODES * 2 <= 256, "twice a code fits the class map's byte");

@@ -7,6 +7,7 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
+use crate::cache::idle;
 use crate::class::{
     Class, FOREIGN, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT,
 };
@@ -412,6 +413,7 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
     if let Some(cache) = thread::cache() {
         cache.empty_stacks();
     }
+    idle::empty_warm();
     crate::transfer::trim();
     crate::shard::trim();
     let mut ranges = RANGES.lock();

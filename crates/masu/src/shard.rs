@@ -3,8 +3,8 @@
 //! Relies on pages; thread caches and the transfer cache come here for blocks and bring them back,
 //! as arrays of pointers. There is about one shard a CPU, and each keeps, for every class, a list of
 //! its pages with free blocks behind a lock of its own. The hard idea: because pages never belong
-//! to a thread, a thread's end is a flush and nothing else, and a block freed by any thread goes
-//! the same way home.
+//! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
+//! way home.
 
 use crate::class::{CLASSES, Class, LANES};
 use crate::list::List;

@@ -24,7 +24,7 @@ pub(crate) use table::Table;
 
 /// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
 ///
-/// Locks are taken in one order only, the *rank*: the threads, a class's pages in a shard, a class's
+/// Locks are taken in one order only, the *rank*: the threads, idle caches, a class's pages in a shard, a class's
 /// transfer cache, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
 // In this order, so that a long value's first fields lie beside the lock's word.
 #[repr(C)]

@@ -1,5 +1,5 @@
-//! The life of threads: a cache at the first slow call, home with everything at the end, and what
-//! `fork` needs.
+//! The life of threads: a cache at the first slow call, left to the next thread or sent home at the
+//! end, and what `fork` needs.
 //!
 //! Relies on the C library for a call at a thread's end. The order at an end is the hard part:
 //! C++ and other destructors may free, and even allocate, after ours ran. So an ended thread's slot
@@ -10,7 +10,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{self, State, ThreadCache};
+use crate::cache::{self, State, ThreadCache, idle};
 use crate::class::Class;
 use crate::libc::{self, Key};
 use crate::ranges::RANGES;
@@ -21,10 +21,7 @@ use crate::{kernel, metadata, options, shard, slot, transfer};
 /// All caches, in use and idle.
 struct Threads {
     all: Option<&'static ThreadCache>,
-    idle: Option<&'static ThreadCache>,
     made: usize,
-    /// How often a thread began with a cache, new or idle.
-    begun: usize,
     cpus: usize,
     key: Option<Key>,
     /// `fork` is prepared for.
@@ -39,9 +36,7 @@ unsafe impl Send for Threads {}
 
 static THREADS: Lock<Threads> = Lock::new(Threads {
     all: None,
-    idle: None,
     made: 0,
-    begun: 0,
     cpus: 0,
     key: None,
     watches_fork: false,
@@ -58,17 +53,28 @@ pub(crate) fn cache() -> Option<&'static ThreadCache> {
 #[cold]
 fn begin() -> Option<&'static ThreadCache> {
     options::settle();
+    let Some(cache) = idle::take() else { return begin_anew() };
+    slot::set(&cache.stacks);
+    // From here on the thread has a cache, so the C library may allocate in this call.
+    if let Some(key) = cache.key() {
+        key.set(ptr::from_ref(cache).cast());
+    }
+    Some(cache)
+}
+
+/// Begins with a cache that is made for it.
+#[inline(never)]
+fn begin_anew() -> Option<&'static ThreadCache> {
     let mut threads = THREADS.lock();
-    let cache = threads.take_idle().or_else(|| threads.make())?;
-    threads.begun += 1;
     if threads.key.is_none() {
         threads.key = Key::new(end);
     }
     let key = threads.key;
+    let cache = threads.make(key)?;
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
     slot::set(&cache.stacks);
-    // From here on the thread has a cache, so the C library may allocate in these calls.
+    // As above.
     if let Some(key) = key {
         key.set(ptr::from_ref(cache).cast());
     }
@@ -90,27 +96,19 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     if cache.parked.has_right() {
         RANGES.lock().bring_home(Some(&cache.parked));
     }
-    cache.close();
-    let mut threads = THREADS.lock();
-    cache.next_idle.set(threads.idle);
-    threads.idle = Some(cache);
+    idle::put(cache);
 }
 
 impl Threads {
-    fn take_idle(&mut self) -> Option<&'static ThreadCache> {
-        let cache = self.idle?;
-        self.idle = cache.next_idle.take();
-        Some(cache)
-    }
-
-    fn make(&mut self) -> Option<&'static ThreadCache> {
+    fn make(&mut self, key: Option<Key>) -> Option<&'static ThreadCache> {
         // Most programs have one thread and never ask how many CPUs there are.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
             transfer::share();
         }
         let shards = options::shards().unwrap_or(self.cpus);
-        let cache = metadata::forever(ThreadCache::new(Shard::for_thread(self.made, shards)))?;
+        let shard = Shard::for_thread(self.made, shards);
+        let cache = metadata::forever(ThreadCache::new(shard, key))?;
         self.made += 1;
         cache.next.set(self.all);
         self.all = Some(cache);
@@ -151,8 +149,9 @@ pub(crate) fn parked() -> (usize, usize) {
 /// begun.
 extern "C" fn before_fork() {
     THREADS.hold();
+    idle::hold_for_fork();
     // SAFETY: Held just now.
-    let holds_all = unsafe { THREADS.held() }.begun > 1;
+    let holds_all = unsafe { THREADS.held().made > 1 || idle::has_served() };
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();
@@ -174,6 +173,7 @@ extern "C" fn after_fork() {
             transfer::let_go_after_fork();
             shard::let_go_after_fork();
         }
+        idle::let_go_after_fork();
         THREADS.let_go();
     }
 }

@@ -12,7 +12,7 @@
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use super::{Shared, Stack, ThreadCache};
+use super::{Shared, Stack, ThreadCache, idle};
 use crate::class::{CLASSES, Class, LARGEST_ALWAYS_SMALL};
 use crate::shard::{self, Pages};
 use crate::{metadata, options, transfer};
@@ -82,7 +82,7 @@ impl Depth {
 
 /// What the stacks of a thread may hold together, in bytes.
 #[inline(never)]
-fn budget() -> usize {
+pub(super) fn budget() -> usize {
     options::cache_size()
         .unwrap_or_else(|| if transfer::is_shared() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
 }
@@ -133,6 +133,21 @@ impl ThreadCache {
         &self.depths[class.index()]
     }
 
+    /// The classes that have an array. Behind the last one no class has that code.
+    fn opened(&self) -> impl Iterator<Item = Class> + use<> {
+        let mut opened = self.opened.get();
+        core::iter::from_fn(move || {
+            let class = Class::from_code(opened.trailing_zeros() as u8)?;
+            opened &= opened - 1;
+            Some(class)
+        })
+    }
+
+    /// Bytes of the blocks kept for the cache's own use, as its thread sees them.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.opened().map(|class| self.count(class) * class.size()).sum()
+    }
+
     /// Entries in the stack.
     pub(super) fn count(&self, class: Class) -> usize {
         let base = self.depth(class).base.get();
@@ -152,6 +167,11 @@ impl ThreadCache {
     /// A block of `class` when its stack was found empty: fetches a batch. Null only for want of
     /// memory.
     pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
+        // A thread that has just begun may have got a stack with blocks.
+        let block = self.stack(class).pop();
+        if !block.is_null() {
+            return block;
+        }
         self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base.get().is_null() {
@@ -223,6 +243,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         depth.words.set(words.len() as u16);
         depth.base.set(words.as_mut_ptr());
+        self.opened.set(self.opened.get() | 1 << class.index());
         self.start(class);
         true
     }
@@ -331,7 +352,13 @@ impl ThreadCache {
     fn shut(&'static self, class: Class) {
         self.lower_limit(class, 0);
         self.give_array_back(class);
+        self.make_inert(class);
+    }
+
+    /// Makes a stack that has lost its array one without.
+    fn make_inert(&self, class: Class) {
         self.stack(class).make_inert();
+        self.opened.set(self.opened.get() & !(1 << class.index()));
     }
 
     fn set_limit(&self, class: Class, limit: usize) {
@@ -368,6 +395,7 @@ impl ThreadCache {
             let _ = shard::flush(class, &entries[count..]);
             count = have;
             self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
+            idle::empty_warm();
         }
         entries.copy_within(count.., 0);
         self.stack(class).top.set(base.wrapping_add(have - count));
@@ -406,7 +434,7 @@ impl ThreadCache {
         }
         let big = !transfer::is_shared();
         let ends = |other: Class| calls.is_multiple_of(EPOCH) || big && other.size() >= BIG;
-        for other in Class::all_kept().filter(|other| Some(*other) != class && ends(*other)) {
+        for other in self.opened().filter(|other| Some(*other) != class && ends(*other)) {
             self.end_epoch(other);
         }
         if calls.is_multiple_of(EPOCH) {
@@ -417,9 +445,6 @@ impl ThreadCache {
     /// Sends surplus home, and marks what may turn out to be surplus next.
     fn end_epoch(&'static self, class: Class) {
         let depth = self.depth(class);
-        if depth.base.get().is_null() {
-            return;
-        }
         let surplus = depth.mark.get() as usize;
         if surplus > 0 {
             self.send_oldest(class, surplus, Destination::Pages);
@@ -432,8 +457,8 @@ impl ThreadCache {
 
     /// Sends every block home; the stacks stay.
     pub(crate) fn empty_stacks(&'static self) {
-        self.empty_remote();
-        for class in Class::all_kept() {
+        self.empty_remote(Destination::Pages);
+        for class in self.opened() {
             let count = self.count(class);
             if count > 0 {
                 self.send_oldest(class, count, Destination::Pages);
@@ -447,18 +472,15 @@ impl ThreadCache {
         self.close_remote();
         self.empty_stacks();
         self.limit_bytes.set(0);
-        for class in Class::all_kept() {
+        for class in self.opened() {
             let depth = self.depth(class);
-            if depth.base.get().is_null() {
-                continue;
-            }
             depth.missed.set(false);
             depth.overflowed.set(false);
             let shortest = (floor(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
             if depth.words.get() as usize > shortest {
                 self.give_array_back(class);
                 depth.limit.set(0);
-                self.stack(class).make_inert();
+                self.make_inert(class);
             } else {
                 self.start(class);
             }

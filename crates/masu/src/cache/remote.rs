@@ -13,7 +13,7 @@ use core::ptr::{self, NonNull};
 
 use super::depth::{self, Destination};
 use super::{Shared, Stack, ThreadCache};
-use crate::class::{CODES, Class, HOMED, HOMED_FIRST};
+use crate::class::{Class, HOMED, HOMED_FIRST};
 use crate::shard::{self, Shard};
 use crate::{metadata, transfer};
 
@@ -49,8 +49,9 @@ impl Remote {
 impl ThreadCache {
     /// The remote stacks with their codes and classes, where they have an array.
     fn remote_stacks(&self) -> impl Iterator<Item = (u8, Class, &Stack)> {
-        let first = if self.remote.array.get().is_null() { CODES } else { HOMED_FIRST };
-        (first as u8..CODES as u8).filter_map(|code| {
+        let lanes = if self.remote.array.get().is_null() { 0 } else { shard::lanes() };
+        let end = HOMED_FIRST + lanes * HOMED;
+        (HOMED_FIRST as u8..end as u8).filter_map(|code| {
             let class = Class::from_code(code)?;
             let is_remote = code != class.code_in(self.shard.0);
             is_remote.then(|| (code, class, &self.stacks.stacks[usize::from(code)]))
@@ -165,10 +166,10 @@ impl ThreadCache {
         }
     }
 
-    /// Sends every remote block home.
-    pub(super) fn empty_remote(&self) {
+    /// Sends every remote block away.
+    pub(super) fn empty_remote(&self, destination: Destination) {
         for (code, class, stack) in self.remote_stacks() {
-            self.send_remote(code, class, stack, Destination::Pages);
+            self.send_remote(code, class, stack, destination);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use crate::{Block, alone, next_below};
@@ -76,6 +77,45 @@ fn two_thousand_short_threads_leave_no_memory_behind() {
     assert_eq!(end.live_bytes, start.live_bytes);
     let committed = end.committed_bytes;
     assert!(committed <= settled + (4 << 20), "200 threads: {settled}, 2,000: {committed}");
+}
+
+#[test]
+fn a_thread_goes_on_with_what_an_ended_one_cached() {
+    let _turn = alone();
+    let cached_bytes = || masu::c::statistics().thread_cached_bytes;
+    let start = masu::c::statistics();
+    let mut after_one = 0;
+    for number in 0..500 {
+        let work = || drop((1..400).map(|n| Block::filled(4 * n, 1)).collect::<Vec<_>>());
+        thread::spawn(work).join().expect("allocates and ends");
+        if number == 0 {
+            after_one = cached_bytes();
+        }
+    }
+    let end = masu::c::statistics();
+    assert_eq!(end.live_bytes, start.live_bytes);
+    assert!(after_one > start.thread_cached_bytes, "the blocks of the first thread stay");
+    assert!(cached_bytes() < 2 * after_one, "one: {after_one}, 500: {}", cached_bytes());
+    masu::c::trim(0);
+    assert!(cached_bytes() < 64 << 10, "{} bytes left in caches without a thread", cached_bytes());
+}
+
+#[test]
+fn what_ended_threads_cached_is_no_more_than_one_thread_may() {
+    let _turn = alone();
+    masu::c::trim(0);
+    let barrier = Arc::new(Barrier::new(64));
+    let start = || {
+        let barrier = Arc::clone(&barrier);
+        thread::spawn(move || {
+            drop((0..2_000).map(|n| Block::filled(n % 900, 1)).collect::<Vec<_>>());
+            barrier.wait();
+        })
+    };
+    let threads: Vec<_> = (0..64).map(|_| start()).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+    let cached = masu::c::statistics().thread_cached_bytes;
+    assert!(cached < 3 << 20, "64 threads ended and left {cached} bytes");
 }
 
 #[test]
