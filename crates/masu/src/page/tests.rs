@@ -1,4 +1,6 @@
-//! Properties of purging inside a page.
+//! Properties of taking blocks and purging inside a page.
+
+extern crate std;
 
 use super::*;
 
@@ -49,4 +51,34 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     put(page, 16..48);
     page.purge_free(class);
     assert_eq!(read(page, 40 * KIB), 0, "it was handed out since");
+}
+
+#[test]
+fn the_first_blocks_of_pages_do_not_start_where_os_pages_do() {
+    let class = Class::of_size(32);
+    let pages = [(); 20].map(|()| Page::create(class, UNUSED_SHARD).expect("memory"));
+    let first = pages.map(|page| {
+        let mut blocks = [0; 8];
+        assert_eq!(page.take(class, &mut blocks), 8);
+        blocks[7] - page.0.address()
+    });
+    assert!(first.iter().all(|offset| (1..1024).contains(offset)), "{first:?}");
+    assert!(first.iter().any(|offset| *offset != first[0]), "one colour for all: {first:?}");
+}
+
+#[test]
+fn every_block_of_a_coloured_page_is_taken_once() {
+    for size in [16, 32, 48, 64, 640] {
+        let class = Class::of_size(size);
+        let page = Page::create(class, UNUSED_SHARD).expect("memory");
+        let (mut few, mut all) = ([0; 3], [0; 4096]);
+        assert_eq!(page.take(class, &mut few), 3);
+        let rest = page.take(class, &mut all);
+        let mut taken: std::vec::Vec<_> =
+            few.into_iter().chain(all[4096 - rest..].iter().copied()).collect();
+        assert!(page.is_full() && taken.len() == class.page_blocks(), "{size}: {}", taken.len());
+        taken.sort_unstable();
+        let expected = (0..taken.len()).map(|index| page.0.address() + index * class.size());
+        assert!(taken.into_iter().eq(expected), "{size}");
+    }
 }
