@@ -44,6 +44,9 @@ pub(crate) trait Executor {
     /// Ends whatever still runs, also after an error or a stop.
     fn finish(&mut self) -> Result<(), Error>;
 
+    /// Takes in the peak RSS of a run that another executor made of these rows.
+    fn recall(&mut self, _peak_rss_bytes: u64) {}
+
     /// What there is to say besides the runs, when everything has ended.
     fn remarks(&self) -> Remarks {
         Remarks::default()
@@ -418,7 +421,8 @@ impl Engine<'_, '_> {
                 Some(warm) => (Box::new(warm), true),
                 None => {
                     let offsets = self.offsets(header.seed, index, 1 + behind.runs.len());
-                    let executor = (self.make)(prepared, offsets)?;
+                    let mut executor = (self.make)(prepared, offsets)?;
+                    behind.warm_ups.iter().for_each(|warm| executor.recall(warm.peak_rss_bytes));
                     // What was just warmed up need not be again, unless it has to stay so.
                     let is_warm = begun.header.is_none() && !executor.is_kept_warm();
                     (executor, is_warm)

@@ -113,7 +113,7 @@ impl Executor for Commands<'_> {
             self.make(index, stop, |Row { variant, workload, .. }, conditions| {
                 verify_under(workload, variant, conditions, stop)
             })?;
-        self.fresh.note(&run);
+        self.fresh.note(run.peak_rss_bytes);
         match &self.reference {
             None => self.reference = Some(run.ending.clone()),
             Some(ending) => {
@@ -132,11 +132,15 @@ impl Executor for Commands<'_> {
             // During the preparation; the runs before it are not to be lost.
             Err(Error::Stopped) => Ok(Run { ending: Ending::Stopped, ..Run::default() }),
             Ok(run) => {
-                self.fresh.note(&run);
+                self.fresh.note(run.peak_rss_bytes);
                 Ok(run)
             }
             made => made,
         }
+    }
+
+    fn recall(&mut self, peak_rss_bytes: u64) {
+        self.fresh.note(peak_rss_bytes);
     }
 
     fn finish(&mut self) -> Result<(), Error> {

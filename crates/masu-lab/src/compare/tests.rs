@@ -126,3 +126,12 @@ fn nothing_to_compare_is_an_error() {
         assert!(matches!(result, Err(Error::Compare(_))));
     }
 }
+
+#[test]
+fn what_warm_ups_needed_is_known_where_the_timed_runs_are_made_later() {
+    let machine = mock::Mock::new(|_| Ok(mock::taking(1.0)));
+    let plan = mock::plan(&["x", "y"], Rounds::Fixed(2));
+    machine.compare(&plan, &Options::default(), &Stop::never()).unwrap();
+    let peaks = ["x 100", "x 101", "x 102", "y 100", "y 101", "y 102"];
+    assert_eq!(machine.of("recall"), peaks);
+}

@@ -13,6 +13,7 @@ use crate::{Ending, Error, Evidence, Run, Stop, statistics};
 pub(super) struct Warm {
     pub(super) wall_s: f64,
     pub(super) user_s: f64,
+    pub(super) peak_rss_bytes: u64,
     /// The hash of its standard output; empty for a server, which was not read to its end.
     pub(super) output: String,
     pub(super) evidence: Evidence,
@@ -20,8 +21,8 @@ pub(super) struct Warm {
 
 impl Warm {
     pub(super) fn of(run: &Run, evidence: Evidence) -> Warm {
-        let output = run.stdout.hash.clone();
-        Warm { wall_s: run.wall_s, user_s: run.user_s, output, evidence }
+        let Run { wall_s, user_s, peak_rss_bytes, .. } = *run;
+        Warm { wall_s, user_s, peak_rss_bytes, output: run.stdout.hash.clone(), evidence }
     }
 }
 

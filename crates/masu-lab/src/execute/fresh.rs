@@ -6,7 +6,7 @@
 //! run is known to need is touched and freed just before it.
 
 use crate::error::Doing;
-use crate::{Error, Run, kernel, machine};
+use crate::{Error, kernel, machine};
 
 /// The most bytes touched before a run.
 const TOUCHED_MAX: u64 = 4 << 30;
@@ -28,8 +28,8 @@ impl Fresh {
     }
 
     /// Remembers what a run needed.
-    pub(crate) fn note(&mut self, run: &Run) {
-        self.most = self.most.max(run.peak_rss_bytes);
+    pub(crate) fn note(&mut self, peak_rss_bytes: u64) {
+        self.most = self.most.max(peak_rss_bytes);
     }
 
     /// Touches as much as any run so far has needed, and a quarter more.
@@ -58,8 +58,8 @@ mod tests {
     fn as_much_is_touched_as_the_largest_run_needed_and_never_most_of_the_memory() {
         let mut fresh = Fresh { host_takes: true, most: 0 };
         assert_eq!(fresh.bytes(1 << 30), 0);
-        fresh.note(&Run { peak_rss_bytes: 400, ..Run::default() });
-        fresh.note(&Run { peak_rss_bytes: 100, ..Run::default() });
+        fresh.note(400);
+        fresh.note(100);
         assert_eq!(fresh.bytes(1 << 30), 500);
         assert_eq!(fresh.bytes(1000), 250);
         fresh.most = 1 << 40;

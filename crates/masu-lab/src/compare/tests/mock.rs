@@ -78,7 +78,8 @@ impl Executor for Playing<'_> {
         if self.mock.broken.contains(&variant.as_str()) {
             return Err(Error::NotInEffect { variant, reason: "made up".to_owned() });
         }
-        Ok((Run { wall_s: 1.0, ..Run::default() }, Evidence::default()))
+        let peak_rss_bytes = 100 + u64::try_from(index).unwrap();
+        Ok((Run { wall_s: 1.0, peak_rss_bytes, ..Run::default() }, Evidence::default()))
     }
 
     fn run(&mut self, index: usize, _: &Stop) -> Result<Run, Error> {
@@ -90,6 +91,11 @@ impl Executor for Playing<'_> {
         let run = (self.mock.run)((name, label, *count))?;
         *count += 1;
         Ok(run)
+    }
+
+    fn recall(&mut self, peak_rss_bytes: u64) {
+        let said = format!("recall {} {peak_rss_bytes}", self.prepared.name);
+        self.mock.done.borrow_mut().push(said);
     }
 
     fn finish(&mut self) -> Result<(), Error> {
