@@ -402,6 +402,8 @@ pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
     // SAFETY: The child calls only what is async-signal-safe and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
+        // Should there be less room than was believed, nobody else is to pay for it.
+        go_first();
         // SAFETY: A new mapping takes nothing from anyone, and only what it holds is written.
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;

@@ -374,6 +374,37 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
     }
 
     #[test]
+    fn long_words_arrive_whole_and_too_long_ones_are_refused_as_such() {
+        let start = |words: usize| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", "printf %s \"$@\" | wc -c", "sh"]);
+            command.args(std::iter::repeat_n("x".repeat(100_000), words));
+            command.stdout(std::process::Stdio::piped());
+            let told = start_lean(&mut command, OsStr::new("sh")).unwrap();
+            spawn(&mut command, told)
+        };
+        let output = start(9).unwrap().0.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "900000");
+        assert_eq!(start(100).unwrap_err().raw_os_error(), Some(libc::E2BIG));
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn a_script_that_does_not_say_what_runs_it_is_given_to_the_shell() {
+        let path = std::env::temp_dir().join(format!("masu-lean-{}", std::process::id()));
+        // Written by another process: one that a test beside this one forks would hold it open for writing.
+        let write = "echo 'echo \"$1\"; exit 5' >\"$0\" && chmod +x \"$0\"";
+        assert!(Command::new("/bin/sh").args(["-c", write]).arg(&path).status().unwrap().success());
+        let mut command = Command::new(&path);
+        command.arg("two words").stdout(std::process::Stdio::piped());
+        let told = start_lean(&mut command, OsStr::new("script")).unwrap();
+        let output = spawn(&mut command, told).map(|(child, _)| child.wait_with_output().unwrap());
+        fs::remove_file(&path).unwrap();
+        let output = output.unwrap();
+        assert_eq!((output.stdout, output.status.code()), (b"two words\n".to_vec(), Some(5)));
+    }
+
+    #[test]
     fn a_program_that_cannot_be_started_says_why_and_leaves_no_process() {
         let mut command = Command::new("/no/such/program");
         let told = start_lean(&mut command, OsStr::new("program")).unwrap();
