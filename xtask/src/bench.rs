@@ -23,7 +23,7 @@ mod programs;
 pub(crate) mod record;
 mod series;
 mod suite;
-mod table;
+pub(crate) mod table;
 
 use figures::Figures;
 use pattern::Pattern;

@@ -238,7 +238,7 @@ fn row(text: &mut String, first: &str, cells: impl Iterator<Item = String>, last
 }
 
 /// A ratio with both ends of its interval, where there is one.
-pub(super) fn with_interval(ratio: &Ratio) -> String {
+pub(crate) fn with_interval(ratio: &Ratio) -> String {
     let estimate = number(ratio.estimate);
     match ratio.interval {
         Some((low, high)) => format!("{estimate} ({}–{})", number(low), number(high)),
@@ -247,7 +247,7 @@ pub(super) fn with_interval(ratio: &Ratio) -> String {
 }
 
 /// Two places under 10, one under 100, none above: more would be noise.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size < 9.995 => format!("{value:.2}"),
         size if size < 99.95 => format!("{value:.1}"),

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use masu_lab::execute::execute;
@@ -59,7 +60,7 @@ fn cost(root: &Path, target: &Path, feature: &str) -> Result<Cost> {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let mut workload = Workload::new(words.map(ToOwned::to_owned), Input::Empty)?;
     workload.folder = Some(build::sources(root));
-    let variables = COMPILERS.map(|name| (name.to_owned(), "false".to_owned())).to_vec();
+    let variables = variables(&command);
     let variant = Variant { label: feature.to_owned(), variables, ..Variant::default() };
     let mut cpus_s = Vec::new();
     for _ in 0..BUILDS {
@@ -76,6 +77,15 @@ fn cost(root: &Path, target: &Path, feature: &str) -> Result<Cost> {
     let bytes = fs::metadata(&program).with_context(|| program.display().to_string())?.len();
     let cpu_s = masu_lab::statistics::median(&cpus_s).context("no build was timed")?;
     Ok(Cost { cpu_s, bytes })
+}
+
+/// What is set for the build. A variant can only set variables, so those that `command` removes are empty, which
+/// is the same to cargo.
+fn variables(command: &Command) -> Vec<(String, String)> {
+    let removed = command.get_envs().filter(|(_, value)| value.is_none());
+    let removed = removed.map(|(name, _)| (name.to_string_lossy().into_owned(), String::new()));
+    let compilers = COMPILERS.map(|name| (name.to_owned(), "false".to_owned()));
+    removed.chain(compilers).collect()
 }
 
 /// Both as a Markdown list.
@@ -96,4 +106,18 @@ pub(super) fn text(adoption: &Adoption) -> String {
 #[expect(clippy::cast_precision_loss, reason = "programs are shorter than 2^53 bytes")]
 fn kilobytes(bytes: i64) -> f64 {
     bytes as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_whoever_measures_do_not_reach_the_build() {
+        let command = build::command(Path::new("/"), "hello", OURS, Path::new("/target"));
+        let variables = variables(&command);
+        let value =
+            |name| variables.iter().find(|(known, _)| known == name).map(|one| one.1.as_str());
+        assert_eq!((value("RUSTFLAGS"), value("CC")), (Some(""), Some("false")));
+    }
 }

@@ -4,13 +4,14 @@
 //! nothing is left out where masu loses.
 
 use masu_lab::Machine;
-use masu_lab::statistics::{Measure, Ratio};
+use masu_lab::statistics::Measure;
 
 use super::adopt::{self, Adoption};
 use super::allocators::{ALLOCATORS, OURS, REFERENCE, version};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
 use crate::bench;
+use crate::bench::table::{number, with_interval};
 
 /// What the cell of an allocator says that did not do a pattern's work, or was not built.
 const FAILS: &str = "–";
@@ -161,22 +162,4 @@ fn standing(table: &Table, measure: Measure) -> Option<String> {
     let ratio = table.ratio(best, table.row(OURS)?, measure)?;
     let name = table.labels.get(best).map_or(REFERENCE, String::as_str);
     Some(format!("{} {name}", with_interval(&ratio)))
-}
-
-fn with_interval(ratio: &Ratio) -> String {
-    match ratio.interval {
-        Some((low, high)) => {
-            format!("{} ({}–{})", number(ratio.estimate), number(low), number(high))
-        }
-        None => number(ratio.estimate),
-    }
-}
-
-/// Three significant digits.
-fn number(value: f64) -> String {
-    match value.abs() {
-        99.95.. => format!("{value:.0}"),
-        9.995.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
 }
