@@ -41,6 +41,7 @@ groups! {
     first_malloc_before_constructors
     fork_while_threads_allocate
     fork_beside_a_thread_that_trims
+    fork_by_a_thread_that_never_allocated
     blocks_live_on_in_the_child
     other_forks
     raw_fork_while_threads_allocate

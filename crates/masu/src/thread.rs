@@ -146,12 +146,13 @@ pub(crate) fn parked() -> (usize, usize) {
 
 /// Takes every lock, so that the child finds none held by a thread that it does not have. A
 /// program with one thread needs few: nobody touches shards and the transfer cache without having
-/// begun.
+/// begun. So this thread begins first: its copy is what goes on in the child.
 extern "C" fn before_fork() {
+    let has_begun = cache().is_some();
     THREADS.hold();
     idle::hold_for_fork();
     // SAFETY: Held just now.
-    let holds_all = unsafe { THREADS.held().made > 1 || idle::has_served() };
+    let holds_all = unsafe { !has_begun || THREADS.held().made > 1 || idle::has_served() };
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();

@@ -120,6 +120,42 @@ static void fork_beside_a_thread_that_trims(void)
     pthread_join(trimmer, NULL);
 }
 
+/* The child goes on as a thread that meets the allocator for the first time, and another one was in
+   the middle of it. */
+static void *fork_without_allocating(void *done)
+{
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            static void *volatile block;
+            for (size_t size = 16; size < 40000; size += size / 8 + 16)
+                block = malloc(size);
+            _exit(block == NULL);
+        }
+        int status;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+    }
+    atomic_store((atomic_int *)done, 1);
+    return NULL;
+}
+
+static void fork_by_a_thread_that_never_allocated(void)
+{
+    static void *volatile blocks[4096];
+    static atomic_int done;
+    pthread_t forker;
+    CHECK(pthread_create(&forker, NULL, fork_without_allocating, &done) == 0);
+    while (!atomic_load(&done)) {
+        for (size_t i = 0; i < 4096; i++)
+            blocks[i] = malloc(16 + i * 7 % 2000);
+        for (size_t i = 0; i < 4096; i++)
+            free(blocks[i]);
+    }
+    CHECK(pthread_join(forker, NULL) == 0);
+}
+
 static void allocate_around_fork(void)
 {
     work(7, 100);
@@ -390,6 +426,7 @@ static const struct {
     GROUP(first_malloc_before_constructors),
     GROUP(fork_while_threads_allocate),
     GROUP(fork_beside_a_thread_that_trims),
+    GROUP(fork_by_a_thread_that_never_allocated),
     GROUP(fork_handlers_may_allocate),
     GROUP(blocks_live_on_in_the_child),
     GROUP(other_forks),
