@@ -243,7 +243,7 @@ impl Ranges {
         self.peak_bytes = self.live_bytes();
         self.demand_bytes = 0;
         self.demand_bytes_max = 0;
-        let purged = self.purge_down_to(bytes);
+        let purged = self.purge_down_to(bytes) | self.purge_uncertain();
         // Who asks for this does not purge too early, whatever is allocated next.
         self.just_purged_bytes = 0;
         purged

@@ -155,6 +155,17 @@ impl Ranges {
         }
         self.dirty_bytes < before
     }
+
+    /// Gives back the free runs that are in the books as not resident but may be: a run knows how
+    /// much of it is dirty, not where, so what is cut off one may be counted as the other part.
+    /// Returns whether anything was given back.
+    pub(super) fn purge_uncertain(&mut self) -> bool {
+        let runs = self.lists.iter().flat_map(|list| list.iter());
+        runs.filter(|run| run.dirty.get() == 0 && !run.zero.get()).fold(false, |any, run| {
+            purge(run, 0);
+            any | run.zero.get()
+        })
+    }
 }
 
 /// Purges a free run that is in no list of dirty ones, all but its first `kept` bytes, a multiple of a

@@ -44,6 +44,25 @@ fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
 }
 
 #[test]
+fn trimming_leaves_nothing_resident_wherever_in_a_run_it_is() {
+    with_ranges(|ranges| {
+        let [run, _] = [4, 1].map(|slices| run_of(ranges, slices));
+        // SAFETY: The slice lies in the run.
+        let end = unsafe { run.ahead(2) };
+        // SAFETY: The run is this test's.
+        unsafe { end.start().write_volatile(1) };
+        ranges.insert(run, 2, 0, false);
+        ranges.insert(end, 2, 2 * SLICE_BYTES, false);
+        let front = ranges.split(run, 2);
+        assert_eq!((front.first.address(), end.dirty.get()), (run.address(), 0));
+        assert!(ranges.trim(0));
+        // SAFETY: It may be read, free or not.
+        assert_eq!(unsafe { end.start().read_volatile() }, 0);
+        assert!(end.zero.get() && !ranges.trim(0), "nothing is left");
+    });
+}
+
+#[test]
 fn a_long_run_is_purged_from_its_end_and_no_further_than_it_must_be() {
     with_ranges(|ranges| {
         let [run, _] = [40, 1].map(|slices| run_of(ranges, slices));
