@@ -11,7 +11,7 @@ use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::ranges::{Parked, RANGES, Run};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
-use crate::{map, slot};
+use crate::{map, slot, thread};
 
 /// No block is longer than the address space.
 const BYTES_MAX: usize = 1 << 47;
@@ -27,7 +27,8 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         return ptr::null_mut();
     }
     let slices = slices_for(size);
-    let parked = Parked::of_this_thread();
+    // A thread may ask for nothing but large blocks, and parks them from the first on.
+    let parked = thread::cache().map(|cache| &cache.parked);
     if align <= SLICE_BYTES
         && let Some(first) = parked.and_then(|parked| parked.take(slices))
     {
@@ -183,4 +184,27 @@ pub(crate) unsafe fn move_to_larger(block: NonNull<u8>, size: usize) -> *mut u8 
         unsafe { free(block) };
     }
     new
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_asks_for_large_blocks_only_parks_them() {
+        const SLICES: usize = 16;
+        let asking = std::thread::spawn(|| {
+            for _ in 0..3 {
+                let block = NonNull::new(allocate(SLICES * SLICE_BYTES, 1, false)).expect("memory");
+                // SAFETY: The block was handed out just now.
+                unsafe { free(block) };
+            }
+            let parked = Parked::of_this_thread().expect("the thread has begun");
+            let run = parked.take(SLICES).expect("the last block is parked");
+            parked.park(run, SLICES);
+        });
+        asking.join().expect("nothing panicked there");
+    }
 }
