@@ -283,8 +283,11 @@ pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
     })
 }
 
-/// Makes orphaned descendants children of this process instead of init's.
+/// Makes orphaned descendants children of this process instead of init's, and has the kernel keep how
+/// children ended: whoever started this process may have it ignore that, and then nothing is kept.
 pub(crate) fn become_subreaper() -> io::Result<()> {
+    // SAFETY: The default takes no function of this process.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: The call takes numbers only.
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }

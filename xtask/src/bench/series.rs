@@ -80,7 +80,7 @@ fn measure(
         CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
     let mut observe = |event: Event<'_>| match event {
         Event::LeftOut { case, left_out } if left_out.label == FLOOR => {
-            println!("{case}: more than the floor can hold");
+            println!("{case}: without a floor, which may hold too little: {}", left_out.reason);
         }
         Event::LeftOut { case, left_out } => {
             println!("{case}: without {}: {}", left_out.label, left_out.reason);

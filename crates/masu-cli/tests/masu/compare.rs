@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -33,6 +33,14 @@ fn timed_runs(results: &Path) -> Vec<String> {
     let is_run = |line: &&str| line.starts_with("{\"record\":\"run\"");
     let counts = |line: &&str| line.contains("\"replaced\":false");
     text.lines().filter(is_run).filter(counts).map(str::to_owned).collect()
+}
+
+#[test]
+fn whoever_starts_it_may_ignore_how_children_end() {
+    let masu = masu(&[&["compare"], &FEW[..], &["--", "true"]].concat());
+    let mut starter = Command::new("env");
+    starter.arg("--ignore-signal=CHLD").arg(masu.get_program()).args(masu.get_args());
+    let _ = page(&starter.env_remove("LD_PRELOAD").stdin(Stdio::null()).output().unwrap());
 }
 
 #[test]
