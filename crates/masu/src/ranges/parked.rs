@@ -4,7 +4,8 @@
 //! Relies on each thread having a place of its own, behind the thread slot, so parking and taking are plain stores: no lock of
 //! the ranges, no exchange, no merge and no cut, no write to the class map. The hard idea is that
 //! nothing else may notice. A parked run goes home before its thread takes anything from the ranges or
-//! gives them anything, so it never bars a longer run; a run is parked only where its thread was
+//! gives them anything (but for the allocator's own memory and for a tail that a block gives up), so it
+//! bars no longer run; a run is parked only where its thread was
 //! handed two of one length in a row and the last one comes back first; and only with a *right* that
 //! the ranges gave, whose sum counts against the free memory that may stay: threads that wait hold no
 //! more together than would stay anyway.
