@@ -1,0 +1,268 @@
+//! The arena: open, load, look up, unload.
+//!
+//! Relies on [`crate::link`] for loading and [`crate::state`] for the books, behind one lock. The
+//! one hard idea: code of others (initialisers, destructors) runs while the lock is not held, so
+//! that it may load and unload itself.
+
+mod compact;
+mod entry;
+mod load;
+mod report;
+
+use std::ffi::c_void;
+use std::ops::Deref;
+
+use crate::error::Error;
+use crate::memory::Range;
+use crate::options::Options;
+use crate::perf::Perf;
+use crate::process;
+use crate::quiescence::{Reader, Readers};
+use crate::state::{Stage, State};
+use crate::sync::{Arc, Mutex, MutexGuard};
+
+pub use entry::Entry;
+pub use report::{Report, Usage};
+
+/// An object that was loaded: a number, which stays its own when it is unloaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handle(pub(crate) u64);
+
+/// What all handles of an arena share.
+pub(crate) struct Shared {
+    pub(crate) state: Mutex<State>,
+    pub(crate) readers: Arc<Readers>,
+    tools: crate::options::Tools,
+    keep: bool,
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // Only the books' own assertions panic under the lock, before they change anything.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A range of memory that objects are loaded into.
+///
+/// ```no_run
+/// use masu_code::{Arena, Options, Source};
+///
+/// # fn main() -> Result<(), masu_code::Error> {
+/// let arena = Arena::open(Options::default())?;
+/// // SAFETY: The object's initialisers, if it has any, are ours.
+/// let object = unsafe { arena.load(&Source::file("square.o")?)? };
+/// // SAFETY: `square.c` defines `int square(int)`.
+/// let square = unsafe { arena.function::<extern "C" fn(i32) -> i32>(object, "square")? };
+/// assert_eq!(square(7), 49);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// It may be shared by threads. Its memory goes when it and everything that it handed out is
+/// dropped; destructors of loaded objects run then.
+#[derive(Clone)]
+pub struct Arena {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A function of a loaded object, called like one; the object stays while this exists.
+pub struct Function<F> {
+    function: F,
+    _pin: Arc<()>,
+    _arena: Arc<Shared>,
+}
+
+impl<F> Deref for Function<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.function
+    }
+}
+
+impl<F> std::fmt::Debug for Function<F> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Function")
+    }
+}
+
+impl std::fmt::Debug for Arena {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Arena({:?})", self.report())
+    }
+}
+
+impl Arena {
+    /// Reserves the range.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Options`] and [`Error::Kernel`]: with what the machine refused.
+    pub fn open(options: Options) -> Result<Arena, Error> {
+        let range = Range::open(&options)?;
+        let Options { tools, keep, resolver, .. } = options;
+        let perf = Perf::open(tools.perf_map, tools.jitdump.as_deref())
+            .map_err(|error| Error::kernel("cannot open perf's file", error))?;
+        crate::kernel::register_for_new_code();
+        let state = Mutex::new(State::new(range, resolver, perf));
+        let readers = Readers::new();
+        Ok(Arena { shared: Arc::new(Shared { state, readers, tools, keep }) })
+    }
+
+    /// Registers this thread as one that runs loaded code.
+    ///
+    /// Code is freed only when all registered threads have been quiescent, so each thread that
+    /// calls through an [`Entry`] needs one. Without any, what is unloaded goes at once.
+    pub fn reader(&self) -> Reader {
+        Reader::register(&self.shared.readers)
+    }
+
+    /// The address of a symbol of an object.
+    ///
+    /// It is valid until the object is unloaded, and pins the object to its place.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoObject`], [`Error::NoSymbol`].
+    pub fn symbol(&self, object: Handle, name: &str) -> Result<*const c_void, Error> {
+        let mut state = self.shared.lock();
+        let address = find(&state, object, name)?;
+        if let Some(loaded) = state.objects.get_mut(&object.0) {
+            loaded.escaped = true;
+        }
+        Ok(address as *const c_void)
+    }
+
+    /// The address of a symbol that any object published; `None` where none did.
+    pub fn find(&self, name: &str) -> Option<*const c_void> {
+        let mut state = self.shared.lock();
+        let definition = *state.published.get(name.as_bytes())?;
+        let crate::state::Owner::Object(number) = definition.owner else { return None };
+        state.objects.get_mut(&number)?.escaped = true;
+        Some(definition.address as *const c_void)
+    }
+
+    /// A function of an object, as a handle that keeps the object.
+    ///
+    /// # Safety
+    ///
+    /// - `F` is a function pointer, and the type of what the symbol names.
+    /// - A copy of the pointer is not used after the handle was dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoObject`], [`Error::NoSymbol`].
+    pub unsafe fn function<F: Copy>(
+        &self,
+        object: Handle,
+        name: &str,
+    ) -> Result<Function<F>, Error> {
+        const { assert!(size_of::<F>() == size_of::<usize>(), "F is a function pointer") };
+        let state = self.shared.lock();
+        let address = find(&state, object, name)?;
+        let pin = state.objects.get(&object.0).ok_or(Error::NoObject)?.pin.clone();
+        // SAFETY: The sizes are the same, and by the caller's condition so are the types.
+        let function = unsafe { std::mem::transmute_copy::<usize, F>(&address) };
+        Ok(Function { function, _pin: pin, _arena: Arc::clone(&self.shared) })
+    }
+
+    /// Takes an object out: later objects are not linked to it, and it is freed as soon as no
+    /// entry, no [`Function`] and no other object leads to it and all readers were quiescent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoObject`], also for one that was unloaded before; [`Error::Forked`].
+    pub fn unload(&self, object: Handle) -> Result<(), Error> {
+        {
+            let mut state = self.shared.lock();
+            refuse_fork(&state)?;
+            match state.objects.get_mut(&object.0) {
+                Some(loaded) if loaded.stage == Stage::Live => loaded.stage = Stage::Unloading,
+                _ => return Err(Error::NoObject),
+            }
+            state.waiting += 1;
+            state.unpublish(object.0);
+        }
+        self.collect();
+        Ok(())
+    }
+
+    /// Frees what can be freed; returns how many objects that were. Loading and unloading do it
+    /// too, so only a program that does neither for long needs to.
+    pub fn collect(&self) -> usize {
+        let mut count = 0;
+        loop {
+            let passed = {
+                let mut state = self.shared.lock();
+                if state.waiting == 0 || !state.range.is_ours() {
+                    return count;
+                }
+                state.retire(&self.shared.readers);
+                state.take_passed(&self.shared.readers)
+            };
+            if passed.is_empty() {
+                return count;
+            }
+            count += passed.len();
+            for (_, loaded) in &passed {
+                // SAFETY: The object is still in memory, and nothing else leads to it.
+                unsafe { run_destructors(loaded) };
+            }
+            let mut state = self.shared.lock();
+            for (_, loaded) in passed {
+                state.reclaim(loaded);
+            }
+        }
+    }
+
+    /// How many objects were unloaded and are not yet freed.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().waiting
+    }
+}
+
+/// # Safety
+///
+/// - The object is in memory, and its initialisers ran.
+unsafe fn run_destructors(loaded: &crate::state::Loaded) {
+    if loaded.plan.handle != 0 {
+        // SAFETY: The caller's condition.
+        unsafe { process::finalize(loaded.plan.handle) };
+    }
+    for &address in loaded.fini.iter().rev() {
+        // SAFETY: `.fini_array` holds functions without arguments.
+        unsafe { process::call(address) };
+    }
+}
+
+pub(crate) fn refuse_fork(state: &State) -> Result<(), Error> {
+    if state.range.is_ours() { Ok(()) } else { Err(Error::Forked) }
+}
+
+/// The address of a symbol of a live object.
+pub(crate) fn find(state: &State, object: Handle, name: &str) -> Result<usize, Error> {
+    let loaded = state.objects.get(&object.0).filter(|loaded| loaded.stage == Stage::Live);
+    let loaded = loaded.ok_or(Error::NoObject)?;
+    let found = loaded.symbols.get(name.as_bytes()).map(|(address, _)| *address);
+    found.ok_or_else(|| Error::NoSymbol { object: loaded.name.clone(), symbol: name.to_owned() })
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let objects = std::mem::take(&mut state.objects);
+        if state.range.is_ours() {
+            for loaded in objects.values().rev() {
+                // SAFETY: The memory goes only below, and nothing leads into it any more.
+                unsafe { run_destructors(loaded) };
+            }
+        }
+        for loaded in objects.into_values() {
+            for &table in &loaded.frames {
+                // SAFETY: It was registered when the object was loaded, and not taken back.
+                unsafe { crate::unwind::deregister(table) };
+            }
+        }
+    }
+}

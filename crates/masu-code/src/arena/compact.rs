@@ -1,0 +1,135 @@
+//! Compaction: objects are loaded again farther down, entries led there, and the old copies freed.
+//!
+//! Relies on kept objects ([`crate::Options::keep`]). The one hard idea is what may move: an object
+//! without state of its own (no writable data, no initialisers) that only entries lead to, because
+//! every other address of it is somewhere in memory that nobody knows.
+
+use super::{Arena, Handle, entry, refuse_fork};
+use crate::error::Error;
+use crate::link::Input;
+use crate::state::{Stage, State};
+
+impl Arena {
+    /// Moves objects from the end of the text into holes before them, the last first; returns how
+    /// many were moved. Handles stay what they are.
+    ///
+    /// The old copies are freed when all readers have been quiescent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`]; of a reload, what [`Arena::load`] says.
+    pub fn compact(&self) -> Result<usize, Error> {
+        self.collect();
+        let mut moved = 0;
+        {
+            let mut state = self.shared.lock();
+            refuse_fork(&state)?;
+            let mut movable: Vec<(usize, u64)> = state
+                .objects
+                .iter()
+                .filter(|(_, loaded)| loaded.is_movable() && !loaded.plan.text.is_empty())
+                .map(|(number, loaded)| (loaded.plan.text.start, *number))
+                .collect();
+            movable.sort_unstable_by(|a, b| b.cmp(a));
+            for (_, number) in movable {
+                if self.move_down(&mut state, number)? {
+                    moved += 1;
+                }
+            }
+        }
+        self.collect();
+        Ok(moved)
+    }
+
+    /// Moves one object, if there is a lower place for it.
+    fn move_down(&self, state: &mut State, number: u64) -> Result<bool, Error> {
+        let Some(loaded) = state.objects.get(&number) else { return Ok(false) };
+        let Some(kept) = loaded.kept.clone() else { return Ok(false) };
+        let before = loaded.plan.text.start;
+        let source = super::load::source_of(loaded, &kept);
+        // What it publishes would be defined twice.
+        let published: Vec<_> = loaded
+            .symbols
+            .keys()
+            .filter_map(|name| Some((name.clone(), *state.published.get(name)?)))
+            .filter(|(_, known)| known.owner == crate::state::Owner::Object(number))
+            .collect();
+        let groups = loaded.plan.groups.clone();
+        state.unpublish(number);
+        let input = Input::read(&source.name, &source.data, source.is_private)?;
+        let copy = self.link(state, std::slice::from_ref(&source), std::slice::from_ref(&input));
+        let is_lower = |copy: &u64| state.objects[copy].plan.text.start < before;
+        let copy = match copy {
+            Ok(copy) if is_lower(&copy) => copy,
+            other => {
+                if let Ok(copy) = other {
+                    state.unpublish(copy);
+                    if let Some(copy) = state.objects.remove(&copy) {
+                        state.waiting += 1;
+                        state.reclaim(copy);
+                    }
+                }
+                state.published.extend(published);
+                state.groups.extend(groups.into_iter().map(|group| (group, number)));
+                return Ok(false);
+            }
+        };
+        let leading: Vec<(String, Box<[u8]>)> = state
+            .entries
+            .iter()
+            .filter_map(|(name, entry)| {
+                let (object, symbol) = entry.target.as_ref()?;
+                (*object == number).then(|| (name.clone(), symbol.clone()))
+            })
+            .collect();
+        self.swap_numbers(state, number, copy);
+        // From here on `number` is the new copy, and `copy` the old one.
+        for (name, symbol) in leading {
+            let found = state.objects[&number].symbols.get(&symbol);
+            let Some((address, _)) = found.copied() else { continue };
+            entry::replace(state, &name, address, Some((number, symbol)));
+        }
+        let entries = state.objects[&number].entries;
+        if let Some(old) = state.objects.get_mut(&copy) {
+            old.entries = 0;
+            old.stage = Stage::Unloading;
+        }
+        if let Some(new) = state.objects.get_mut(&number) {
+            new.entries = entries;
+        }
+        state.waiting += 1;
+        Ok(true)
+    }
+
+    /// Gives the copy the object's number, and the object the copy's.
+    fn swap_numbers(&self, state: &mut State, number: u64, copy: u64) {
+        let (Some(old), Some(new)) = (state.objects.remove(&number), state.objects.remove(&copy))
+        else {
+            return;
+        };
+        for name in new.symbols.keys() {
+            if let Some(known) = state.published.get_mut(name)
+                && known.owner == crate::state::Owner::Object(copy)
+            {
+                known.owner = crate::state::Owner::Object(number);
+            }
+        }
+        for group in &new.plan.groups {
+            state.groups.insert(group.clone(), number);
+        }
+        // Entries still name the object by `number`, whose count moves with it.
+        state.objects.insert(number, new);
+        state.objects.insert(copy, old);
+    }
+
+    /// The object's text, for tests and reports: first address and length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoObject`].
+    pub fn text_of(&self, object: Handle) -> Result<(usize, usize), Error> {
+        let state = self.shared.lock();
+        let loaded = state.objects.get(&object.0).ok_or(Error::NoObject)?;
+        Ok((loaded.plan.text.start, loaded.plan.text.len()))
+    }
+}

@@ -1,0 +1,453 @@
+//! The C interface: `include/masu_code.h`.
+//!
+//! Relies on [`crate::Arena`] and adds nothing to it. The one hard idea is whose memory is whose:
+//! an arena, a reader and an entry are boxes that C holds by pointer and gives back once; the text
+//! of an error is its thread's.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
+
+use crate::{Arena, Entry, Error, Handle, Options, Place, Reader, Source, Tools, Writing};
+
+/// `masu_code_options`.
+#[repr(C)]
+pub(crate) struct COptions {
+    size: usize,
+    place: c_int,
+    near_to: *const c_void,
+    writing: c_int,
+    tools: c_uint,
+    keep: c_int,
+    resolver: Option<unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut c_void>,
+    context: *mut c_void,
+}
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Keeps an error for `masu_code_error`.
+fn tell(error: &str) {
+    let text = CString::new(error.replace('\0', "?")).unwrap_or_default();
+    ERROR.with(|kept| kept.replace(text));
+}
+
+/// The value, or `otherwise` with the error kept.
+fn or<T>(result: Result<T, Error>, otherwise: T) -> T {
+    result.unwrap_or_else(|error| {
+        tell(&error.to_string());
+        otherwise
+    })
+}
+
+fn pointer<T>(result: Result<T, Error>) -> *mut T {
+    or(result.map(|value| Box::into_raw(Box::new(value))), std::ptr::null_mut())
+}
+
+/// # Safety
+///
+/// - The text is a C string, or null.
+unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Error> {
+    if text.is_null() {
+        return Err(Error::Options("a name is NULL".to_owned()));
+    }
+    // SAFETY: The caller's condition.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| Error::Options("a name is not UTF-8".to_owned()))
+}
+
+/// # Safety
+///
+/// - There are `size` bytes, or the pointer is null.
+unsafe fn bytes<'a>(bytes: *const c_void, size: usize) -> &'a [u8] {
+    if bytes.is_null() {
+        return &[];
+    }
+    // SAFETY: The caller's condition.
+    unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) }
+}
+
+fn options(given: &COptions) -> Result<Options, Error> {
+    let wrong =
+        |what: &str, value: c_int| Error::Options(format!("{what} {value}: see masu_code.h"));
+    let place = match given.place {
+        0 => Place::NearProgram,
+        1 => Place::Near(given.near_to as usize),
+        2 => Place::Low,
+        other => return Err(wrong("place", other)),
+    };
+    let writing = match given.writing {
+        0 => Writing::Any,
+        1 => Writing::Dual,
+        2 => Writing::Batches,
+        other => return Err(wrong("writing", other)),
+    };
+    let tools = Tools {
+        debugger: given.tools & 1 != 0,
+        unwinder: given.tools & 2 != 0,
+        perf_map: given.tools & 4 != 0,
+        jitdump: None,
+    };
+    let resolver = given.resolver.map(|function| {
+        let context = given.context as usize;
+        let resolver: crate::Resolver = Box::new(move |name| {
+            let name = CString::new(name).ok()?;
+            // SAFETY: The caller's function gets what its type says.
+            let found = unsafe { function(name.as_ptr(), context as *mut c_void) };
+            (!found.is_null()).then_some(found as usize)
+        });
+        resolver
+    });
+    Ok(Options { size: given.size, place, writing, tools, keep: given.keep != 0, resolver })
+}
+
+/// `masu_code_open`.
+///
+/// # Safety
+///
+/// - The options are null or as the header has them.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_open(given: *const COptions) -> *mut Arena {
+    // SAFETY: The caller's condition.
+    let chosen = match unsafe { given.as_ref() } {
+        None => Ok(Options::default()),
+        Some(given) => options(given),
+    };
+    pointer(chosen.and_then(Arena::open))
+}
+
+/// `masu_code_close`.
+///
+/// # Safety
+///
+/// - The arena is one of `masu_code_open`'s, not closed before, or null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_close(arena: *mut Arena) {
+    // SAFETY: The caller's condition.
+    unsafe { close(arena) };
+}
+
+/// # Safety
+///
+/// - The pointer came from [`pointer`] and is given back once, or is null.
+unsafe fn close<T>(given: *mut T) {
+    if !given.is_null() {
+        // SAFETY: The caller's condition.
+        drop(unsafe { Box::from_raw(given) });
+    }
+}
+
+/// # Safety
+///
+/// - As of [`Arena::load`]; the arena is open.
+unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
+    // SAFETY: The caller's conditions.
+    or(source.and_then(|source| unsafe { (*arena).load(&source) }).map(|handle| handle.0), 0)
+}
+
+/// `masu_code_load`.
+///
+/// # Safety
+///
+/// - As of [`Arena::load`]; the arena is open, the name a C string, the bytes are `size`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_load(
+    arena: *const Arena,
+    name: *const c_char,
+    object: *const c_void,
+    size: usize,
+) -> u64 {
+    // SAFETY: The caller's conditions.
+    let source =
+        unsafe { text(name) }.map(|name| Source::new(name, unsafe { bytes(object, size) }));
+    // SAFETY: As above.
+    unsafe { load(arena, source) }
+}
+
+/// `masu_code_load_private`.
+///
+/// # Safety
+///
+/// - As of [`masu_code_load`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_load_private(
+    arena: *const Arena,
+    name: *const c_char,
+    object: *const c_void,
+    size: usize,
+) -> u64 {
+    // SAFETY: The caller's conditions.
+    let source =
+        unsafe { text(name) }.map(|name| Source::new(name, unsafe { bytes(object, size) }));
+    // SAFETY: As above.
+    unsafe { load(arena, source.map(Source::private)) }
+}
+
+/// `masu_code_load_file`.
+///
+/// # Safety
+///
+/// - As of [`Arena::load`]; the arena is open, the path a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_load_file(
+    arena: *const Arena,
+    path: *const c_char,
+) -> u64 {
+    // SAFETY: The caller's conditions.
+    let source = unsafe { text(path) }.and_then(Source::file);
+    // SAFETY: As above.
+    unsafe { load(arena, source) }
+}
+
+/// `masu_code_load_all`.
+///
+/// # Safety
+///
+/// - As of [`masu_code_load`], for each of `count` objects; there is room for `count` handles.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_load_all(
+    arena: *const Arena,
+    count: usize,
+    names: *const *const c_char,
+    objects: *const *const c_void,
+    sizes: *const usize,
+    handles: *mut u64,
+) -> c_int {
+    let source = |index: usize| {
+        // SAFETY: The caller's conditions: there are `count` of each.
+        let (name, object, size) =
+            unsafe { (*names.add(index), *objects.add(index), *sizes.add(index)) };
+        // SAFETY: As above.
+        let name = unsafe { text(name) }?;
+        // SAFETY: As above.
+        Ok(Source::new(name, unsafe { bytes(object, size) }))
+    };
+    let sources = (0..count).map(source).collect::<Result<Vec<Source>, Error>>();
+    // SAFETY: The caller's conditions.
+    let loaded = sources.and_then(|sources| unsafe { (*arena).load_all(&sources) });
+    let done = loaded.map(|loaded| {
+        for (index, handle) in loaded.iter().enumerate() {
+            // SAFETY: As above.
+            unsafe { *handles.add(index) = handle.0 };
+        }
+        0
+    });
+    or(done, -1)
+}
+
+/// `masu_code_symbol`.
+///
+/// # Safety
+///
+/// - The arena is open, the name a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_symbol(
+    arena: *const Arena,
+    object: u64,
+    name: *const c_char,
+) -> *const c_void {
+    // SAFETY: The caller's conditions.
+    let found = unsafe { text(name).and_then(|name| (*arena).symbol(Handle(object), name)) };
+    or(found, std::ptr::null())
+}
+
+/// `masu_code_find`.
+///
+/// # Safety
+///
+/// - The arena is open, the name a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_find(
+    arena: *const Arena,
+    name: *const c_char,
+) -> *const c_void {
+    // SAFETY: The caller's conditions.
+    let found = unsafe { text(name).map(|name| ((*arena).find(name), name)) };
+    let found = found.and_then(|(found, name)| {
+        let (object, symbol) = ("the arena".to_owned(), name.to_owned());
+        found.ok_or(Error::NoSymbol { object, symbol })
+    });
+    or(found, std::ptr::null())
+}
+
+/// `masu_code_unload`.
+///
+/// # Safety
+///
+/// - The arena is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u64) -> c_int {
+    // SAFETY: The caller's condition.
+    or(unsafe { (*arena).unload(Handle(object)) }.map(|()| 0), -1)
+}
+
+/// `masu_code_collect`.
+///
+/// # Safety
+///
+/// - The arena is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize {
+    // SAFETY: The caller's condition.
+    unsafe { (*arena).collect() }
+}
+
+/// `masu_code_compact`.
+///
+/// # Safety
+///
+/// - The arena is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long {
+    // SAFETY: The caller's condition.
+    let moved = unsafe { (*arena).compact() };
+    or(moved.map(|moved| c_long::try_from(moved).unwrap_or(c_long::MAX)), -1)
+}
+
+/// `masu_code_reader_open`.
+///
+/// # Safety
+///
+/// - The arena is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_reader_open(arena: *const Arena) -> *mut Reader {
+    // SAFETY: The caller's condition.
+    pointer(Ok(unsafe { (*arena).reader() }))
+}
+
+/// `masu_code_reader_close`.
+///
+/// # Safety
+///
+/// - The reader is one of `masu_code_reader_open`'s, not closed before, or null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_reader_close(reader: *mut Reader) {
+    // SAFETY: The caller's condition.
+    unsafe { close(reader) };
+}
+
+/// `masu_code_quiescent`.
+///
+/// # Safety
+///
+/// - The reader is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_quiescent(reader: *const Reader) {
+    // SAFETY: The caller's condition.
+    unsafe { (*reader).quiescent() };
+}
+
+/// `masu_code_away`.
+///
+/// # Safety
+///
+/// - The reader is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_away(reader: *const Reader) {
+    // SAFETY: The caller's condition.
+    unsafe { (*reader).away() };
+}
+
+/// `masu_code_back`.
+///
+/// # Safety
+///
+/// - The reader is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_back(reader: *const Reader) {
+    // SAFETY: The caller's condition.
+    unsafe { (*reader).back() };
+}
+
+/// `masu_code_entry_open`.
+///
+/// # Safety
+///
+/// - The arena is open, the names are C strings.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_entry_open(
+    arena: *const Arena,
+    name: *const c_char,
+    object: u64,
+    symbol: *const c_char,
+) -> *mut Entry {
+    // SAFETY: The caller's conditions.
+    let names = unsafe { text(name).and_then(|name| Ok((name, text(symbol)?))) };
+    // SAFETY: As above.
+    pointer(
+        names.and_then(|(name, symbol)| unsafe { (*arena).entry(name, Handle(object), symbol) }),
+    )
+}
+
+/// `masu_code_entry_at`.
+///
+/// # Safety
+///
+/// - The arena is open, the name a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_entry_at(
+    arena: *const Arena,
+    name: *const c_char,
+    address: *const c_void,
+) -> *mut Entry {
+    // SAFETY: The caller's conditions.
+    pointer(unsafe { text(name).and_then(|name| (*arena).entry_at(name, address)) })
+}
+
+/// `masu_code_entry_get`.
+///
+/// # Safety
+///
+/// - The entry is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_entry_get(entry: *const Entry) -> *const c_void {
+    // SAFETY: The caller's condition.
+    unsafe { (*entry).address() }
+}
+
+/// `masu_code_entry_replace`.
+///
+/// # Safety
+///
+/// - The entry is open, the symbol a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_entry_replace(
+    entry: *const Entry,
+    object: u64,
+    symbol: *const c_char,
+) -> c_int {
+    // SAFETY: The caller's conditions.
+    let done = unsafe { text(symbol).and_then(|symbol| (*entry).replace(Handle(object), symbol)) };
+    or(done.map(|()| 0), -1)
+}
+
+/// `masu_code_entry_replace_at`.
+///
+/// # Safety
+///
+/// - The entry is open.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_entry_replace_at(
+    entry: *const Entry,
+    address: *const c_void,
+) -> c_int {
+    // SAFETY: The caller's condition.
+    or(unsafe { (*entry).replace_at(address) }.map(|()| 0), -1)
+}
+
+/// `masu_code_entry_close`.
+///
+/// # Safety
+///
+/// - The entry is one of the header's, not closed before, or null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_entry_close(entry: *mut Entry) {
+    // SAFETY: The caller's condition.
+    unsafe { close(entry) };
+}
+
+/// `masu_code_error`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn masu_code_error() -> *const c_char {
+    ERROR.with(|kept| kept.borrow().as_ptr())
+}

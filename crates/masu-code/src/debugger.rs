@@ -1,0 +1,138 @@
+//! What gdb and lldb read to know loaded code: the JIT interface, a list of objects in memory.
+//!
+//! Relies on the interface as gdb's manual has it ("JIT Compilation Interface"). The one hard idea:
+//! a debugger knows the interface by two symbols of the process, which every JIT brings along. They
+//! must be seen from outside a shared library, so they cannot be weak; a program that links in
+//! another JIT turns the feature `jit-symbols` off, and both keep one list.
+
+use std::sync::Arc;
+
+use crate::object::Aligned;
+use crate::sync::{Mutex, MutexGuard};
+
+/// `struct jit_code_entry`.
+#[repr(C)]
+struct CodeEntry {
+    next: *mut CodeEntry,
+    previous: *mut CodeEntry,
+    symfile: *const u8,
+    size: u64,
+}
+
+/// `struct jit_descriptor`.
+#[repr(C)]
+struct Descriptor {
+    version: u32,
+    action: u32,
+    relevant: *mut CodeEntry,
+    first: *mut CodeEntry,
+}
+
+const REGISTER: u32 = 1;
+const UNREGISTER: u32 = 2;
+
+/// The two symbols, where no other JIT of the program brings them.
+#[cfg(feature = "jit-symbols")]
+mod symbols {
+    use super::Descriptor;
+
+    /// Debuggers stop here, and then read the descriptor.
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn __jit_debug_register_code() {
+        // SAFETY: No instruction; it keeps the function from being taken for another empty one.
+        unsafe { std::arch::asm!("/* a debugger stops here */") };
+    }
+
+    #[unsafe(no_mangle)]
+    static mut __jit_debug_descriptor: Descriptor = Descriptor {
+        version: 1,
+        action: 0,
+        relevant: std::ptr::null_mut(),
+        first: std::ptr::null_mut(),
+    };
+}
+
+unsafe extern "C" {
+    fn __jit_debug_register_code();
+    static mut __jit_debug_descriptor: Descriptor;
+}
+
+/// The list belongs to the process, not to an arena.
+static LIST: Mutex<()> = Mutex::new(());
+
+fn lock() -> MutexGuard<'static, ()> {
+    LIST.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// An object that the debugger knows.
+pub(crate) struct Known {
+    entry: *mut CodeEntry,
+    /// What the entry points to.
+    _symfile: Arc<Aligned>,
+}
+
+// SAFETY: The entry is touched under the list's lock only.
+unsafe impl Send for Known {}
+
+/// Puts the sections' addresses into an object's headers, where a debugger looks for them.
+pub(crate) fn locate(symfile: &mut Aligned, sections: &[usize]) {
+    let bytes = symfile.bytes_mut();
+    let Some(table) = bytes.get(40..48).and_then(|field| field.try_into().ok()) else { return };
+    let table = usize::try_from(u64::from_le_bytes(table)).unwrap_or(usize::MAX);
+    for (index, address) in sections.iter().enumerate().filter(|(_, address)| **address != 0) {
+        let at = table.saturating_add(index * 64).saturating_add(16);
+        if let Some(field) = bytes.get_mut(at..at.saturating_add(8)) {
+            field.copy_from_slice(&(*address as u64).to_le_bytes());
+        }
+    }
+}
+
+/// Tells the debugger of an object whose headers [`locate`] filled in.
+pub(crate) fn register(symfile: Arc<Aligned>) -> Known {
+    let bytes = symfile.bytes();
+    let (start, size) = (bytes.as_ptr(), bytes.len() as u64);
+    let null = std::ptr::null_mut;
+    let entry = Box::new(CodeEntry { next: null(), previous: null(), symfile: start, size });
+    let entry = Box::into_raw(entry);
+    let _list = lock();
+    let descriptor = &raw mut __jit_debug_descriptor;
+    // SAFETY: Everything that changes the list holds its lock, as far as this library does; another
+    // JIT that shares the two symbols must have its own way to keep out of ours.
+    unsafe {
+        let first = (*descriptor).first;
+        (*entry).next = first;
+        if !first.is_null() {
+            (*first).previous = entry;
+        }
+        (*descriptor).first = entry;
+        (*descriptor).relevant = entry;
+        (*descriptor).action = REGISTER;
+        __jit_debug_register_code();
+    }
+    Known { entry, _symfile: symfile }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        let _list = lock();
+        let descriptor = &raw mut __jit_debug_descriptor;
+        // SAFETY: As in `register`; the entry is in the list until here.
+        unsafe {
+            let (next, previous) = ((*self.entry).next, (*self.entry).previous);
+            if previous.is_null() {
+                (*descriptor).first = next;
+            } else {
+                (*previous).next = next;
+            }
+            if !next.is_null() {
+                (*next).previous = previous;
+            }
+            (*descriptor).relevant = self.entry;
+            (*descriptor).action = UNREGISTER;
+            __jit_debug_register_code();
+        }
+        // SAFETY: It came from a box, and nobody has it any more.
+        drop(unsafe { Box::from_raw(self.entry) });
+    }
+}

@@ -1,0 +1,97 @@
+//! Which methods to unload when a JIT's cache is full: those the program's own collector found
+//! dead first, then those that are called rarely and are not running.
+//!
+//! Relies on the JIT's own counts. A rule and nothing more: it unloads nothing, and gives the same
+//! answer for the same question.
+
+/// A method as the JIT knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Method<K> {
+    /// What the JIT calls it by.
+    pub key: K,
+    /// Nothing in the program can call it any more.
+    pub collected: bool,
+    /// A frame of it is on some stack, as far as the JIT knows.
+    pub running: bool,
+    /// Calls since the JIT last asked, or since it was compiled.
+    pub calls: u64,
+    /// What its code takes, in the unit of the limit: bytes, or 1 to count methods.
+    pub size: u64,
+}
+
+/// The methods to unload, in this order, so that what stays is at most `keep`.
+///
+/// Collected ones come first, whatever that frees; then, only as many as needed, the least called
+/// that are not running, and of equally rare ones the largest. Those that run are never named, so
+/// what stays may be more than `keep`.
+///
+/// ```
+/// use masu_code::{Method, evict};
+///
+/// let method = |key, collected, running, calls| Method { key, collected, running, calls, size: 1 };
+/// let methods =
+///     [method('a', false, false, 9), method('b', false, true, 1), method('c', true, false, 50),
+///      method('d', false, false, 2)];
+/// assert_eq!(evict(&methods, 4), [&'c']);
+/// assert_eq!(evict(&methods, 2), [&'c', &'d']);
+/// assert_eq!(evict(&methods, 0), [&'c', &'d', &'a']);
+/// ```
+pub fn evict<K>(methods: &[Method<K>], keep: u64) -> Vec<&K> {
+    let mut held: u64 = methods.iter().fold(0, |sum, method| sum.saturating_add(method.size));
+    let mut candidates: Vec<&Method<K>> =
+        methods.iter().filter(|method| method.collected || !method.running).collect();
+    // A collected method that still runs is unloaded too: the arena frees it when it has ended.
+    candidates.sort_by_key(|method| {
+        let rank = if method.collected { (0, 0) } else { (1, method.calls) };
+        (rank, std::cmp::Reverse(method.size))
+    });
+    let mut chosen = Vec::new();
+    for method in candidates {
+        if !method.collected && held <= keep {
+            break;
+        }
+        held = held.saturating_sub(method.size);
+        chosen.push(&method.key);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn methods() -> Vec<Method<usize>> {
+        let method = |key: usize| Method {
+            key,
+            collected: key.is_multiple_of(7),
+            running: key.is_multiple_of(5),
+            calls: (key as u64 * 37) % 101,
+            size: 100 + key as u64,
+        };
+        (0..100).map(method).collect()
+    }
+
+    #[test]
+    fn what_runs_stays_and_what_was_collected_goes() {
+        let methods = methods();
+        for keep in [0, 1000, 5000, u64::MAX] {
+            let gone = evict(&methods, keep);
+            assert!(methods.iter().filter(|m| m.collected).all(|m| gone.contains(&&m.key)));
+            assert!(gone.iter().all(|&&key| methods[key].collected || !methods[key].running));
+        }
+    }
+
+    #[test]
+    fn no_more_goes_than_must() {
+        let methods = methods();
+        let size = |keys: &[&usize]| keys.iter().map(|&&key| methods[key].size).sum::<u64>();
+        let all: u64 = methods.iter().map(|method| method.size).sum();
+        let gone = evict(&methods, 6000);
+        assert!(all - size(&gone) <= 6000);
+        assert!(all - size(&gone[..gone.len() - 1]) > 6000);
+        // Whoever went was called at most as often as whoever could have gone and stayed.
+        let last = methods[**gone.last().unwrap()].calls;
+        let stayed = methods.iter().filter(|m| !m.running && !gone.contains(&&m.key));
+        assert!(stayed.map(|method| method.calls).min().unwrap() >= last);
+    }
+}

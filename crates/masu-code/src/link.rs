@@ -1,0 +1,171 @@
+//! Loading a batch: sections placed, symbols resolved, relocations applied, all of it or nothing.
+//!
+//! Relies on every room below. The road: [`layout`] places sections, [`names`] says what each
+//! symbol is, [`apply`] writes, and makes GOT entries and stubs on the way. The one hard idea: whether
+//! an address needs a stub or a GOT entry is decided against the whole range and not against the
+//! place, so that it does not depend on where in the range anything lies.
+
+mod apply;
+mod layout;
+mod names;
+
+use std::collections::HashSet;
+use std::ops::Range as Bytes;
+
+use crate::error::{Error, Site};
+use crate::memory::Region;
+use crate::object::{Aligned, Object, Rela};
+use crate::process::ThreadLocal;
+use crate::relocation::{CPUS, HOST};
+use crate::slots::Shared;
+use crate::state::State;
+
+use object::LittleEndian;
+
+/// An object that is to be loaded.
+pub(crate) struct Input<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) object: Object<'a>,
+    pub(crate) is_private: bool,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn read(
+        name: &'a str,
+        data: &'a Aligned,
+        is_private: bool,
+    ) -> Result<Input<'a>, Error> {
+        let object = Object::read(name, data.bytes())?;
+        if object.machine != HOST.machine {
+            let known = CPUS.iter().find(|cpu| cpu.machine == object.machine);
+            let other = known.map_or("another CPU", |cpu| cpu.name);
+            let what = format!("it is code for {other}, and this machine is {}", HOST.name);
+            return Err(Error::Unsupported { object: name.to_owned(), what });
+        }
+        Ok(Input { name, object, is_private })
+    }
+}
+
+/// What a symbol of an object turned out to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target {
+    /// An address, and the symbol's size.
+    Address(usize, u64),
+    /// A weak symbol that nobody defines: address 0.
+    Missing,
+    Thread(ThreadLocal),
+    /// In a section that was dropped.
+    Discarded,
+}
+
+/// Where one object of the batch goes and what it needs.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Address of each section; 0 for those that are not loaded.
+    pub(crate) sections: Vec<usize>,
+    /// Sections of COMDAT groups that another object has.
+    pub(crate) dropped: Vec<bool>,
+    pub(crate) groups: Vec<Box<[u8]>>,
+    pub(crate) text: Bytes<usize>,
+    pub(crate) sealed: Bytes<usize>,
+    pub(crate) data: Bytes<usize>,
+    /// What each symbol is, as far as relocations ask.
+    pub(crate) targets: Vec<Option<Target>>,
+    pub(crate) shared: HashSet<Shared>,
+    /// Objects loaded earlier, by number.
+    pub(crate) uses: Vec<u64>,
+    /// Objects of this batch, by place.
+    pub(crate) uses_here: Vec<usize>,
+    /// The address that `__dso_handle` has, 0 where it is not used.
+    pub(crate) handle: usize,
+    /// Addresses of common symbols, by the symbol's number.
+    pub(crate) commons: Vec<(usize, usize)>,
+}
+
+impl Plan {
+    pub(crate) fn bytes(&self, region: Region) -> &Bytes<usize> {
+        match region {
+            Region::Text => &self.text,
+            Region::Sealed => &self.sealed,
+            Region::Data => &self.data,
+        }
+    }
+}
+
+/// A batch on its way in; what it took goes back where it is dropped before [`Batch::finish`].
+pub(crate) struct Batch<'s, 'a> {
+    pub(crate) state: &'s mut State,
+    pub(crate) inputs: &'s [Input<'a>],
+    pub(crate) plans: Vec<Plan>,
+    /// Pieces of text that stubs may still be put into, where text is written in batches.
+    pub(crate) stubs: Bytes<usize>,
+    /// What is written in this batch besides the objects' own parts: GOT entries and stubs.
+    pub(crate) new: Vec<(Shared, usize)>,
+    /// All of the text that this batch takes in one piece, where text is written in batches.
+    pub(crate) piece: Bytes<usize>,
+    /// What the batch defines for others.
+    defined: names::Defined<'a>,
+    /// Whether text that held other code before is used again.
+    pub(crate) reuses_text: bool,
+}
+
+impl<'s, 'a> Batch<'s, 'a> {
+    /// Loads, up to and including the last relocation.
+    pub(crate) fn link(
+        state: &'s mut State,
+        inputs: &'s [Input<'a>],
+    ) -> Result<Batch<'s, 'a>, Error> {
+        let plans = inputs.iter().map(|_| Plan::default()).collect();
+        let (stubs, piece) = (0..0, 0..0);
+        let (new, reuses_text) = (Vec::new(), false);
+        let defined = names::Defined::new();
+        let mut batch = Batch { state, inputs, plans, stubs, new, piece, defined, reuses_text };
+        batch.choose_groups();
+        batch.place()?;
+        batch.resolve()?;
+        batch.write()?;
+        Ok(batch)
+    }
+
+    /// The plans, which the caller now owns with all they took.
+    pub(crate) fn finish(mut self) -> Vec<Plan> {
+        self.give_stubs_back();
+        std::mem::take(&mut self.plans)
+    }
+
+    /// What is left of the room for stubs.
+    fn give_stubs_back(&mut self) {
+        let rest = std::mem::replace(&mut self.stubs, 0..0);
+        self.state.free(Region::Text, &rest);
+    }
+}
+
+impl Drop for Batch<'_, '_> {
+    fn drop(&mut self) {
+        self.give_stubs_back();
+        for plan in std::mem::take(&mut self.plans) {
+            self.state.give_back(&plan);
+        }
+    }
+}
+
+/// The place of a relocation, for an error.
+pub(crate) fn site(input: &Input<'_>, section: usize, relocation: &Rela) -> Box<Site> {
+    let number = relocation.r_type(LittleEndian, false).0;
+    let known = HOST.rule(number).map(|rule| rule.name.to_owned());
+    let index = relocation.r_sym(LittleEndian, false) as usize;
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    let symbol = input.object.symbols.get(index).map(|symbol| match symbol.home {
+        crate::object::Home::Section(home) if symbol.name.is_empty() => {
+            text(input.object.sections[home].name)
+        }
+        _ => text(symbol.name),
+    });
+    Box::new(Site {
+        object: input.name.to_owned(),
+        section: text(input.object.sections[section].name),
+        offset: relocation.r_offset.get(LittleEndian),
+        relocation: known.unwrap_or_else(|| format!("relocation type {number}")),
+        symbol: symbol.unwrap_or_else(|| format!("symbol number {index}")),
+    })
+}

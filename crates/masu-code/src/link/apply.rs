@@ -1,0 +1,364 @@
+//! Contents copied, relocations applied, GOT entries and stubs made.
+//!
+//! Relies on the table of the CPU. The one hard idea: a GOT entry is asked for only when a
+//! relocation is at hand that no rewriting saves it, so that code for a shared library, loaded
+//! near its targets, needs almost none.
+
+use std::ops::Range as Bytes;
+
+use object::LittleEndian;
+
+use super::{Batch, Plan, Target, site};
+use crate::error::Error;
+use crate::memory::Region;
+use crate::object::{Rela, Section};
+use crate::relocation::{
+    Field, HOST, Origin, Quantity, Rewrite, Rule, STUB, Values, Wrong, aarch64, x86_64,
+};
+use crate::slots::{Shared, Slot};
+use crate::unwind;
+
+/// A section as it is being written.
+struct Place<'b> {
+    bytes: &'b mut [u8],
+    /// Where it will stand.
+    start: usize,
+    object: usize,
+    section: usize,
+}
+
+impl<'a> Batch<'_, 'a> {
+    /// Writes everything and seals it.
+    pub(super) fn write(&mut self) -> Result<(), Error> {
+        let mut sealed: Vec<Bytes<usize>> =
+            self.plans.iter().map(|plan| plan.sealed.clone()).collect();
+        sealed.retain(|bytes| !bytes.is_empty());
+        let piece = self.piece.clone();
+        // SAFETY: The piece was free until now, in whole OS pages.
+        unsafe { self.state.range.begin(&piece)? };
+        let mut done = sealed.iter().try_for_each(|bytes| {
+            // SAFETY: Read-only data may be written by its owner.
+            unsafe { self.state.range.begin(bytes) }
+        });
+        let mut plans = std::mem::take(&mut self.plans);
+        if done.is_ok() {
+            done =
+                (0..plans.len()).try_for_each(|index| self.write_object(index, &mut plans[index]));
+        }
+        self.plans = plans;
+        let filled = if done.is_ok() { self.fill_slots() } else { Ok(()) };
+        let closed = self.state.range.end(&piece, Region::Text);
+        let sealed = sealed.iter().map(|bytes| self.state.range.end(bytes, Region::Sealed));
+        let sealed = sealed.fold(Ok(()), Result::and);
+        done.and(filled).and(closed).and(sealed)
+    }
+
+    fn write_object(&mut self, index: usize, plan: &mut Plan) -> Result<(), Error> {
+        let inputs = self.inputs;
+        let input = &inputs[index];
+        for (number, section) in input.object.sections.iter().enumerate() {
+            let Some(region) = section.region.filter(|_| !plan.dropped[number]) else { continue };
+            if section.is_frames {
+                unwind::check(section.bytes).map_err(|why| Error::malformed(input.name, why))?;
+            }
+            let start = plan.sections[number];
+            let bytes = self.fill(section, region, start);
+            let mut place = Place { bytes, start, object: index, section: number };
+            for relocation in section.relocations {
+                self.apply(&mut place, plan, relocation)?;
+            }
+        }
+        let clean = |address: usize, size: usize| {
+            let written = self.state.range.written(address) as *mut u8;
+            // SAFETY: The room is this batch's own, and writable data.
+            unsafe { std::ptr::write_bytes(written, 0, size) };
+        };
+        for (symbol, address) in &plan.commons {
+            let size = usize::try_from(input.object.symbols[*symbol].size).unwrap_or(0);
+            clean(*address, size);
+        }
+        if plan.handle != 0 {
+            clean(plan.handle, 8);
+        }
+        Ok(())
+    }
+
+    /// Copies a section's contents to where they are written, with the zeros that belong to it.
+    fn fill(&self, section: &Section<'_>, region: Region, start: usize) -> &'static mut [u8] {
+        let end = if section.is_frames { super::layout::END_OF_FRAMES } else { 0 };
+        let size = section.size + end;
+        let copied = section.bytes.len().min(section.size);
+        if size == 0 {
+            return &mut [];
+        }
+        let written = self.state.range.written(start) as *mut u8;
+        // SAFETY: The room was taken for this section with its size, is writable here, and nobody
+        // else's until the batch is done; the slice does not outlive the batch.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(written, size) };
+        bytes[..copied].copy_from_slice(&section.bytes[..copied]);
+        // Fresh pages are zeros already, and long zeros should cost no memory.
+        let offset = start - self.state.range.bytes(region).start;
+        if copied > 0 || section.is_frames || offset < self.state.dirty(region) {
+            bytes[copied..].fill(0);
+        }
+        bytes
+    }
+
+    fn apply(
+        &mut self,
+        place: &mut Place<'_>,
+        plan: &mut Plan,
+        relocation: &Rela,
+    ) -> Result<(), Error> {
+        let inputs = self.inputs;
+        let input = &inputs[place.object];
+        let at = || site(input, place.section, relocation);
+        let section = &input.object.sections[place.section];
+        let kind = relocation.r_type(LittleEndian, false).0;
+        let rule = HOST.rule(kind).ok_or_else(|| Error::Relocation(at()))?;
+        let outside = || {
+            let why = format!("{}: it lies outside its section", at());
+            Error::malformed(input.name, why)
+        };
+        let offset = relocation.r_offset.get(LittleEndian);
+        let offset = usize::try_from(offset).ok().filter(|&offset| offset < section.size);
+        if rule.quantity == Quantity::Nothing && rule.rewrite == Rewrite::No {
+            return Ok(());
+        }
+        let offset = offset.ok_or_else(outside)?;
+        let symbol = relocation.r_sym(LittleEndian, false) as usize;
+        let target = plan.targets.get(symbol).copied().flatten().unwrap_or(Target::Missing);
+        let field = match (target, rule.field) {
+            // A frame of a function that was dropped: address 0, which unwinders pass over.
+            (Target::Discarded, Field::Bytes(..)) if is_of_frames(section) => {
+                return rule.field.store(place.bytes, offset, 0).map_err(|_| outside());
+            }
+            (Target::Discarded, _) => return Err(Error::Discarded(at())),
+            (_, field) => field,
+        };
+        let addend = relocation.r_addend.get(LittleEndian);
+        let here = place.start + offset;
+        if let (Rewrite::GotLoad, Target::Address(address, _), -4) = (rule.rewrite, target, addend)
+            && x86_64::relax(place.bytes, offset, here, address)
+        {
+            return Ok(());
+        }
+        let quantity =
+            self.quantity(rule, target, addend, (place, offset, here), plan).map_err(|wrong| {
+                match wrong {
+                    Trouble::Storage(why) => Error::ThreadLocal { site: at(), why },
+                    Trouble::Full(error) => error,
+                }
+            })?;
+        let base = self.state.range.bytes(Region::Sealed).start;
+        let value = rule.value(&Values { quantity, addend, place: here, base });
+        field.store(place.bytes, offset, value).map_err(|wrong| match wrong {
+            Wrong::Outside => outside(),
+            Wrong::Range => Error::OutOfRange { site: at(), value, remedy: remedy(rule) },
+        })?;
+        if matches!(rule.rewrite, Rewrite::DescriptorLoad | Rewrite::Nop)
+            && !aarch64::rewrite(place.bytes, offset, rule.rewrite)
+        {
+            return Err(outside());
+        }
+        Ok(())
+    }
+
+    /// What the rule's formula begins with.
+    fn quantity(
+        &mut self,
+        rule: &Rule,
+        target: Target,
+        addend: i64,
+        (place, offset, here): (&Place<'_>, usize, usize),
+        plan: &mut Plan,
+    ) -> Result<i128, Trouble> {
+        let address = match target {
+            Target::Address(address, _) => address,
+            Target::Thread(_) | Target::Missing | Target::Discarded => 0,
+        };
+        let thread = || match target {
+            Target::Thread(variable) => Ok(variable),
+            _ => Err(Trouble::Storage("it is no thread-local variable of the process")),
+        };
+        let distance = || {
+            let fixed = thread()?.from_pointer;
+            fixed.ok_or(Trouble::Storage(
+                "the variable's library was loaded late, and each thread has it elsewhere: compile \
+                 with -ftls-model=global-dynamic, or link the program with the library",
+            ))
+        };
+        if matches!(target, Target::Thread(_))
+            && !matches!(
+                rule.quantity,
+                Quantity::Thread | Quantity::ThreadSlot | Quantity::ThreadPair | Quantity::Nothing
+            )
+        {
+            return Err(Trouble::Storage("a thread-local variable is used like another"));
+        }
+        Ok(match rule.quantity {
+            Quantity::Nothing => 0,
+            Quantity::Base => self.state.range.bytes(Region::Sealed).start as i128,
+            Quantity::Size => match target {
+                Target::Address(_, size) => i128::from(size),
+                _ => 0,
+            },
+            Quantity::Symbol | Quantity::Branch => {
+                let branches = rule.quantity == Quantity::Branch
+                    || HOST.machine == x86_64::CPU.machine
+                        && rule.origin == Origin::Place
+                        && x86_64::is_branch(place.bytes, offset);
+                let goal = (address as i128 + i128::from(addend)).unsigned_abs();
+                let is_far = goal.abs_diff(here as u128) > HOST.branch as u128;
+                if branches && is_far && rule.origin == Origin::Place {
+                    self.stub(Slot::Address(address), plan)? as i128
+                } else {
+                    address as i128
+                }
+            }
+            Quantity::Slot => self.slot(Slot::Address(address), plan)? as i128,
+            Quantity::Thread => i128::from(distance()?),
+            Quantity::ThreadSlot => self.slot(Slot::Thread(distance()?), plan)? as i128,
+            Quantity::ThreadPair => {
+                let variable = thread()?;
+                self.slot(Slot::Pair(variable.module, variable.offset), plan)? as i128
+            }
+        })
+    }
+
+    fn slot(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Trouble> {
+        let shared = Shared::Slot(slot);
+        if plan.shared.contains(&shared)
+            && let Some(address) = self.state.slots.address(shared)
+        {
+            return Ok(address);
+        }
+        let address = match self.state.slots.again(shared) {
+            Some(address) => address,
+            None => {
+                let state = &mut *self.state;
+                let taken = state.slots.take(slot, &state.range, &mut state.sealed);
+                let address = taken.ok_or_else(|| Trouble::Full(state.full(Region::Sealed, 16)))?;
+                self.new.push((shared, address));
+                address
+            }
+        };
+        plan.shared.insert(shared);
+        Ok(address)
+    }
+
+    fn stub(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Trouble> {
+        let shared = Shared::Stub(slot);
+        if plan.shared.contains(&shared)
+            && let Some(address) = self.state.slots.address(shared)
+        {
+            return Ok(address);
+        }
+        let address = match self.state.slots.again(shared) {
+            Some(address) => address,
+            None => {
+                let address = self.room_for_stub().map_err(Trouble::Full)?;
+                self.state.slots.stub(slot, address);
+                self.new.push((shared, address));
+                address
+            }
+        };
+        plan.shared.insert(shared);
+        // The stub's users are users of what it reads, too.
+        if !matches!(slot, Slot::Entry(_)) {
+            self.slot(slot, plan)?;
+        }
+        Ok(address)
+    }
+
+    /// The stub that jumps to where an entry says.
+    pub(super) fn entry_stub(&mut self, entry: usize, plan: &mut Plan) -> Option<Target> {
+        let address = self.stub(Slot::Entry(entry), plan).ok()?;
+        Some(Target::Address(address, STUB as u64))
+    }
+
+    fn room_for_stub(&mut self) -> Result<usize, Error> {
+        if !self.state.range.is_dual() {
+            let address = self.stubs.start;
+            if address + STUB > self.stubs.end {
+                return Err(self.state.full(Region::Text, STUB));
+            }
+            self.stubs.start += STUB;
+            return Ok(address);
+        }
+        let (start, high) =
+            (self.state.range.bytes(Region::Text).start, self.state.space(Region::Text).high());
+        let taken = self.state.take(Region::Text, STUB, STUB)?;
+        self.reuses_text |= taken.start - start < high;
+        Ok(taken.start)
+    }
+
+    /// Writes the new GOT entries and stubs.
+    fn fill_slots(&mut self) -> Result<(), Error> {
+        let is_slot = |(shared, _): &&(Shared, usize)| matches!(shared, Shared::Slot(_));
+        let slots = self.new.iter().filter(is_slot).map(|(_, address)| *address);
+        let span = match (slots.clone().min(), slots.max()) {
+            (Some(low), Some(high)) => low..high + 16,
+            _ => 0..0,
+        };
+        // SAFETY: Read-only data may be written by its owner.
+        unsafe { self.state.range.begin(&span)? };
+        for &(shared, address) in &self.new {
+            let mut bytes = [0; STUB];
+            let size = match shared {
+                Shared::Slot(Slot::Address(value)) => {
+                    bytes[..8].copy_from_slice(&value.to_le_bytes());
+                    8
+                }
+                Shared::Slot(Slot::Thread(value)) => {
+                    bytes[..8].copy_from_slice(&value.to_le_bytes());
+                    8
+                }
+                Shared::Slot(Slot::Pair(module, offset)) => {
+                    bytes[..8].copy_from_slice(&module.to_le_bytes());
+                    bytes[8..].copy_from_slice(&offset.to_le_bytes());
+                    16
+                }
+                Shared::Slot(Slot::Entry(_)) => continue,
+                Shared::Stub(slot) => {
+                    let reads = match slot {
+                        Slot::Entry(entry) => Some(entry),
+                        slot => self.state.slots.address(Shared::Slot(slot)),
+                    };
+                    bytes = (HOST.stub)(address, reads.unwrap_or(0));
+                    STUB
+                }
+            };
+            let written = self.state.range.written(address) as *mut u8;
+            // SAFETY: The room was taken for this entry or stub, and is writable here.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), written, size) };
+        }
+        self.state.range.end(&span, Region::Sealed)
+    }
+}
+
+/// What keeps a quantity from being found.
+enum Trouble {
+    Storage(&'static str),
+    Full(Error),
+}
+
+/// Tables in which a dropped function may be left out, as linkers do.
+fn is_of_frames(section: &Section<'_>) -> bool {
+    section.is_frames || section.name.starts_with(b".gcc_except_table")
+}
+
+/// What to do where a value does not fit.
+fn remedy(rule: &Rule) -> &'static str {
+    match (rule.quantity, rule.origin) {
+        (Quantity::Symbol, Origin::Zero) => {
+            "; this is code for fixed addresses: compile with -fPIC, or open the arena in the lowest \
+             2 GiB (Place::Low)"
+        }
+        (Quantity::Symbol, Origin::Place | Origin::Frame) => {
+            "; the symbol is too far away: compile with -fPIC, or open the arena near it \
+             (Place::Near)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,260 @@
+//! Where the sections of a batch go.
+//!
+//! Relies on [`crate::space`]. The one hard idea is the spacing of text: 16 bytes, and never a
+//! multiple of 128 from one function to the next of the same size, because functions at such
+//! distances share few sets of the instruction cache.
+
+use std::collections::HashMap;
+
+use super::{Batch, Plan};
+use crate::error::Error;
+use crate::memory::Region;
+use crate::object::{Home, Section};
+use crate::relocation::STUB;
+use crate::state::State;
+
+/// What text is packed at, in bytes.
+const PACK: usize = 16;
+
+/// Text from which on its spacing does not matter any more.
+const LONG: usize = 4096;
+
+/// Bytes that a section of text takes.
+fn spaced(size: usize) -> Option<usize> {
+    let size = size.checked_next_multiple_of(PACK)?;
+    let trap = size > 0 && size < LONG && size.is_multiple_of(128);
+    size.checked_add(if trap { PACK } else { 0 })
+}
+
+/// Bytes that follow a table of frames: the zeros that end it.
+pub(crate) const END_OF_FRAMES: usize = 4;
+
+/// What a section takes, and at which multiples.
+fn needs(section: &Section<'_>, region: Region) -> Option<(usize, usize)> {
+    match region {
+        Region::Text => Some((spaced(section.size)?, section.align.max(PACK))),
+        _ if section.is_frames => {
+            Some((section.size.checked_add(END_OF_FRAMES)?, section.align.max(8)))
+        }
+        _ => Some((section.size, section.align)),
+    }
+}
+
+/// Sections of one region, one behind the other: size and alignment of the whole.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pile {
+    size: usize,
+    align: usize,
+}
+
+impl Pile {
+    /// The place of the next piece.
+    fn put(&mut self, size: usize, align: usize) -> Option<usize> {
+        let at = self.size.checked_next_multiple_of(align)?;
+        self.size = at.checked_add(size)?;
+        self.align = self.align.max(align);
+        Some(at)
+    }
+}
+
+const REGIONS: [Region; 3] = [Region::Text, Region::Sealed, Region::Data];
+
+impl Batch<'_, '_> {
+    /// Keeps each COMDAT group once: that of an object loaded earlier, or the batch's first.
+    pub(super) fn choose_groups(&mut self) {
+        let mut here: HashMap<&[u8], usize> = HashMap::new();
+        for (index, (input, plan)) in self.inputs.iter().zip(&mut self.plans).enumerate() {
+            plan.dropped = vec![false; input.object.sections.len()];
+            for group in &input.object.groups {
+                let earlier = self.state.groups.contains_key(group.signature);
+                // What is private is no other object's to use.
+                let alone = input.is_private;
+                if !alone && (earlier || here.contains_key(group.signature)) {
+                    for &member in &group.members {
+                        if let Some(dropped) = plan.dropped.get_mut(member) {
+                            *dropped = true;
+                        }
+                    }
+                } else if !alone {
+                    here.insert(group.signature, index);
+                    plan.groups.push(group.signature.into());
+                }
+            }
+        }
+    }
+
+    /// Gives each section an address.
+    pub(super) fn place(&mut self) -> Result<(), Error> {
+        let mut all = Vec::with_capacity(self.inputs.len());
+        for (index, input) in self.inputs.iter().enumerate() {
+            let plan = &mut self.plans[index];
+            let mut piles = [Pile { size: 0, align: 1 }; 3];
+            plan.sections = vec![0; input.object.sections.len()];
+            for (number, section) in input.object.sections.iter().enumerate() {
+                let Some(region) = section.region.filter(|_| !plan.dropped[number]) else {
+                    continue;
+                };
+                let pile = &mut piles[region as usize];
+                let at = needs(section, region).and_then(|(size, align)| pile.put(size, align));
+                plan.sections[number] = at.ok_or_else(|| self.state.full(region, usize::MAX))?;
+            }
+            let commons = commons(input, plan, &self.state.published, self.inputs, index);
+            for (symbol, size, align) in commons {
+                let at = piles[Region::Data as usize].put(size, align);
+                let at = at.ok_or_else(|| self.state.full(Region::Data, usize::MAX))?;
+                plan.commons.push((symbol, at));
+            }
+            let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
+            if wants && let Some(at) = piles[Region::Data as usize].put(8, 8) {
+                plan.handle = at;
+            }
+            all.push(piles);
+        }
+        if !self.state.range.is_dual() {
+            self.take_pages(&all)?;
+        }
+        for (index, piles) in all.iter().enumerate() {
+            for region in REGIONS {
+                if self.plans[index].bytes(region).is_empty() {
+                    let (pile, plan) = (piles[region as usize], &mut self.plans[index]);
+                    let high = self.state.space(region).high();
+                    let taken = self.state.take(region, pile.size, pile.align)?;
+                    let start = self.state.range.bytes(region).start;
+                    self.reuses_text |=
+                        region == Region::Text && !taken.is_empty() && taken.start - start < high;
+                    match region {
+                        Region::Text => plan.text = taken,
+                        Region::Sealed => plan.sealed = taken,
+                        Region::Data => plan.data = taken,
+                    }
+                }
+            }
+            self.settle(index);
+        }
+        Ok(())
+    }
+
+    /// Where pages are written in place, text begins at an OS page of its own and takes one piece,
+    /// with room for as many stubs as there can be.
+    fn take_pages(&mut self, all: &[[Pile; 3]]) -> Result<(), Error> {
+        let mut whole = Pile { size: 0, align: 1 };
+        let full = |state: &State| state.full(Region::Text, usize::MAX);
+        let mut places = Vec::new();
+        for piles in all {
+            let Pile { size, align } = piles[Region::Text as usize];
+            places.push(whole.put(size, align).ok_or_else(|| full(self.state))?);
+        }
+        let undefined = |symbol: &&crate::object::Symbol<'_>| symbol.home == Home::Undefined;
+        let symbols = self.inputs.iter().flat_map(|input| &input.object.symbols);
+        let count = symbols.filter(undefined).count();
+        let stubs = whole.put(count * STUB, STUB).ok_or_else(|| full(self.state))?;
+        let page = self.state.range.page();
+        let used = whole.size;
+        let size = used.checked_next_multiple_of(page).ok_or_else(|| full(self.state))?;
+        let high = self.state.space(Region::Text).high();
+        let piece = self.state.take(Region::Text, size, page.max(whole.align))?;
+        self.reuses_text =
+            !piece.is_empty() && piece.start - self.state.range.bytes(Region::Text).start < high;
+        for ((plan, at), piles) in self.plans.iter_mut().zip(places).zip(all) {
+            let start = piece.start + at;
+            plan.text = start..start + piles[Region::Text as usize].size;
+        }
+        // What lies between and behind belongs to nobody until whole OS pages are free again.
+        let mut end = piece.start;
+        for index in 0..self.plans.len() {
+            let text = self.plans[index].text.clone();
+            self.state.free(Region::Text, &(end..text.start));
+            end = text.end;
+        }
+        self.state.free(Region::Text, &(end..piece.start + stubs));
+        self.stubs = piece.start + stubs..piece.start + used;
+        self.state.free(Region::Text, &(piece.start + used..piece.end));
+        self.piece = piece;
+        Ok(())
+    }
+
+    /// Turns places in the object's parts into addresses.
+    fn settle(&mut self, index: usize) {
+        let (input, plan) = (&self.inputs[index], &mut self.plans[index]);
+        for (number, section) in input.object.sections.iter().enumerate() {
+            if let Some(region) = section.region.filter(|_| !plan.dropped[number]) {
+                let start = plan.bytes(region).start;
+                plan.sections[number] += start;
+            }
+        }
+        let start = plan.data.start;
+        plan.commons.iter_mut().for_each(|(_, at)| *at += start);
+        let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
+        if wants {
+            plan.handle += start;
+        }
+    }
+}
+
+/// The common symbols that this object has to make room for: number, size, alignment.
+///
+/// The first object of a batch that has one makes room for the largest of them all, unless a
+/// definition is there.
+fn commons(
+    input: &super::Input<'_>,
+    _plan: &Plan,
+    published: &crate::state::Published,
+    inputs: &[super::Input<'_>],
+    index: usize,
+) -> Vec<(usize, usize, usize)> {
+    let mut found = Vec::new();
+    for (number, symbol) in input.object.symbols.iter().enumerate() {
+        if symbol.home != Home::Common {
+            continue;
+        }
+        let size_of = |symbol: &crate::object::Symbol<'_>| {
+            (usize::try_from(symbol.size).unwrap_or(usize::MAX), symbol.value.max(1) as usize)
+        };
+        let (mut size, mut align) = size_of(symbol);
+        if !input.is_private {
+            if published.contains_key(symbol.name) {
+                continue;
+            }
+            let mut is_ours = true;
+            for (other_index, other) in inputs.iter().enumerate() {
+                if other_index == index || other.is_private {
+                    continue;
+                }
+                for same in other.object.symbols.iter().filter(|other| other.name == symbol.name) {
+                    match same.home {
+                        Home::Common => {
+                            is_ours &= other_index > index;
+                            let (more, at) = size_of(same);
+                            (size, align) = (size.max(more), align.max(at));
+                        }
+                        Home::Section(_) | Home::Absolute if !same.is_local => is_ours = false,
+                        _ => {}
+                    }
+                }
+            }
+            if !is_ours {
+                continue;
+            }
+        }
+        found.push((number, size, align));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_one_size_are_never_a_power_of_two_apart() {
+        for size in 1..LONG - PACK {
+            let spaced = spaced(size).unwrap();
+            assert!(spaced >= size && spaced <= size + 2 * PACK && spaced.is_multiple_of(PACK));
+            assert!(
+                spaced < 128 || !spaced.is_power_of_two() && !spaced.is_multiple_of(128),
+                "{size}"
+            );
+        }
+        assert_eq!(spaced(usize::MAX), None);
+    }
+}

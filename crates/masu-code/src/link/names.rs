@@ -1,0 +1,309 @@
+//! What each symbol is that a relocation of the batch names.
+//!
+//! Relies on what earlier objects published, the process and the resolver, asked in this order
+//! after the batch itself. The one hard idea: an arena is one link. Strong definitions must be one,
+//! a weak one gives way to any that is there, and hidden symbols are seen by all objects of the
+//! arena.
+
+use std::collections::HashMap;
+
+use object::LittleEndian;
+
+use super::{Batch, Input, Plan, Target, site};
+use crate::error::Error;
+use crate::memory::Region;
+use crate::object::{Home, Kind, Rela, Symbol};
+use crate::process;
+use crate::relocation::{HOST, Quantity};
+use crate::state::{Definition, Owner};
+
+/// A definition of the batch: which object, which symbol.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here {
+    object: usize,
+    symbol: usize,
+    strength: Strength,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    Weak,
+    Common,
+    Strong,
+}
+
+pub(super) type Defined<'a> = HashMap<&'a [u8], Here>;
+
+/// How strongly a symbol is defined; `None` where it is not, or not for others.
+fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength> {
+    if symbol.is_local || symbol.name.is_empty() {
+        return None;
+    }
+    match symbol.home {
+        Home::Undefined => None,
+        Home::Common => {
+            plan.commons.iter().any(|(symbol, _)| *symbol == number).then_some(Strength::Common)
+        }
+        Home::Section(home) if plan.dropped[home] => None,
+        Home::Section(_) | Home::Absolute if symbol.is_weak => Some(Strength::Weak),
+        Home::Section(_) | Home::Absolute => Some(Strength::Strong),
+    }
+}
+
+impl<'a> Batch<'_, 'a> {
+    /// Resolves every symbol that a relocation of a loaded section names.
+    pub(super) fn resolve(&mut self) -> Result<(), Error> {
+        let defined = self.define()?;
+        let mut plans = std::mem::take(&mut self.plans);
+        for (index, input) in self.inputs.iter().enumerate() {
+            let count = input.object.symbols.len();
+            plans[index].targets = vec![None; count];
+        }
+        let done =
+            (0..plans.len()).try_for_each(|index| self.resolve_object(index, &mut plans, &defined));
+        self.plans = plans;
+        self.defined = defined;
+        done
+    }
+
+    fn resolve_object(
+        &mut self,
+        index: usize,
+        plans: &mut [Plan],
+        defined: &Defined<'a>,
+    ) -> Result<(), Error> {
+        let input = &self.inputs[index];
+        for (number, section) in input.object.sections.iter().enumerate() {
+            if section.region.is_none() || plans[index].dropped[number] {
+                continue;
+            }
+            for relocation in section.relocations {
+                let at = || site(input, number, relocation);
+                let kind = relocation.r_type(LittleEndian, false).0;
+                let rule = HOST.rule(kind).ok_or_else(|| Error::Relocation(at()))?;
+                if rule.quantity == Quantity::Nothing || rule.quantity == Quantity::Base {
+                    continue;
+                }
+                let symbol = relocation.r_sym(LittleEndian, false) as usize;
+                let Some(slot) = plans[index].targets.get(symbol) else {
+                    let why = format!("{}: there is no such symbol", at());
+                    return Err(Error::malformed(input.name, why));
+                };
+                if slot.is_none() {
+                    let target =
+                        self.target(index, symbol, plans, defined, (number, relocation))?;
+                    plans[index].targets[symbol] = Some(target);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The batch's public definitions, each once.
+    fn define(&self) -> Result<Defined<'a>, Error> {
+        let mut defined = Defined::new();
+        for (object, input) in self.inputs.iter().enumerate() {
+            refuse_indirect(input)?;
+            if input.is_private {
+                continue;
+            }
+            for (number, symbol) in input.object.symbols.iter().enumerate() {
+                let Some(strength) = strength(symbol, &self.plans[object], number) else {
+                    continue;
+                };
+                let here = Here { object, symbol: number, strength };
+                let duplicate = |earlier: String| Error::Duplicate {
+                    object: input.name.to_owned(),
+                    symbol: String::from_utf8_lossy(symbol.name).into_owned(),
+                    earlier,
+                };
+                if strength > Strength::Weak
+                    && let Some(published) = self.state.published.get(symbol.name)
+                    && !published.is_weak
+                {
+                    return Err(duplicate(self.state.owner_name(published.owner)));
+                }
+                match defined.get(symbol.name) {
+                    Some(other)
+                        if other.strength == Strength::Strong && strength == Strength::Strong =>
+                    {
+                        return Err(duplicate(self.inputs[other.object].name.to_owned()));
+                    }
+                    Some(other) if other.strength >= strength => {}
+                    _ => drop(defined.insert(symbol.name, here)),
+                }
+            }
+        }
+        Ok(defined)
+    }
+
+    fn target(
+        &mut self,
+        index: usize,
+        number: usize,
+        plans: &mut [Plan],
+        defined: &Defined<'a>,
+        place: (usize, &Rela),
+    ) -> Result<Target, Error> {
+        let input = &self.inputs[index];
+        let at = || site(input, place.0, place.1);
+        if number == 0 {
+            return Ok(Target::Address(0, 0));
+        }
+        let symbol = &input.object.symbols[number];
+        let address = |base: usize| base.wrapping_add(symbol.value as usize);
+        let own = match symbol.home {
+            Home::Undefined => None,
+            Home::Absolute => Some(Target::Address(address(0), symbol.size)),
+            Home::Common => {
+                let mut commons = plans[index].commons.iter();
+                let common = commons.find(|(common, _)| *common == number);
+                common.map(|(_, at)| Target::Address(*at, symbol.size))
+            }
+            Home::Section(home) if plans[index].dropped[home] => {
+                if symbol.is_local {
+                    return Ok(Target::Discarded);
+                }
+                None
+            }
+            Home::Section(_) if symbol.kind == Kind::ThreadLocal => {
+                let why = "the object defines this thread-local variable itself, and only those of \
+                           the process can be used";
+                return Err(Error::ThreadLocal { site: at(), why });
+            }
+            Home::Section(home) if input.object.sections[home].region.is_none() => {
+                let why = format!("{}: the symbol's section is not loaded", at());
+                return Err(Error::malformed(input.name, why));
+            }
+            Home::Section(home) => {
+                Some(Target::Address(address(plans[index].sections[home]), symbol.size))
+            }
+        };
+        let gives_way = symbol.is_weak && !input.is_private && !symbol.is_hidden;
+        match own {
+            Some(target) if symbol.is_local || !gives_way => Ok(target),
+            own => {
+                let found = self.look_up(index, symbol, plans, defined, own.is_some());
+                let target = found.or(own);
+                let target = target.or(symbol.is_weak.then_some(Target::Missing));
+                target.ok_or_else(|| Error::Undefined(at()))
+            }
+        }
+    }
+
+    /// What others define; `own` where the object has a weak definition, so that only the arena is
+    /// asked.
+    fn look_up(
+        &mut self,
+        index: usize,
+        symbol: &Symbol<'_>,
+        plans: &mut [Plan],
+        defined: &Defined<'a>,
+        own: bool,
+    ) -> Option<Target> {
+        let name = symbol.name;
+        let published = self.state.published.get(name).copied();
+        let here = defined.get(name).copied();
+        let earlier_wins = published.is_some_and(|published| {
+            !published.is_weak || here.is_none_or(|here| here.strength == Strength::Weak)
+        });
+        if let Some(here) = here.filter(|_| !earlier_wins) {
+            if here.object != index {
+                plans[index].uses_here.push(here.object);
+            }
+            return Some(self.address_here(here, plans));
+        }
+        if let Some(Definition { address, size, owner, .. }) = published {
+            return match owner {
+                Owner::Object(number) => {
+                    plans[index].uses.push(number);
+                    Some(Target::Address(address, size))
+                }
+                // The address of an entry is its stub's, which is made where it is first needed.
+                Owner::Entry => self.entry_stub(address, &mut plans[index]),
+            };
+        }
+        if own {
+            return None;
+        }
+        if name == b"__dso_handle" {
+            return Some(Target::Address(plans[index].handle, 8));
+        }
+        if name == b"_GLOBAL_OFFSET_TABLE_" {
+            return Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0));
+        }
+        if symbol.kind == Kind::ThreadLocal {
+            return self.state.thread_local(name).map(Target::Thread);
+        }
+        let size = symbol.size;
+        self.state.of_process(name).map(|address| Target::Address(address, size))
+    }
+
+    fn address_here(&self, here: Here, plans: &[Plan]) -> Target {
+        let (plan, input) = (&plans[here.object], &self.inputs[here.object]);
+        let symbol = &input.object.symbols[here.symbol];
+        let base = match symbol.home {
+            Home::Section(home) => plan.sections[home],
+            Home::Common => {
+                let at = plan.commons.iter().find(|(number, _)| *number == here.symbol);
+                return Target::Address(at.map_or(0, |(_, at)| *at), symbol.size);
+            }
+            Home::Absolute | Home::Undefined => 0,
+        };
+        Target::Address(base.wrapping_add(symbol.value as usize), symbol.size)
+    }
+
+    /// What the batch makes known to later ones: name, definition, and which object has it.
+    pub(crate) fn definitions(&self, first: u64) -> Vec<(Box<[u8]>, Definition)> {
+        let publish = |(name, here): (&&[u8], &Here)| {
+            let Target::Address(address, size) = self.address_here(*here, &self.plans) else {
+                return None;
+            };
+            let owner = Owner::Object(first + here.object as u64);
+            let is_weak = here.strength == Strength::Weak;
+            if is_weak && self.state.published.contains_key(*name) {
+                return None;
+            }
+            Some(((*name).into(), Definition { address, size, owner, is_weak }))
+        };
+        self.defined.iter().filter_map(publish).collect()
+    }
+}
+
+/// IFUNCs are chosen by code of the object that would have to run while it is linked.
+fn refuse_indirect(input: &Input<'_>) -> Result<(), Error> {
+    let is_indirect = |symbol: &&Symbol<'_>| symbol.kind == Kind::Indirect;
+    match input.object.symbols.iter().find(is_indirect) {
+        None => Ok(()),
+        Some(symbol) => {
+            let name = String::from_utf8_lossy(symbol.name);
+            let what = format!(
+                "`{name}` is an IFUNC, which an arena does not choose: have the program choose, \
+                 and replace an entry"
+            );
+            Err(Error::Unsupported { object: input.name.to_owned(), what })
+        }
+    }
+}
+
+impl crate::state::State {
+    /// A symbol of the process, or of the resolver.
+    fn of_process(&mut self, name: &[u8]) -> Option<usize> {
+        if let Some(&address) = self.process.get(name) {
+            return Some(address);
+        }
+        let ask = |resolver: &crate::options::Resolver| resolver(name);
+        let address = process::symbol(name).or_else(|| self.resolver.as_ref().and_then(ask))?;
+        self.process.insert(name.into(), address);
+        Some(address)
+    }
+
+    fn thread_local(&mut self, name: &[u8]) -> Option<process::ThreadLocal> {
+        if let Some(&found) = self.thread_locals.get(name) {
+            return Some(found);
+        }
+        let found = process::thread_local(name)?;
+        self.thread_locals.insert(name.into(), found);
+        Some(found)
+    }
+}

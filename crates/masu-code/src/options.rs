@@ -1,0 +1,86 @@
+//! How an arena is opened.
+//!
+//! Relies on nothing. Every option has a default that is right for a JIT beside its program.
+
+use std::path::PathBuf;
+
+/// Where the arena's range of addresses lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Place {
+    /// Within 2 GiB of the program's text, so that loaded code reaches it directly.
+    #[default]
+    NearProgram,
+    /// Within 2 GiB of this address, for a program whose code lies in a shared library.
+    Near(usize),
+    /// In the lowest 2 GiB, which non-PIC code of x86-64 takes for granted (`R_X86_64_32`,
+    /// `R_X86_64_32S`).
+    Low,
+}
+
+/// How code is written that must never be writable and executable at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Writing {
+    /// [`Writing::Dual`]; where the machine refuses that, or a debugger holds the process and is told
+    /// of code, [`Writing::Batches`].
+    #[default]
+    Any,
+    /// A file in memory is mapped twice: executable here, writable elsewhere. Code is packed across
+    /// loads. A forked child shares the code with its parent and may not load. Debuggers can put only
+    /// hardware breakpoints there.
+    Dual,
+    /// Fresh pages are written, then made executable by `mprotect`. Every load begins at an OS page
+    /// of its own. A forked child has a copy.
+    Batches,
+}
+
+/// Which tools are told of loaded code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tools {
+    /// gdb and lldb, by the JIT interface: breakpoints, source lines, frames.
+    pub debugger: bool,
+    /// The unwinder: exceptions pass through loaded code, `backtrace` sees it.
+    pub unwinder: bool,
+    /// `perf report`, by `/tmp/perf-PID.map`.
+    pub perf_map: bool,
+    /// `perf inject --jit`, by `jit-PID.dump` in this folder.
+    pub jitdump: Option<PathBuf>,
+}
+
+impl Default for Tools {
+    fn default() -> Tools {
+        Tools { debugger: true, unwinder: true, perf_map: false, jitdump: None }
+    }
+}
+
+impl Tools {
+    /// No tool is told anything.
+    pub fn none() -> Tools {
+        Tools { debugger: false, unwinder: false, perf_map: false, jitdump: None }
+    }
+}
+
+/// Finds what neither a loaded object nor the process has: the address by a symbol's name.
+pub type Resolver = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
+
+/// How an arena is opened.
+#[derive(Default)]
+pub struct Options {
+    /// Bytes of addresses to reserve, from 1 MiB to 1 GiB (aarch64: 248 MiB); 0 stands for 256 MiB
+    /// (248 MiB). Half is for text, a
+    /// quarter for read-only data, a quarter for writable data; only what is used becomes memory.
+    pub size: usize,
+    /// Where they lie.
+    pub place: Place,
+    /// How code is written.
+    pub writing: Writing,
+    /// Who is told of loaded code.
+    pub tools: Tools,
+    /// Keep a copy of each object, which [`crate::Arena::compact`] needs. The debugger needs one
+    /// too, and both share it.
+    pub keep: bool,
+    /// The last to be asked for a symbol.
+    pub resolver: Option<Resolver>,
+}
+
+/// What an option's 0 stands for.
+pub(crate) const SIZE: usize = 256 << 20;

@@ -1,0 +1,121 @@
+//! What `perf` reads: a map of symbols in `/tmp`, or a jitdump.
+//!
+//! Relies on the formats in the kernel's `tools/perf/Documentation` (`jit-interface.txt`,
+//! `jitdump-specification.txt`). The one hard idea: a jitdump is found by the mapping of its first
+//! page, executable though nothing in it runs, which is therefore the arena's second executable
+//! mapping.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::kernel;
+
+/// A function as `perf` is told of it.
+pub(crate) struct Named<'a> {
+    pub(crate) address: usize,
+    pub(crate) size: usize,
+    pub(crate) name: &'a [u8],
+    /// Its bytes.
+    pub(crate) code: &'a [u8],
+}
+
+/// The files that are open.
+#[derive(Debug, Default)]
+pub(crate) struct Perf {
+    map: Option<File>,
+    dump: Option<Dump>,
+}
+
+#[derive(Debug)]
+struct Dump {
+    file: File,
+    marker: usize,
+    count: u64,
+}
+
+impl Perf {
+    /// Opens what is wanted.
+    pub(crate) fn open(map: bool, dump: Option<&Path>) -> io::Result<Perf> {
+        let process = std::process::id();
+        let mut perf = Perf::default();
+        if map {
+            let mut file = File::options();
+            let name = format!("/tmp/perf-{process}.map");
+            perf.map = Some(file.append(true).create(true).open(name)?);
+        }
+        if let Some(folder) = dump {
+            let mut file = File::options();
+            let path = folder.join(format!("jit-{process}.dump"));
+            let mut file = file.read(true).write(true).create(true).truncate(true).open(path)?;
+            file.write_all(&header(process))?;
+            let marker = kernel::map_marker(&file)?;
+            perf.dump = Some(Dump { file, marker, count: 0 });
+        }
+        Ok(perf)
+    }
+
+    /// Whether anybody listens.
+    pub(crate) fn is_on(&self) -> bool {
+        self.map.is_some() || self.dump.is_some()
+    }
+
+    /// Writes what is new, in one write a file.
+    pub(crate) fn tell(&mut self, functions: &[Named<'_>]) -> io::Result<()> {
+        if let Some(map) = &mut self.map {
+            let mut lines = Vec::new();
+            for Named { address, size, name, .. } in functions {
+                write!(lines, "{address:x} {size:x} ")?;
+                lines.extend(name.iter().map(|&byte| if byte < b' ' { b'?' } else { byte }));
+                lines.push(b'\n');
+            }
+            map.write_all(&lines)?;
+        }
+        if let Some(dump) = &mut self.dump {
+            let mut records = Vec::new();
+            for function in functions {
+                dump.count += 1;
+                record(&mut records, function, dump.count);
+            }
+            dump.file.write_all(&records)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Dump {
+    fn drop(&mut self) {
+        kernel::unmap(self.marker, kernel::page_size());
+    }
+}
+
+const LITTLE_ENDIAN_MAGIC: u32 = 0x4a69_5444;
+
+fn header(process: u32) -> Vec<u8> {
+    let mut header = Vec::new();
+    let machine = u32::from(crate::relocation::HOST.machine);
+    for word in [LITTLE_ENDIAN_MAGIC, 1, 40, machine, 0, process] {
+        header.extend(word.to_ne_bytes());
+    }
+    header.extend(kernel::monotonic_ns().to_ne_bytes());
+    header.extend(0_u64.to_ne_bytes());
+    header
+}
+
+/// A JIT_CODE_LOAD.
+fn record(to: &mut Vec<u8>, function: &Named<'_>, index: u64) {
+    let Named { address, name, code, .. } = function;
+    let size = 16 + 8 + 32 + name.len() + 1 + code.len();
+    let (process, thread) = (std::process::id(), 0_u32);
+    to.extend(0_u32.to_ne_bytes());
+    to.extend(u32::try_from(size).unwrap_or(u32::MAX).to_ne_bytes());
+    to.extend(kernel::monotonic_ns().to_ne_bytes());
+    to.extend(process.to_ne_bytes());
+    to.extend(thread.to_ne_bytes());
+    for word in [*address as u64, *address as u64, code.len() as u64, index] {
+        to.extend(word.to_ne_bytes());
+    }
+    to.extend_from_slice(name);
+    to.push(0);
+    to.extend_from_slice(code);
+}

@@ -1,0 +1,169 @@
+//! What the process around the arena has: symbols, thread-local storage, the program's own text.
+//!
+//! Relies on the dynamic linker, through the `libc` crate. The one hard idea: whether a
+//! thread-local variable lies at the same distance from every thread's pointer (*static* storage)
+//! is not to be asked, so a second thread is made to look.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::ops::Range;
+
+use crate::kernel;
+
+/// The address of a symbol of the process, as `dlsym` finds it for the program.
+pub(crate) fn symbol(name: &[u8]) -> Option<usize> {
+    let name = CString::new(name).ok()?;
+    look_up(&name)
+}
+
+fn look_up(name: &CStr) -> Option<usize> {
+    // SAFETY: The name is a C string; a null handle is the program's own scope.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address as usize)
+}
+
+/// Loads a library; its symbols are its own. An error is the dynamic linker's word.
+pub(crate) fn open_library(path: &CStr) -> Result<usize, String> {
+    // SAFETY: The path is a C string; whoever asked vouches for the library's initialisers.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if !handle.is_null() {
+        return Ok(handle as usize);
+    }
+    // SAFETY: The call takes nothing.
+    let said = unsafe { libc::dlerror() };
+    if said.is_null() {
+        return Err("it cannot be loaded".to_owned());
+    }
+    // SAFETY: A C string of this thread's, valid until its next error.
+    Err(unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned())
+}
+
+/// The address of a symbol of a library that [`open_library`] loaded.
+pub(crate) fn symbol_of(library: usize, name: &CStr) -> Option<usize> {
+    // SAFETY: The handle is of a loaded library, the name a C string.
+    let address = unsafe { libc::dlsym(library as *mut c_void, name.as_ptr()) };
+    (!address.is_null()).then_some(address as usize)
+}
+
+/// Unloads a library; its owner no longer uses it.
+pub(crate) fn close_library(library: usize) {
+    // SAFETY: The handle is of a loaded library, and given back once.
+    unsafe { libc::dlclose(library as *mut c_void) };
+}
+
+/// A thread-local variable of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadLocal {
+    /// The module's number, and the variable's place in it.
+    pub(crate) module: u64,
+    pub(crate) offset: u64,
+    /// Its distance from the thread pointer, where that is the same in every thread.
+    pub(crate) from_pointer: Option<i64>,
+}
+
+/// Finds a thread-local variable that some module of the process exports.
+pub(crate) fn thread_local(name: &[u8]) -> Option<ThreadLocal> {
+    let name = CString::new(name).ok()?;
+    let distance = |name: &CStr| {
+        let address = look_up(name)?;
+        Some((address, address.wrapping_sub(kernel::thread_pointer()).cast_signed() as i64))
+    };
+    let (address, here) = distance(&name)?;
+    let mut search = Search { address, found: None };
+    // SAFETY: The callback gets what it expects, and both end before the search does.
+    unsafe { libc::dl_iterate_phdr(Some(find_module), (&raw mut search).cast::<c_void>()) };
+    let (module, offset) = search.found?;
+    // Blocks made on demand come from malloc and lie elsewhere in another thread.
+    let elsewhere = std::thread::spawn(move || distance(&name).map(|(_, there)| there));
+    let there = elsewhere.join().ok().flatten();
+    let from_pointer = (there == Some(here)).then_some(here);
+    Some(ThreadLocal { module, offset, from_pointer })
+}
+
+struct Search {
+    address: usize,
+    found: Option<(u64, u64)>,
+}
+
+/// # Safety
+///
+/// - `info` is what `dl_iterate_phdr` passes, and `data` a [`Search`].
+unsafe extern "C" fn find_module(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: The function's conditions.
+    let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
+    // SAFETY: The module's headers are mapped as long as it is.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let start = info.dlpi_tls_data as usize;
+    let Some(header) = headers.iter().find(|header| header.p_type == libc::PT_TLS) else {
+        return 0;
+    };
+    let size = usize::try_from(header.p_memsz).unwrap_or(0);
+    if start != 0 && (start..start.saturating_add(size)).contains(&search.address) {
+        search.found = Some((info.dlpi_tls_modid as u64, (search.address - start) as u64));
+        return 1;
+    }
+    0
+}
+
+/// The addresses that the program itself takes, the first module of the dynamic linker's list.
+pub(crate) fn program() -> Range<usize> {
+    let mut range = 0..0;
+    // SAFETY: The callback gets what it expects.
+    unsafe { libc::dl_iterate_phdr(Some(take_first), (&raw mut range).cast::<c_void>()) };
+    if range.is_empty() {
+        let here = program as fn() -> Range<usize> as usize;
+        here..here + 1
+    } else {
+        range
+    }
+}
+
+/// # Safety
+///
+/// - `info` is what `dl_iterate_phdr` passes, and `data` a range.
+unsafe extern "C" fn take_first(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: The function's conditions.
+    let (info, range) = unsafe { (&*info, &mut *data.cast::<Range<usize>>()) };
+    // SAFETY: The module's headers are mapped as long as it is.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let loads = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    let at = |address: u64| (info.dlpi_addr as usize).wrapping_add(address as usize);
+    let starts = loads.clone().map(|header| at(header.p_vaddr));
+    let ends = loads.map(|header| at(header.p_vaddr.wrapping_add(header.p_memsz)));
+    if let (Some(start), Some(end)) = (starts.min(), ends.max()) {
+        *range = start..end;
+    }
+    1
+}
+
+/// Calls a function of an object's `.init_array`, as the dynamic linker would.
+///
+/// # Safety
+///
+/// - The address is a function without arguments, or one that ignores them.
+pub(crate) unsafe fn call(address: usize) {
+    // SAFETY: The caller's condition.
+    let function: extern "C" fn(c_int, *const *const i8, *const *const i8) =
+        unsafe { std::mem::transmute(address) };
+    function(0, [std::ptr::null()].as_ptr(), [std::ptr::null()].as_ptr());
+}
+
+/// Runs the destructors that loaded C++ code registered under this handle.
+///
+/// # Safety
+///
+/// - The code they lie in is still loaded.
+pub(crate) unsafe fn finalize(handle: usize) {
+    if let Some(address) = look_up(c"__cxa_finalize") {
+        // SAFETY: The C library's function has this type.
+        let finalize: extern "C" fn(*mut c_void) = unsafe { std::mem::transmute(address) };
+        finalize(handle as *mut c_void);
+    }
+}

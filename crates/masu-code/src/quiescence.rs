@@ -1,0 +1,109 @@
+//! When code that was taken out of use may be freed: after every thread that may run it has said,
+//! once, that it runs none.
+//!
+//! Relies on the atomics door. The one hard idea is the *epoch*. Taking code out of use first makes
+//! it unreachable (entries are replaced), then moves the epoch on. A thread that says it is
+//! quiescent notes the epoch it sees; when all have noted one at least as new, whatever was
+//! unreachable by then is used by nobody. A call pays nothing: threads speak when they choose to.
+//! The states, steps and the race that must not happen are in `quiescence/README.md`.
+
+use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering};
+
+/// The note of a thread that runs no loaded code for now.
+const AWAY: usize = usize::MAX;
+
+/// The epoch a thread noted, on a cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Note(AtomicUsize);
+
+/// The threads that may run loaded code, and the epoch.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    epoch: AtomicUsize,
+    notes: Mutex<Vec<Arc<Note>>>,
+}
+
+impl Readers {
+    pub(crate) fn new() -> Arc<Readers> {
+        Arc::new(Readers { epoch: AtomicUsize::new(1), notes: Mutex::new(Vec::new()) })
+    }
+
+    /// Moves the epoch on; what was made unreachable before may be freed once [`Readers::passed`]
+    /// the epoch returned.
+    pub(crate) fn retire(&self) -> usize {
+        // ORDERING: Release publishes that the code is unreachable; it pairs with the Acquire in
+        // `Reader::quiescent`. AcqRel, so that later epochs carry what earlier ones published.
+        self.epoch.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Whether every thread has been quiescent since the epoch began.
+    pub(crate) fn passed(&self, epoch: usize) -> bool {
+        // ORDERING: Acquire pairs with the Release of `Reader::quiescent`, so that whatever the
+        // thread did with the code happened before it is freed.
+        let has_passed = |note: &Arc<Note>| note.0.load(Ordering::Acquire) >= epoch;
+        self.notes().iter().all(has_passed)
+    }
+
+    /// How many threads are registered.
+    pub(crate) fn count(&self) -> usize {
+        self.notes().len()
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Vec<Arc<Note>>> {
+        // A thread that panicked here left the list whole.
+        self.notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A thread that may run loaded code.
+///
+/// While it exists and is not [away](Reader::away), nothing that the thread may have reached since
+/// its last [`Reader::quiescent`] is freed.
+#[derive(Debug)]
+pub struct Reader {
+    readers: Arc<Readers>,
+    note: Arc<Note>,
+}
+
+impl Reader {
+    pub(crate) fn register(readers: &Arc<Readers>) -> Reader {
+        let mut notes = readers.notes();
+        // ORDERING: Acquire, as in `quiescent`.
+        let now = readers.epoch.load(Ordering::Acquire);
+        let note = Arc::new(Note(AtomicUsize::new(now)));
+        notes.push(Arc::clone(&note));
+        drop(notes);
+        Reader { readers: Arc::clone(readers), note }
+    }
+
+    /// Says that this thread runs no loaded code and holds no address of any but what a
+    /// [`crate::Function`] keeps.
+    #[inline]
+    pub fn quiescent(&self) {
+        // ORDERING: Acquire pairs with the Release of `Readers::retire`: whoever notes an epoch sees
+        // what was replaced before it. The Release of the note pairs with `Readers::passed`.
+        let now = self.readers.epoch.load(Ordering::Acquire);
+        self.note.0.store(now, Ordering::Release);
+    }
+
+    /// Says the same for as long as [`Reader::back`] was not called: before the thread waits.
+    pub fn away(&self) {
+        // ORDERING: Release, as in `quiescent`.
+        self.note.0.store(AWAY, Ordering::Release);
+    }
+
+    /// Ends [`Reader::away`].
+    pub fn back(&self) {
+        // Under the lock, because a note that is written while `passed` reads could be missed: a
+        // store followed by a load of an entry is not ordered by anything weaker.
+        let _notes = self.readers.notes();
+        self.quiescent();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.readers.notes().retain(|note| !Arc::ptr_eq(note, &self.note));
+    }
+}

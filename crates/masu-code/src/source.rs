@@ -1,0 +1,81 @@
+//! What is loaded: an object's bytes and the name that errors and reports call it by.
+//!
+//! Relies on the `object` crate for static libraries. An object is copied when it is read, so the
+//! caller's bytes are needed no longer than a call.
+
+use std::path::Path;
+
+use object::read::archive::ArchiveFile;
+
+use crate::error::Error;
+use crate::object::Aligned;
+
+/// An object to be loaded.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub(crate) name: String,
+    pub(crate) data: Aligned,
+    pub(crate) is_private: bool,
+    pub(crate) is_inert: bool,
+}
+
+impl Source {
+    /// An object in memory.
+    pub fn new(name: impl Into<String>, bytes: &[u8]) -> Source {
+        let (name, data) = (name.into(), Aligned::copy(bytes));
+        Source { name, data, is_private: false, is_inert: false }
+    }
+
+    /// An object in a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn file(path: impl AsRef<Path>) -> Result<Source, Error> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path)
+            .map_err(|error| Error::kernel(format!("cannot read {}", path.display()), error))?;
+        Ok(Source::new(path.display().to_string(), &bytes))
+    }
+
+    /// All objects of a static library (`lib….a`), in its order.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no such library.
+    pub fn archive(name: &str, bytes: &[u8]) -> Result<Vec<Source>, Error> {
+        let wrong = |error| Error::malformed(name, format!("as a static library: {error}"));
+        let archive = ArchiveFile::parse(bytes).map_err(wrong)?;
+        let mut sources = Vec::new();
+        for member in archive.members() {
+            let member = member.map_err(wrong)?;
+            let data = member.data(bytes).map_err(wrong)?;
+            // rustc puts its metadata beside the objects.
+            if data.starts_with(b"\x7fELF") {
+                let of = String::from_utf8_lossy(member.name()).into_owned();
+                sources.push(Source::new(format!("{name}({of})"), data));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Its symbols are reached through its handle alone: later objects are not linked to them, and
+    /// they may be defined elsewhere, too. For a JIT that loads a function's next version.
+    #[must_use]
+    pub fn private(mut self) -> Source {
+        self.is_private = true;
+        self
+    }
+
+    /// Its initialisers and destructors are not run.
+    #[must_use]
+    pub fn inert(mut self) -> Source {
+        self.is_inert = true;
+        self
+    }
+
+    /// What errors and reports call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}

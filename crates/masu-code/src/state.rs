@@ -1,0 +1,326 @@
+//! The arena's books: what is loaded, who uses what, what is free.
+//!
+//! Relies on the range, its free space and the shared GOT. The one hard idea is when an object may
+//! go: it was unloaded, no entry, handle or other object leads to it, and since the last of these
+//! ended every thread has been quiescent. Objects that only use each other go together.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range as Bytes;
+use std::sync::Arc;
+
+use crate::debugger::Known;
+use crate::error::Error;
+use crate::link::Plan;
+use crate::memory::{Range, Region};
+use crate::object::Aligned;
+use crate::options::Resolver;
+use crate::perf::Perf;
+use crate::process::ThreadLocal;
+use crate::quiescence::Readers;
+use crate::slots::{Shared, Slots};
+use crate::space::Space;
+
+/// Who has a published symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The object of this number.
+    Object(u64),
+    /// An entry, whose slot the definition's address is.
+    Entry,
+}
+
+/// A symbol that later objects are linked to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Definition {
+    pub(crate) address: usize,
+    pub(crate) size: u64,
+    pub(crate) owner: Owner,
+    pub(crate) is_weak: bool,
+}
+
+pub(crate) type Published = HashMap<Box<[u8]>, Definition>;
+
+/// How far an object is from being freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Live,
+    /// It was unloaded, and something still leads to it.
+    Unloading,
+    /// Nothing leads to it since this epoch began.
+    Retired(usize),
+}
+
+/// A loaded object.
+pub(crate) struct Loaded {
+    pub(crate) name: String,
+    pub(crate) plan: Plan,
+    /// Its own symbols by name: address and size.
+    pub(crate) symbols: HashMap<Box<[u8]>, (usize, u64)>,
+    /// How many other objects are linked to it.
+    pub(crate) users: usize,
+    /// How many entries lead to it.
+    pub(crate) entries: usize,
+    /// Shared with each [`crate::Function`].
+    pub(crate) pin: Arc<()>,
+    pub(crate) stage: Stage,
+    /// Tables that the unwinder knows.
+    pub(crate) frames: Vec<usize>,
+    /// What the debugger knows.
+    pub(crate) known: Option<Known>,
+    /// The object itself, where it is kept.
+    pub(crate) kept: Option<Arc<Aligned>>,
+    pub(crate) init: Vec<usize>,
+    pub(crate) fini: Vec<usize>,
+    pub(crate) is_private: bool,
+    /// Whether an address of it was given out that nothing keeps track of.
+    pub(crate) escaped: bool,
+}
+
+impl Loaded {
+    /// Whether a copy could take its place: it has no state, and only entries lead to it.
+    pub(crate) fn is_movable(&self) -> bool {
+        self.stage == Stage::Live
+            && self.kept.is_some()
+            && self.plan.data.is_empty()
+            && self.init.is_empty()
+            && self.fini.is_empty()
+            && !self.escaped
+            && self.users == 0
+            && self.pins() == 0
+    }
+
+    fn pins(&self) -> usize {
+        Arc::strong_count(&self.pin) - 1
+    }
+}
+
+/// An entry of the table.
+#[derive(Debug)]
+pub(crate) struct EntryState {
+    pub(crate) slot: usize,
+    /// The object it leads to, and by which symbol; `None` for an address of the program's.
+    pub(crate) target: Option<(u64, Box<[u8]>)>,
+}
+
+/// The books.
+pub(crate) struct State {
+    pub(crate) range: Range,
+    text: Space,
+    pub(crate) sealed: Space,
+    data: Space,
+    /// The end of what was ever used of each region when the batch began; what lies beyond is zeros.
+    clean: [usize; 3],
+    pub(crate) slots: Slots,
+    pub(crate) published: Published,
+    pub(crate) groups: HashMap<Box<[u8]>, u64>,
+    pub(crate) objects: BTreeMap<u64, Loaded>,
+    pub(crate) entries: HashMap<String, EntryState>,
+    pub(crate) process: HashMap<Box<[u8]>, usize>,
+    pub(crate) thread_locals: HashMap<Box<[u8]>, ThreadLocal>,
+    pub(crate) resolver: Option<Resolver>,
+    pub(crate) perf: Perf,
+    pub(crate) next: u64,
+    /// Objects that were unloaded and not freed.
+    pub(crate) waiting: usize,
+}
+
+impl State {
+    pub(crate) fn new(range: Range, resolver: Option<Resolver>, perf: Perf) -> State {
+        let space = |region| Space::new(range.bytes(region).len());
+        let (text, mut sealed, data) =
+            (space(Region::Text), space(Region::Sealed), space(Region::Data));
+        let slots = Slots::open(&range, &mut sealed);
+        State {
+            range,
+            text,
+            sealed,
+            data,
+            clean: [0; 3],
+            slots,
+            published: HashMap::new(),
+            groups: HashMap::new(),
+            objects: BTreeMap::new(),
+            entries: HashMap::new(),
+            process: HashMap::new(),
+            thread_locals: HashMap::new(),
+            resolver,
+            perf,
+            next: 1,
+            waiting: 0,
+        }
+    }
+
+    pub(crate) fn space(&self, region: Region) -> &Space {
+        match region {
+            Region::Text => &self.text,
+            Region::Sealed => &self.sealed,
+            Region::Data => &self.data,
+        }
+    }
+
+    fn space_mut(&mut self, region: Region) -> &mut Space {
+        match region {
+            Region::Text => &mut self.text,
+            Region::Sealed => &mut self.sealed,
+            Region::Data => &mut self.data,
+        }
+    }
+
+    /// Notes what of the regions is fresh, before a batch takes any of it.
+    pub(crate) fn note_clean(&mut self) {
+        self.clean = [Region::Text, Region::Sealed, Region::Data].map(|r| self.space(r).high());
+    }
+
+    /// The offset below which a region may hold what others left there.
+    pub(crate) fn dirty(&self, region: Region) -> usize {
+        self.clean[region as usize]
+    }
+
+    /// Room in a region, as addresses.
+    pub(crate) fn take(
+        &mut self,
+        region: Region,
+        size: usize,
+        align: usize,
+    ) -> Result<Bytes<usize>, Error> {
+        let start = self.range.bytes(region).start;
+        let at = self.space_mut(region).allocate(size, align);
+        let at = at.ok_or_else(|| self.full(region, size))?;
+        Ok(if size == 0 { 0..0 } else { start + at..start + at + size })
+    }
+
+    /// Gives room back, and the memory of OS pages that are thereby free as a whole.
+    pub(crate) fn free(&mut self, region: Region, bytes: &Bytes<usize>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let (start, page) = (self.range.bytes(region).start, self.range.page());
+        let hole = self.space_mut(region).free(bytes.start - start, bytes.len());
+        let low = (bytes.start / page * page).max((start + hole.start).next_multiple_of(page));
+        let high = bytes.end.next_multiple_of(page).min((start + hole.end) / page * page);
+        if low < high {
+            // SAFETY: Nobody uses what is free.
+            unsafe { self.range.purge(&(low..high), region) };
+        }
+    }
+
+    pub(crate) fn full(&self, region: Region, wanted: usize) -> Error {
+        let space = self.space(region);
+        let (free, largest) = (space.free_bytes(), space.largest());
+        Error::Full { region: region.name(), wanted, free, largest }
+    }
+
+    /// Gives back all that a plan took.
+    pub(crate) fn give_back(&mut self, plan: &Plan) {
+        for region in [Region::Text, Region::Sealed, Region::Data] {
+            let bytes = plan.bytes(region).clone();
+            self.free(region, &bytes);
+        }
+        for &shared in &plan.shared {
+            self.release(shared);
+        }
+    }
+
+    pub(crate) fn release(&mut self, shared: Shared) {
+        self.slots.release(shared, &self.range, &mut self.text, &mut self.sealed);
+    }
+
+    /// The name of whoever has a symbol.
+    pub(crate) fn owner_name(&self, owner: Owner) -> String {
+        match owner {
+            Owner::Entry => "an entry".to_owned(),
+            Owner::Object(number) => {
+                self.objects.get(&number).map_or("an object".to_owned(), |o| o.name.clone())
+            }
+        }
+    }
+
+    /// Takes an object's symbols and groups out of sight of later loads.
+    pub(crate) fn unpublish(&mut self, number: u64) {
+        let Some(loaded) = self.objects.get(&number) else { return };
+        for name in loaded.symbols.keys() {
+            if self.published.get(name).is_some_and(|known| known.owner == Owner::Object(number)) {
+                self.published.remove(name);
+            }
+        }
+        for group in &loaded.plan.groups {
+            if self.groups.get(group) == Some(&number) {
+                self.groups.remove(group);
+            }
+        }
+    }
+
+    /// Retires what was unloaded and nothing leads to any more; objects that only use each other
+    /// go together.
+    pub(crate) fn retire(&mut self, readers: &Readers) {
+        let is_free = |loaded: &Loaded| {
+            loaded.stage == Stage::Unloading && loaded.entries == 0 && loaded.pins() == 0
+        };
+        let free = self.objects.iter().filter(|(_, loaded)| is_free(loaded));
+        let mut going: HashSet<u64> = free.map(|(number, _)| *number).collect();
+        // Retired objects may still run, and what they use with them.
+        loop {
+            let mut from_going: HashMap<u64, usize> = HashMap::new();
+            for number in &going {
+                for used in &self.objects[number].plan.uses {
+                    *from_going.entry(*used).or_default() += 1;
+                }
+            }
+            let before = going.len();
+            going.retain(|number| {
+                self.objects[number].users == from_going.get(number).copied().unwrap_or(0)
+            });
+            if going.len() == before {
+                break;
+            }
+        }
+        if going.is_empty() {
+            return;
+        }
+        let epoch = readers.retire();
+        for number in going {
+            if let Some(loaded) = self.objects.get_mut(&number) {
+                loaded.stage = Stage::Retired(epoch);
+            }
+        }
+    }
+
+    /// Takes out the objects that no thread can be running any more.
+    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<(u64, Loaded)> {
+        let epoch = |loaded: &Loaded| match loaded.stage {
+            Stage::Retired(epoch) => Some(epoch),
+            _ => None,
+        };
+        let newest = self.objects.values().filter_map(epoch).collect::<HashSet<usize>>();
+        let passed: HashSet<usize> =
+            newest.into_iter().filter(|&epoch| readers.passed(epoch)).collect();
+        let has_passed = |loaded: &Loaded| epoch(loaded).is_some_and(|e| passed.contains(&e));
+        let numbers: Vec<u64> = self
+            .objects
+            .iter()
+            .filter(|(_, loaded)| has_passed(loaded))
+            .map(|(number, _)| *number)
+            .collect();
+        numbers
+            .into_iter()
+            .filter_map(|number| Some((number, self.objects.remove(&number)?)))
+            .collect()
+    }
+
+    /// Frees an object that was taken out and whose destructors have run.
+    pub(crate) fn reclaim(&mut self, loaded: Loaded) {
+        self.waiting -= 1;
+        for used in &loaded.plan.uses {
+            if let Some(used) = self.objects.get_mut(used) {
+                used.users -= 1;
+            }
+        }
+        drop(loaded.known);
+        for &table in &loaded.frames {
+            // SAFETY: It was registered when the object was loaded, and is now for the last time
+            // spoken of.
+            unsafe { crate::unwind::deregister(table) };
+        }
+        self.give_back(&loaded.plan);
+    }
+}

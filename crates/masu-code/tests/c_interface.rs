@@ -1,0 +1,64 @@
+//! A C program on `masu_code.h` and `libmasu_code.so`, and what the header promises against what
+//! the library exports.
+#![cfg(target_arch = "x86_64")]
+
+mod fixture;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use fixture::{CC, Workshop, text};
+
+/// The library that cargo built beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.ancestors().find(|folder| folder.join("libmasu_code.so").exists());
+    folder.expect("libmasu_code.so beside the tests").to_path_buf()
+}
+
+#[test]
+fn a_c_program_loads_calls_swaps_and_unloads() {
+    let workshop = Workshop::open();
+    let one = "long from_program(long); long f(long x) { return from_program(x) * 2; }";
+    workshop.compile(CC, "one.c", one, &["-O2", "-fPIC"]);
+    workshop.compile(CC, "two.c", "long f(long x) { return x + 41; }", &["-O2", "-fPIC"]);
+    std::fs::write(workshop.path("client.c"), text("client.c")).unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    let folder = library().display().to_string();
+    let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    let warnings = ["-Wall", "-Wextra", "-Werror", "-std=c11"];
+    let arguments = [include, "client.c", "-o", "client", &search, "-lmasu_code", &run];
+    workshop.run(CC, &[&warnings[..], &arguments].concat());
+    let client = workshop.path("client").display().to_string();
+    let said = workshop.run(&client, &["one.c.o", "two.c.o"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "f(1) = 2002, resolver asked 1");
+    assert!(lines[1].starts_with("replace 0, unload 0, again -1: no object is loaded"), "{said}");
+    assert_eq!(lines[2..4], ["collected 0, then 1", "f(1) = 42"]);
+    assert!(lines[4].starts_with("bad: 0: bad: not a relocatable object"), "{said}");
+    assert!(lines[5].contains("two: it defines no symbol `g`"), "{said}");
+}
+
+#[test]
+fn the_header_and_the_library_have_the_same_functions() {
+    let header = include_str!("../include/masu_code.h");
+    let in_header = |line: &str| {
+        let is_declaration = !line.starts_with([' ', '/', '*']);
+        let mut words = line.split(['(', ' ', '*']).filter(|_| is_declaration);
+        let is_function =
+            |word: &&str| word.starts_with("masu_code_") && line.contains(&format!("{word}("));
+        words.find(is_function).map(str::to_owned)
+    };
+    let promised: BTreeSet<String> = header.lines().filter_map(in_header).collect();
+    let workshop = Workshop::open();
+    let library = library().join("libmasu_code.so").display().to_string();
+    let listed = workshop.run("readelf", &["--dyn-syms", "--wide", &library]);
+    let exported: BTreeSet<String> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .filter(|name| name.starts_with("masu_code_"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(promised, exported);
+    assert!(promised.len() > 20);
+}

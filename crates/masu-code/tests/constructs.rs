@@ -1,0 +1,167 @@
+//! What compilers emit, loaded and run, against the same linked by the system's linker.
+
+mod fixture;
+
+use fixture::{CC, CXX, Workshop, call, options, quiet, text};
+#[cfg(target_arch = "x86_64")]
+use masu_code::Place;
+use masu_code::{Arena, Options, Source, Tools};
+
+/// What the program of the same source prints that the system's linker made.
+fn linked(workshop: &Workshop, compiler: &str, source: &str, flags: &[&str]) -> i64 {
+    std::fs::write(workshop.path(source), text(source)).unwrap();
+    let mut arguments = flags.to_vec();
+    arguments.extend(["-DWITH_MAIN", source, "-o", "program", "-lm"]);
+    workshop.run(compiler, &arguments);
+    let program = workshop.path("program");
+    let printed = if cfg!(target_arch = "aarch64") {
+        workshop.run("qemu-aarch64", &["-L", "/usr/aarch64-linux-gnu", program.to_str().unwrap()])
+    } else {
+        workshop.run(program.to_str().unwrap(), &[])
+    };
+    printed.trim().parse().unwrap()
+}
+
+const LEVELS: [&str; 2] = ["-O0", "-O2"];
+
+#[test]
+fn code_for_shared_libraries_computes_what_the_linked_program_does() {
+    let arena = quiet();
+    load(c"libm.so.6");
+    let compilers: &[&str] = if cfg!(target_arch = "x86_64") { &[CC, "clang"] } else { &[CC] };
+    for compiler in compilers {
+        for level in LEVELS {
+            for extra in [
+                &[][..],
+                &["-ffunction-sections", "-fdata-sections"],
+                &["-fno-plt"],
+                &["-fcommon", "-g"],
+            ] {
+                let workshop = Workshop::open();
+                let mut flags = vec![level, "-fPIC"];
+                flags.extend(extra);
+                let expected = linked(&workshop, compiler, "constructs.c", &flags);
+                let source = workshop.source(compiler, "it.c", &text("constructs.c"), &flags);
+                // SAFETY: The object has no initialisers.
+                let object = unsafe { arena.load(&source.private()) }.unwrap();
+                assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}");
+                assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}, again");
+                arena.unload(object).unwrap();
+            }
+        }
+    }
+    assert_eq!(arena.report().objects, 0);
+    assert_eq!((arena.report().got, arena.report().stubs, arena.report().text.used), (0, 0, 0));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn code_for_programs_runs_in_the_lowest_2_gib() {
+    load(c"libm.so.6");
+    let tools = Tools::none();
+    let arena = Arena::open(Options { place: Place::Low, tools, ..Options::default() }).unwrap();
+    assert!(arena.report().base < 1 << 31);
+    for compiler in [CC, "clang"] {
+        for level in LEVELS {
+            let workshop = Workshop::open();
+            let expected = linked(&workshop, compiler, "constructs.c", &[level]);
+            // `stderr` of the C library is far away: such data is reached by -fPIC only, or by the
+            // copy that a linker makes of it for a program.
+            let source =
+                text("constructs.c").replace("stderr", "stream()").replace("stdout", "stream()");
+            let source = source.replace(
+                "extern int nobody_defines",
+                "extern FILE *stream(void);\nextern int nobody_defines",
+            );
+            let stream =
+                workshop.c("stream.c", "#include <stdio.h>\nFILE *stream(void) { return stderr; }");
+            let flags = [level, "-fno-pic", "-fno-pie"];
+            let source = workshop.source(compiler, "it.c", &source, &flags);
+            // SAFETY: The objects have no initialisers.
+            let objects = unsafe { arena.load_all(&[source, stream]) }.unwrap();
+            assert_eq!(call(&arena, objects[0], "check"), expected, "{compiler} {level}");
+            objects.into_iter().for_each(|object| arena.unload(object).unwrap());
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_large_code_model_runs_too() {
+    load(c"libm.so.6");
+    let workshop = Workshop::open();
+    let expected = linked(&workshop, CC, "constructs.c", &["-O2"]);
+    for flags in [
+        &["-O2", "-fPIC", "-mcmodel=large"][..],
+        &["-O2", "-fno-pic", "-mcmodel=large"],
+        &["-O2", "-fPIC", "-mcmodel=medium"],
+    ] {
+        let arena = quiet();
+        let source = workshop.source(CC, "it.c", &text("constructs.c"), flags);
+        // SAFETY: The object has no initialisers.
+        let object = unsafe { arena.load(&source) }.unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+        assert_eq!(call(&arena, object, "check"), expected, "{flags:?}");
+    }
+}
+
+#[test]
+fn cxx_with_templates_exceptions_and_globals_computes_what_the_linked_program_does() {
+    let compilers: &[&str] = if cfg!(target_arch = "x86_64") { &[CXX, "clang++"] } else { &[CXX] };
+    load(c"libstdc++.so.6");
+    for compiler in compilers {
+        for flags in [
+            &["-O0", "-fPIC"][..],
+            &["-O2", "-fPIC"],
+            &["-O2", "-fPIC", "-ffunction-sections", "-g"],
+        ] {
+            let workshop = Workshop::open();
+            std::fs::write(workshop.path("shapes.cpp"), text("shapes.cpp")).unwrap();
+            std::fs::write(workshop.path("shapes.h"), text("shapes.h")).unwrap();
+            let parts = ["-DPART=1", "-DPART=2"];
+            let mut linking = flags.to_vec();
+            linking.extend(["shapes.cpp", "-DPART=0", "-DWITH_MAIN", "-o", "program"]);
+            workshop.run(compiler, &linking);
+            let program = workshop.path("program");
+            let printed = if cfg!(target_arch = "aarch64") {
+                let emulated = ["-L", "/usr/aarch64-linux-gnu", program.to_str().unwrap()];
+                workshop.run("qemu-aarch64", &emulated)
+            } else {
+                workshop.run(program.to_str().unwrap(), &[])
+            };
+            let sources: Vec<Source> = parts
+                .iter()
+                .map(|part| {
+                    let flags = [flags, &[part]].concat();
+                    workshop.source(
+                        compiler,
+                        &format!("part{}.cpp", &part[7..]),
+                        &text("shapes.cpp"),
+                        &flags,
+                    )
+                })
+                .collect();
+            let chosen = Options { tools: Tools::default(), ..options() };
+            let arena = Arena::open(chosen).unwrap();
+            // SAFETY: The initialisers are the fixture's.
+            let objects = unsafe { arena.load_all(&sources) }.unwrap();
+            let expected: i64 = printed.trim().parse().unwrap();
+            assert_eq!(call(&arena, objects[0], "check"), expected, "{compiler} {flags:?}");
+            for object in objects {
+                arena.unload(object).unwrap();
+            }
+            assert_eq!((arena.report().objects, arena.waiting()), (0, 0));
+        }
+    }
+}
+
+/// These libraries are no part of this program, and loaded code needs them in the process.
+fn load(name: &std::ffi::CStr) {
+    // SAFETY: A library of the system.
+    let library = unsafe { libc_dlopen(name.as_ptr(), 0x102) };
+    assert!(!library.is_null(), "{name:?}");
+}
+
+unsafe extern "C" {
+    #[link_name = "dlopen"]
+    fn libc_dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
+}

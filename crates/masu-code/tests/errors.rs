@@ -1,0 +1,168 @@
+//! What is wrong with an object is told with its place, and leaves the arena as it was.
+
+mod fixture;
+
+use fixture::{CC, Workshop, call, quiet};
+use masu_code::{Arena, Error, Options, Source, Tools};
+
+/// The error of loading, told; the arena must be as before.
+fn refused(arena: &Arena, sources: &[Source]) -> String {
+    let before = arena.report();
+    // SAFETY: No object with initialisers is loaded.
+    let error = unsafe { arena.load_all(sources) }.expect_err("it must not load");
+    assert_eq!(arena.report(), before, "{error}");
+    error.to_string()
+}
+
+#[track_caller]
+fn assert_tells(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "{said:?} does not say {part:?}");
+    }
+}
+
+#[test]
+fn an_undefined_symbol_is_named_with_its_place() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let source = workshop.c("user.c", "long nobody(void); long f(void) { return nobody() + 1; }");
+    let call = if cfg!(target_arch = "x86_64") { "R_X86_64_PLT32" } else { "R_AARCH64_CALL26" };
+    assert_tells(
+        &refused(&arena, &[source]),
+        &["user.c.o", ".text+0x", call, "`nobody`", "undefined"],
+    );
+}
+
+#[test]
+fn a_symbol_defined_twice_is_named_with_both_objects() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let one = workshop.c("one.c", "int value = 1; long f(void) { return value; }");
+    let two = workshop.c("two.c", "int value = 2;");
+    let said = refused(&arena, &[one.clone(), two.clone()]);
+    assert_tells(&said, &["two.c.o", "`value`", "one.c.o"]);
+    // SAFETY: No initialisers.
+    let object = unsafe { arena.load(&one) }.unwrap();
+    assert_tells(&refused(&arena, std::slice::from_ref(&two)), &["two.c.o", "`value`", "one.c.o"]);
+    // SAFETY: No initialisers.
+    unsafe { arena.load(&two.clone().private()) }.unwrap();
+    arena.unload(object).unwrap();
+    // SAFETY: No initialisers.
+    unsafe { arena.load(&two) }.unwrap();
+}
+
+#[test]
+fn an_ifunc_is_refused_by_name() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "static int a(void) { return 1; }\n\
+                static int (*choose(void))(void) { return a; }\n\
+                int chosen(void) __attribute__((ifunc(\"choose\")));";
+    assert_tells(
+        &refused(&arena, &[workshop.c("indirect.c", text)]),
+        &["indirect.c.o", "`chosen`", "IFUNC"],
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_does_not_reach_is_told_with_its_remedy() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "extern char **environ; long f(void) { return (long)environ; }";
+    let far = workshop.source(CC, "far.c", text, &["-O2", "-fPIE"]);
+    assert_tells(
+        &refused(&arena, &[far]),
+        &["far.c.o", ".text+0x", "`environ`", "out of range", "-fPIC"],
+    );
+    let low = workshop.source(
+        CC,
+        "low.c",
+        "int x; long f(void) { return (long)&x; }",
+        &["-O2", "-fno-pic"],
+    );
+    assert_tells(&refused(&arena, &[low]), &["low.c.o", "R_X86_64_32", "`x`", "Place::Low"]);
+}
+
+#[test]
+fn thread_local_variables_of_an_object_are_refused() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let own = workshop.c("own.c", "_Thread_local int mine = 3; long f(void) { return mine; }");
+    assert_tells(&refused(&arena, &[own]), &["own.c.o", ".text+0x", "`mine`", "thread-local"]);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn unknown_relocations_are_named() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let flags = ["-O2", "-fPIC", "-mtls-dialect=gnu2"];
+    let text = "extern _Thread_local int theirs; long f(void) { return theirs; }";
+    let source = workshop.source(CC, "descriptor.c", text, &flags);
+    assert_tells(
+        &refused(&arena, &[source]),
+        &["descriptor.c.o", "relocation type 34", "`theirs`"],
+    );
+}
+
+#[test]
+fn what_is_no_object_is_told() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    assert_tells(&refused(&arena, &[Source::new("nothing", b"")]), &["nothing", "ELF header"]);
+    assert_tells(
+        &refused(&arena, &[Source::new("text", b"int main() {}")]),
+        &["text", "ELF header"],
+    );
+    let object = workshop.compile(CC, "f.c", "long f(void) { return 1; }", &["-O2", "-fPIC"]);
+    workshop.run(CC, &["-shared", "f.c.o", "-o", "f.so"]);
+    let library = Source::file(workshop.path("f.so")).unwrap();
+    assert_tells(&refused(&arena, &[library]), &["f.so", "relocatable"]);
+    let mut bytes = std::fs::read(object).unwrap();
+    bytes[18] ^= 0xff;
+    assert_tells(&refused(&arena, &[Source::new("other", &bytes)]), &["other", "another CPU"]);
+    let missing = Source::file(workshop.path("missing.o")).unwrap_err().to_string();
+    assert_tells(&missing, &["missing.o", "cannot read"]);
+}
+
+#[test]
+fn a_full_arena_says_so_and_goes_on_working() {
+    let workshop = Workshop::open();
+    let options = Options { size: 1 << 20, tools: Tools::none(), ..Options::default() };
+    let arena = Arena::open(options).unwrap();
+    let text = "char bulk[100000]; long f(void) { return sizeof bulk + bulk[7]; }";
+    let source = workshop.c("bulk.c", text).private();
+    let mut objects = Vec::new();
+    let error = loop {
+        // SAFETY: No initialisers.
+        match unsafe { arena.load(&source) } {
+            Ok(object) => objects.push(object),
+            Err(error) => break error,
+        }
+        assert!(objects.len() < 10, "it never gets full");
+    };
+    assert!(
+        matches!(error, Error::Full { region: "writable data", wanted: 100_000.., .. }),
+        "{error}"
+    );
+    assert_eq!(objects.len(), 2);
+    assert!(objects.iter().all(|&object| call(&arena, object, "f") == 100_000));
+    // A batch that does not fit as a whole is not loaded in part.
+    arena.unload(objects[0]).unwrap();
+    assert_tells(&refused(&arena, &[source.clone(), source.clone()]), &["full", "writable data"]);
+    // SAFETY: No initialisers.
+    let again = unsafe { arena.load(&source) }.unwrap();
+    assert_eq!(call(&arena, again, "f"), 100_000);
+    assert!(matches!(arena.unload(objects[0]), Err(Error::NoObject)));
+    let sizes = [1, 1 << 40].map(|size| Arena::open(Options { size, ..Options::default() }));
+    assert!(sizes.iter().all(|arena| matches!(arena, Err(Error::Options(_)))));
+}
+
+#[test]
+fn handles_and_names_that_are_not_there_are_told() {
+    let (workshop, arena, other) = (Workshop::open(), quiet(), quiet());
+    // SAFETY: No initialisers.
+    let object = unsafe { arena.load(&workshop.c("f.c", "long f(void) { return 1; }")) }.unwrap();
+    assert_tells(&arena.symbol(object, "g").unwrap_err().to_string(), &["f.c.o", "`g`"]);
+    assert!(matches!(other.symbol(object, "f"), Err(Error::NoObject)));
+    arena.entry("f", object, "f").expect_err("the object publishes f");
+    arena.entry("entry", object, "f").unwrap();
+    assert_tells(
+        &arena.entry("entry", object, "f").err().unwrap().to_string(),
+        &["`entry`", "taken"],
+    );
+}

@@ -1,0 +1,255 @@
+//! What is loaded stays while anything leads to it, goes when nothing does, and its room is used
+//! again.
+
+mod fixture;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fixture::{CC, WAYS, Workshop, call, options, quiet};
+use masu_code::{Arena, Handle, Options, Source, Writing};
+
+/// An object whose `f` returns a number.
+fn returns(workshop: &Workshop, number: i64) -> Source {
+    let name = format!("returns{number}.c");
+    workshop
+        .source(
+            CC,
+            &name,
+            &format!("long f(void) {{ return {number}; }}"),
+            &["-O2", "-fPIC", "-fno-asynchronous-unwind-tables"],
+        )
+        .private()
+}
+
+fn load(arena: &Arena, source: &Source) -> Handle {
+    // SAFETY: The fixtures' initialisers are sound.
+    unsafe { arena.load(source) }.unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn what_is_unloaded_is_freed_only_after_all_readers_were_quiescent() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let [one, two] = [1, 2].map(|number| load(&arena, &returns(&workshop, number)));
+    let entry = arena.entry("f", one, "f").unwrap();
+    let readers = [arena.reader(), arena.reader()];
+    // SAFETY: The entry leads to `long f(void)`, and this thread has readers.
+    let f = unsafe { entry.get::<extern "C" fn() -> i64>() };
+    entry.replace(two, "f").unwrap();
+    arena.unload(one).unwrap();
+    assert_eq!((f(), arena.waiting()), (1, 1));
+    readers[0].quiescent();
+    assert_eq!((arena.collect(), f()), (0, 1));
+    readers[1].away();
+    assert_eq!((arena.collect(), arena.waiting()), (1, 0));
+    readers[1].back();
+    // SAFETY: As above.
+    assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 2);
+}
+
+#[test]
+fn an_object_stays_while_a_function_an_entry_or_another_object_leads_to_it() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let base = load(&arena, &workshop.c("base.c", "long base(void) { return 20; }"));
+    let user = workshop.c("user.c", "long base(void); long f(void) { return base() + 1; }");
+    let user = load(&arena, &user);
+    // SAFETY: The type is right.
+    let pinned = unsafe { arena.function::<extern "C" fn() -> i64>(base, "base") }.unwrap();
+    arena.unload(base).unwrap();
+    assert!(arena.find("base").is_none());
+    assert_eq!((call(&arena, user, "f"), arena.waiting()), (21, 1));
+    let entry = arena.entry("entry", user, "f").unwrap();
+    arena.unload(user).unwrap();
+    assert_eq!(arena.waiting(), 2);
+    // SAFETY: No reader is needed, because only this thread loads and unloads.
+    assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 21);
+    entry.replace_at(std::ptr::null()).unwrap();
+    assert_eq!((arena.collect(), arena.waiting()), (1, 1));
+    assert_eq!(pinned(), 20);
+    drop(pinned);
+    assert_eq!((arena.collect(), arena.waiting()), (1, 0));
+    assert_eq!(arena.report().text.used, 0);
+}
+
+#[test]
+fn objects_that_use_each_other_go_together() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let one = workshop.c("one.c", "long g(long); long f(long n) { return n ? g(n - 1) + 1 : 0; }");
+    let two = workshop.c("two.c", "long f(long); long g(long n) { return n ? f(n - 1) + 2 : 0; }");
+    // SAFETY: No initialisers.
+    let objects = unsafe { arena.load_all(&[one, two]) }.unwrap();
+    arena.unload(objects[0]).unwrap();
+    assert_eq!(arena.waiting(), 1);
+    arena.unload(objects[1]).unwrap();
+    assert_eq!((arena.waiting(), arena.report().text.used), (0, 0));
+}
+
+#[test]
+fn entries_are_symbols_and_replacing_one_reaches_its_callers() {
+    for &writing in WAYS {
+        let workshop = Workshop::open();
+        let chosen = Options { writing, ..options() };
+        let arena = Arena::open(chosen).unwrap();
+        let [one, two] = [1, 2].map(|number| load(&arena, &returns(&workshop, number)));
+        let entry = arena.entry("method", one, "f").unwrap();
+        let text = "long method(void); long (*taken)(void) = method;\n\
+                    long f(void) { return method() * 100 + taken(); }";
+        let caller = load(&arena, &workshop.c("caller.c", text));
+        assert_eq!(call(&arena, caller, "f"), 101);
+        entry.replace(two, "f").unwrap();
+        assert_eq!(call(&arena, caller, "f"), 202);
+        assert!(returns_from_slot(&entry));
+    }
+}
+
+/// Code that a JIT emits may load the entry itself.
+fn returns_from_slot(entry: &masu_code::Entry) -> bool {
+    // SAFETY: The slot lasts as long as the arena.
+    unsafe { *entry.slot() == entry.address() }
+}
+
+#[test]
+fn room_is_used_again_and_fragmentation_is_reported() {
+    for &writing in WAYS {
+        let workshop = Workshop::open();
+        let chosen = Options { writing, ..options() };
+        let arena = Arena::open(chosen).unwrap();
+        let source = returns(&workshop, 7);
+        let mut objects: Vec<Handle> = (0..400).map(|_| load(&arena, &source)).collect();
+        let full = arena.report().text;
+        for index in (0..400).step_by(2).rev() {
+            arena.unload(objects.swap_remove(index)).unwrap();
+        }
+        let half = arena.report().text;
+        // Sealed in batches, each load takes an OS page of its own.
+        let most = if writing == Writing::Dual { full.used } else { full.used + full.hole_bytes };
+        assert!(half.holes > 0 && half.hole_bytes <= most, "{half:?} {full:?}");
+        objects.extend((0..200).map(|_| load(&arena, &source)));
+        let again = arena.report().text;
+        assert!(
+            again.used <= full.used && again.hole_bytes <= full.hole_bytes,
+            "{again:?} {full:?}"
+        );
+        assert!(objects.iter().all(|&object| call(&arena, object, "f") == 7));
+        objects.into_iter().for_each(|object| arena.unload(object).unwrap());
+        assert_eq!((arena.report().text.used, arena.report().text.holes), (0, 0));
+    }
+}
+
+#[test]
+fn memory_that_held_other_things_is_zero_where_it_must_be() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "static long zeros[3000]; long f(void) { long s = 0; \
+                for (int i = 0; i < 3000; i++) s |= zeros[i]++; return s; }";
+    let source = workshop.c("zeros.c", text).private();
+    for _ in 0..5 {
+        let object = load(&arena, &source);
+        assert_eq!((call(&arena, object, "f"), call(&arena, object, "f")), (0, 1));
+        arena.unload(object).unwrap();
+    }
+}
+
+// Where code is sealed in batches, each of these loads has an OS page of its own.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn compaction_moves_what_only_entries_lead_to() {
+    let workshop = Workshop::open();
+    let chosen = Options { keep: true, ..options() };
+    let arena = Arena::open(chosen).unwrap();
+    let sources: Vec<Source> = (0..4).map(|number| returns(&workshop, number)).collect();
+    let objects: Vec<Handle> = (0..200).map(|index| load(&arena, &sources[index % 4])).collect();
+    let name = |index: usize| format!("entry{index}");
+    let entries: Vec<_> =
+        (0..199).map(|index| arena.entry(&name(index), objects[index], "f").unwrap()).collect();
+    // The last one's address is known to somebody: it must stay where it is.
+    let stays = arena.symbol(objects[199], "f").unwrap();
+    for index in (0..199).filter(|index| index % 3 != 0) {
+        entries[index].replace_at(std::ptr::null()).unwrap();
+        arena.unload(objects[index]).unwrap();
+    }
+    let before = arena.report().text;
+    assert!(before.hole_bytes > before.used, "{before:?}");
+    let reader = arena.reader();
+    let moved = arena.compact().unwrap();
+    assert!(moved > 20 && arena.waiting() == moved, "{moved}");
+    reader.quiescent();
+    assert_eq!(arena.collect(), moved);
+    for index in (0..199).filter(|index| index % 3 == 0) {
+        // SAFETY: Only this thread unloads.
+        let f = unsafe { entries[index].get::<extern "C" fn() -> i64>() };
+        assert_eq!(f(), (index % 4) as i64);
+        assert_eq!(call(&arena, objects[index], "f"), f());
+    }
+    assert_eq!(arena.symbol(objects[199], "f").unwrap(), stays);
+    let ends = (0..199).filter(|index| index % 3 == 0);
+    let ends = ends.map(|index| arena.text_of(objects[index]).unwrap()).map(|(at, size)| at + size);
+    let span = ends.max().unwrap() - arena.report().base;
+    assert_eq!(span, arena.report().text.used - arena.text_of(objects[199]).unwrap().1);
+    assert_eq!(arena.compact().unwrap(), 0);
+}
+
+#[test]
+fn initialisers_and_destructors_run_in_order_and_once() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let log =
+        workshop.c("log.c", "char seen[64]; static int n; void note(char c) { seen[n++] = c; }");
+    let log = load(&arena, &log);
+    let text = "void note(char);\n\
+                __attribute__((constructor(300))) static void b(void) { note('b'); }\n\
+                __attribute__((constructor(200))) static void a(void) { note('a'); }\n\
+                __attribute__((constructor)) static void c(void) { note('c'); }\n\
+                __attribute__((destructor)) static void d(void) { note('d'); }\n";
+    let source = workshop.c("calls.c", text);
+    let object = load(&arena, &source);
+    let seen = arena.find("seen").unwrap().cast::<std::ffi::c_char>();
+    // SAFETY: The array ends with zeros.
+    let read = || unsafe { std::ffi::CStr::from_ptr(seen) }.to_str().unwrap().to_owned();
+    assert_eq!(read(), "abc");
+    arena.unload(object).unwrap();
+    assert_eq!(read(), "abcd");
+    let inert = load(&arena, &source.inert());
+    arena.unload(inert).unwrap();
+    assert_eq!(read(), "abcd");
+    arena.unload(log).unwrap();
+}
+
+#[test]
+fn threads_call_while_code_is_replaced_and_freed() {
+    for &writing in WAYS {
+        let workshop = Workshop::open();
+        let chosen = Options { writing, size: 4 << 20, ..options() };
+        let arena = Arena::open(chosen).unwrap();
+        let sources: Vec<Source> = (0..8).map(|number| returns(&workshop, number)).collect();
+        let mut current = load(&arena, &sources[0]);
+        let entry = arena.entry("f", current, "f").unwrap();
+        let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let reader = arena.reader();
+                    while !stop.load(Ordering::Relaxed) {
+                        for _ in 0..50 {
+                            // SAFETY: This thread has a reader.
+                            let f = unsafe { entry.get::<extern "C" fn() -> i64>() };
+                            assert!((0..8).contains(&f()));
+                        }
+                        calls.fetch_add(50, Ordering::Relaxed);
+                        reader.quiescent();
+                    }
+                });
+            }
+            for round in 1..2000 {
+                let next = load(&arena, &sources[round % 8]);
+                entry.replace(next, "f").unwrap();
+                arena.unload(current).unwrap();
+                current = next;
+                if round % 64 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(calls.into_inner() > 0);
+        arena.collect();
+        assert_eq!((arena.report().objects, arena.waiting()), (1, 0));
+    }
+}

@@ -1,0 +1,220 @@
+//! What debuggers, profilers and unwinders see of loaded code.
+#![cfg(target_arch = "x86_64")]
+
+mod fixture;
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::process::Command;
+
+use fixture::{CC, CXX, Workshop, call};
+use masu_code::{Arena, Options, Source, Tools};
+
+fn load(arena: &Arena, source: &Source) -> masu_code::Handle {
+    // SAFETY: The fixtures' initialisers are sound.
+    unsafe { arena.load(source) }.unwrap_or_else(|error| panic!("{error}"))
+}
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// The address of a function of a library that stands for the program around the arena.
+fn outside(library: &std::path::Path, name: &str) -> *mut c_void {
+    let path = CString::new(library.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: A library of this test's.
+    let handle = unsafe { dlopen(path.as_ptr(), 0x102) };
+    assert!(!handle.is_null(), "{}", library.display());
+    let name = CString::new(name).unwrap();
+    // SAFETY: The handle is the library's.
+    unsafe { dlsym(handle, name.as_ptr()) }
+}
+
+#[test]
+fn exceptions_pass_through_loaded_code_to_what_is_outside() {
+    let workshop = Workshop::open();
+    let text = "#include <stdexcept>\n\
+        extern \"C\" long guarded(long (*inner)(long), long x) {\n\
+          try { return inner(x); } catch (const std::runtime_error &e) { return -x; } }\n\
+        extern \"C\" long thrower(long x) { if (x > 5) throw std::runtime_error(\"x\"); return x; }";
+    workshop.compile(CXX, "outside.cpp", text, &["-O2", "-fPIC"]);
+    workshop.run(CXX, &["-shared", "outside.cpp.o", "-o", "liboutside.so"]);
+    let guarded = outside(&workshop.path("liboutside.so"), "guarded");
+    // SAFETY: The function has this type.
+    let guarded: extern "C" fn(*const c_void, i64) -> i64 = unsafe { std::mem::transmute(guarded) };
+    let arena = Arena::open(Options::default()).unwrap();
+    let inner = "extern \"C\" long thrower(long);\n\
+        static long unwound;\n\
+        struct Guard { ~Guard() { unwound++; } };\n\
+        extern \"C\" long inner(long x) { Guard guard; return thrower(x) * 10 + 1; }\n\
+        extern \"C\" long own(long x) { try { return inner(x); } catch (...) { return unwound; } }";
+    let object = load(&arena, &workshop.source(CXX, "inner.cpp", inner, &["-O2", "-fPIC"]));
+    let inner = arena.symbol(object, "inner").unwrap();
+    // Out of the program, through loaded code, into the program; and thrown and caught within.
+    assert_eq!(guarded(inner, 4), 41);
+    assert_eq!(guarded(inner, 9), -9);
+    // SAFETY: The type is right.
+    let own = unsafe { arena.function::<extern "C" fn(i64) -> i64>(object, "own") }.unwrap();
+    assert_eq!((own(3), own(8)), (31, 4));
+    // As often as code comes and goes at the same addresses.
+    drop(own);
+    for _ in 0..20 {
+        arena.unload(object).ok();
+        let again = workshop.path("inner.cpp.o");
+        let again = load(&arena, &Source::file(again).unwrap().private());
+        assert_eq!(guarded(arena.symbol(again, "inner").unwrap(), 7), -7);
+        arena.unload(again).unwrap();
+    }
+}
+
+#[test]
+fn a_rust_panic_passes_through_loaded_code() {
+    extern "C-unwind" fn panics(x: i64) -> i64 {
+        assert!(x < 5, "five and more");
+        x
+    }
+    let workshop = Workshop::open();
+    let resolver: masu_code::Resolver =
+        Box::new(|name| (name == b"panics").then_some(panics as *const () as usize));
+    let arena = Arena::open(Options { resolver: Some(resolver), ..Options::default() }).unwrap();
+    let text = "long panics(long); long f(long x) { return panics(x) + 1; }";
+    let source = workshop.source(CC, "f.c", text, &["-O2", "-fPIC", "-fexceptions"]);
+    let object = load(&arena, &source);
+    // SAFETY: The type is right.
+    let f = unsafe { arena.function::<extern "C-unwind" fn(i64) -> i64>(object, "f") }.unwrap();
+    assert_eq!(f(3), 4);
+    assert!(std::panic::catch_unwind(|| f(6)).is_err());
+}
+
+#[test]
+fn backtrace_walks_through_loaded_code() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options::default()).unwrap();
+    let text = "int backtrace(void **, int);\n\
+        void *frames[64];\n\
+        __attribute__((noinline)) int inner(void) { return backtrace(frames, 64) + 1; }\n\
+        long f(void) { return inner() + 1; }";
+    let object = load(&arena, &workshop.c("f.c", text));
+    let depth = call(&arena, object, "f") - 2;
+    let frames = arena.symbol(object, "frames").unwrap().cast::<usize>();
+    let (start, size) = arena.text_of(object).unwrap();
+    // SAFETY: The array has 64 places.
+    let frames: Vec<usize> =
+        (0..depth as usize).map(|index| unsafe { *frames.add(index) }).collect();
+    let inside = frames.iter().filter(|frame| (start..start + size).contains(frame)).count();
+    assert_eq!(inside, 2, "{frames:x?}");
+    // It goes on behind them, into this test and its caller.
+    assert!(frames.len() > 5);
+}
+
+/// A program on the C interface that loads an object and calls `work` in it.
+fn program(workshop: &Workshop, tools: &str) -> String {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.ancestors().find(|folder| folder.join("libmasu_code.so").exists()).unwrap();
+    let folder = folder.display().to_string();
+    let text = format!(
+        "#include <masu_code.h>\n#include <stdio.h>\n\
+         int main(int argc, char **argv) {{\n\
+           masu_code_options options = {{.tools = {tools}}};\n\
+           masu_code *arena = masu_code_open(&options);\n\
+           masu_code_object object = masu_code_load_file(arena, argv[1]);\n\
+           long (*work)(long) = (long (*)(long))masu_code_symbol(arena, object, \"work\");\n\
+           if (!work) {{ puts(masu_code_error()); return 1; }}\n\
+           return argc > 1 ? (int)(work(argc > 2 ? 100000000 : 3) & 1) : 9; }}\n"
+    );
+    std::fs::write(workshop.path("program.c"), text).unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    workshop.run(CC, &["-g", include, "program.c", "-o", "program", &search, "-lmasu_code", &run]);
+    workshop.path("program").display().to_string()
+}
+
+const WORK: &str = "long total;\n\
+                    long step(long i) {\n\
+                      total += i ^ 3;\n\
+                      return total;\n\
+                    }\n\
+                    long work(long n) {\n\
+                      for (long i = 0; i < n; i++)\n\
+                        step(i);\n\
+                      return total;\n\
+                    }\n";
+
+#[test]
+fn gdb_stops_in_a_loaded_function_by_name_and_by_line_and_prints_its_source() {
+    let workshop = Workshop::open();
+    workshop.compile(CC, "work.c", WORK, &["-O0", "-g", "-fPIC"]);
+    let program = program(&workshop, "MASU_CODE_DEBUGGER");
+    let commands = [
+        "set breakpoint pending on",
+        "break step",
+        "run work.c.o",
+        "backtrace",
+        "print i",
+        "delete",
+        "break work.c:9",
+        "continue",
+        "info line",
+        "print total",
+        "continue",
+    ];
+    let mut arguments = vec!["-nx", "-batch", "-iex", "set debuginfod enabled off"];
+    for command in &commands {
+        arguments.extend(["-ex", command]);
+    }
+    arguments.extend(["--args", &program]);
+    let said = workshop.run("gdb", &arguments);
+    for expected in [
+        "step (i=0) at work.c:3",
+        "total += i ^ 3;",
+        " in work (n=3) at work.c:8",
+        " in main (",
+        "$1 = 0",
+        "work (n=3) at work.c:9",
+        "return total;",
+        "$2 = ",
+    ] {
+        assert!(said.contains(expected), "gdb did not say {expected:?}:\n{said}");
+    }
+}
+
+#[test]
+fn perf_names_loaded_functions_by_the_map_and_by_the_jitdump() {
+    let workshop = Workshop::open();
+    let object = workshop.compile(CC, "work.c", WORK, &["-O1", "-fno-inline", "-fPIC"]);
+    let jitdump = Some(workshop.path(""));
+    let arena = Arena::open(Options {
+        tools: Tools { perf_map: true, jitdump, ..Tools::none() },
+        ..Options::default()
+    })
+    .unwrap();
+    let loaded = load(&arena, &Source::file(&object).unwrap());
+    let map = format!("/tmp/perf-{}.map", std::process::id());
+    let lines = std::fs::read_to_string(&map).unwrap();
+    let address = arena.symbol(loaded, "step").unwrap() as usize;
+    let line = lines.lines().find(|line| line.ends_with(" step")).expect("step is in the map");
+    assert!(line.starts_with(&format!("{address:x} ")), "{line}");
+    std::fs::remove_file(map).unwrap();
+    let dump = std::fs::read(workshop.path(&format!("jit-{}.dump", std::process::id()))).unwrap();
+    let word = |at: usize| u64::from_le_bytes(dump[at..at + 8].try_into().unwrap());
+    assert_eq!((&dump[..4], word(40) as u32), (&b"DTiJ"[..], 0));
+    assert_eq!(word(40) >> 32, 16 + 8 + 32 + 5 + word(40 + 16 + 8 + 16), "the record's size");
+    assert!(dump.windows(5).any(|bytes| bytes == b"step\0"));
+    // The real perf, where the kernel lets this user measure.
+    let program = program(&workshop, "MASU_CODE_PERF_MAP");
+    let record =
+        ["record", "-q", "-e", "cpu-clock", "-o", "perf.data", &program, "work.c.o", "long"];
+    let recorded = Command::new("perf")
+        .args(record)
+        .current_dir(workshop.path(""))
+        .env_remove("LD_LIBRARY_PATH")
+        .output();
+    match recorded {
+        Ok(output) if output.status.success() || workshop.path("perf.data").exists() => {
+            let report =
+                workshop.run("perf", &["report", "-i", "perf.data", "--stdio", "--sort", "symbol"]);
+            assert!(report.contains("] step") || report.contains("] work"), "{report}");
+        }
+        other => println!("skipped: perf cannot measure here: {other:?}"),
+    }
+}
