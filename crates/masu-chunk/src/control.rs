@@ -1,0 +1,89 @@
+//! What a job listens and reports to while it runs: a token that cancels it, and a callback that
+//! hears how far it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::sync::Mutex;
+
+/// A token that stops jobs: clones share it.
+///
+/// A job looks at it between chunks, so a chunk that has begun is finished. A job that waits for
+/// its reader notices when the reader returns.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// A token that has stopped nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops the jobs that were given this token, now and for ever.
+    pub fn cancel(&self) {
+        // ORDERING: Relaxed, for the flag publishes nothing: jobs only have to see it soon.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was called.
+    pub fn is_cancelled(&self) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Chunks done.
+    pub chunks: u64,
+    /// Items done, of a reader bytes.
+    pub items: u64,
+    /// Items in all, where that is known.
+    pub items_total: Option<u64>,
+}
+
+/// How often the callback is called at most.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Adds up what workers report, and calls the callback now and then, one call at a time.
+pub(crate) struct Reporter<'a> {
+    callback: Option<&'a (dyn Fn(Progress) + Sync)>,
+    state: Mutex<Reported>,
+}
+
+struct Reported {
+    progress: Progress,
+    last: Instant,
+}
+
+impl<'a> Reporter<'a> {
+    pub(crate) fn new(
+        callback: Option<&'a (dyn Fn(Progress) + Sync)>,
+        items_total: Option<u64>,
+    ) -> Self {
+        let progress = Progress { chunks: 0, items: 0, items_total };
+        Self { callback, state: Mutex::new(Reported { progress, last: Instant::now() }) }
+    }
+
+    /// So many more are done. Costs nothing without a callback.
+    pub(crate) fn add(&self, chunks: u64, items: u64) {
+        let Some(callback) = self.callback else { return };
+        let mut state = crate::sync::lock(&self.state);
+        state.progress.chunks += chunks;
+        state.progress.items += items;
+        if state.last.elapsed() >= INTERVAL {
+            state.last = Instant::now();
+            // Under the lock, so that calls come one after another and figures only grow.
+            callback(state.progress);
+        }
+    }
+
+    /// The job is done: the last call has the final figures.
+    pub(crate) fn finish(&self) {
+        if let Some(callback) = self.callback {
+            callback(crate::sync::lock(&self.state).progress);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Why a job ended early, and where: nothing that goes wrong in a chunk is lost.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use crate::place::Place;
+use crate::statistics::Statistics;
+
+/// What kept a job from its end.
+///
+/// The rest of the job was stopped; what was in the making has been dropped.
+#[derive(Debug)]
+pub struct Failure<E> {
+    /// The chunk; where the job was cancelled, the first that was not begun or not delivered.
+    pub place: Place,
+    /// What happened there.
+    pub cause: Cause<E>,
+    /// What was done until then.
+    pub statistics: Statistics,
+}
+
+/// What happened to a chunk.
+pub enum Cause<E> {
+    /// The function panicked, and this is what with.
+    Panic(Box<dyn Any + Send>),
+    /// The function, or what takes the results, returned an error.
+    Error(E),
+    /// The chunk could not be read.
+    Read(io::Error),
+    /// The job was told to stop.
+    Cancelled,
+}
+
+impl<E> Failure<E> {
+    /// Goes on panicking as the chunk did; other causes are returned.
+    ///
+    /// # Errors
+    ///
+    /// The failure, where it was no panic.
+    pub fn resume(self) -> Result<std::convert::Infallible, Self> {
+        match self.cause {
+            Cause::Panic(payload) => std::panic::resume_unwind(payload),
+            cause => Err(Self { cause, ..self }),
+        }
+    }
+}
+
+impl<E> Cause<E> {
+    /// What a panic said, where it said it in words.
+    pub fn panic_message(&self) -> Option<&str> {
+        let Self::Panic(payload) = self else { return None };
+        let owned = payload.downcast_ref::<String>().map(String::as_str);
+        owned.or_else(|| payload.downcast_ref::<&str>().copied())
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for Cause<E> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panic(_) => write!(to, "Panic({:?})", self.panic_message()),
+            Self::Error(error) => to.debug_tuple("Error").field(error).finish(),
+            Self::Read(error) => to.debug_tuple("Read").field(error).finish(),
+            Self::Cancelled => to.write_str("Cancelled"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match &self.cause {
+            Cause::Panic(_) => match self.cause.panic_message() {
+                Some(message) => write!(to, "{place}, panicked: {message}"),
+                None => write!(to, "{place}, panicked without words"),
+            },
+            Cause::Error(error) => write!(to, "{place}, failed: {error}"),
+            Cause::Read(error) => write!(to, "{place}, cannot be read: {error}"),
+            Cause::Cancelled => write!(to, "cancelled before {place}"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for Failure<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::Error(error) => Some(error),
+            Cause::Read(error) => Some(error),
+            Cause::Panic(_) | Cause::Cancelled => None,
+        }
+    }
+}

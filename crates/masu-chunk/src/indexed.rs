@@ -1,0 +1,360 @@
+//! The engine for data whose chunks can be reached at once: slices, vectors, ranges of numbers.
+//!
+//! Relies on [`spans`](crate::spans) for who does what, on [`idle`](crate::idle) for sharing, and on
+//! the [pool](crate::pool) for threads. The one hard idea is what a chunk costs: a worker takes
+//! batches that last some ten microseconds, and inside a batch a chunk is one turn of a plain loop
+//! that reads one word nobody writes. No lock, no atomic change, no allocation, no copy; a panic is
+//! caught around the batch, with the chunk it was in.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use crate::control::Reporter;
+use crate::executor::Executor;
+use crate::failure::{Cause, Failure};
+use crate::idle::Idle;
+use crate::place::{Chunk, Place};
+use crate::pool;
+use crate::spans::Spans;
+use crate::statistics::{Clock, Statistics, Worker};
+use crate::sync::{Mutex, into_inner, lock};
+
+/// Data whose parts can be handed out in any order.
+///
+/// # Safety
+///
+/// `part` and `discard` of ranges that do not overlap may be called by several threads at once.
+pub unsafe trait Indexed: Sync {
+    /// A part, as a function gets it.
+    type Data<'c>;
+
+    /// How many items there are.
+    fn items(&self) -> u64;
+
+    /// Items from `range.start` to `range.end` − 1.
+    ///
+    /// # Safety
+    ///
+    /// - The range lies within the items, and no item of it was in a part or discarded before.
+    /// - `'c` ends before the data is touched in any other way.
+    unsafe fn part<'c>(&self, range: Range<u64>) -> Self::Data<'c>;
+
+    /// Drops items that nobody will get.
+    ///
+    /// # Safety
+    ///
+    /// As for `part`.
+    unsafe fn discard(&self, _range: Range<u64>) {}
+}
+
+/// What becomes of results.
+///
+/// # Safety
+///
+/// `put` may be called by several threads at once, with different indexes.
+pub(crate) unsafe trait Gather<R>: Sync {
+    /// What one worker gathers by itself.
+    type Local: Send;
+    fn local(&self) -> Self::Local;
+    /// # Safety
+    ///
+    /// `index` is below the number of chunks and is put once.
+    unsafe fn put(&self, local: &mut Self::Local, index: usize, result: R);
+}
+
+/// How long a batch is to last: long enough that taking it costs nothing, short enough that one
+/// whose worker is interrupted is not missed.
+const BATCH_TIME: Range<Duration> = Duration::from_micros(10)..Duration::from_micros(40);
+
+/// Data cut into chunks.
+pub(crate) struct Cut<'a, S> {
+    pub(crate) source: &'a S,
+    items: u64,
+    /// Items a chunk.
+    pub(crate) size: u64,
+    pub(crate) chunks: u64,
+}
+
+impl<S> Clone for Cut<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Cut<'_, S> {}
+
+impl<'a, S: Indexed> Cut<'a, S> {
+    pub(crate) fn new(source: &'a S, size: u64) -> Self {
+        let (size, items) = (size.max(1), source.items());
+        Self { source, items, size, chunks: items.div_ceil(size) }
+    }
+
+    fn place(&self, index: u64) -> Place {
+        let start = index * self.size;
+        Place { index, items: start..self.size.saturating_add(start).min(self.items) }
+    }
+}
+
+/// How a job went, and what is needed to clean up where it failed.
+pub(crate) struct Ran<L, E> {
+    /// What each worker gathered.
+    pub(crate) locals: Vec<L>,
+    /// Chunks that were begun, in order, without gaps inside a range.
+    pub(crate) begun: Vec<Range<u64>>,
+    /// Chunks that were begun and gave no result.
+    pub(crate) failed: Vec<u64>,
+    pub(crate) ended: Result<Statistics, Failure<E>>,
+}
+
+struct Job<'a, S, W, G: Gather<R>, R, E> {
+    executor: &'a Executor<'a>,
+    cut: Cut<'a, S>,
+    /// 2 to this many chunks are taken as one, where there are more than 32 bits can number.
+    shift: u32,
+    spans: Spans,
+    idle: Idle,
+    work: W,
+    gather: &'a G,
+    reporter: Reporter<'a>,
+    total: Mutex<Total<G::Local, E>>,
+}
+
+struct Total<L, E> {
+    locals: Vec<L>,
+    begun: Vec<Range<u64>>,
+    causes: Vec<(u64, Cause<E>)>,
+    cancelled: bool,
+    workers: Vec<(usize, Worker)>,
+}
+
+/// Puts every chunk through `work` and every result into `gather`.
+pub(crate) fn run<S, W, G, R, E>(
+    executor: &Executor<'_>,
+    cut: Cut<'_, S>,
+    work: W,
+    gather: &G,
+) -> Ran<G::Local, E>
+where
+    S: Indexed,
+    W: for<'c> Fn(Chunk<S::Data<'c>>) -> Result<R, E> + Sync,
+    G: Gather<R>,
+    E: Send,
+{
+    let workers = executor.workers_or_default();
+    let workers = executor.concurrency_or(workers).min(workers);
+    let workers = workers.min(usize::try_from(cut.chunks).unwrap_or(workers)).max(1);
+    let shift = (u64::BITS - cut.chunks.leading_zeros()).saturating_sub(u32::BITS);
+    let units = cut.chunks.div_ceil(1 << shift) as u32;
+    let total = Total {
+        locals: Vec::new(),
+        begun: Vec::new(),
+        causes: Vec::new(),
+        cancelled: false,
+        workers: Vec::new(),
+    };
+    let job = Job {
+        executor,
+        shift,
+        spans: Spans::new(units, workers),
+        idle: Idle::new(),
+        work,
+        gather,
+        reporter: executor.reporter(Some(cut.items)),
+        cut,
+        total: Mutex::new(total),
+    };
+    pool::run(workers, &|worker| job.run(worker));
+    job.finish()
+}
+
+/// What a batch came to.
+struct Batch<E> {
+    /// Chunks that gave a result.
+    done: Range<u64>,
+    /// Why the chunk after them gave none.
+    failed: Option<Cause<E>>,
+}
+
+impl<S, W, G, R, E> Job<'_, S, W, G, R, E>
+where
+    S: Indexed,
+    W: for<'c> Fn(Chunk<S::Data<'c>>) -> Result<R, E> + Sync,
+    G: Gather<R>,
+    E: Send,
+{
+    fn run(&self, worker: usize) {
+        if !self.idle.enter() {
+            return;
+        }
+        let mut clock = Clock::start();
+        let mut local = self.gather.local();
+        let mut begun: Vec<Range<u64>> = Vec::new();
+        let mut most = 1;
+        while !self.idle.is_stopped() {
+            if self.executor.is_cancelled() {
+                lock(&self.total).cancelled = true;
+                self.idle.stop();
+                break;
+            }
+            let Some(units) = self.spans.take(worker, most) else {
+                if self.idle.look(|| self.spans.steal(worker)) {
+                    continue;
+                }
+                break;
+            };
+            self.idle.share(|| self.spans.has_more(worker));
+            clock.waited();
+            let Batch { done, failed } = self.batch(units.clone(), &mut local);
+            let count = done.end - done.start;
+            let lap = clock.worked(count);
+            self.report(&done);
+            let end = done.end + u64::from(failed.is_some());
+            match begun.last_mut() {
+                Some(last) if last.end == done.start => last.end = end,
+                _ => begun.push(done.start..end),
+            }
+            if let Some(cause) = failed {
+                lock(&self.total).causes.push((done.end, cause));
+                self.idle.stop();
+                break;
+            }
+            let rest = (done.end.div_ceil(1 << self.shift) as u32).min(units.end)..units.end;
+            if !rest.is_empty() {
+                self.spans.give_back(worker, rest);
+            } else if lap < BATCH_TIME.start {
+                most = most.saturating_mul(2);
+            }
+            if lap > BATCH_TIME.end {
+                most = (most / 2).max(1);
+            }
+        }
+        let (mut total, worked) = (lock(&self.total), clock.finish());
+        if worked.chunks > 0 {
+            total.workers.push((worker, worked));
+        }
+        total.locals.push(local);
+        total.begun.append(&mut begun);
+    }
+
+    /// Does chunks until the end of the units, a failure, or until others want some.
+    fn batch(&self, units: Range<u32>, local: &mut G::Local) -> Batch<E> {
+        let start = u64::from(units.start) << self.shift;
+        let end = (u64::from(units.end) << self.shift).min(self.cut.chunks);
+        let inside_unit = (1_u64 << self.shift) - 1;
+        let stops = |next| self.idle.wants_attention() && is_edge(next, inside_unit);
+        let mut at = start;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: The span gave the chunks to this worker alone and once.
+            unsafe { each(self.cut, &self.work, self.gather, local, (&mut at, end), stops) }
+        }));
+        let failed = match ended {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(Cause::Error(error)),
+            Err(payload) => Some(Cause::Panic(payload)),
+        };
+        Batch { done: start..at, failed }
+    }
+
+    fn report(&self, done: &Range<u64>) {
+        let end = (done.end * self.cut.size).min(self.cut.items);
+        self.reporter.add(done.end - done.start, end.saturating_sub(done.start * self.cut.size));
+    }
+
+    fn finish(self) -> Ran<G::Local, E> {
+        let Total { locals, begun, mut causes, cancelled, mut workers } = into_inner(self.total);
+        workers.sort_by_key(|(number, _)| *number);
+        let workers = workers.into_iter().map(|(_, worker)| worker).collect();
+        let statistics = Statistics { workers };
+        let begun = joined(begun);
+        causes.sort_by_key(|(index, _)| *index);
+        let failed: Vec<u64> = causes.iter().map(|(index, _)| *index).collect();
+        let next = begun.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
+        let cause = match causes.into_iter().next() {
+            Some(failed) => Some(failed),
+            // A token that came when everything had begun stopped nothing.
+            None if cancelled && next < self.cut.chunks => Some((next, Cause::Cancelled)),
+            None => None,
+        };
+        let ended = match cause {
+            Some((index, cause)) => {
+                let mut place = self.cut.place(index);
+                if matches!(cause, Cause::Cancelled) {
+                    place.items.end = place.items.start;
+                }
+                Err(Failure { place, cause, statistics })
+            }
+            None => {
+                self.reporter.finish();
+                Ok(statistics)
+            }
+        };
+        Ran { locals, begun, failed, ended }
+    }
+}
+
+/// Whether chunks can be given back from this one on. Cold, so that the loop has one comparison for it.
+#[cold]
+#[inline(never)]
+fn is_edge(chunk: u64, inside_unit: u64) -> bool {
+    chunk & inside_unit == 0
+}
+
+/// The loop: chunks from `at` to `end`, with `at` always at the one that is being done. A function of
+/// its own, so that the compiler knows that nothing in it changes what it is called with, and keeps
+/// the data's place and the chunks' size in registers.
+///
+/// # Safety
+///
+/// - The chunks are this worker's alone, and are done once.
+/// - The source outlives the job, which nothing else touches.
+#[inline(never)]
+unsafe fn each<S, W, G, R, E>(
+    cut: Cut<'_, S>,
+    work: &W,
+    gather: &G,
+    local: &mut G::Local,
+    (at, end): (&mut u64, u64),
+    stops: impl Fn(u64) -> bool,
+) -> Result<(), E>
+where
+    S: Indexed,
+    W: for<'c> Fn(Chunk<S::Data<'c>>) -> Result<R, E>,
+    G: Gather<R>,
+{
+    let mut index = *at;
+    let mut start = index * cut.size;
+    // The last chunk has what is left. As a round of its own it costs the others no comparison.
+    let full = cut.items / cut.size;
+    for (round_end, size) in [(end.min(full), cut.size), (end, cut.items % cut.size)] {
+        while index < round_end {
+            let place = Place { index, items: start..start + size };
+            // SAFETY: The chunk is this worker's, once (first condition), and the data is there for
+            // as long as the function has it (second).
+            let data = unsafe { cut.source.part(place.items.clone()) };
+            let result = work(Chunk::new(place, data))?;
+            // SAFETY: As above: the chunk is this worker's, once.
+            unsafe { gather.put(local, index as usize, result) };
+            start += size;
+            index += 1;
+            *at = index;
+            if stops(index) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ranges in order, those that touch made one.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+        match joined.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => joined.push(range),
+        }
+    }
+    joined
+}

@@ -1,0 +1,73 @@
+//! Chunks of data through a function, on all cores.
+//!
+//! ```
+//! use masu_chunk::Executor;
+//!
+//! let data: Vec<i64> = (1..=1_000_000).collect();
+//! let sums = Executor::new().chunk(100).slice(&data).map(|chunk| chunk.iter().sum::<i64>())?;
+//! assert_eq!(sums.value.len(), 10_000);
+//! assert_eq!(sums.value.iter().sum::<i64>(), 500_000_500_000);
+//! # Ok::<(), masu_chunk::Failure<std::convert::Infallible>>(())
+//! ```
+//!
+//! The data may be a slice (borrowed, or changed in place), a vector that is handed over, a range of
+//! numbers, an iterator, or a reader cut into blocks or whole records. The results may be collected,
+//! combined, or taken one by one; in order or as they come. Whatever goes wrong in a chunk comes back
+//! as a [`Failure`] with the chunk's [`Place`], and the rest stops.
+//!
+//! Relies on the standard library, and with the feature `timely` on the crate of that name, for jobs of
+//! several processes in `cluster`. The one hard idea, chunks that cost nothing and are shared
+//! all the same, is in `indexed.rs` and `idle.rs`; that of streams in `window.rs`.
+
+#[cfg(feature = "timely")]
+pub mod cluster;
+mod control;
+mod executor;
+mod failure;
+mod idle;
+mod indexed;
+mod limit;
+mod owned;
+mod place;
+mod pool;
+mod reader;
+mod source;
+mod spans;
+mod statistics;
+mod stream;
+mod sync;
+mod window;
+
+pub use control::{Cancel, Progress};
+pub use executor::{Executor, Finished, Job};
+pub use failure::{Cause, Failure};
+pub use owned::Owned;
+pub use place::{Chunk, Place};
+pub use reader::{Block, Blocks, Items, Records};
+pub use source::{At, Numbers, Slice, SliceMut, Source, Stream, Vector};
+pub use statistics::{Statistics, Worker};
+
+use std::convert::Infallible;
+
+/// Puts a vector through a function, chunk by chunk, and returns the results in order: the whole
+/// library in one call.
+///
+/// ```
+/// let data: Vec<i64> = (1..=1000).collect();
+/// let sums = masu_chunk::execute(|chunk| chunk.iter().sum::<i64>(), data, 100, 4)?;
+/// assert_eq!(sums[0], 5050);
+/// # Ok::<(), masu_chunk::Failure<std::convert::Infallible>>(())
+/// ```
+///
+/// # Errors
+///
+/// The first chunk that panicked.
+pub fn execute<T: Send, R: Send>(
+    function: impl for<'c> Fn(Chunk<Owned<'c, T>>) -> R + Sync,
+    data: Vec<T>,
+    chunk: usize,
+    workers: usize,
+) -> Result<Vec<R>, Failure<Infallible>> {
+    let executor = Executor::new().chunk(chunk).workers(workers);
+    Ok(executor.vec(data).map(function)?.value)
+}

@@ -1,0 +1,62 @@
+//! Where in the data a chunk lies, and the chunk as a function gets it.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+
+/// Where a chunk lies: which chunk it is, and which items or bytes it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The number of the chunk, from 0, in the order of the data.
+    pub index: u64,
+    /// Its items, counted from 0; of a reader its bytes. Empty where reading the chunk failed.
+    pub items: Range<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { index, items: Range { start, end } } = self;
+        if start == end {
+            return write!(to, "chunk {index}, which begins at {start}");
+        }
+        write!(to, "chunk {index}, which is {start} to {}", end - 1)
+    }
+}
+
+/// What a function is called with: the data of one chunk, and its place.
+///
+/// It derefs to the data: `chunk.iter()` just works on a chunk of a slice.
+#[derive(Debug)]
+pub struct Chunk<D> {
+    place: Place,
+    data: D,
+}
+
+impl<D> Chunk<D> {
+    pub(crate) fn new(place: Place, data: D) -> Self {
+        Self { place, data }
+    }
+
+    /// Where in the data this chunk lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The data alone, to keep it or to take its items.
+    pub fn into_inner(self) -> D {
+        self.data
+    }
+}
+
+impl<D> Deref for Chunk<D> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        &self.data
+    }
+}
+
+impl<D> DerefMut for Chunk<D> {
+    fn deref_mut(&mut self) -> &mut D {
+        &mut self.data
+    }
+}

@@ -1,0 +1,103 @@
+//! The threads of the crate: started when they are first wanted, kept for the next job.
+//!
+//! Relies on [`seats`] for who works on what. The one hard idea is that a job never *needs* a
+//! helper: the calling thread works too, to the end, and helpers only come if they are free. So
+//! jobs within jobs cannot wait for each other, and a child after `fork`, which has none of the
+//! threads, still gets its work done.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::thread;
+
+mod seats;
+
+use seats::{Seats, Taken};
+
+/// Helpers beyond this are not started, whatever is asked for.
+const THREADS_MAX: usize = 512;
+
+static POOL: OnceLock<(u32, Seats<Body>)> = OnceLock::new();
+
+thread_local! {
+    /// Whether this thread is in a job: a job within a job starts no threads, it uses idle ones.
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a worker runs, with its number.
+#[derive(Clone, Copy)]
+struct Body(&'static (dyn Fn(usize) + Sync));
+
+/// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers, and returns when
+/// all that began have ended.
+pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
+    let (process, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
+    // After `fork` the helpers are gone, and one of them may have held the lock.
+    if workers <= 1 || *process != std::process::id() {
+        return body(0);
+    }
+    // SAFETY: Only the lifetime changes. Helpers call the body between sitting down and getting up,
+    // and `_job`, dropped at the end of this function also when `body(0)` unwinds, lets nobody sit
+    // down any more and waits until everybody got up.
+    let lasting = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static _>(body) };
+    let wanted = workers - 1;
+    let (job, idle) = seats.offer(Body(lasting), wanted);
+    let _job = Offered { seats, job };
+    let nested = WITHIN.replace(true);
+    if !nested {
+        for _ in idle..wanted {
+            if !start(seats) {
+                break;
+            }
+        }
+    }
+    let _within = Within(nested);
+    body(0);
+}
+
+struct Offered {
+    seats: &'static Seats<Body>,
+    job: u64,
+}
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        self.seats.withdraw(self.job);
+    }
+}
+
+struct Within(bool);
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        WITHIN.set(self.0);
+    }
+}
+
+/// Starts one more helper; `false` where there are enough, or the system refuses: the job then has
+/// fewer workers.
+fn start(seats: &'static Seats<Body>) -> bool {
+    let Some(number) = seats.hire(THREADS_MAX) else { return false };
+    let started = thread::Builder::new().name(format!("masu-chunk-{number}")).spawn(move || {
+        WITHIN.set(true);
+        loop {
+            let Taken { job, worker, body } = seats.sit_down();
+            let _seat = Seat { seats, job };
+            (body.0)(worker);
+        }
+    });
+    if started.is_err() {
+        seats.dismiss();
+    }
+    started.is_ok()
+}
+
+struct Seat {
+    seats: &'static Seats<Body>,
+    job: u64,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.get_up(self.job);
+    }
+}

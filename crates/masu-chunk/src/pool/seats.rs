@@ -1,0 +1,123 @@
+//! Who works on what: jobs offer seats, helpers take them, and a job that is withdrawn waits until
+//! its last helper got up.
+//!
+//! Relies on one lock and two conditions: everything is decided under the lock, once for each helper
+//! and job and never for each chunk. `tests/loom.rs` runs it in every interleaving.
+
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// The jobs that have seats, and the helpers that look for one.
+pub(crate) struct Seats<B> {
+    state: Mutex<State<B>>,
+    /// Seats were offered.
+    offered: Condvar,
+    /// A helper got up.
+    left: Condvar,
+}
+
+struct State<B> {
+    jobs: Vec<Job<B>>,
+    last_job: u64,
+    idle: usize,
+    helpers: usize,
+}
+
+struct Job<B> {
+    id: u64,
+    body: B,
+    free: usize,
+    taken: usize,
+    /// The number that the next worker gets; 0 is the thread that offered.
+    next_worker: usize,
+}
+
+/// A seat, taken.
+pub(crate) struct Taken<B> {
+    pub(crate) job: u64,
+    pub(crate) worker: usize,
+    pub(crate) body: B,
+}
+
+impl<B: Copy> Seats<B> {
+    pub(crate) fn new() -> Self {
+        let state = State { jobs: Vec::new(), last_job: 0, idle: 0, helpers: 0 };
+        Self { state: Mutex::new(state), offered: Condvar::new(), left: Condvar::new() }
+    }
+
+    /// Offers seats to helpers. Returns the job's number and how many helpers are idle.
+    pub(crate) fn offer(&self, body: B, seats: usize) -> (u64, usize) {
+        let mut state = lock(&self.state);
+        state.last_job += 1;
+        let id = state.last_job;
+        state.jobs.push(Job { id, body, free: seats, taken: 0, next_worker: 1 });
+        let idle = state.idle;
+        drop(state);
+        for _ in 0..seats.min(idle) {
+            self.offered.notify_one();
+        }
+        (id, idle)
+    }
+
+    /// Takes the offer back and waits until nobody works on it any more.
+    pub(crate) fn withdraw(&self, job: u64) {
+        let mut state = lock(&self.state);
+        loop {
+            let Some(at) = state.position(job) else { return };
+            state.jobs[at].free = 0;
+            if state.jobs[at].taken == 0 {
+                state.jobs.swap_remove(at);
+                return;
+            }
+            state = wait(&self.left, state);
+        }
+    }
+
+    /// Waits for a seat and takes it, at the newest job: that is the innermost, which others wait for.
+    pub(crate) fn sit_down(&self) -> Taken<B> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.jobs.iter_mut().rev().find(|job| job.free > 0) {
+                job.free -= 1;
+                job.taken += 1;
+                let worker = job.next_worker;
+                job.next_worker += 1;
+                return Taken { job: job.id, worker, body: job.body };
+            }
+            state.idle += 1;
+            state = wait(&self.offered, state);
+            state.idle -= 1;
+        }
+    }
+
+    /// Gives the seat up: the helper does not touch the job any more.
+    pub(crate) fn get_up(&self, job: u64) {
+        let mut state = lock(&self.state);
+        if let Some(at) = state.position(job) {
+            state.jobs[at].taken -= 1;
+            if state.jobs[at].taken == 0 {
+                drop(state);
+                self.left.notify_all();
+            }
+        }
+    }
+
+    /// Counts one more helper and returns its number, unless there are `most` already.
+    pub(crate) fn hire(&self, most: usize) -> Option<usize> {
+        let mut state = lock(&self.state);
+        (state.helpers < most).then(|| {
+            state.helpers += 1;
+            state.helpers
+        })
+    }
+
+    /// A helper that was hired could not be started.
+    pub(crate) fn dismiss(&self) {
+        lock(&self.state).helpers -= 1;
+    }
+}
+
+impl<B> State<B> {
+    fn position(&self, job: u64) -> Option<usize> {
+        self.jobs.iter().position(|it| it.id == job)
+    }
+}

@@ -1,0 +1,182 @@
+//! Readers and iterators as sources: blocks of bytes as they come, whole records, vectors of items.
+//!
+//! Relies on `std::io::Read`. The one hard idea is what bounds the memory: the buffers of finished
+//! blocks are used again, so that a job has as many as its window, and a record that is longer than
+//! the longest block is an error and not a larger buffer.
+
+use std::io::{self, Read};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::stream::Pull;
+use crate::sync::{Mutex, lock};
+
+/// Buffers that wait to be used again.
+type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// Bytes that were read, and what stood before them. The buffer goes back to the reader when the
+/// block is dropped.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    before: Option<u8>,
+    spare: Spare,
+}
+
+impl Block {
+    /// The byte before the first of this block; `None` at the beginning of the data.
+    pub fn before(&self) -> Option<u8> {
+        self.before
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        lock(&self.spare).push(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// A reader cut into blocks.
+pub struct Blocks<R> {
+    reader: R,
+    size: usize,
+    before: Option<u8>,
+    spare: Spare,
+}
+
+impl<R: Read + Send> Blocks<R> {
+    pub(crate) fn new(reader: R, size: usize) -> Self {
+        Self { reader, size: size.max(1), before: None, spare: Spare::default() }
+    }
+}
+
+fn read(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+/// A block is what one read gave: what is there is worked on, whatever may come.
+impl<R: Read + Send> Pull for Blocks<R> {
+    type Data = Block;
+
+    fn pull(&mut self) -> io::Result<Option<(Block, u64)>> {
+        let mut bytes = lock(&self.spare).pop().unwrap_or_default();
+        bytes.resize(self.size, 0);
+        let count = read(&mut self.reader, &mut bytes)?;
+        let Some(&last) = bytes[..count].last() else { return Ok(None) };
+        bytes.truncate(count);
+        let before = self.before.replace(last);
+        Ok(Some((Block { bytes, before, spare: Arc::clone(&self.spare) }, count as u64)))
+    }
+}
+
+/// A reader cut after delimiters.
+pub struct Records<R> {
+    blocks: Blocks<R>,
+    delimiter: u8,
+    longest: usize,
+    /// The beginning of a record whose end was not read yet.
+    rest: Vec<u8>,
+    ended: bool,
+}
+
+impl<R: Read + Send> Records<R> {
+    pub(crate) fn new(reader: R, delimiter: u8, size: usize, longest: usize) -> Self {
+        let blocks = Blocks::new(reader, size);
+        Self { blocks, delimiter, longest, rest: Vec::new(), ended: false }
+    }
+
+    fn too_long(&self) -> io::Error {
+        let Self { delimiter, longest, .. } = self;
+        let delimiter = delimiter.escape_ascii();
+        io::Error::other(format!("a record has no delimiter `{delimiter}` within {longest} bytes"))
+    }
+}
+
+/// A block holds whole records, each with its delimiter; the last may lack it.
+impl<R: Read + Send> Pull for Records<R> {
+    type Data = Block;
+
+    fn pull(&mut self) -> io::Result<Option<(Block, u64)>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let mut bytes = lock(&self.blocks.spare).pop().unwrap_or_default();
+        bytes.clear();
+        bytes.append(&mut self.rest);
+        loop {
+            let known = bytes.len();
+            if known > self.longest {
+                return Err(self.too_long());
+            }
+            bytes.resize(known.max(self.blocks.size / 2) + self.blocks.size, 0);
+            let count = read(&mut self.blocks.reader, &mut bytes[known..])?;
+            bytes.truncate(known + count);
+            self.ended = count == 0;
+            let found = bytes[known..].iter().rposition(|&byte| byte == self.delimiter);
+            if let Some(at) = found.map(|at| known + at + 1) {
+                self.rest.extend_from_slice(&bytes[at..]);
+                bytes.truncate(at);
+                break;
+            }
+            if self.ended {
+                break;
+            }
+        }
+        let Some(&last) = bytes.last() else { return Ok(None) };
+        let before = self.blocks.before.replace(last);
+        let count = bytes.len() as u64;
+        Ok(Some((Block { bytes, before, spare: Arc::clone(&self.blocks.spare) }, count)))
+    }
+}
+
+/// An iterator cut into vectors of so many items.
+pub struct Items<I> {
+    iterator: I,
+    chunk: usize,
+}
+
+impl<I: Iterator> Items<I> {
+    pub(crate) fn new(iterator: I, chunk: usize) -> Self {
+        Self { iterator, chunk: chunk.max(1) }
+    }
+}
+
+impl<I> Pull for Items<I>
+where
+    I: Iterator + Send,
+    I::Item: Send,
+{
+    type Data = Vec<I::Item>;
+
+    fn pull(&mut self) -> io::Result<Option<(Vec<I::Item>, u64)>> {
+        // By `by_ref().take` the vector is as long as the chunk from the beginning where the
+        // iterator knows its length, and no item is taken that is not kept.
+        let items: Vec<_> = self.iterator.by_ref().take(self.chunk).collect();
+        let count = items.len() as u64;
+        Ok((count > 0).then_some((items, count)))
+    }
+
+    fn total(&self) -> Option<u64> {
+        let (least, most) = self.iterator.size_hint();
+        (Some(least) == most).then_some(least as u64)
+    }
+}

@@ -1,0 +1,67 @@
+//! What each worker of a job did: the figures that tell uneven work from too little of it.
+
+use std::time::{Duration, Instant};
+
+/// What a job did, worker by worker.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// The workers that took part, the calling thread first. A helper that came when nothing was
+    /// left to do is not among them.
+    pub workers: Vec<Worker>,
+}
+
+/// What one worker did.
+#[derive(Clone, Debug, Default)]
+pub struct Worker {
+    /// Chunks that it put through the function.
+    pub chunks: u64,
+    /// Time in the function, and where there is one in what takes the results.
+    pub busy: Duration,
+    /// Time without: waiting for data, for room, for its turn, or for others to end.
+    pub waiting: Duration,
+}
+
+impl Statistics {
+    /// Chunks that went through the function.
+    pub fn chunks(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.chunks).sum()
+    }
+}
+
+/// Splits a worker's time into busy and waiting.
+pub(crate) struct Clock {
+    worker: Worker,
+    since: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { worker: Worker::default(), since: Instant::now() }
+    }
+
+    /// The time since the last call was spent waiting.
+    pub(crate) fn waited(&mut self) {
+        let lap = self.lap();
+        self.worker.waiting += lap;
+    }
+
+    /// The time since the last call was spent on so many chunks.
+    pub(crate) fn worked(&mut self, chunks: u64) -> Duration {
+        let lap = self.lap();
+        self.worker.busy += lap;
+        self.worker.chunks += chunks;
+        lap
+    }
+
+    pub(crate) fn finish(mut self) -> Worker {
+        self.waited();
+        self.worker
+    }
+
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        let lap = now.duration_since(self.since);
+        self.since = now;
+        lap
+    }
+}

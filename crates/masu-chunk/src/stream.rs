@@ -1,0 +1,221 @@
+//! The engine for what comes one chunk after another: iterators and readers, and slices whose
+//! results are taken one by one.
+//!
+//! Relies on the [window](crate::window) for order and bounded memory, and on the [pool](crate::pool)
+//! for threads. The one hard idea: every worker does all three parts in turn — pulls a chunk under
+//! the feed's lock, works on it, delivers what the window has ready — so that reading, working and
+//! taking overlap without a thread for each, and a chunk stays in the cache of the core that read it.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::control::Reporter;
+use crate::executor::Executor;
+use crate::failure::{Cause, Failure};
+use crate::limit::Limit;
+use crate::place::{Chunk, Place};
+use crate::pool;
+use crate::statistics::{Clock, Statistics};
+use crate::sync::{AtomicUsize, Mutex, Ordering, into_inner, lock};
+use crate::window::{Next, Window};
+
+/// What chunks are pulled from.
+pub trait Pull: Send {
+    /// The data of a chunk.
+    type Data: Send;
+
+    /// The next chunk and how many items it has; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// What kept it from being read.
+    fn pull(&mut self) -> io::Result<Option<(Self::Data, u64)>>;
+
+    /// How many items there are in all, where that is known.
+    fn total(&self) -> Option<u64> {
+        None
+    }
+}
+
+struct Feed<P> {
+    source: P,
+    index: u64,
+    items: u64,
+    ended: bool,
+}
+
+/// What became of a chunk: its data or its result, or why there is none.
+type Made<R, E> = (Place, Result<R, Cause<E>>);
+
+struct Job<'a, P, W, T, R, E> {
+    executor: &'a Executor<'a>,
+    feed: Mutex<Feed<P>>,
+    window: Window<Made<R, E>>,
+    limit: Limit,
+    work: W,
+    taker: Mutex<Taker<T, E>>,
+    reporter: Reporter<'a>,
+    /// Not 0 once nothing more is to be begun.
+    stopping: AtomicUsize,
+}
+
+struct Taker<T, E> {
+    take: T,
+    failed: Option<(Place, Cause<E>)>,
+    statistics: Statistics,
+    /// Items of the chunks delivered.
+    items: u64,
+}
+
+/// Puts every chunk of `source` through `work` and hands the results to `take`, one at a time.
+pub(crate) fn deliver<P, R, E>(
+    executor: &Executor<'_>,
+    source: P,
+    work: impl Fn(Chunk<P::Data>) -> Result<R, E> + Sync,
+    take: impl FnMut(Place, R) -> Result<(), E> + Send,
+) -> Result<Statistics, Failure<E>>
+where
+    P: Pull,
+    R: Send,
+    E: Send,
+{
+    let total = source.total();
+    let workers = executor.workers_or_default();
+    let concurrency = executor.concurrency_or(workers);
+    let (failed, statistics) = (None, Statistics::default());
+    let job = Job {
+        executor,
+        feed: Mutex::new(Feed { source, index: 0, items: 0, ended: false }),
+        window: Window::new(executor.window_or_default(workers), executor.in_order()),
+        limit: Limit::new(concurrency, workers),
+        work,
+        taker: Mutex::new(Taker { take, failed, statistics, items: 0 }),
+        reporter: executor.reporter(total),
+        stopping: AtomicUsize::new(0),
+    };
+    pool::run(workers, &|_| job.run());
+    job.finish()
+}
+
+impl<P, W, T, R, E> Job<'_, P, W, T, R, E>
+where
+    P: Pull,
+    W: Fn(Chunk<P::Data>) -> Result<R, E> + Sync,
+    T: FnMut(Place, R) -> Result<(), E> + Send,
+    R: Send,
+    E: Send,
+{
+    fn run(&self) {
+        let mut clock = Clock::start();
+        while let Some((place, pulled)) = self.next() {
+            let index = place.index;
+            let data = match pulled {
+                Ok(data) => data,
+                Err(cause) => {
+                    self.window.put(index, (place, Err(cause)), |made| self.take(made));
+                    break;
+                }
+            };
+            self.limit.enter();
+            clock.waited();
+            let chunk = Chunk::new(place.clone(), data);
+            let made = match catch_unwind(AssertUnwindSafe(|| (self.work)(chunk))) {
+                Ok(Ok(result)) => Ok(result),
+                Ok(Err(error)) => Err(Cause::Error(error)),
+                Err(payload) => Err(Cause::Panic(payload)),
+            };
+            self.limit.leave();
+            if made.is_err() {
+                self.stop();
+            }
+            self.window.put(index, (place, made), |made| self.take(made));
+            clock.worked(1);
+        }
+        let worker = clock.finish();
+        if worker.chunks > 0 {
+            lock(&self.taker).statistics.workers.push(worker);
+        }
+    }
+
+    /// The next chunk, or why there is none; `None` when nothing more is to be done.
+    fn next(&self) -> Option<Made<P::Data, E>> {
+        let mut feed = lock(&self.feed);
+        if feed.ended || !self.window.admit(feed.index) || self.is_stopping() {
+            return None;
+        }
+        let (index, start) = (feed.index, feed.items);
+        let nowhere = Place { index, items: start..start };
+        if self.executor.is_cancelled() {
+            feed.ended = true;
+            return Some((nowhere, Err(Cause::Cancelled)));
+        }
+        let pulled = catch_unwind(AssertUnwindSafe(|| feed.source.pull()));
+        feed.index += 1;
+        match pulled {
+            Ok(Ok(Some((data, items)))) => {
+                feed.items += items;
+                Some((Place { index, items: start..start + items }, Ok(data)))
+            }
+            Ok(Ok(None)) => {
+                feed.ended = true;
+                None
+            }
+            Ok(Err(error)) => {
+                feed.ended = true;
+                Some((nowhere, Err(Cause::Read(error))))
+            }
+            Err(payload) => {
+                feed.ended = true;
+                Some((nowhere, Err(Cause::Panic(payload))))
+            }
+        }
+    }
+
+    /// Hands one result on; called by one worker at a time.
+    fn take(&self, (place, made): Made<R, E>) -> Next {
+        let mut taker = lock(&self.taker);
+        let items = place.items.clone();
+        let taken = match made {
+            Ok(result) => {
+                let take = AssertUnwindSafe(|| (taker.take)(place.clone(), result));
+                match catch_unwind(take) {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(Cause::Error(error)),
+                    Err(payload) => Err(Cause::Panic(payload)),
+                }
+            }
+            Err(cause) => Err(cause),
+        };
+        if let Err(cause) = taken {
+            taker.failed = Some((place, cause));
+            self.stop();
+            return Next::Stop;
+        }
+        taker.items += items.end - items.start;
+        drop(taker);
+        self.reporter.add(1, items.end - items.start);
+        Next::Go
+    }
+
+    fn stop(&self) {
+        // ORDERING: Relaxed, for the flag publishes nothing: workers only have to see it soon. What
+        // failed goes through the window's lock.
+        self.stopping.store(1, Ordering::Relaxed);
+    }
+
+    fn is_stopping(&self) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.stopping.load(Ordering::Relaxed) != 0
+    }
+
+    fn finish(self) -> Result<Statistics, Failure<E>> {
+        let taker = into_inner(self.taker);
+        match taker.failed {
+            None => {
+                self.reporter.finish();
+                Ok(taker.statistics)
+            }
+            Some((place, cause)) => Err(Failure { place, cause, statistics: taker.statistics }),
+        }
+    }
+}

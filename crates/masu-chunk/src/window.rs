@@ -1,0 +1,109 @@
+//! The window of a stream: results on their way from the workers to the one that takes them.
+//!
+//! Relies on one lock and one condition. The one hard idea is that nobody is the deliverer by
+//! trade: whoever puts a result in and finds nobody delivering delivers, in order, whatever is
+//! ready, outside the lock. So a result never waits for a thread that sleeps, and the chunks that
+//! are begun and not yet delivered never exceed the limit: that bounds the memory, and holds the
+//! reader back where the taker is slow.
+
+use std::collections::VecDeque;
+
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// Results between workers and the taker.
+pub(crate) struct Window<R> {
+    state: Mutex<State<R>>,
+    /// Something was delivered, or the window was closed.
+    room: Condvar,
+    limit: u64,
+    in_order: bool,
+}
+
+struct State<R> {
+    /// Results that wait; in order, the first is of chunk `base` and may still be in the making.
+    ready: VecDeque<Option<R>>,
+    base: u64,
+    /// How many the taker is done with.
+    delivered: u64,
+    delivering: bool,
+    closed: bool,
+}
+
+/// What the taker says after each result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// More, please.
+    Go,
+    /// No more: the window closes.
+    Stop,
+}
+
+impl<R> Window<R> {
+    /// A window for at most `limit` chunks at a time.
+    pub(crate) fn new(limit: usize, in_order: bool) -> Self {
+        let ready = VecDeque::with_capacity(limit);
+        let state = State { ready, base: 0, delivered: 0, delivering: false, closed: false };
+        let limit = limit.max(1) as u64;
+        Self { state: Mutex::new(state), room: Condvar::new(), limit, in_order }
+    }
+
+    /// Waits until the chunk `index` may be begun. `false`: never, for the window is closed.
+    pub(crate) fn admit(&self, index: u64) -> bool {
+        let mut state = lock(&self.state);
+        while !state.closed && index >= state.delivered + self.limit {
+            state = wait(&self.room, state);
+        }
+        !state.closed
+    }
+
+    /// Puts in what chunk `index` became, and hands what is ready to `take`, unless another worker
+    /// is doing so. `take` is called by one worker at a time, and outside the lock.
+    pub(crate) fn put(&self, index: u64, result: R, mut take: impl FnMut(R) -> Next) {
+        let mut state = lock(&self.state);
+        if state.closed {
+            drop(state);
+            // Outside the lock, because dropping it may be long, or come back here.
+            drop(result);
+            return;
+        }
+        if self.in_order {
+            let slot = (index - state.base) as usize;
+            if state.ready.len() <= slot {
+                state.ready.resize_with(slot + 1, || None);
+            }
+            state.ready[slot] = Some(result);
+        } else {
+            state.ready.push_back(Some(result));
+        }
+        if state.delivering {
+            return;
+        }
+        state.delivering = true;
+        while let Some(result) = state.next() {
+            drop(state);
+            let next = take(result);
+            state = lock(&self.state);
+            state.delivered += 1;
+            if next == Next::Stop {
+                state.closed = true;
+                let rest = std::mem::take(&mut state.ready);
+                drop(state);
+                self.room.notify_all();
+                drop(rest);
+                return;
+            }
+            self.room.notify_all();
+        }
+        state.delivering = false;
+    }
+}
+
+impl<R> State<R> {
+    /// The result that is next, if it is there.
+    fn next(&mut self) -> Option<R> {
+        let result = self.ready.front_mut()?.take()?;
+        self.ready.pop_front();
+        self.base += 1;
+        Some(result)
+    }
+}

@@ -1,0 +1,336 @@
+//! What the executor promises, for each kind of data: results, order, bounds, failures, cleanup.
+
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::panic;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use masu_chunk::{Cancel, Cause, Executor, Failure, execute};
+
+/// Runs with panics that print nothing: they are what is tested.
+fn quietly<R>(body: impl FnOnce() -> R) -> R {
+    static QUIET: Mutex<()> = Mutex::new(());
+    let _one = QUIET.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let result = body();
+    panic::set_hook(before);
+    result
+}
+
+/// Counts how many of it there are.
+struct Counted<'a>(&'a AtomicI64, u64);
+
+impl<'a> Counted<'a> {
+    fn new(alive: &'a AtomicI64, number: u64) -> Self {
+        alive.fetch_add(1, Ordering::Relaxed);
+        Counted(alive, number)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn results_come_in_order_for_any_lengths_chunks_and_workers() {
+    for len in [0, 1, 2, 7, 100, 1001] {
+        let data: Vec<u64> = (0..len).collect();
+        for chunk in [0, 1, 3, 100, 5000] {
+            for workers in [0, 1, 2, 5] {
+                let executor = Executor::new().chunk(chunk).workers(workers);
+                let expected: Vec<u64> =
+                    data.chunks(chunk.max(1)).map(|chunk| chunk.iter().sum()).collect();
+                let sum = |items: &[u64]| items.iter().sum::<u64>();
+                let of_slice = executor.slice(&data).map(|chunk| sum(&chunk)).unwrap();
+                assert_eq!(of_slice.value, expected);
+                assert_eq!(of_slice.statistics.chunks(), expected.len() as u64);
+                let of_vector = executor.vec(data.clone()).map(|chunk| sum(&chunk)).unwrap();
+                assert_eq!(of_vector.value, expected);
+                let of_iterator = executor.iter(data.clone()).map(|chunk| sum(&chunk)).unwrap();
+                assert_eq!(of_iterator.value, expected);
+                let of_range =
+                    executor.range(0..len).map(|chunk| chunk.into_inner().sum::<u64>()).unwrap();
+                assert_eq!(of_range.value, expected);
+                let mut delivered = Vec::new();
+                let deliver = |_, sum| {
+                    delivered.push(sum);
+                    Ok::<(), Infallible>(())
+                };
+                executor.slice(&data).deliver(|chunk| Ok(sum(&chunk)), deliver).unwrap();
+                assert_eq!(delivered, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_order_every_result_comes_once() {
+    let executor = Executor::new().chunk(3).workers(4).unordered();
+    let mut results = executor.range(0..1000).map(|chunk| chunk.place().index).unwrap().value;
+    results.sort_unstable();
+    assert_eq!(results, (0..334).collect::<Vec<_>>());
+    let mut results = executor.iter(0..1000).map(|chunk| chunk.place().index).unwrap().value;
+    results.sort_unstable();
+    assert_eq!(results, (0..334).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_ordered_reduction_combines_from_first_to_last() {
+    for executor in [Executor::new().workers(3).chunk(2), Executor::new()] {
+        let text: String = ('a'..='z').collect();
+        let spell = |chunk: &[u8]| String::from_utf8(chunk.to_vec()).unwrap();
+        let reduced = executor.slice(text.as_bytes()).reduce(|chunk| spell(&chunk), |a, b| a + &b);
+        assert_eq!(reduced.unwrap().value.as_ref(), Some(&text));
+        let reduced = executor.iter(text.bytes()).reduce(|chunk| spell(&chunk), |a, b| a + &b);
+        assert_eq!(reduced.unwrap().value, Some(text));
+    }
+    let nothing = Executor::new().range(5..5).reduce(|_| 1, |a, b| a + b).unwrap();
+    assert_eq!(nothing.value, None);
+}
+
+#[test]
+fn an_unordered_reduction_loses_nothing() {
+    let executor = Executor::new().workers(4).chunk(7).unordered();
+    let sum =
+        executor.range(0..100_000).reduce(|chunk| chunk.into_inner().sum(), |a, b: u64| a + b);
+    assert_eq!(sum.unwrap().value, Some(4_999_950_000));
+}
+
+#[test]
+fn a_slice_can_be_changed_in_place() {
+    let mut data: Vec<u64> = (0..10_000).collect();
+    let double = |mut chunk: masu_chunk::Chunk<&mut [u64]>| chunk.iter_mut().for_each(|n| *n *= 2);
+    Executor::new().chunk(9).workers(3).slice_mut(&mut data).for_each(double).unwrap();
+    assert!(data.iter().enumerate().all(|(index, &n)| n == 2 * index as u64));
+}
+
+#[test]
+fn handed_over_items_are_given_away_or_dropped_once_each() {
+    let alive = AtomicI64::new(0);
+    let data: Vec<_> = (0..1000).map(|number| Counted::new(&alive, number)).collect();
+    // Of each chunk the first item is kept, and the others are dropped with the chunk.
+    let firsts = execute(|chunk| chunk.into_inner().next(), data, 10, 3).unwrap();
+    assert_eq!(alive.load(Ordering::Relaxed), 100);
+    let numbers: Vec<u64> = firsts.iter().flatten().map(|item| item.1).collect();
+    assert_eq!(numbers, (0..100).map(|index| index * 10).collect::<Vec<_>>());
+    drop(firsts);
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_panic_comes_back_with_its_place_and_nothing_leaks() {
+    quietly(|| {
+        for (workers, unordered) in [(1, false), (3, false), (1, true), (3, true)] {
+            let alive = AtomicI64::new(0);
+            let items = |count| (0..count).map(|number| Counted::new(&alive, number));
+            let mut executor = Executor::new().chunk(10).workers(workers);
+            if unordered {
+                executor = executor.unordered();
+            }
+            let work = |place: &masu_chunk::Place| {
+                assert!(place.index != 57, "no chunk {}", place.index);
+                Counted::new(&alive, place.index)
+            };
+            let of_vector = executor.vec(items(1000).collect()).map(|chunk| work(chunk.place()));
+            let of_iterator = executor.iter(items(1000)).map(|chunk| work(chunk.place()));
+            let vector: Vec<_> = items(1000).collect();
+            let delivered = executor
+                .vec(vector)
+                .deliver(|chunk| Ok::<_, Infallible>(work(chunk.place())), |_, _| Ok(()));
+            for failure in [of_vector.err(), of_iterator.err(), delivered.err()] {
+                let failure = failure.expect("the panic is lost");
+                assert_eq!((failure.place.index, failure.place.items.clone()), (57, 570..580));
+                assert_eq!(failure.cause.panic_message(), Some("no chunk 57"));
+                let said = "chunk 57, which is 570 to 579, panicked: no chunk 57";
+                assert_eq!(failure.to_string(), said);
+            }
+            assert_eq!(alive.load(Ordering::Relaxed), 0);
+        }
+    });
+}
+
+#[test]
+fn an_error_stops_the_rest_promptly() {
+    let begun = AtomicU64::new(0);
+    let executor = Executor::new().chunk(1).workers(2);
+    let failure = executor.range(0..1_000_000_000).try_for_each(|chunk| {
+        begun.fetch_add(1, Ordering::Relaxed);
+        if chunk.place().index == 100 { Err("bad") } else { Ok(()) }
+    });
+    let Err(Failure { place, cause: Cause::Error("bad"), .. }) = failure else { panic!() };
+    assert_eq!(place.index, 100);
+    assert!(begun.into_inner() < 900_000_000, "the rest went on");
+}
+
+#[test]
+fn what_stands_before_a_failure_has_been_delivered() {
+    let mut delivered = Vec::new();
+    let executor = Executor::new().chunk(1).workers(4);
+    let failure = executor.range(0..1000).deliver(
+        |chunk| if chunk.place().index == 20 { Err("bad") } else { Ok(chunk.place().index) },
+        |_, index| {
+            delivered.push(index);
+            Ok(())
+        },
+    );
+    assert_eq!(failure.err().map(|failure| failure.place.index), Some(20));
+    assert_eq!(delivered, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_the_taker_says_ends_the_job() {
+    let executor = Executor::new().chunk(1).workers(3);
+    let take = |place: masu_chunk::Place, _| if place.index == 5 { Err("full") } else { Ok(()) };
+    let failure = executor.iter(0_u64..).deliver(|_| Ok(()), take);
+    let Err(Failure { place, cause: Cause::Error("full"), .. }) = failure else { panic!() };
+    assert_eq!(place.index, 5);
+}
+
+#[test]
+fn a_cancelled_job_says_what_was_not_begun() {
+    let cancel = Cancel::new();
+    let executor = Executor::new().chunk(1).workers(2).cancelled_by(&cancel);
+    let work = |place: &masu_chunk::Place| {
+        if place.index == 50 {
+            cancel.cancel();
+        }
+    };
+    let failure = executor.iter(0_u64..).for_each(|chunk| work(chunk.place())).err().unwrap();
+    assert!(matches!(failure.cause, Cause::Cancelled) && failure.place.index > 50);
+    let failure = executor.range(0..9).map(|_| ()).err().unwrap();
+    assert!(matches!(failure.cause, Cause::Cancelled) && failure.place.index == 0);
+    assert_eq!(failure.to_string(), "cancelled before chunk 0, which begins at 0");
+}
+
+#[test]
+fn no_more_chunks_are_begun_than_the_window_has_room_for() {
+    let (begun, delivered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let ahead = AtomicUsize::new(0);
+    let executor = Executor::new().chunk(1).workers(4).window(3);
+    let numbers = (0_u64..200).inspect(|_| {
+        let begun = begun.fetch_add(1, Ordering::SeqCst) + 1;
+        ahead.fetch_max(begun - delivered.load(Ordering::SeqCst), Ordering::SeqCst);
+    });
+    let take = |_, ()| {
+        thread::yield_now();
+        delivered.fetch_add(1, Ordering::SeqCst);
+        Ok::<(), Infallible>(())
+    };
+    executor.iter(numbers).deliver(|_| Ok(()), take).unwrap();
+    assert!(ahead.into_inner() <= 3);
+}
+
+#[test]
+fn no_more_functions_run_at_once_than_the_limit() {
+    let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        thread::yield_now();
+        now.fetch_sub(1, Ordering::SeqCst);
+    };
+    let executor = Executor::new().chunk(1).workers(6).concurrency(2);
+    executor.iter(0_u64..300).for_each(|_| work()).unwrap();
+    executor.range(0..300).for_each(|_| work()).unwrap();
+    assert!(most.into_inner() <= 2);
+}
+
+#[test]
+fn jobs_within_jobs_end() {
+    let executor = Executor::new().chunk(1).workers(4);
+    let inner = || executor.range(0..20).reduce(|chunk| chunk.start, |a, b| a + b).unwrap().value;
+    let outer = executor.range(0..20).map(|_| inner()).unwrap().value;
+    assert_eq!(outer, vec![Some(190); 20]);
+    let stream = executor.iter(0..20).map(|_| inner()).unwrap().value;
+    assert_eq!(stream, vec![Some(190); 20]);
+}
+
+#[test]
+fn one_long_chunk_does_not_keep_others_from_the_rest() {
+    // The first chunk waits for all others: that ends only if somebody else does them. It was taken
+    // alone, because how long chunks are is not known yet.
+    let (done, all) = (AtomicUsize::new(0), 5000);
+    let executor = Executor::new().chunk(1).workers(2);
+    let statistics = executor.range(0..all).for_each(|chunk| {
+        while chunk.place().index == 0 && done.load(Ordering::SeqCst) as u64 != all - 1 {
+            thread::sleep(Duration::from_micros(50));
+        }
+        done.fetch_add(1, Ordering::SeqCst);
+    });
+    assert_eq!(statistics.unwrap().chunks(), all);
+}
+
+#[test]
+fn progress_ends_with_everything() {
+    let last = Mutex::new(None);
+    let hear = |progress| *last.lock().unwrap() = Some(progress);
+    let executor = Executor::new().chunk(10).workers(2).progress(&hear);
+    executor.range(0..1005).for_each(|_| ()).unwrap();
+    let progress = last.lock().unwrap().take().unwrap();
+    assert_eq!((progress.chunks, progress.items, progress.items_total), (101, 1005, Some(1005)));
+    executor.blocks(&[7_u8; 95][..]).for_each(|_| ()).unwrap();
+    let progress = last.lock().unwrap().take().unwrap();
+    assert_eq!((progress.chunks, progress.items, progress.items_total), (10, 95, None));
+}
+
+/// Gives at most so many bytes at a time, and then perhaps an error.
+struct Dribble<'a>(&'a [u8], usize, Option<io::ErrorKind>);
+
+impl Read for Dribble<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(self.1);
+        match self.0.read(&mut buffer[..most])? {
+            0 => self.2.take().map_or(Ok(0), |kind| Err(kind.into())),
+            count => Ok(count),
+        }
+    }
+}
+
+#[test]
+fn records_are_whole_and_together_they_are_the_input() {
+    let input = b"one\ntwo\n\nthree\nfour and more than a block\nlast";
+    for size in [1, 3, 8, 1000] {
+        for most in [1, 5, 1000] {
+            let executor = Executor::new().chunk(size).workers(2);
+            let records = executor.records(Dribble(input, most, None), b'\n');
+            let chunks = records.map(|chunk| (chunk.before(), chunk.to_vec())).unwrap().value;
+            let joined: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+            assert_eq!(joined, input);
+            let (last, whole) = chunks.split_last().unwrap();
+            assert!(whole.iter().all(|(_, bytes)| bytes.ends_with(b"\n")));
+            assert!(last.1.ends_with(b"last"));
+            assert!(chunks[1..].iter().all(|(before, _)| *before == Some(b'\n')));
+        }
+    }
+}
+
+#[test]
+fn a_record_that_would_not_fit_into_memory_is_an_error() {
+    let executor = Executor::new();
+    let records = executor.records_up_to(io::repeat(b'x'), b'\n', 1 << 20);
+    let failure = records_error(records.for_each(|_| ()).map(|_| ()));
+    assert!(failure.contains("no delimiter `\\n` within 1048576 bytes"), "{failure}");
+}
+
+fn records_error(outcome: Result<(), Failure<Infallible>>) -> String {
+    outcome.err().map(|failure| failure.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn what_was_read_before_an_error_is_worked_on() {
+    let reader = Dribble(b"abcdef", 4, Some(io::ErrorKind::ConnectionReset));
+    let mut taken = Vec::new();
+    let take = |_, bytes: Vec<u8>| {
+        taken.extend(bytes);
+        Ok::<(), Infallible>(())
+    };
+    let executor = Executor::new().workers(2);
+    let failure = executor.blocks(reader).deliver(|chunk| Ok(chunk.to_vec()), take).err().unwrap();
+    assert!(matches!(failure.cause, Cause::Read(_)));
+    assert_eq!((failure.place.index, taken), (2, b"abcdef".to_vec()));
+}

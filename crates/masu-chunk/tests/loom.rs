@@ -1,0 +1,207 @@
+//! The crate's protocols under loom: spans and idle workers, the window, the pool's seats.
+//!
+//! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test --release -p masu-chunk --test
+//! loom`. It relies on the sources taking their atomics and locks from `crate::sync`: here that is a
+//! door with loom's. Loom runs every interleaving up to three preemptions; a deadlock or a thread
+//! that is never woken fails the model.
+#![cfg(loom)]
+
+#[path = "../src/idle.rs"]
+mod idle;
+#[path = "../src/pool/seats.rs"]
+#[expect(dead_code, reason = "how helpers are hired is no protocol")]
+mod seats;
+#[path = "../src/spans.rs"]
+mod spans;
+#[path = "loom/sync.rs"]
+mod sync;
+#[path = "../src/window.rs"]
+mod window;
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::model::Builder;
+use loom::thread;
+
+use idle::Idle;
+use seats::Seats;
+use spans::Spans;
+use window::{Next, Window};
+
+fn model(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(body);
+}
+
+/// A job as `indexed.rs` runs it: what a worker does between two chunks.
+struct Job {
+    spans: Spans,
+    idle: Idle,
+    /// How often each chunk was done. Loom reports two threads at one of them.
+    done: Vec<UnsafeCell<u32>>,
+}
+
+impl Job {
+    fn new(chunks: u32, workers: usize) -> Arc<Self> {
+        let done = (0..chunks).map(|_| UnsafeCell::new(0)).collect();
+        Arc::new(Self { spans: Spans::new(chunks, workers), idle: Idle::new(), done })
+    }
+
+    fn run(&self, worker: usize, most: u32) {
+        if !self.idle.enter() {
+            return;
+        }
+        while !self.idle.is_stopped() {
+            let Some(chunks) = self.spans.take(worker, most) else {
+                if self.idle.look(|| self.spans.steal(worker)) {
+                    continue;
+                }
+                break;
+            };
+            self.idle.share(|| self.spans.has_more(worker));
+            let mut at = chunks.start;
+            while at < chunks.end {
+                self.done[at as usize].with_mut(|done| {
+                    // SAFETY: Loom watches that nobody else is at it: that is what is tested.
+                    unsafe { *done += 1 };
+                });
+                at += 1;
+                if self.idle.wants_attention() {
+                    break;
+                }
+            }
+            if at < chunks.end {
+                self.spans.give_back(worker, at..chunks.end);
+            }
+        }
+    }
+
+    fn assert_done_once_each(&self) {
+        for done in &self.done {
+            // SAFETY: The other threads have ended.
+            done.with(|done| assert_eq!(unsafe { *done }, 1));
+        }
+    }
+}
+
+#[test]
+fn every_chunk_is_done_once_and_no_worker_sleeps_for_ever() {
+    model(|| {
+        let job = Job::new(3, 2);
+        let helper = thread::spawn({
+            let job = Arc::clone(&job);
+            move || job.run(1, 2)
+        });
+        job.run(0, 2);
+        helper.join().unwrap();
+        job.assert_done_once_each();
+    });
+}
+
+#[test]
+fn a_helper_that_never_comes_is_not_missed() {
+    model(|| {
+        let job = Job::new(4, 3);
+        job.run(0, 4);
+        job.assert_done_once_each();
+    });
+}
+
+#[test]
+fn a_stopped_job_lets_everybody_go() {
+    model(|| {
+        let job = Job::new(2, 2);
+        let helper = thread::spawn({
+            let job = Arc::clone(&job);
+            move || job.run(1, 1)
+        });
+        job.idle.stop();
+        job.run(0, 1);
+        helper.join().unwrap();
+    });
+}
+
+/// Pulls chunks as `stream.rs` does, and delivers into `taken`.
+fn stream(
+    window: &Window<u64>,
+    next: &loom::sync::Mutex<u64>,
+    taken: &UnsafeCell<Vec<u64>>,
+    chunks: u64,
+) {
+    loop {
+        let index = {
+            let mut next = next.lock().unwrap();
+            if *next == chunks || !window.admit(*next) {
+                break;
+            }
+            *next += 1;
+            *next - 1
+        };
+        window.put(index, index, |result| {
+            // SAFETY: Loom watches that one thread at a time delivers: that is what is tested.
+            taken.with_mut(|taken| unsafe { (*taken).push(result) });
+            Next::Go
+        });
+    }
+}
+
+#[test]
+fn results_are_delivered_in_order_and_by_one_thread_at_a_time() {
+    model(|| {
+        let shared = Arc::new((
+            Window::new(2, true),
+            loom::sync::Mutex::new(0),
+            UnsafeCell::new(Vec::new()),
+        ));
+        let helper = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || stream(&shared.0, &shared.1, &shared.2, 2)
+        });
+        stream(&shared.0, &shared.1, &shared.2, 2);
+        helper.join().unwrap();
+        // SAFETY: The other thread has ended.
+        shared.2.with(|taken| assert_eq!(unsafe { &*taken }, &[0, 1]));
+    });
+}
+
+#[test]
+fn a_window_that_closes_lets_those_go_who_wait_for_room() {
+    model(|| {
+        let window = Arc::new(Window::new(1, true));
+        let helper = thread::spawn({
+            let window = Arc::clone(&window);
+            move || window.admit(1)
+        });
+        window.put(0, 0, |_| Next::Stop);
+        assert!(!helper.join().unwrap());
+    });
+}
+
+#[test]
+fn a_withdrawn_job_is_touched_by_nobody() {
+    model(|| {
+        let seats = Arc::new(Seats::<u64>::new());
+        let body = Arc::new(UnsafeCell::new(0_u32));
+        let (job, _) = seats.offer(7, 1);
+        let helper = thread::spawn({
+            let (seats, body) = (Arc::clone(&seats), Arc::clone(&body));
+            move || {
+                let taken = seats.sit_down();
+                // The second job has nothing to do: it is there so that this thread ends.
+                if taken.body == 7 {
+                    // SAFETY: Loom watches that the owner is done waiting only after this.
+                    body.with_mut(|body| unsafe { *body += 1 });
+                }
+                seats.get_up(taken.job);
+            }
+        });
+        seats.withdraw(job);
+        // SAFETY: Nobody works on the job any more: that is what is tested.
+        body.with_mut(|body| unsafe { *body += 1 });
+        let (last, _) = seats.offer(8, 1);
+        helper.join().unwrap();
+        seats.withdraw(last);
+    });
+}

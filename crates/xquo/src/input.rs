@@ -1,0 +1,62 @@
+//! Standard input, read as much at a time as is there.
+//!
+//! Relies on `poll`. The one hard idea is when to hand on less than a whole buffer: at once when
+//! nothing more waits, so that `find` sees its first names quoted while it still searches, and not
+//! before, so that a pipe's small pieces do not become small writes.
+
+use std::io::{self, Read};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+
+/// Bytes that a pipe on either side may hold, where the system allows so many.
+pub(crate) const PIPE_BYTES: usize = 1 << 20;
+
+/// Standard input, unbuffered.
+pub(crate) struct Input;
+
+impl Input {
+    /// Standard input; a pipe is made to hold more.
+    pub(crate) fn new() -> Self {
+        let input = rustix::stdio::stdin();
+        if fcntl_getpipe_size(input).is_ok_and(|size| size < PIPE_BYTES) {
+            // It works without, only slower.
+            let _ = fcntl_setpipe_size(input, PIPE_BYTES);
+        }
+        Self
+    }
+
+    /// Whether a read would return at once; `patient`: waits until it does.
+    fn is_ready(patient: bool) -> bool {
+        let input = rustix::stdio::stdin();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        let ready = poll(&mut polled, if patient { None } else { Some(&now) });
+        // Something that cannot be polled is read, and says itself what is wrong with it.
+        ready.map_or(true, |count| count > 0)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rustix::io::read(rustix::stdio::stdin(), &mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(rustix::io::Errno::INTR) => {}
+                // A reader of the same description made it non-blocking.
+                Err(rustix::io::Errno::AGAIN) if filled == 0 => {
+                    Self::is_ready(true);
+                }
+                // What was read comes first; the next read says what is wrong again.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(error.into()),
+            }
+            if filled > 0 && filled < buffer.len() && !Self::is_ready(false) {
+                break;
+            }
+        }
+        Ok(filled)
+    }
+}

@@ -1,0 +1,143 @@
+//! Quoting: bytes in, bytes that bash reads back as the same out.
+//!
+//! Relies on [`classify`] for which bytes of 64 are special. The one hard idea: whatever the data,
+//! a special byte costs the same few instructions and nothing else costs more than a copy. The bytes
+//! before it are copied as one vector, however few, then its replacement is stored as one word that
+//! knows its own length, and the next store begins where that ends.
+
+mod classify;
+#[cfg(test)]
+mod tests;
+
+use classify::{Classifier, LANES};
+
+/// Bytes that are not copied as they are: delimiter, quote, backspace, line feed, carriage return.
+pub(crate) const SPECIALS: usize = 5;
+
+/// Bytes that one special byte can become.
+const LONGEST: usize = 7;
+
+/// Bytes that are copied at once, wanted or not.
+const STRIDE: usize = 32;
+
+/// Room after the output, for stores that are longer than what they store.
+const SLACK: usize = STRIDE + 8;
+
+/// How records are quoted.
+pub(crate) struct Quoter {
+    /// What each byte becomes: up to 7 bytes, and in the last byte their number.
+    words: [u64; 256],
+    classifier: Classifier,
+    delimiter: u8,
+    end: [u8; 2],
+}
+
+impl Quoter {
+    /// A quoter for records that end with `delimiter`, each to end with `line_end`.
+    pub(crate) fn new(delimiter: u8, line_end: u8, escape: bool) -> Self {
+        let mut words: [u64; 256] = std::array::from_fn(|byte| word(&[byte as u8]));
+        let mut specials = vec![delimiter, b'\''];
+        words[usize::from(b'\'')] = word(br#"'"'"'"#);
+        if escape {
+            for (byte, escaped) in [(8, br"'$'\b''"), (b'\n', br"'$'\n''"), (b'\r', br"'$'\r''")] {
+                words[usize::from(byte)] = word(escaped);
+                specials.push(byte);
+            }
+        }
+        // Last, because a delimiter is one whatever else it could be.
+        words[usize::from(delimiter)] = word(&[b'\'', line_end, b'\'']);
+        let padded = std::array::from_fn(|at| *specials.get(at).unwrap_or(&delimiter));
+        let classifier = Classifier::new(padded);
+        Self { words, classifier, delimiter, end: [b'\'', line_end] }
+    }
+
+    /// What ends a record whose delimiter is missing.
+    pub(crate) fn end(&self) -> [u8; 2] {
+        self.end
+    }
+
+    /// Appends `input`, quoted, to `output`. `begins`: a record begins with the first byte. Whether
+    /// the next piece begins one is told by the last byte: no quote is opened after a delimiter that
+    /// may be the end.
+    pub(crate) fn quote(&self, input: &[u8], begins: bool, output: &mut Vec<u8>) {
+        let Some(&last) = input.last() else { return };
+        if begins {
+            output.push(b'\'');
+        }
+        output.reserve(input.len() * LONGEST + SLACK);
+        self.classifier.quote(&self.words, input, output);
+        if last == self.delimiter {
+            output.pop();
+        }
+    }
+}
+
+/// Up to 7 bytes and their number.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    word[7] = bytes.len() as u8;
+    u64::from_le_bytes(word)
+}
+
+/// The loop that each classifier's quoting is made of, inlined there so that it is compiled for the
+/// same CPU: `mask_of` tells which of [`LANES`] bytes are special.
+///
+/// # Safety
+///
+/// - `output` has room for [`LONGEST`] times the input and [`SLACK`].
+/// - `mask_of` may be called: the CPU has what it needs.
+#[inline(always)]
+unsafe fn quote_with(
+    words: &[u64; 256],
+    input: &[u8],
+    output: &mut Vec<u8>,
+    mask_of: impl Fn(&[u8; LANES]) -> u64,
+) {
+    // SAFETY: The end of what is filled lies in the buffer.
+    let mut to = unsafe { output.as_mut_ptr().add(output.len()) };
+    let mut copied = 0;
+    let mut at = 0;
+    // A stride may be read from before every special byte of the block: the last blocks are left to
+    // the loop below, which reads what there is.
+    while at + LANES + STRIDE <= input.len() {
+        let (_, rest) = input.split_at(at);
+        let Some((block, _)) = rest.split_first_chunk::<LANES>() else { break };
+        let mut mask = mask_of(block);
+        while mask != 0 {
+            let special = at + mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            let plain = special - copied;
+            // SAFETY: `copied` is at most `special`, and a stride from there lies in the input.
+            let from = unsafe { input.as_ptr().add(copied) };
+            if plain <= STRIDE {
+                // SAFETY: Both sides have a stride: see above, and the output its slack.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, STRIDE) };
+            } else {
+                // SAFETY: So many bytes are in the input, and each has its room in the output.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, plain) };
+            }
+            // SAFETY: `special` lies inside the input.
+            let word = words[usize::from(unsafe { *input.get_unchecked(special) })];
+            // SAFETY: Each byte before has its room in the output.
+            to = unsafe { to.add(plain) };
+            // SAFETY: So has this one, and the slack takes what the word has too many.
+            unsafe { to.cast::<u64>().write_unaligned(word.to_le()) };
+            // SAFETY: At most `LONGEST` further.
+            to = unsafe { to.add((word >> 56) as usize) };
+            copied = special + 1;
+        }
+        at += LANES;
+    }
+    for &byte in &input[copied..] {
+        let word = words[usize::from(byte)];
+        // SAFETY: Each byte has room for the longest that it can become, and there is slack.
+        unsafe { to.cast::<u64>().write_unaligned(word.to_le()) };
+        // SAFETY: As above.
+        to = unsafe { to.add((word >> 56) as usize) };
+    }
+    // SAFETY: Both lie in the same buffer.
+    let len = unsafe { to.offset_from(output.as_ptr()) };
+    // SAFETY: All bytes up to there were written above.
+    unsafe { output.set_len(len as usize) };
+}
