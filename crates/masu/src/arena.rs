@@ -69,6 +69,15 @@ fn holds(entry: usize, address: usize) -> bool {
     address.wrapping_sub(start) < slices * SLICE_BYTES
 }
 
+/// Whether there is an arena whose bytes of the class map are made writable together with those at
+/// `address`.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused")]
+fn shares_unit(address: usize) -> bool {
+    ARENAS.entries().any(|other| map::is_one_unit(other, address))
+}
+
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
@@ -81,6 +90,7 @@ pub(crate) fn code_at(address: usize) -> u8 {
         Kind::Page => slice.page().code.get(),
         // A parked block's is known to be free there.
         Kind::Large | Kind::Parked => crate::class::LARGE,
+        Kind::HeapPage | Kind::HeapLarge => crate::class::HEAP,
         Kind::Opaque | Kind::Free | Kind::Metadata => crate::class::FOREIGN,
     }
 }
@@ -113,7 +123,9 @@ impl Arena {
         }
         // Where addresses are limited, arenas are short; a long block gets one that holds it.
         let shortest = (slices + head_slices(ARENA_SLICES)) * SLICE_BYTES;
-        let mut length = prepare().max(shortest);
+        let ordinary = prepare();
+        let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
+        let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
         loop {
             let total = length / SLICE_BYTES;
             if total < head_slices(total) + slices {
@@ -142,11 +154,12 @@ impl Arena {
         let length = slices * SLICE_BYTES;
         let head_bytes = head * SLICE_BYTES;
         // SAFETY: The range was reserved for this arena.
-        let committed = unsafe { kernel::protect(start, head_bytes, Protection::ReadWrite) };
+        let committed = unsafe { kernel::commit(start, head_bytes) };
         // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
         // pages for everything.
         let _ = unsafe { kernel::advise(start, head_bytes, Advice::NoHugePage) };
-        let opened = committed.is_ok() && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES));
+        let opened = committed.is_ok()
+            && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES), shares_unit);
         if opened {
             // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
             let arena: &'static Arena = unsafe { start.cast().as_ref() };
@@ -251,7 +264,9 @@ impl Arena {
         }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
         let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
-        let unit = if step >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
+        let whole = step >= HUGE_PAGE_BYTES
+            || options::huge_pages_from().is_some_and(|from| live_bytes >= from);
+        let unit = if whole { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
         let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(self.slices.get());
         self.commit_exactly(ahead, live_bytes) || self.commit_exactly(end, live_bytes)
@@ -264,7 +279,7 @@ impl Arena {
         // SAFETY: No arena starts at address 0.
         let start = unsafe { NonNull::new_unchecked(start) };
         // SAFETY: The range belongs to this arena and was never used.
-        if unsafe { kernel::protect(start, length, Protection::ReadWrite) }.is_err() {
+        if unsafe { kernel::commit(start, length) }.is_err() {
             return false;
         }
         self.committed.set(end);
@@ -283,7 +298,8 @@ fn huge_page_advice(live_bytes: usize) -> Option<Advice> {
         return Some(Advice::NoHugePage);
     }
     // A huge page is worth its memory where it is a small part of what the program holds.
-    (live_bytes >= 8 * HUGE_PAGE_BYTES).then_some(Advice::HugePage)
+    let from = options::huge_pages_from().unwrap_or(8 * HUGE_PAGE_BYTES);
+    (live_bytes >= from).then_some(Advice::HugePage)
 }
 
 /// Slices that the head of an ordinary arena of `slices` slices takes.

@@ -3,6 +3,8 @@
 //!
 //! Relies on the front. What it adds: `errno`, and other mallocs' pointers.
 
+pub mod heap;
+
 use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
@@ -61,6 +63,7 @@ fn checked(block: *mut u8) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn out_of_memory() {
+    fault::out_of_memory();
     libc::set_errno(ENOMEM);
 }
 
@@ -185,6 +188,12 @@ pub fn trim(pad: usize) -> bool {
 /// read as soon as the C library knows the environment.
 pub fn read_options(environment: &Environment) {
     options::read(environment);
+}
+
+/// Has `value` hold for the option `name` where nobody who means masu has set it: for what was set
+/// about another malloc, in whose place this one stands.
+pub fn suggest(name: &str, value: usize) {
+    options::suggest(name, value);
 }
 
 /// Counts of bytes now.

@@ -9,9 +9,12 @@
 //! How deep each stack may grow is decided in `cache/depth.rs`. Blocks of homed classes whose home
 //! is another lane have stacks that only `free` uses: `cache/remote.rs`.
 
+mod counted;
 mod depth;
 pub(crate) mod idle;
+pub(crate) mod near;
 mod remote;
+mod traffic;
 
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -21,9 +24,12 @@ use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
 use crate::libc::Key;
 use crate::ranges::Parked;
 use crate::shard::Shard;
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Count, Ordering};
+use counted::Countdown;
 use depth::Depth;
+use near::Near;
 use remote::Remote;
+pub(crate) use traffic::{Traffic, User};
 
 /// A pointer that its thread writes and others may look at.
 #[repr(transparent)]
@@ -80,14 +86,18 @@ pub(crate) struct Stacks {
     stacks: [Stack; CODES],
     /// Where the stack for a size lies, in bytes from the start of this structure, by size in
     /// steps of 16 bytes. For homed classes, the stack of the thread's own lane.
-    offsets: [u16; TABLE_LENGTH],
+    // Atomics, because whoever starts a heap profile changes them for all threads. Shorter ones would cost
+    // `malloc` an instruction, for compilers widen them apart from the load.
+    offsets: [AtomicU32; TABLE_LENGTH],
     state: State,
+    /// Whether allocations are counted for a heap profile; see `cache/counted.rs`.
+    counts: AtomicBool,
     /// Zeros, so that every byte of [`Inert`] has a value.
     filler: [u8; FILLER],
 }
 
 const FILLER: usize =
-    align_of::<Stack>() - 1 - size_of::<[u16; TABLE_LENGTH]>() % align_of::<Stack>();
+    align_of::<Stack>() - 2 - size_of::<[AtomicU32; TABLE_LENGTH]>() % align_of::<Stack>();
 
 /// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
 /// depths from outside and accept stale ones.
@@ -104,12 +114,17 @@ pub(crate) struct ThreadCache {
     remote: Remote,
     /// The large block that was freed last, where the next one is likely to be as long.
     pub(crate) parked: Parked,
+    /// Blocks of first-class heaps, those of a heap where its number says.
+    near: [Shared<Near>; near::PLACES],
     /// Bytes that the stacks may hold together, as their limits stand.
-    limit_bytes: Cell<usize>,
-    slow_calls: Cell<u32>,
+    limit_bytes: Count,
+    /// What came and went, and who uses this cache.
+    pub(crate) traffic: Traffic,
     denials: Cell<u32>,
     /// The code of the class that last gave up depth for another one.
     last_giver: Cell<u8>,
+    /// What is counted for a heap profile.
+    countdown: Countdown,
     /// The next in the list of all caches; see [`crate::thread`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
     /// The next of those without a thread, and what this one held when its thread ended, in bytes.
@@ -150,7 +165,7 @@ pub(crate) fn ended() -> &'static Stacks {
 impl Inert {
     const fn new() -> Inert {
         let mut stacks = Stacks::new(State::Empty);
-        stacks.offsets = [0; TABLE_LENGTH];
+        stacks.offsets = [const { AtomicU32::new(0) }; TABLE_LENGTH];
         let mut rest = [0; size_of::<Stack>()];
         rest[offset_of!(Stacks, state) + size_of::<Stack>() - size_of::<Stacks>()] =
             State::Ended as u8;
@@ -211,7 +226,13 @@ impl Stacks {
             stacks[code] = Stack::inert();
             code += 1;
         }
-        Stacks { stacks, offsets: offsets(), state, filler: [0; FILLER] }
+        let mut offsets = [const { AtomicU32::new(0) }; TABLE_LENGTH];
+        let mut step = 0;
+        while step < TABLE_LENGTH {
+            offsets[step] = AtomicU32::new(OFFSETS[step] as u32);
+            step += 1;
+        }
+        Stacks { stacks, offsets, state, counts: AtomicBool::new(false), filler: [0; FILLER] }
     }
 
     /// Has homed classes keep the blocks that `shard` is home to.
@@ -220,7 +241,7 @@ impl Stacks {
         while Class::of_size(size).homed().is_homed() {
             let code = Class::of_size(size).homed().code_in(shard.0);
             self.stacks[usize::from(code)] = Stack::inert();
-            self.offsets[size / 16] = u16::from(code) * size_of::<Stack>() as u16;
+            *self.offsets[size / 16].get_mut() = u32::from(code) * size_of::<Stack>() as u32;
             size += 16;
         }
     }
@@ -260,7 +281,8 @@ impl Stacks {
     /// A free block for `size` bytes, at most [`crate::class::TABLE_LIMIT`]; or null.
     #[inline(always)]
     pub(crate) fn pop_for_size(&self, size: usize) -> *mut u8 {
-        let offset = self.offsets[(size + 15) >> 4];
+        // ORDERING: Relaxed: the number stands for itself, and whatever it is leads to a stack.
+        let offset = self.offsets[(size + 15) >> 4].load(Ordering::Relaxed);
         self.stack_at(offset as usize).pop()
     }
 
@@ -300,10 +322,12 @@ impl ThreadCache {
             opened: Cell::new(0),
             remote: Remote::new(),
             parked: Parked::new(),
-            limit_bytes: Cell::new(0),
-            slow_calls: Cell::new(0),
+            near: [const { Shared::new(ptr::null_mut()) }; near::PLACES],
+            limit_bytes: Count::new(0),
+            traffic: Traffic::new(),
             denials: Cell::new(0),
             last_giver: Cell::new(0),
+            countdown: Countdown::new(),
             next: Cell::new(None),
             next_idle: Cell::new(None),
             idle_bytes: Cell::new(0),
@@ -315,11 +339,22 @@ impl ThreadCache {
         self.key
     }
 
-    /// Bytes of the blocks held now.
-    pub(crate) fn held_bytes(&self) -> usize {
-        let kept: usize =
-            Class::all_kept().map(|class| self.count_from_outside(class) * class.size()).sum();
-        kept + self.remote_bytes()
+    /// Blocks of `class` held now, with and without a home, for whoever looks from outside.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    pub(crate) fn held_blocks(&self, class: Class) -> usize {
+        let homed = class.homed();
+        let kept_apart = if homed == class {
+            0
+        } else {
+            self.count_from_outside(homed) + self.remote_blocks(homed)
+        };
+        self.count_from_outside(class) + kept_apart
+    }
+
+    /// Bytes that the stacks may hold together, as their limits stand.
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.limit_bytes.get()
     }
 }
 

@@ -16,8 +16,12 @@ use crate::slice::SLICE_BYTES;
 pub(crate) const FOREIGN: u8 = 0;
 /// A large block: whole slices of its own.
 pub(crate) const LARGE: u8 = 1;
+/// A block of a first-class heap, or any slice of a page of such blocks.
+pub(crate) const HEAP: u8 = 2;
+/// A page of blocks that a heap profile sampled: what class they are is known of its slices.
+pub(crate) const SAMPLED: u8 = 3;
 /// The code of the smallest size class.
-const FIRST: usize = 4;
+pub(crate) const FIRST: usize = 4;
 /// The code of the smallest homed class in lane 0.
 pub(crate) const HOMED_FIRST: usize = 84;
 /// How many of the smallest classes are homed: those under a cache line.
@@ -123,11 +127,6 @@ impl Class {
         (FIRST as u8..HOMED_FIRST as u8).map(Class)
     }
 
-    /// All classes, with and without a home.
-    pub(crate) fn all_kept() -> impl Iterator<Item = Class> {
-        (FIRST as u8..CLASSES as u8).map(Class)
-    }
-
     /// The class of these blocks where they are kept apart by lane.
     #[inline(always)]
     pub(crate) const fn homed(self) -> Class {
@@ -180,11 +179,11 @@ impl Class {
 
     /// Blocks of a page.
     pub(crate) const fn page_blocks(self) -> usize {
-        self.page_slices() * SLICE_BYTES / self.size()
+        SHAPES[self.index()].page_blocks as usize
     }
 
     /// The index of the block that starts `offset` bytes into its page; meaningful only if one
-    /// does.
+    /// does. Up to [`LARGEST_SMALL`] it is also how many blocks fit `offset` bytes.
     #[inline]
     pub(crate) const fn block_index(self, offset: usize) -> usize {
         ((offset as u64 * SHAPES[self.index()].reciprocal as u64) >> 32) as usize
@@ -197,19 +196,21 @@ struct Shape {
     size: u32,
     /// 2³² / size, rounded down, plus 1: exact for multiples of the size within a page.
     reciprocal: u32,
+    page_blocks: u16,
     page_slices: u8,
 }
 
 static SHAPES: [Shape; CLASSES] = shapes();
 
 const fn shapes() -> [Shape; CLASSES] {
-    let mut shapes = [Shape { size: 0, reciprocal: 0, page_slices: 0 }; CLASSES];
+    let mut shapes = [Shape { size: 0, reciprocal: 0, page_blocks: 0, page_slices: 0 }; CLASSES];
     let mut code = FIRST;
     while code < CLASSES {
         let size = size_of_code(Class(code as u8).page_index());
         shapes[code] = Shape {
             size: size as u32,
             reciprocal: ((1_u64 << 32) / size as u64 + 1) as u32,
+            page_blocks: (fewest_slices(size) * SLICE_BYTES / size) as u16,
             page_slices: fewest_slices(size) as u8,
         };
         code += 1;

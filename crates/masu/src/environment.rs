@@ -47,31 +47,44 @@ impl Environment {
     /// The value of the variable `name`, if it is set.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&CStr> {
-        let mut place = self.first;
-        loop {
-            // SAFETY: The list goes on up to a null, which ends this loop.
-            let variable = NonNull::new(unsafe { place.read() }.cast_mut())?;
-            // SAFETY: It is a string that stays while this value lives.
-            if let Some(value) = unsafe { value_of(variable, name) } {
-                return Some(value);
+        self.beginning_with(name.as_bytes()).find_map(|rest| match rest.to_bytes() {
+            // SAFETY: There is an equals sign before what is left of the string.
+            [b'=', ..] => Some(unsafe { CStr::from_ptr(rest.as_ptr().add(1)) }),
+            _ => None,
+        })
+    }
+
+    /// What follows `prefix`, which holds no zero, in each entry that begins so: the rest of the
+    /// name, an equals sign, the value.
+    pub fn beginning_with(&self, prefix: &[u8]) -> impl Iterator<Item = &CStr> {
+        let mut next = self.first;
+        core::iter::from_fn(move || {
+            loop {
+                // SAFETY: The list goes on up to a null, which ends this loop, and the iteration too:
+                // the place stays.
+                let variable = NonNull::new(unsafe { next.read() }.cast_mut())?;
+                // SAFETY: This was not the last place.
+                next = unsafe { next.add(1) };
+                // SAFETY: It is a string that stays while this value lives.
+                if let Some(rest) = unsafe { behind(variable, prefix) } {
+                    return Some(rest);
+                }
             }
-            // SAFETY: This was not the last place.
-            place = unsafe { place.add(1) };
-        }
+        })
     }
 }
 
-/// The value in `variable`, if that is `name=…`. Programs have dozens of long variables, so no more
-/// is read of one than it takes to tell.
+/// What is left of `variable` behind `prefix`, if it begins so. Programs have dozens of long variables,
+/// so no more is read of one than it takes to tell.
 ///
 /// # Safety
 ///
 /// - `variable` is a string that nobody changes for as long as the caller says.
-unsafe fn value_of<'a>(variable: NonNull<c_char>, name: &str) -> Option<&'a CStr> {
+unsafe fn behind<'a>(variable: NonNull<c_char>, prefix: &[u8]) -> Option<&'a CStr> {
     let mut place = variable.cast::<u8>();
-    for byte in name.bytes().chain([b'=']) {
-        // SAFETY: Up to here there was no zero, for a name has none, so the string goes on.
-        if unsafe { place.read() } != byte {
+    for byte in prefix {
+        // SAFETY: Up to here there was no zero, for a prefix has none, so the string goes on.
+        if unsafe { place.read() } != *byte {
             return None;
         }
         // SAFETY: As above: this was no zero either.
@@ -96,6 +109,17 @@ mod tests {
         assert_eq!(environment.get("Y"), Some(c"a=b"));
         assert_eq!(environment.get("MASU_"), None);
         assert_eq!(environment.get("MASU_X=second"), None);
+    }
+
+    #[test]
+    fn all_that_begin_alike_are_found_in_their_order() {
+        let list =
+            [c"MASU_A=1", c"MASU=2", c"MASU_", c"OTHER=MASU_", c"MASU_A=3"].map(CStr::as_ptr);
+        let list = [list[0], list[1], list[2], list[3], list[4], ptr::null()];
+        // SAFETY: The list ends in null and outlives the value.
+        let environment = unsafe { Environment::at(list.as_ptr()) }.expect("tests are not secure");
+        assert!(environment.beginning_with(b"MASU_").eq([c"A=1", c"", c"A=3"]));
+        assert_eq!(environment.beginning_with(b"").count(), 5);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! what is broken.
 
 use crate::kernel;
-use crate::libc;
+use crate::{libc, options};
 
 /// A reason to end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,12 @@ pub(crate) enum Fault {
     NotABlock,
     /// A block that was free already.
     FreedTwice,
+    /// There is no memory, and the program is to end then (`options::aborts_on_oom`).
+    OutOfMemory,
+    /// A block of a first-class heap was freed to something that it does not belong to.
+    NotTheHeaps,
+    /// A first-class heap is used that was destroyed.
+    HeapGone,
 }
 
 impl Fault {
@@ -27,7 +33,25 @@ impl Fault {
                 b"masu: free or realloc of a pointer into the middle of a block; stopping\n"
             }
             Fault::FreedTwice => b"masu: a block was freed twice; stopping\n",
+            Fault::OutOfMemory => {
+                b"masu: there is no memory for a block; stopping, as MASU_ABORT_ON_OOM asks\n"
+            }
+            Fault::NotTheHeaps => {
+                b"masu: a block of a heap was freed to another heap or to none; stopping\n"
+            }
+            Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
         }
+    }
+}
+
+/// There is no memory for a block: ends the program if that was asked for.
+#[cold]
+#[inline(never)]
+pub(crate) fn out_of_memory() {
+    // It may be the first thing that was asked for.
+    options::settle();
+    if options::aborts_on_oom() {
+        stop(Fault::OutOfMemory);
     }
 }
 

@@ -4,16 +4,19 @@
 //! Relies on everything below. Nothing here formats, panics or sets `errno`, and the fast paths take
 //! no lock.
 
+mod counted;
+
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::cache::idle;
 use crate::class::{
-    Class, FOREIGN, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, TABLE_LIMIT,
+    Class, FOREIGN, HEAP, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED,
+    TABLE_LIMIT,
 };
 use crate::ranges::{Parked, RANGES};
 use crate::slice::SLICE_BYTES;
-use crate::{arena, cache, large, map, slot, thread};
+use crate::{arena, cache, fault, heap, large, map, owner, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     if size > LARGEST_SMALL {
         return large::allocate(size, MIN_ALIGN, false);
     }
-    allocate_class(Class::of_size(size), FreedBy::Map)
+    allocate_class(Class::of_size(size), size, FreedBy::Map)
 }
 
 /// How the caller's blocks are freed, which says where free ones are kept.
@@ -44,9 +47,12 @@ pub(crate) enum FreedBy {
     Map,
 }
 
-/// Allocates a block of `class`; null for want of memory.
+/// Allocates a block of `class` for `size` bytes; null for want of memory.
 #[inline(always)]
-fn allocate_class(class: Class, freed_by: FreedBy) -> *mut u8 {
+fn allocate_class(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
+    if slot::get().counts() {
+        return counted::allocate(class, size, freed_by);
+    }
     let homed = class.homed();
     if freed_by == FreedBy::Map && homed != class {
         let block = slot::get().pop_for_size(homed.size());
@@ -78,7 +84,7 @@ pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
 /// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
 /// with them this; the others stay out of the code that is inlined everywhere.
 #[inline(always)]
-const fn is_in_table(size: usize, align: usize) -> bool {
+pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {
     align <= MIN_ALIGN && size <= TABLE_LIMIT
 }
 
@@ -86,7 +92,7 @@ const fn is_in_table(size: usize, align: usize) -> bool {
 #[inline]
 pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     match Class::of(size, align) {
-        Some(class) => allocate_class(class, freed_by),
+        Some(class) => allocate_class(class, size, freed_by),
         None => large::allocate(size, align, false),
     }
 }
@@ -99,7 +105,7 @@ pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *
     let Some(class) = class else {
         return large::allocate(size, align, true);
     };
-    let block = allocate_class(class, freed_by);
+    let block = allocate_class(class, size, freed_by);
     if !block.is_null() {
         // SAFETY: The block is at least `size` long and the caller's.
         unsafe { block.write_bytes(0, size) };
@@ -130,16 +136,23 @@ pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
 pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
     let Some(block) = NonNull::new(block) else { return Ok(()) };
     let code = code_of(block.as_ptr());
-    if let Some(class) = Class::from_code(code) {
+    if code == HEAP {
         // SAFETY: The caller's condition, and this is what the map says.
+        unsafe { heap::free(block) };
+        return Ok(());
+    }
+    if let Some(class) = Class::from_code(code) {
+        // SAFETY: As above.
         unsafe { free_code_slow(block.as_ptr(), code, class) };
         return Ok(());
     }
-    if code != LARGE {
-        return Err(Foreign);
+    match code {
+        // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
+        LARGE => unsafe { large::free(block) },
+        // SAFETY: As above, of a page of sampled blocks.
+        SAMPLED => unsafe { counted::free_sampled(block.as_ptr()) },
+        _ => return Err(Foreign),
     }
-    // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
-    unsafe { large::free(block) };
     Ok(())
 }
 
@@ -163,6 +176,10 @@ pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
 /// - As [`free_layout`], `size` and `align` being the layout's.
 #[inline(never)]
 unsafe fn free_layout_slow(block: *mut u8, size: usize, align: usize) {
+    if counted::sees_layouts_free() && code_of(block) == SAMPLED {
+        // SAFETY: The caller's condition, and this is what the class map says.
+        return unsafe { counted::free_sampled(block) };
+    }
     if size > LARGEST_ALWAYS_SMALL {
         // SAFETY: The caller's condition.
         return unsafe { free_by_map(block) };
@@ -219,7 +236,7 @@ unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
 
 /// Whose `block` is.
 #[inline]
-fn code_of(block: *mut u8) -> u8 {
+pub(crate) fn code_of(block: *mut u8) -> u8 {
     match (map::double_code(block.addr()) >> 1) as u8 {
         FOREIGN if !map::is_established() => arena::code_at(block.addr()),
         code => code,
@@ -239,6 +256,10 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
     match code_of(block.as_ptr()) {
         // SAFETY: The class map says that it is a large block.
         LARGE => Ok(unsafe { large::usable_size(block) }),
+        // SAFETY: As above, that it is a heap's.
+        HEAP => Ok(unsafe { heap::usable_size(block) }),
+        // SAFETY: As above, of a page of sampled blocks.
+        SAMPLED => Ok(unsafe { counted::class_of_sampled(block.as_ptr()) }.size()),
         code => Class::from_code(code).map(Class::size).ok_or(Foreign),
     }
 }
@@ -255,6 +276,10 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
 /// - As [`free`]; after success the old pointer is not used any more.
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
     let code = code_of(block.as_ptr());
+    if code == HEAP {
+        // SAFETY: The class map says that it is a heap's block; the rest is the caller's condition.
+        return Ok(unsafe { heap::resize(block, size) });
+    }
     // SAFETY: The caller's condition.
     let old_size = unsafe { usable_size(block) }?;
     if code == LARGE {
@@ -288,7 +313,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
 
 /// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own: what
 /// grew so far will grow on.
-fn grows_large(old_size: usize, size: usize) -> bool {
+pub(crate) fn grows_large(old_size: usize, size: usize) -> bool {
     size > old_size && size > LARGEST_ALWAYS_SMALL
 }
 
@@ -363,6 +388,19 @@ unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usi
 /// - As [`resize_layout`].
 #[inline(never)]
 unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    let new = unsafe { resize_layout_anew(block, layout, new_size) };
+    if new.is_null() {
+        fault::out_of_memory();
+    }
+    new
+}
+
+/// # Safety
+///
+/// - As [`resize_layout`].
+#[inline]
+unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let (old_size, align) = (layout.size(), layout.align());
     let stays = old_size.max(new_size) <= LARGEST_ALWAYS_SMALL
         && Class::of(old_size, align).is_some_and(|old| Class::of(new_size, align) == Some(old));
@@ -397,7 +435,12 @@ unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) ->
 /// - As [`resize`], and `block` is ours and aligned to no more than a slice.
 unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
     let large = NonNull::new(block)?;
-    if let Some(class) = Class::from_code(code_of(block)) {
+    let code = code_of(block);
+    if code == SAMPLED {
+        // It moves, and is freed as what it is.
+        return None;
+    }
+    if let Some(class) = Class::from_code(code) {
         return (new_size <= class.size()).then_some(block);
     }
     // SAFETY: Without a class the block is a large one.
@@ -409,10 +452,14 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
 }
 
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
     if let Some(cache) = thread::cache() {
         cache.empty_stacks();
+        cache.empty_near();
     }
+    owner::trim();
     idle::empty_warm();
     crate::transfer::trim();
     crate::shard::trim();

@@ -2,8 +2,8 @@
 //!
 //! It relies on nothing: the calls are made with the CPU's own instruction, so `errno` of the C
 //! library is never touched and no library stands between the allocator and the kernel. Everything
-//! above works with [`Errno`], addresses and lengths. What this door does not do: files, threads,
-//! signals, time.
+//! above works with [`Errno`], addresses and lengths. What this door does not do: threads, signals; files
+//! that others know of only for a profile (`kernel/file.rs`).
 
 #[cfg(target_arch = "aarch64")]
 #[path = "kernel/aarch64.rs"]
@@ -12,10 +12,16 @@ mod arch;
 #[path = "kernel/x86_64.rs"]
 mod arch;
 
-use crate::sync::{AtomicU32, AtomicUsize, Ordering};
+mod advised;
+pub(crate) mod file;
+mod shared;
+
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 
+pub(crate) use advised::advised;
 use arch::number;
+pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +32,8 @@ impl Errno {
     pub(crate) const NOMEM: Errno = Errno(12);
     /// Something is mapped there already.
     pub(crate) const EXIST: Errno = Errno(17);
+    /// More locked memory than this process may have, `mlock(2)`.
+    const AGAIN: Errno = Errno(11);
 }
 
 /// What may be done with the memory of a range.
@@ -50,9 +58,12 @@ pub(crate) enum Advice {
     NoHugePage = 15,
     /// Leave the range out of core dumps.
     DontDump = 16,
+    /// A forked child finds zeros there. From Linux 4.14 on.
+    WipeOnFork = 18,
 }
 
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+const MAP_FIXED: usize = 0x10;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
 
@@ -104,20 +115,73 @@ fn map_near(
     let result = unsafe {
         arch::call6(number::MMAP, address, length, protection as usize, flags, usize::MAX, 0)
     };
-    let address = check(result)?;
+    let address = check(result).map_err(note_refusal)?;
     NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)
+}
+
+/// Says once what no want of memory explains: where a sandbox forbids the calls, a program would only
+/// see that it gets no memory.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused")]
+fn note_refusal(refusal: Errno) -> Errno {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    // ORDERING: Relaxed: nothing but the message hangs on it.
+    let is_usual = matches!(refusal, Errno::NOMEM | Errno::EXIST | Errno::AGAIN);
+    if !is_usual && !SAID.swap(true, Ordering::Relaxed) {
+        write_error(
+            b"masu: the kernel refuses to map memory (mmap and mprotect): a sandbox's filter?\n",
+        );
+    }
+    refusal
 }
 
 /// Unmaps a range: its addresses may be handed to anyone afterwards.
 ///
-/// A refusal (the limit on mappings) leaves the range mapped; the caller has given it up.
+/// A refusal (the limit on mappings) leaves the range mapped, without its contents; the caller has
+/// given it up.
 ///
 /// # Safety
 ///
 /// - The range was mapped by this door and nothing refers to it any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
     // SAFETY: The caller owns the range.
-    let _ = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
+    let result = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
+    if check(result).is_err() {
+        // SAFETY: As above, and nobody needs the contents.
+        let _ = unsafe { advise(start, length, Advice::DontNeed) };
+    }
+}
+
+/// Makes a reserved range that was never used readable and writable.
+///
+/// # Errors
+///
+/// `ENOMEM` where the kernel has no memory or mapping left for the change.
+///
+/// # Safety
+///
+/// - The range was mapped by this door and nobody ever wrote to it.
+pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    // SAFETY: The caller's condition.
+    match unsafe { protect(start, length, Protection::ReadWrite) } {
+        // SAFETY: As above.
+        Err(refusal) if refusal != Errno::NOMEM => unsafe { replace(start, length) },
+        outcome => outcome,
+    }
+}
+
+/// The way of [`commit`] where a sandbox refuses `mprotect`: a fresh mapping in the place of the
+/// reserved one, which reads as zero as that would have.
+///
+/// # Safety
+///
+/// - As [`commit`].
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused")]
+unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }
 
 /// Changes what may be done with a range.
@@ -159,17 +223,58 @@ pub(crate) unsafe fn advise(
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
     let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
-    check(result).map(drop)
+    let done = check(result).map(drop);
+    advised::count(advice, length, done);
+    done
+}
+
+/// Drops the contents of a range; whether it reads as zero now.
+///
+/// Success of `madvise` is not believed before it was seen: qemu-user before 7.1 and some sandboxes do
+/// nothing and say that they did.
+///
+/// # Safety
+///
+/// - The range is readable and writable, was mapped by this door, and nobody needs its contents.
+#[inline(never)]
+pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
+    const UNKNOWN: usize = 0;
+    const KEPT: usize = 1;
+    const BROKEN: usize = 2;
+    static PROMISE: AtomicUsize = AtomicUsize::new(UNKNOWN);
+    // ORDERING: Relaxed on both accesses: the value stands for itself, and whoever does not see it
+    // finds the same out again.
+    let promise = PROMISE.load(Ordering::Relaxed);
+    let word = start.cast::<usize>();
+    if promise == UNKNOWN {
+        // SAFETY: The range is writable and its contents are nobody's.
+        unsafe { word.write_volatile(usize::MAX) };
+    }
+    // SAFETY: The caller's condition.
+    let is_done = unsafe { advise(start, length, Advice::DontNeed) }.is_ok();
+    if promise == UNKNOWN && is_done {
+        // SAFETY: The range is readable, and any value is a valid number.
+        let promise = if unsafe { word.read_volatile() } == 0 { KEPT } else { BROKEN };
+        // ORDERING: As above.
+        PROMISE.store(promise, Ordering::Relaxed);
+        return promise == KEPT;
+    }
+    is_done && promise == KEPT
 }
 
 /// The limit on this process's address space in bytes (`RLIMIT_AS`); `usize::MAX` where there is
 /// none.
 pub(crate) fn address_space_limit() -> usize {
     const RLIMIT_AS: usize = 9;
+    limit(RLIMIT_AS)
+}
+
+/// The limit on a resource of this process (`getrlimit(2)`); `usize::MAX` where there is none.
+fn limit(resource: usize) -> usize {
     let mut limits = [usize::MAX; 2];
     let address = limits.as_mut_ptr().expose_provenance();
     // SAFETY: The kernel writes two words into `limits`.
-    let _ = unsafe { arch::call6(number::PRLIMIT64, 0, RLIMIT_AS, 0, address, 0, 0) };
+    let _ = unsafe { arch::call6(number::PRLIMIT64, 0, resource, 0, address, 0, 0) };
     limits[0]
 }
 
@@ -221,7 +326,8 @@ pub(crate) fn write_error(message: &[u8]) {
     let _ = unsafe { arch::call6(number::WRITE, 2, address, message.len(), 0, 0, 0) };
 }
 
-/// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time.
+/// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. All ranges that this door
+/// is handed by others are multiples of slices, but for those inside a page, which ask here.
 pub(crate) fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     // ORDERING: Relaxed, for the value stands for itself and every thread computes the same one.

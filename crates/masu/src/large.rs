@@ -6,18 +6,26 @@
 
 use core::ptr::{self, NonNull};
 
+use crate::cache::ThreadCache;
 use crate::class::LARGE;
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::ranges::{Parked, RANGES, Run};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
-use crate::{map, slot, thread};
+use crate::statistics::page;
+use crate::{map, profile, slot, thread};
 
 /// No block is longer than the address space.
 const BYTES_MAX: usize = 1 << 47;
 
 fn slices_for(size: usize) -> usize {
     size.max(1).div_ceil(SLICE_BYTES)
+}
+
+/// The slices that a block of `size` bytes aligned to `align` takes; `None` where `size` is over 128 TiB
+/// or `align` over 512 MiB.
+pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
+    (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
 }
 
 /// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
@@ -33,6 +41,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         && let Some(first) = parked.and_then(|parked| parked.take(slices))
     {
         first.kind.set(Kind::Large);
+        count(first, size);
         return zeroed_if(zeroed, first, size);
     }
     // Whoever wants zeros often has a table of which little is used.
@@ -49,11 +58,38 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     }
     drop(ranges);
     map::set(first.address(), 1, LARGE);
+    page::look_large(slices);
+    count(first, size);
     zeroed_if(zeroed && !zero, first, size)
 }
 
+/// Counts a block of `size` bytes that is handed out, or has become so much longer, where a heap profile is taken.
+#[inline(always)]
+fn count(first: &'static Slice, size: usize) {
+    if slot::get().counts() {
+        count_slow(first, size, size);
+    }
+}
+
+/// The same for `more` new bytes of a block that is `size` long.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+fn count_slow(first: &'static Slice, size: usize, more: usize) {
+    if first.sampled.get() != 0 {
+        return profile::resize(first.address(), size, more);
+    }
+    if let Some(cache) = slot::get().cache()
+        && !cache.passes(more)
+        && cache.is_hit(more)
+    {
+        first.sampled.set(1);
+        cache.sample(first.address(), size);
+    }
+}
+
 /// The block of `size` bytes that starts with this slice, zeroed if `zeroed`.
-fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
+pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
     let block = first.start().as_ptr();
     if zeroed {
         // SAFETY: The block is that long and nobody else's.
@@ -96,6 +132,9 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     if first.kind.get() != Kind::Large {
         fault::stop(Fault::FreedTwice);
     }
+    if first.sampled.replace(0) != 0 {
+        profile::remove(first.address());
+    }
     let (slices, cache) = (first.count.get() as usize, slot::get().cache());
     if let Some(cache) = cache {
         if cache.parked.wants(first, slices) {
@@ -105,10 +144,23 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
         }
         cache.count_slow_call(None);
     }
+    // SAFETY: The run is the block's, which nobody uses.
+    unsafe { free_run(first, slices, cache) };
+}
+
+/// Gives the run of a large block back. Apart from [`free`], which is short where the run is parked.
+///
+/// # Safety
+///
+/// - Nobody uses the block any more.
+#[inline(never)]
+unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
     let mut ranges = RANGES.lock();
     ranges.bring_home(cache.map(|cache| &cache.parked));
-    // SAFETY: The run is the block's, which nobody uses.
+    // SAFETY: The caller's condition.
     unsafe { ranges.free_large(first) };
+    drop(ranges);
+    page::look_large(slices);
 }
 
 /// Changes the size of a large block to `size` bytes without moving it, where that can be done;
@@ -127,6 +179,9 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
             // SAFETY: The tail belongs to this block.
             unsafe { shrink(first, slices, wanted) };
         }
+        if first.sampled.get() != 0 {
+            profile::resize(first.address(), size, 0);
+        }
         return true;
     }
     let mut ranges = RANGES.lock();
@@ -134,6 +189,11 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
     let grown = ranges.grow(first, slices, wanted);
     if grown {
         ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
+        drop(ranges);
+        if slot::get().counts() {
+            // What was unused in the last slice was not counted, and what will be is.
+            count_slow(first, size, (wanted - slices) * SLICE_BYTES);
+        }
     }
     grown
 }

@@ -11,8 +11,10 @@
 //! No C compiler is needed to build it, and no set-up to use it. Linux, x86-64 and aarch64, glibc
 //! and musl.
 //!
-//! A shared library that carries masu must never be unloaded: threads and `fork` call it to the end.
-//! Link it with `-z nodelete` (`libmasu.so` is).
+//! A shared library that carries masu must never be unloaded: threads and `fork` call it to the end. One
+//! whose global allocator masu is sees to that itself, at its first allocation; one that calls
+//! [`c`] alone must be linked with `-z nodelete` (`libmasu.so` is). What else is promised of plug-ins,
+//! and what is not, is in `docs/life.md`.
 #![no_std]
 
 // The rooms, bottom up.
@@ -37,7 +39,9 @@ mod slice;
 
 // Blocks: pages of them, who owns pages, and how blocks travel.
 mod metadata;
+mod owner;
 mod page;
+pub mod profile;
 mod shard;
 mod transfer;
 
@@ -49,10 +53,13 @@ mod thread;
 // The front: blocks of any size, and the interfaces.
 pub mod c;
 mod front;
+mod heap;
 mod large;
-mod statistics;
+pub mod statistics;
 
 use core::alloc::{GlobalAlloc, Layout};
+
+pub use heap::{Heap, HeapStatistics};
 
 /// The allocator, to be a program's `#[global_allocator]`.
 ///
@@ -78,16 +85,26 @@ impl Masu {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
+        libc::pin();
         self.0.apply();
-        front::allocate_aligned(size, align, front::FreedBy::Layout)
+        had(front::allocate_aligned(size, align, front::FreedBy::Layout))
     }
 
     #[cold]
     #[inline(never)]
     fn alloc_zeroed_slow(&self, size: usize, align: usize) -> *mut u8 {
+        libc::pin();
         self.0.apply();
-        front::allocate_zeroed(size, align, front::FreedBy::Layout)
+        had(front::allocate_zeroed(size, align, front::FreedBy::Layout))
     }
+}
+
+/// A block; where there is none, that may be the program's end.
+fn had(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        fault::out_of_memory();
+    }
+    block
 }
 
 impl Default for Masu {
@@ -96,22 +113,24 @@ impl Default for Masu {
     }
 }
 
+// Where the program is not optimised these are functions of this crate, which its manifest can have
+// optimised: copies in the program never are.
 // SAFETY: Blocks are at least as long and as aligned as their layout asks, distinct while live, and
 // keep their contents when resized; nothing here unwinds.
 unsafe impl GlobalAlloc for Masu {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = front::cached_layout(layout);
         if block.is_null() { self.alloc_slow(layout.size(), layout.align()) } else { block }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: The block was allocated with this layout.
         unsafe { front::free_layout(block, layout) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let block = front::cached_layout(layout);
         if block.is_null() {
@@ -122,7 +141,7 @@ unsafe impl GlobalAlloc for Masu {
         block
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: The block was allocated with this layout.
         unsafe { front::resize_layout(block, layout, new_size) }

@@ -1,10 +1,21 @@
-//! The door to the C library: thread exit, fork, `errno`, the environment, abort. Nothing else of it
-//! is used.
+//! The door to the C library: thread exit, fork, `errno`, the environment, the program's end, what is
+//! loaded. Nothing else of it is used.
 //!
 //! Relies on a POSIX threads library, glibc or musl. Memory functions are the compiler's own
 //! business (`memset`, `memcpy`).
 
+#[cfg(all(target_arch = "aarch64", target_env = "gnu"))]
+#[path = "libc/aarch64.rs"]
+mod arch;
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#[path = "libc/x86_64.rs"]
+mod arch;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/unloaded_never.rs")]
+mod pinned;
+
 use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
+
+pub(crate) use pinned::pin;
 
 use crate::sync::{AtomicPtr, Ordering};
 
@@ -18,6 +29,15 @@ unsafe extern "C" {
     safe fn __errno_location() -> *mut c_int;
     safe fn getauxval(kind: c_ulong) -> c_ulong;
     static environ: *const *const c_char;
+    safe fn __cxa_atexit(
+        call: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        library: *const c_void,
+    ) -> c_int;
+    fn dl_iterate_phdr(
+        call: unsafe extern "C" fn(*const ObjectInfo, usize, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
     safe fn pthread_self() -> usize;
     safe fn pthread_key_create(key: &mut c_uint, destructor: Option<Destructor>) -> c_int;
     safe fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
@@ -62,6 +82,88 @@ pub(crate) fn is_secure() -> bool {
     getauxval(AT_SECURE) != 0
 }
 
+/// Has `call` called when the program ends by `exit`, after all that is registered later; whether it
+/// will be.
+pub(crate) fn at_exit(call: extern "C" fn(*mut c_void)) -> bool {
+    __cxa_atexit(call, core::ptr::null_mut(), core::ptr::null()) == 0
+}
+
+/// A loaded object, `dl_iterate_phdr(3)`: as much as is used of `struct dl_phdr_info`.
+#[repr(C)]
+struct ObjectInfo {
+    address: usize,
+    name: *const c_char,
+    headers: *const Segment,
+    count: u16,
+}
+
+/// A program header of ELF.
+#[repr(C)]
+pub(crate) struct Segment {
+    pub(crate) kind: u32,
+    _flags: u32,
+    _offset: u64,
+    /// Where it lies, from the object's address on.
+    pub(crate) address: usize,
+    _physical_address: u64,
+    _file_length: u64,
+    /// Bytes in memory.
+    pub(crate) length: usize,
+    _align: u64,
+}
+
+impl Segment {
+    pub(crate) const LOADED: u32 = 1;
+    pub(crate) const UNWIND_TABLES: u32 = 0x6474_e550;
+}
+
+/// A program or a library that is loaded.
+pub(crate) struct Object<'a> {
+    /// What its own addresses count from.
+    pub(crate) address: usize,
+    segments: &'a [Segment],
+}
+
+impl Object<'_> {
+    pub(crate) fn segments(&self) -> &[Segment] {
+        self.segments
+    }
+}
+
+/// Calls `visit` with every loaded object, as long as it returns true. The dynamic linker's lock is
+/// held meanwhile, which the same thread may hold already.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
+    let mut visit = visit;
+    let argument: *mut &mut dyn FnMut(&Object<'_>) -> bool = &raw mut visit;
+    // SAFETY: `visit_object` takes just this argument, which outlives the call.
+    let _ = unsafe { dl_iterate_phdr(visit_object, argument.cast()) };
+}
+
+/// # Safety
+///
+/// - As `dl_iterate_phdr(3)` calls it, with the argument of [`for_each_object`].
+#[unsafe(link_section = ".text.masu_cold.profile")]
+unsafe extern "C" fn visit_object(
+    info: *const ObjectInfo,
+    _length: usize,
+    argument: *mut c_void,
+) -> c_int {
+    let argument = argument.cast::<&mut dyn FnMut(&Object<'_>) -> bool>();
+    // SAFETY: It is the argument of `for_each_object`, which waits for this.
+    let visit = unsafe { &mut *argument };
+    // SAFETY: The C library passes a valid structure.
+    let info = unsafe { &*info };
+    let segments = if info.headers.is_null() {
+        &[]
+    } else {
+        // SAFETY: An object's headers are mapped, constant and so many.
+        unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) }
+    };
+    c_int::from(!visit(&Object { address: info.address, segments }))
+}
+
 /// A number for this thread, not 0; its copy in a forked child has the same.
 pub(crate) fn this_thread() -> usize {
     pthread_self()
@@ -85,12 +187,12 @@ impl Key {
     }
 }
 
-/// Has `prepare` called before each `fork`, and `after` behind it in parent and child.
-pub(crate) fn at_fork(prepare: ForkHandler, after: ForkHandler) {
+/// Has `prepare` called before each `fork`, `parent` behind it there, and `child` in the child.
+pub(crate) fn at_fork(prepare: ForkHandler, parent: ForkHandler, child: ForkHandler) {
     // Fails only for want of memory; children of threaded programs may then wait for ever, as
     // POSIX warns them.
     #[cfg(target_env = "gnu")]
-    let _ = __register_atfork(prepare, after, after, core::ptr::null());
+    let _ = __register_atfork(prepare, parent, child, core::ptr::null());
     #[cfg(not(target_env = "gnu"))]
-    let _ = pthread_atfork(prepare, after, after);
+    let _ = pthread_atfork(prepare, parent, child);
 }

@@ -78,6 +78,11 @@ impl<const DIRTY: bool> List<DIRTY> {
         self.first.is_none()
     }
 
+    /// Whether there is at most one slice.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.first.map(ptr::from_ref) == self.last.map(ptr::from_ref)
+    }
+
     /// The slices, first to last. None of them may be removed on the way.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
         core::iter::successors(self.first, |slice| Self::links(slice).next.get())

@@ -12,7 +12,7 @@
 use core::ptr::NonNull;
 
 use crate::class::FOREIGN;
-use crate::kernel::{self, Advice, Protection};
+use crate::kernel::{self, Advice, Errno, Protection};
 use crate::slice::{ARENA_BYTES, SLICE_BYTES, SLICE_SHIFT};
 use crate::sync::{AtomicPtr, AtomicUsize, Pair};
 
@@ -67,9 +67,16 @@ fn byte_at(address: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { bytes.add((address >> SLICE_SHIFT) & mask) })
 }
 
+/// Whether two addresses' bytes are made writable together.
+pub(crate) fn is_one_unit(address: usize, other: usize) -> bool {
+    const UNIT_SHIFT: u32 = OPENED_BYTES.ilog2() + SLICE_SHIFT;
+    address >> UNIT_SHIFT == other >> UNIT_SHIFT
+}
+
 /// Makes the bytes of an arena's addresses writable; whether that worked (it does where there is
-/// no map).
-pub(crate) fn open(arena: usize, length: usize) -> bool {
+/// no map). `shares_unit` says whether that was done for another arena of the same unit that is still
+/// there.
+pub(crate) fn open(arena: usize, length: usize, shares_unit: fn(usize) -> bool) -> bool {
     let Some(first) = byte_at(arena) else { return true };
     // In the kernel's largest pages from the start of the map, so that its page size is not asked.
     let skipped = (arena >> SLICE_SHIFT) & (OPENED_BYTES - 1);
@@ -77,7 +84,15 @@ pub(crate) fn open(arena: usize, length: usize) -> bool {
     // SAFETY: Rounding down stays inside the map.
     let first = unsafe { first.sub(skipped) };
     // SAFETY: The range lies inside the map, which is only ever opened.
-    unsafe { kernel::protect(first, bytes, Protection::ReadWrite) }.is_ok()
+    let refusal = match unsafe { kernel::protect(first, bytes, Protection::ReadWrite) } {
+        Ok(()) => return true,
+        Err(refusal) => refusal,
+    };
+    // A sandbox refuses the call itself: the bytes are open already, or nobody ever wrote there but for
+    // arenas that are gone.
+    // SAFETY: An arena lies in one unit as a whole; the bytes of one that is gone are all zero.
+    refusal != Errno::NOMEM
+        && (shares_unit(arena) || unsafe { kernel::commit(first, bytes) }.is_ok())
 }
 
 /// Writes the code of `slices` slices from `address` on, which lie in an arena that was opened.

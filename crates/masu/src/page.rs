@@ -5,12 +5,15 @@
 //! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
 //! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
 
-use crate::class::{Class, FOREIGN, MIN_ALIGN};
+use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, SAMPLED};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
+use crate::owner::Owner;
 use crate::ranges::{Parked, RANGES};
+use crate::shard::Shard;
 use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
+use crate::statistics;
 
 /// Fewer free OS pages in a row are not worth a system call.
 const PURGE_OS_PAGES_MIN: usize = 2;
@@ -20,6 +23,9 @@ const PURGE_OS_PAGES_MIN: usize = 2;
 const LINE_BYTES: usize = 64;
 const COLOURS: usize = 15;
 
+/// What the pages of first-class heaps have for a shard: none that there is.
+const NO_SHARD: u8 = 31;
+
 /// A page, named by its first slice. Apart from creation and release, whoever calls its functions
 /// holds the lock of the page's shard and class.
 #[derive(Clone, Copy)]
@@ -28,27 +34,46 @@ pub(crate) struct Page(pub(crate) &'static Slice);
 impl Page {
     /// A new page of `class` that belongs to `shard`, all blocks free; `None` for want of memory.
     pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
+        let page = Page::allocate(class, Kind::Page)?;
+        let is_sampled = Shard(shard) == Shard::SAMPLED;
+        let code = if is_sampled { SAMPLED } else { class.homed().code_in(shard) };
+        page.0.code.set(code);
+        page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
+        page.0.shard.set(shard);
+        map::set(page.0.address(), class.page_slices(), code);
+        statistics::page::look();
+        Some(page)
+    }
+
+    /// A new page of `class` that belongs to a first-class heap, likewise.
+    pub(crate) fn create_in_heap(class: Class, owner: &'static Owner) -> Option<Page> {
+        let page = Page::allocate(class, Kind::HeapPage)?;
+        page.0.code.set(class.index() as u8);
+        page.0.shard.set(NO_SHARD);
+        page.0.owner().set(owner);
+        map::set(page.0.address(), class.page_slices(), HEAP);
+        Some(page)
+    }
+
+    fn allocate(class: Class, kind: Kind) -> Option<Page> {
         let slices = class.page_slices();
         let mut ranges = RANGES.lock();
         ranges.bring_home(Parked::of_this_thread());
-        let run = ranges.allocate(slices, 1, Kind::Page)?;
+        let run = ranges.allocate(slices, 1, kind)?;
         drop(ranges);
         for distance in 0..slices {
             // SAFETY: The slice lies in the run just handed out.
             let slice = unsafe { run.first.ahead(distance) };
             slice.back.set(distance as u32);
-            slice.kind.set(Kind::Page);
+            slice.kind.set(kind);
             slice.purged.set(0);
         }
         let page = Page(run.first);
-        let code = class.homed().code_in(shard);
-        page.0.code.set(code);
-        page.0.shard.set(shard);
+        page.0.sampled.set(0);
         page.0.free_blocks.set(class.page_blocks() as u32);
         page.0.first_free.set(0);
         page.0.dirty.set(0);
         page.set_all_free(class);
-        map::set(page.0.address(), slices, code);
         Some(page)
     }
 
@@ -66,9 +91,23 @@ impl Page {
     /// # Safety
     ///
     /// - Every block of the page is free and the page is in no list.
+    #[inline(never)]
     pub(crate) unsafe fn release(self, class: Class) {
+        let dirty = self.close(class);
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(Parked::of_this_thread());
+        // SAFETY: The run was handed out to this page, whose blocks are all free.
+        unsafe { ranges.free(self.0, class.page_slices(), dirty) };
+        drop(ranges);
+        statistics::page::look();
+    }
+
+    /// Makes the page a run of slices again, without giving it back; returns how many bytes of it may
+    /// be resident. No block of it may be used from here on.
+    pub(crate) fn close(self, class: Class) -> usize {
         let slices = class.page_slices();
         map::set(self.0.address(), slices, FOREIGN);
+        self.0.sampled.set(0);
         let mut dirty = slices * SLICE_BYTES;
         for distance in 0..slices {
             // SAFETY: The slice lies in this page.
@@ -77,10 +116,7 @@ impl Page {
             slice.back.set(0);
             slice.kind.set(Kind::Opaque);
         }
-        let mut ranges = RANGES.lock();
-        ranges.bring_home(Parked::of_this_thread());
-        // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { ranges.free(self.0, slices, dirty) };
+        dirty
     }
 
     /// Whether no block is free.
@@ -101,6 +137,25 @@ impl Page {
         } else {
             self.take_lowest(class, blocks)
         }
+    }
+
+    /// Takes the lowest free block of a page that has one, of a class that needs no colour.
+    #[inline]
+    pub(crate) fn take_one(self, class: Class) -> usize {
+        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let mut index = self.0.first_free.get() as usize;
+        while words[index].get() == 0 {
+            index += 1;
+        }
+        let word = words[index].get();
+        words[index].set(word & (word - 1));
+        self.0.first_free.set(index as u32);
+        let offset = (index * 64 + word.trailing_zeros() as usize) * class.size();
+        if self.0.dirty.get() > 0 {
+            self.mark_used(offset, offset + class.size());
+        }
+        self.0.free_blocks.set(self.0.free_blocks.get() - 1);
+        self.0.address() + offset
     }
 
     /// Takes blocks of a page of which every block is free: from its *colour* on, a cache line that
@@ -200,6 +255,8 @@ impl Page {
     }
 
     /// Notes that blocks between two offsets were handed out.
+    #[cold]
+    #[inline(never)]
     fn mark_used(self, start: usize, end: usize) {
         let (start, end) = (start & !(PIECE_BYTES - 1), end.next_multiple_of(PIECE_BYTES));
         self.pieces(start, end)
@@ -218,25 +275,65 @@ impl Page {
         })
     }
 
-    /// Marks a block free.
-    pub(crate) fn put(self, class: Class, block: usize) {
+    /// The index of the block that starts at this address. Ends the program where none does.
+    #[inline]
+    pub(crate) fn index_of(self, class: Class, block: usize) -> usize {
         let offset = block - self.0.address();
         let index = class.block_index(offset);
         // Behind the last block there may be room for part of one.
         if index >= class.page_blocks() || index * class.size() != offset {
             fault::stop(Fault::NotABlock);
         }
-        let word = index / 64;
-        let cell = &self.0.bitmap(class.page_blocks().div_ceil(64))[word];
-        let bit = 1_u64 << (index % 64);
-        if cell.get() & bit != 0 {
+        index
+    }
+
+    /// Marks a block of this page free.
+    #[inline]
+    pub(crate) fn put_one(self, class: Class, block: usize) {
+        let index = self.index_of(class, block);
+        let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[index / 64];
+        let (free, bit) = (word.get(), 1_u64 << (index % 64));
+        if free & bit != 0 {
             fault::stop(Fault::FreedTwice);
         }
-        cell.set(cell.get() | bit);
+        word.set(free | bit);
+        self.0.first_free.set(self.0.first_free.get().min((index / 64) as u32));
         self.0.free_blocks.set(self.0.free_blocks.get() + 1);
-        if (word as u32) < self.0.first_free.get() {
-            self.0.first_free.set(word as u32);
+    }
+
+    /// Marks the first of `blocks` free, and as many behind it as lie in this page too; returns how
+    /// many. What is freed together was mostly made together: a list, a tree. So what holds for the
+    /// page is looked up once for all of them.
+    #[inline]
+    pub(crate) fn put(self, class: Class, blocks: &[usize]) -> usize {
+        let start = self.0.address();
+        let (size, all) = (class.size(), class.page_blocks());
+        let bytes = class.page_slices() * SLICE_BYTES;
+        let words = self.0.bitmap(all.div_ceil(64));
+        let mut lowest = self.0.first_free.get();
+        let mut count = 0;
+        for block in blocks {
+            let offset = block.wrapping_sub(start);
+            if offset >= bytes {
+                break;
+            }
+            let index = class.block_index(offset);
+            // Behind the last block there may be room for part of one.
+            if index >= all || index * size != offset {
+                fault::stop(Fault::NotABlock);
+            }
+            let (word, bit) = (index / 64, 1_u64 << (index % 64));
+            let free = words[word].get();
+            if free & bit != 0 {
+                fault::stop(Fault::FreedTwice);
+            }
+            words[word].set(free | bit);
+            lowest = lowest.min(word as u32);
+            count += 1;
         }
+        self.0.first_free.set(lowest);
+        self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
+        count
     }
 }
 

@@ -5,8 +5,10 @@
 //! idea is the merging: the first and the last slice of a free run say so, which is all that a
 //! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
 
+mod delay;
 mod kept;
 mod parked;
+mod together;
 
 use core::ptr;
 
@@ -14,9 +16,9 @@ use crate::arena::Arena;
 use crate::class::FOREIGN;
 use crate::list::List;
 use crate::map;
-use crate::options;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
+use delay::Period;
 pub(crate) use parked::Parked;
 
 /// All runs of the process.
@@ -52,6 +54,8 @@ pub(crate) struct Ranges {
     /// Large blocks among what is live, and their slices.
     large_blocks: usize,
     large_slices: usize,
+    /// Large blocks ever handed out.
+    large_made: usize,
     /// Slices of the allocator's own among what is live.
     metadata_slices: usize,
     /// Slices that threads have the right to park.
@@ -70,6 +74,8 @@ pub(crate) struct Ranges {
     lists: [List; LISTS],
     /// The runs among them that may be resident, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
+    /// The time that free memory is left, where that was set.
+    period: Period,
 }
 
 // SAFETY: The references to the arena and to slices are used only under the lock around this.
@@ -81,12 +87,14 @@ impl Ranges {
             lists: [const { List::new() }; LISTS],
             occupied: 0,
             dirty_lists: [const { List::new() }; LISTS],
+            period: Period::new(),
             dirty_occupied: 0,
             arena: None,
             live_slices: 0,
             dirty_bytes: 0,
             large_blocks: 0,
             large_slices: 0,
+            large_made: 0,
             metadata_slices: 0,
             parking_slices: 0,
             peak_bytes: 0,
@@ -112,9 +120,16 @@ impl Ranges {
         (self.large_blocks, self.large_slices * SLICE_BYTES)
     }
 
+    /// Large blocks ever handed out from here; parked ones that were taken again are not among them.
+    pub(crate) fn large_made(&self) -> usize {
+        self.large_made
+    }
+
     /// Notes a change in the number of large blocks and in their slices.
+    #[inline]
     pub(crate) fn count_large(&mut self, blocks: isize, slices: isize) {
         self.large_blocks = self.large_blocks.wrapping_add_signed(blocks);
+        self.large_made += blocks.max(0).cast_unsigned();
         self.large_slices = self.large_slices.wrapping_add_signed(slices);
     }
 
@@ -139,6 +154,9 @@ impl Ranges {
     ) -> Option<Run> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
+        if !self.is_within_limit(padded) {
+            return None;
+        }
         let run = self.take(padded, used_bytes).or_else(|| {
             self.purge_down_to(0);
             self.take(padded, used_bytes)
@@ -265,7 +283,7 @@ impl Ranges {
         let run = self.insert(first, slices, dirty, false);
         self.note_free(slices * SLICE_BYTES);
         let budget = self.budget_bytes();
-        let keeps = options::retain().is_some() && self.dirty_bytes <= budget;
+        let keeps = kept::is_set() && self.dirty_bytes <= budget;
         if keeps || self.release_whole(run) {
             return;
         }
@@ -333,6 +351,9 @@ impl Ranges {
             return false;
         }
         let more = wanted - slices;
+        if !self.is_within_limit(more) {
+            return false;
+        }
         // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
         let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
         if arena.is_front(behind) {

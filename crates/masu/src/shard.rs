@@ -7,18 +7,22 @@
 //! way home.
 
 use crate::class::{CLASSES, Class, LANES};
+use crate::fault::{self, Fault};
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
 use crate::slice::{SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Lock, Ordering};
+use crate::slot;
+use crate::sync::{AtomicBool, AtomicUsize, Lock, Ordering};
 
 /// The pages of one class in one shard.
 pub(crate) struct ClassPages {
     /// Pages with a free block, roughly lowest address first.
     partial: List,
     /// How many pages `partial` holds.
-    partial_count: usize,
+    partial_count: u32,
+    /// How many pages there are, full ones too.
+    pages: u32,
     /// Blocks handed out from these pages: in the hands of the program or of caches.
     handed_out: usize,
     /// `handed_out` when sparse pages were last purged, or the most it was since; 0 at first.
@@ -26,16 +30,25 @@ pub(crate) struct ClassPages {
     /// Sparse pages are left alone up to this size together, over [`LEFT_ALONE_BYTES_MIN`]. Grows
     /// when purged blocks are used again, fades with each purge.
     left_alone_bytes: usize,
+    /// Blocks ever taken from these pages.
+    taken: usize,
 }
 
 /// A lock on a cache line of its own.
 #[repr(align(64))]
 struct Line(Lock<ClassPages>);
 
+const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
+
 static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
     [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
+/// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
+static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) }; CLASSES];
 /// How many shards threads were given so far.
 static SHARDS_USED: AtomicUsize = AtomicUsize::new(1);
+
+/// Whether sampled blocks have pages.
+static SAMPLES: AtomicBool = AtomicBool::new(false);
 
 /// How many shards there are to be, known as soon as a second thread is.
 static SHARDS_PLANNED: AtomicUsize = AtomicUsize::new(1);
@@ -51,6 +64,10 @@ pub(crate) fn lanes() -> usize {
 pub(crate) struct Shard(pub(crate) u8);
 
 impl Shard {
+    /// The owner of pages whose blocks a heap profile samples: no thread's, so that no other block
+    /// comes from them.
+    pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
+
     /// The shard for the thread that starts as number `thread`, where there are to be `shards`.
     pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
         let shards = shards.clamp(1, SHARDS_MAX);
@@ -67,8 +84,26 @@ impl Shard {
         (0..SHARDS_USED.load(Ordering::Relaxed)).map(|shard| Shard(shard as u8))
     }
 
+    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too.
+    fn all() -> impl Iterator<Item = Shard> {
+        // ORDERING: Relaxed: it changes while the locks of threads are held, as `fork` holds them.
+        let samples = SAMPLES.load(Ordering::Relaxed);
+        Shard::used().chain(samples.then_some(Shard::SAMPLED))
+    }
+
     fn pages(self, class: Class) -> &'static Lock<ClassPages> {
-        &SHARDS[usize::from(self.0)][class.page_index()].0
+        let shard = SHARDS.get(usize::from(self.0)).unwrap_or_else(|| self.unusual_pages());
+        &shard[class.page_index()].0
+    }
+
+    /// The pages of sampled blocks. Those of first-class heaps belong to no shard: their blocks are freed
+    /// to their heap, or by plain `free`.
+    #[cold]
+    fn unusual_pages(self) -> &'static [Line; CLASSES] {
+        if self != Shard::SAMPLED {
+            fault::stop(Fault::NotTheHeaps);
+        }
+        &SAMPLED
     }
 
     /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`; the lowest address comes
@@ -98,18 +133,55 @@ impl Shard {
         self.refill_from_new(class, blocks)
     }
 
-    /// The same from a new page.
+    /// One block of a class that needs no colour, as big ones are asked for; 0 for want of memory.
+    pub(crate) fn refill_one(self, class: Class) -> usize {
+        let taken = self.pages(class).lock().take_one(class);
+        if taken != 0 {
+            return taken;
+        }
+        let mut block = [0];
+        self.refill(class, &mut block);
+        block[0]
+    }
+
+    /// The same from a new page, which enters the list only if blocks of it are left.
+    #[inline(never)]
     fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
         let Some(page) = Page::create(class, self.0) else { return 0 };
+        let taken = page.take(class, blocks);
         let mut pages = self.pages(class).lock();
-        pages.link(page);
-        pages.take(class, blocks)
+        pages.pages += 1;
+        pages.handed_out += taken;
+        pages.taken += taken;
+        if !page.is_full() {
+            pages.link(page);
+        }
+        taken
     }
 }
 
 /// Shards that handed out less than this of a homed class make pages of their own before they take
 /// from others.
 const OWN_BYTES_MIN: usize = 1 << 20;
+
+/// Lets sampled blocks have pages; the caller holds the lock of all threads.
+pub(crate) fn prepare_samples() {
+    // ORDERING: Relaxed, as in `Shard::all`.
+    SAMPLES.store(true, Ordering::Relaxed);
+}
+
+/// A block of `class` from the pages of sampled blocks; null for want of memory.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn take_sampled(class: Class) -> *mut u8 {
+    let mut block = [0];
+    let taken = Shard::SAMPLED.pages(class).lock().take(class, &mut block);
+    if taken == 0 {
+        Shard::SAMPLED.refill_from_new(class, &mut block);
+    }
+    core::ptr::with_exposed_provenance_mut(block[0])
+}
 
 /// What a flush found out about the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,9 +212,10 @@ fn flush_one(class: Class, block: usize) -> Pages {
     // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
     let shard = Shard(unsafe { Slice::at(block) }.page().shard.get());
     let mut pages = shard.pages(class).lock();
-    let empty = pages.put(class, block);
+    let empty = pages.put_one(class, block);
     let found = pages.look(class);
     drop(pages);
+    note_brought(shard, 1);
     if let Some(page) = empty {
         // SAFETY: `put` took the page out of its list because every block of it is free.
         unsafe { page.release(class) };
@@ -155,18 +228,21 @@ const CHUNK: usize = 256;
 
 fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut shards = [0_u8; CHUNK];
-    let mut present = 0_u32;
-    for (block, shard) in blocks.iter().zip(&mut shards) {
-        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        *shard = unsafe { Slice::at(*block) }.page().shard.get();
-        present |= 1 << *shard;
+    let mut present = 1_u32;
+    // ORDERING: Relaxed: whoever has a block of another shard has synchronised with its thread.
+    if SHARDS_USED.load(Ordering::Relaxed) > 1 {
+        present = 0;
+        for (block, shard) in blocks.iter().zip(&mut shards) {
+            // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
+            *shard = unsafe { Slice::at(*block) }.page().shard.get();
+            present |= 1 << *shard;
+        }
     }
     let mut pages = Pages::Ordinary;
     while present != 0 {
         let shard = present.trailing_zeros() as u8;
         present &= present - 1;
-        let blocks = blocks.iter().zip(&shards).filter(|(_, s)| **s == shard).map(|(b, _)| *b);
-        if flush_to(Shard(shard), class, blocks) == Pages::Sparse {
+        if flush_to(Shard(shard), class, blocks, &shards) == Pages::Sparse {
             pages = Pages::Sparse;
         }
     }
@@ -186,42 +262,56 @@ const KEPT_BLOCKS_MIN: usize = 64;
 
 /// How many pages of `class` are kept when empty: one, so that blocks freed and allocated in turns
 /// cost no page, unless it holds so few that caches see to that.
-fn kept_pages(class: Class) -> usize {
+fn kept_pages(class: Class) -> u32 {
     let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && options::retain() != Some(0);
-    usize::from(keeps)
+    u32::from(keeps)
 }
 
 /// Pages that became empty in one flush and are released behind the lock.
 const EMPTY_MAX: usize = 32;
 
-fn flush_to(shard: Shard, class: Class, mut blocks: impl Iterator<Item = usize>) -> Pages {
-    let mut done = false;
+/// Brings those of `blocks` home that belong to `shard`; `shards` says it of each.
+fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8]) -> Pages {
     loop {
         let mut empty = [None; EMPTY_MAX];
         let mut count = 0;
         let mut pages = shard.pages(class).lock();
-        loop {
-            let Some(block) = blocks.next() else {
-                done = true;
-                break;
-            };
-            if let Some(page) = pages.put(class, block) {
-                empty[count] = Some(page);
-                count += 1;
-                if count == EMPTY_MAX {
-                    break;
+        let before = pages.handed_out;
+        while !blocks.is_empty() && count < EMPTY_MAX {
+            let mut passed = 1;
+            if shards[0] == shard.0 {
+                let released;
+                (passed, released) = pages.put(class, blocks);
+                if released.is_some() {
+                    empty[count] = released;
+                    count += 1;
                 }
             }
+            (blocks, shards) = (&blocks[passed..], &shards[passed..]);
         }
         let found = pages.look(class);
+        let brought = before - pages.handed_out;
         drop(pages);
+        note_brought(shard, brought);
         for page in empty.into_iter().take(count).flatten() {
             // SAFETY: `put` took the page out of its list because every block of it is free.
             unsafe { page.release(class) };
         }
-        if done {
+        if blocks.is_empty() {
             return found;
         }
+    }
+}
+
+/// Counts blocks that this thread brought home to a shard other than its own.
+#[inline]
+fn note_brought(shard: Shard, blocks: usize) {
+    // ORDERING: Relaxed, as in `for_thread`.
+    if SHARDS_USED.load(Ordering::Relaxed) > 1
+        && let Some(cache) = slot::get().cache()
+        && cache.shard != shard
+    {
+        cache.traffic.shard_blocks.add(blocks);
     }
 }
 
@@ -233,11 +323,14 @@ impl ClassPages {
             handed_out: 0,
             handed_out_at_purge: 0,
             left_alone_bytes: 0,
+            pages: 0,
+            taken: 0,
         }
     }
 
     /// Takes a page with free blocks into the list: lower addresses to the front, so that high
     /// ones empty.
+    #[inline(never)]
     fn link(&mut self, page: Page) {
         let lower = self.partial.first().is_none_or(|first| page.0.address() < first.address());
         if lower {
@@ -248,11 +341,19 @@ impl ClassPages {
         self.partial_count += 1;
     }
 
+    #[inline(never)]
     fn unlink(&mut self, page: Page) {
         self.partial.remove(page.0);
         self.partial_count -= 1;
     }
 
+    /// Takes a page that is to be released out of the books.
+    fn give_up(&mut self, page: Page) {
+        self.unlink(page);
+        self.pages -= 1;
+    }
+
+    #[inline(never)]
     fn take(&mut self, class: Class, blocks: &mut [usize]) -> usize {
         let wanted = blocks.len();
         let mut left = wanted;
@@ -268,24 +369,64 @@ impl ClassPages {
         }
         // What was taken lies at the end of `blocks`, as promised, also if it is less.
         self.handed_out += wanted - left;
+        self.taken += wanted - left;
         wanted - left
     }
 
-    /// Marks a block free; returns its page where that is now empty and taken out of the list.
-    fn put(&mut self, class: Class, block: usize) -> Option<Page> {
+    /// Takes one block of a class that needs no colour; 0 where no page has one.
+    #[inline]
+    fn take_one(&mut self, class: Class) -> usize {
+        let Some(first) = self.partial.first() else { return 0 };
+        let page = Page(first);
+        let block = page.take_one(class);
+        if page.0.dirty.get() > 0 {
+            self.left_alone_bytes += 2 * page.note_taken() * class.size();
+        }
+        if page.is_full() {
+            self.unlink(page);
+        }
+        self.handed_out += 1;
+        self.taken += 1;
+        block
+    }
+
+    /// Marks the first of `blocks` free, and as many behind it as lie in the same page. Returns how
+    /// many, and their page where that is now empty and out of the books.
+    #[inline(never)]
+    fn put(&mut self, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
         // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        let page = Page(unsafe { Slice::at(block) }.page());
+        let page = Page(unsafe { Slice::at(blocks[0]) }.page());
         let was_full = page.is_full();
-        page.put(class, block);
-        self.handed_out -= 1;
+        let count = page.put(class, blocks);
+        self.handed_out -= count;
         if was_full {
             self.link(page);
         }
         let releases = page.is_empty(class) && self.partial_count > kept_pages(class);
-        releases.then(|| {
-            self.unlink(page);
-            page
-        })
+        if releases {
+            self.give_up(page);
+        }
+        (count, releases.then_some(page))
+    }
+
+    /// The same for a single block.
+    #[inline]
+    fn put_one(&mut self, class: Class, block: usize) -> Option<Page> {
+        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
+        let page = Page(unsafe { Slice::at(block) }.page());
+        page.put_one(class, block);
+        self.handed_out -= 1;
+        let was_full = page.0.free_blocks.get() == 1;
+        let releases =
+            page.is_empty(class) && self.partial_count + u32::from(was_full) > kept_pages(class);
+        // A page of one block was in no list.
+        match (was_full, releases) {
+            (true, true) => self.pages -= 1,
+            (true, false) => self.link(page),
+            (false, true) => self.give_up(page),
+            (false, false) => {}
+        }
+        releases.then_some(page)
     }
 
     /// Looks at the pages after a flush, and gives memory back where few blocks keep many.
@@ -297,16 +438,23 @@ impl ClassPages {
         Pages::Sparse
     }
 
+    /// Bytes of the pages with a free block.
+    fn partial_bytes(&self, class: Class) -> usize {
+        self.partial_count as usize * class.page_slices() * SLICE_BYTES
+    }
+
     /// Whether few blocks keep many pages.
     fn is_sparse(&self, class: Class) -> bool {
-        let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
+        let bytes = self.partial_bytes(class);
         bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
     }
 
     /// Gives the free memory inside sparse pages back to the kernel, if it is much and a good part
     /// was freed since the last time.
+    #[cold]
+    #[inline(never)]
     fn purge_sparse(&mut self, class: Class) {
-        let bytes = self.partial_count * class.page_slices() * SLICE_BYTES;
+        let bytes = self.partial_bytes(class);
         let before = self.handed_out_at_purge;
         let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
         let left_alone = options::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
@@ -322,14 +470,16 @@ impl ClassPages {
     /// Takes an empty page out of the list, to be released.
     fn take_empty(&mut self, class: Class) -> Option<Page> {
         let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
-        self.unlink(page);
+        self.give_up(page);
         Some(page)
     }
 }
 
 /// Releases the empty pages that were kept.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim() {
-    for shard in Shard::used() {
+    for shard in Shard::all() {
         for class in Class::all() {
             loop {
                 // Not in the condition: the guard would live through the release.
@@ -342,21 +492,41 @@ pub(crate) fn trim() {
     }
 }
 
-/// How many shards have handed blocks out, to the program or to caches, and their bytes.
-pub(crate) fn handed_out() -> (usize, usize) {
-    let of_class = |shard: Shard, class: Class| {
-        let blocks = shard.pages(class).lock().handed_out;
-        blocks * class.size()
-    };
-    Shard::used()
-        .map(|shard| Class::all().map(|class| of_class(shard, class)).sum::<usize>())
-        .filter(|bytes| *bytes > 0)
-        .fold((0, 0), |(shards, sum), bytes| (shards + 1, sum + bytes))
+/// What the pages of a class hold, over all shards.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Books {
+    pub(crate) pages: usize,
+    /// Blocks handed out now, to the program or to caches.
+    pub(crate) handed_out: usize,
+    /// Blocks ever taken from pages.
+    pub(crate) taken: usize,
+}
+
+/// What the pages of `class`, which has no home, hold.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn books(class: Class) -> Books {
+    Shard::all().fold(Books::default(), |sum, shard| {
+        let pages = shard.pages(class).lock();
+        Books {
+            pages: sum.pages + pages.pages as usize,
+            handed_out: sum.handed_out + pages.handed_out,
+            taken: sum.taken.wrapping_add(pages.taken),
+        }
+    })
+}
+
+/// How many shards have handed blocks out, to the program or to caches.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn active() -> usize {
+    let has_any = |shard: Shard| Class::all().any(|class| shard.pages(class).lock().handed_out > 0);
+    Shard::used().filter(|shard| has_any(*shard)).count()
 }
 
 /// Holds every lock of this room across `fork`.
 pub(crate) fn hold_for_fork() {
-    for shard in Shard::used() {
+    for shard in Shard::all() {
         Class::all().for_each(|class| shard.pages(class).hold());
     }
 }
@@ -367,7 +537,7 @@ pub(crate) fn hold_for_fork() {
 ///
 /// - This thread, or the one it was forked from, called `hold_for_fork`, with no thread made since.
 pub(crate) unsafe fn let_go_after_fork() {
-    for shard in Shard::used() {
+    for shard in Shard::all() {
         // SAFETY: The caller's condition.
         Class::all().for_each(|class| unsafe { shard.pages(class).let_go() });
     }

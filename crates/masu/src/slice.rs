@@ -10,6 +10,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use crate::list::Links;
+use crate::owner::Owner;
 use crate::sync::{AtomicU8, Ordering};
 
 /// Bytes of a slice, the unit of everything above blocks.
@@ -44,6 +45,10 @@ pub(crate) enum Kind {
     Metadata = 4,
     /// First slice of a large block that is free and parked.
     Parked = 5,
+    /// A page of blocks of a first-class heap: every slice of it.
+    HeapPage = 6,
+    /// First slice of a large block of a first-class heap.
+    HeapLarge = 7,
 }
 
 /// A [`Kind`] that neighbours may look at while it changes.
@@ -59,6 +64,8 @@ impl AtomicKind {
             3 => Kind::Large,
             4 => Kind::Metadata,
             5 => Kind::Parked,
+            6 => Kind::HeapPage,
+            7 => Kind::HeapLarge,
             _ => Kind::Opaque,
         }
     }
@@ -99,7 +106,11 @@ pub(crate) struct Slice {
     /// A page's slice: bit *i* is set while the *i*th [`PIECE_BYTES`] were purged and none of their
     /// blocks was handed out since. The lock of the page's shard and class. Else 0.
     pub(crate) purged: Cell<u16>,
-    /// Links of the list of dirty runs that this free run is in: the ranges' lock.
+    /// Of a page that sampled blocks come from, the code of their class; of a large block, whether
+    /// it was sampled. Else 0.
+    pub(crate) sampled: Cell<u8>,
+    /// Links of the list of dirty runs that this free run is in: the ranges' lock. In the first slice
+    /// of what a first-class heap owns, whose it is: see [`Slice::owner`].
     pub(crate) dirty_links: Links,
 }
 
@@ -169,6 +180,15 @@ impl Slice {
         unsafe { self.behind(self.back.get() as usize) }
     }
 
+    /// Whose the page or large block is that starts at this slice, one of [`Kind::HeapPage`] or
+    /// [`Kind::HeapLarge`]. Constant for the life of that, so that `free` reads it without a lock.
+    #[inline]
+    pub(crate) fn owner(&self) -> &Cell<*const Owner> {
+        // SAFETY: The links are two words that may hold null or any address, and only those of free
+        // runs are ever read as links: `List` writes both when a run enters one.
+        unsafe { &*(&raw const self.dirty_links).cast() }
+    }
+
     /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
     /// guarded by the lock of the page's shard and class.
     #[inline]
@@ -182,3 +202,4 @@ impl Slice {
 }
 
 const _: () = assert!(size_of::<Slice>() == 64);
+const _: () = assert!(size_of::<Links>() >= size_of::<*const Owner>());

@@ -1,32 +1,50 @@
 //! The thread slot: one word a thread that holds the address of its thread cache's stacks.
 //!
-//! Relies on ELF thread-local storage, initial-exec model. Stable Rust has no attribute for that
+//! Relies on ELF thread-local storage, initial-exec model unless the feature `tls-dynamic` is on. Stable Rust has no attribute for that
 //! model, and `thread_local!` in a shared library costs a call a read, so the variable is defined
 //! in assembly and its *value* is read with two instructions. The hard idea: the slot starts out
 //! as the address of static stacks that are empty and full at once, so no read ever has to test
 //! for null; whoever finds nothing there ends in a slow path, which makes a real cache.
 
 #[cfg(target_arch = "aarch64")]
-#[path = "slot/aarch64.rs"]
+#[cfg_attr(not(feature = "tls-dynamic"), path = "slot/aarch64.rs")]
+#[cfg_attr(feature = "tls-dynamic", path = "slot/dynamic/aarch64.rs")]
 mod arch;
 #[cfg(target_arch = "x86_64")]
-#[path = "slot/x86_64.rs"]
+#[cfg_attr(not(feature = "tls-dynamic"), path = "slot/x86_64.rs")]
+#[cfg_attr(feature = "tls-dynamic", path = "slot/dynamic/x86_64.rs")]
 mod arch;
 
 use core::arch::global_asm;
 
 use crate::cache::{EMPTY, Stacks};
 
-// COUPLING: the name carries the crate's version, so that two versions in one program each have
-// their slot.
+/// What follows `masu_slot_` in the variable's name.
+///
+/// It carries the crate's version, so that two versions in one program each have their slot. The rest is
+/// what a linker prints where one version is there twice, or where a program and a library that it
+/// links are to share one: neither can be, and `docs/life.md` says what to do.
+macro_rules! suffix {
+    () => {
+        concat!(
+            env!("CARGO_PKG_VERSION_MAJOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            "_one_copy_in_one_program_or_library"
+        )
+    };
+}
+
+use suffix;
+
 global_asm!(
-    ".pushsection .tdata.masu_slot_0_1, \"awT\", @progbits",
-    ".globl masu_slot_0_1",
-    ".hidden masu_slot_0_1",
-    ".type masu_slot_0_1, @object",
-    ".size masu_slot_0_1, 8",
+    concat!(".pushsection .tdata.masu_slot_", suffix!(), ", \"awT\", @progbits"),
+    concat!(".globl masu_slot_", suffix!()),
+    concat!(".hidden masu_slot_", suffix!()),
+    concat!(".type masu_slot_", suffix!(), ", @object"),
+    concat!(".size masu_slot_", suffix!(), ", 8"),
     ".p2align 3",
-    "masu_slot_0_1: .quad {empty}",
+    concat!("masu_slot_", suffix!(), ": .quad {empty}"),
     ".popsection",
     empty = sym EMPTY,
 );

@@ -4,12 +4,13 @@
 //! Relies on the kernel door for sleeping. The one hard idea, a lock that sleeps in the kernel
 //! without losing a wake-up, is in `sync/raw_lock.rs`.
 
+mod count;
 mod pair;
 mod raw_lock;
 mod table;
 
 pub(crate) use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
 };
 
 use core::cell::UnsafeCell;
@@ -18,14 +19,16 @@ use core::ops::{Deref, DerefMut};
 
 use crate::kernel::{wait_while, wake_one};
 use crate::libc;
+pub(crate) use count::Count;
 pub(crate) use pair::Pair;
 use raw_lock::RawLock;
 pub(crate) use table::Table;
 
 /// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
 ///
-/// Locks are taken in one order only, the *rank*: the threads, idle caches, a class's pages in a shard, a class's
-/// transfer cache, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
+/// Locks are taken in one order only, the *rank*: the threads, idle caches, the list of first-class
+/// heaps, what one of them owns, a class's pages in a shard, a class's transfer cache, the
+/// profile, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
 // In this order, so that a long value's first fields lie beside the lock's word.
 #[repr(C)]
 pub(crate) struct Lock<T> {

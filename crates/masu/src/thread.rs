@@ -10,13 +10,14 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{self, State, ThreadCache, idle};
+use crate::cache::{self, State, ThreadCache, User, idle};
 use crate::class::Class;
 use crate::libc::{self, Key};
 use crate::ranges::RANGES;
 use crate::shard::Shard;
-use crate::sync::{self, Lock};
-use crate::{kernel, metadata, options, shard, slot, transfer};
+use crate::statistics::page;
+use crate::sync::{self, Count, Lock};
+use crate::{kernel, metadata, options, owner, profile, shard, slot, transfer};
 
 /// All caches, in use and idle.
 struct Threads {
@@ -43,6 +44,9 @@ static THREADS: Lock<Threads> = Lock::new(Threads {
     holds_all: false,
 });
 
+/// How often this process is a copy of one that forked. The threads' lock, or before there are others.
+static GENERATION: Count = Count::new(0);
+
 /// This thread's cache for a slow path: makes one where the thread has none yet. `None` where there
 /// is no memory for one, or where the thread has ended.
 pub(crate) fn cache() -> Option<&'static ThreadCache> {
@@ -55,10 +59,13 @@ fn begin() -> Option<&'static ThreadCache> {
     options::settle();
     let Some(cache) = idle::take() else { return begin_anew() };
     slot::set(&cache.stacks);
+    cache.traffic.note_user(User::Unknown, GENERATION.get());
     // From here on the thread has a cache, so the C library may allocate in this call.
     if let Some(key) = cache.key() {
         key.set(ptr::from_ref(cache).cast());
     }
+    page::begin();
+    cache.notice_profile();
     Some(cache)
 }
 
@@ -71,6 +78,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     }
     let key = threads.key;
     let cache = threads.make(key)?;
+    cache.traffic.note_user(User::Unknown, GENERATION.get());
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
     slot::set(&cache.stacks);
@@ -78,9 +86,11 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     if let Some(key) = key {
         key.set(ptr::from_ref(cache).cast());
     }
+    cache.notice_profile();
     if !watches_fork {
-        libc::at_fork(before_fork, after_fork);
+        libc::at_fork(before_fork, after_fork, after_fork_in_child);
     }
+    page::begin();
     Some(cache)
 }
 
@@ -93,9 +103,11 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
     slot::set(cache::ended());
+    cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
         RANGES.lock().bring_home(Some(&cache.parked));
     }
+    cache.empty_near();
     idle::put(cache);
 }
 
@@ -110,10 +122,43 @@ impl Threads {
         let shard = Shard::for_thread(self.made, shards);
         let cache = metadata::forever(ThreadCache::new(shard, key))?;
         self.made += 1;
+        if profile::is_running() {
+            cache.begin_counting();
+        }
         cache.next.set(self.all);
         self.all = Some(cache);
         Some(cache)
     }
+}
+
+/// Has all threads' allocations counted, for the profile that has just started.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn count_all() {
+    // This thread's too, and at once.
+    let _ = cache();
+    let threads = THREADS.lock();
+    shard::prepare_samples();
+    core::iter::successors(threads.all, |cache| cache.next.get()).for_each(|cache| {
+        cache.begin_counting();
+    });
+    drop(threads);
+    if let Some(cache) = slot::get().cache() {
+        cache.notice_profile();
+    }
+}
+
+/// Has this thread's allocations, whose cache this is, counted no longer, unless a profile has started.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn end_counting(cache: &'static ThreadCache) {
+    let threads = THREADS.lock();
+    if !profile::is_running() {
+        cache.end_counting();
+    }
+    drop(threads);
 }
 
 /// A block of `class` for a thread without a cache: straight from the pages. Null for want of
@@ -129,18 +174,29 @@ pub(crate) fn put_uncached(class: Class, block: *mut u8) {
     let _ = shard::flush(class, &[block.expose_provenance()]);
 }
 
-/// Bytes of the blocks in all thread caches; other threads' change while they are counted.
-pub(crate) fn cached_bytes() -> usize {
-    let threads = THREADS.lock();
-    let caches = core::iter::successors(threads.all, |cache| cache.next.get());
-    caches.map(ThreadCache::held_bytes).sum()
+/// All caches there are now, in use and idle, the youngest first. They change while they are looked at.
+pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
+    // No cache ever leaves the list, and its place is fixed before it is found there.
+    let all = THREADS.lock().all;
+    core::iter::successors(all, |cache| cache.next.get())
 }
 
-/// How many runs all threads have parked, and their slices; as above.
+/// How often this process is a copy of one that forked.
+pub(crate) fn generation() -> usize {
+    GENERATION.get()
+}
+
+/// Whether the thread that used this cache last is one of a process that this one is a copy of: it
+/// does not go on here, and its blocks stay in its cache.
+pub(crate) fn is_left_behind(cache: &ThreadCache) -> bool {
+    cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
+}
+
+/// How many runs all threads have parked, and their slices; they change while they are counted.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub(crate) fn parked() -> (usize, usize) {
-    let threads = THREADS.lock();
-    let caches = core::iter::successors(threads.all, |cache| cache.next.get());
-    let slices = caches.map(|cache| cache.parked.slices()).filter(|slices| *slices > 0);
+    let slices = caches().map(|cache| cache.parked.slices()).filter(|slices| *slices > 0);
     slices.fold((0, 0), |(runs, sum), slices| (runs + 1, sum + slices))
 }
 
@@ -151,17 +207,30 @@ extern "C" fn before_fork() {
     let has_begun = cache().is_some();
     THREADS.hold();
     idle::hold_for_fork();
+    owner::hold_for_fork();
     // SAFETY: Held just now.
     let holds_all = unsafe { !has_begun || THREADS.held().made > 1 || idle::has_served() };
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();
     }
+    profile::hold_for_fork();
     metadata::hold_for_fork();
     RANGES.hold();
     // SAFETY: Held above.
     unsafe { THREADS.held() }.holds_all = holds_all;
     sync::set_forks_now(true);
+}
+
+extern "C" fn after_fork_in_child() {
+    // There is no other thread here that could do the same.
+    GENERATION.add(1);
+    if let Some(cache) = slot::get().cache() {
+        cache.traffic.note_user(User::Unknown, GENERATION.get());
+        cache.forget_draw();
+    }
+    after_fork();
+    page::after_fork();
 }
 
 extern "C" fn after_fork() {
@@ -170,10 +239,12 @@ extern "C" fn after_fork() {
     unsafe {
         RANGES.let_go();
         metadata::let_go_after_fork();
+        profile::let_go_after_fork();
         if THREADS.held().holds_all {
             transfer::let_go_after_fork();
             shard::let_go_after_fork();
         }
+        owner::let_go_after_fork();
         idle::let_go_after_fork();
         THREADS.let_go();
     }

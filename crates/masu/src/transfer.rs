@@ -9,6 +9,7 @@ use core::mem;
 
 use crate::class::{CODES, Class};
 use crate::metadata;
+use crate::options;
 use crate::shard::{self, Pages, Shard};
 use crate::sync::{AtomicBool, Lock, Ordering};
 
@@ -24,10 +25,13 @@ const HOMEWARD_MAX: usize = 256;
 struct Batch {
     /// Room for `capacity` blocks; empty until the first use.
     blocks: Option<&'static mut [usize]>,
-    count: usize,
+    count: u32,
     /// The fewest blocks there since the last decay.
-    low_water: usize,
+    low_water: u32,
     visits: u32,
+    /// Blocks ever taken in, and blocks ever handed on to caches.
+    given: usize,
+    fetched: usize,
     /// Keeps nothing, because the class's pages were sparse at the last flush.
     closed: bool,
 }
@@ -40,6 +44,8 @@ struct Line {
     /// none, and memory that is only read costs a small program nothing.
     filled: AtomicBool,
 }
+
+const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
 
 /// By code in the class map: blocks of homed classes stay in their lane.
 static TRANSFER: [Line; CODES] = [const { Line::new() }; CODES];
@@ -76,21 +82,33 @@ fn batch(code: u8) -> &'static Lock<Batch> {
     &line(code).batch
 }
 
+/// For whom blocks are fetched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Cache,
+    Pages,
+}
+
 /// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
-fn fetch(code: u8, blocks: &mut [usize]) -> usize {
+#[inline(always)]
+fn fetch(code: u8, blocks: &mut [usize], whom: Whom) -> usize {
     let line = line(code);
     // ORDERING: Relaxed: whoever misses a batch given just now takes the longer way.
     if !line.filled.load(Ordering::Relaxed) {
         return 0;
     }
     let mut batch = line.batch.lock();
-    let taken = batch.count.min(blocks.len());
-    let (rest, end) = (batch.count - taken, blocks.len() - taken);
+    let count = batch.count as usize;
+    let taken = count.min(blocks.len());
+    let (rest, end) = (count - taken, blocks.len() - taken);
     if let Some(kept) = &batch.blocks {
         blocks[end..].copy_from_slice(&kept[rest..rest + taken]);
     }
-    batch.count = rest;
-    batch.low_water = batch.low_water.min(rest);
+    batch.count = rest as u32;
+    batch.low_water = batch.low_water.min(rest as u32);
+    if whom == Whom::Cache {
+        batch.fetched += taken;
+    }
     line.note(&batch);
     taken
 }
@@ -101,10 +119,21 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
     if !keeps(class) {
         return shard.refill(class, blocks);
     }
-    match fetch(class.code_in(shard.0), blocks) {
+    match fetch(class.code_in(shard.0), blocks, Whom::Cache) {
         0 => shard.refill(class, blocks),
         taken => taken,
     }
+}
+
+/// The same for one block of a class of [`SHARED_ONLY`] bytes or more; 0 for want of memory.
+#[inline]
+pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
+    if !keeps(class) {
+        return shard.refill_one(class);
+    }
+    let mut block = [0];
+    refill(class, shard, &mut block);
+    block[0]
 }
 
 /// Gives blocks to other threads, and what does not fit to the pages. Where
@@ -148,7 +177,15 @@ impl Line {
 
 impl Batch {
     const fn new() -> Batch {
-        Batch { blocks: None, count: 0, low_water: 0, visits: 0, closed: false }
+        Batch {
+            blocks: None,
+            count: 0,
+            low_water: 0,
+            visits: 0,
+            given: 0,
+            fetched: 0,
+            closed: false,
+        }
     }
 
     /// Keeps as many of `blocks` as fit, the last ones, and moves what nobody fetched into `stale`.
@@ -168,9 +205,12 @@ impl Batch {
             self.blocks = metadata::words(capacity).map(|words| &mut words[..capacity]);
         }
         let Some(kept) = &mut self.blocks else { return (0, stale_count) };
-        let taken = (kept.len() - self.count).min(blocks.len());
-        kept[self.count..self.count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
-        self.count += taken;
+        let count = self.count as usize;
+        let most = options::transfer_size().map_or(usize::MAX, |bytes| bytes / class.size());
+        let taken = most.min(kept.len()).saturating_sub(count).min(blocks.len());
+        kept[count..count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
+        self.count += taken as u32;
+        self.given += taken;
         (taken, stale_count)
     }
 
@@ -180,12 +220,12 @@ impl Batch {
             return 0;
         }
         self.visits = 0;
-        let count = self.low_water.min(HOMEWARD_MAX);
+        let count = (self.low_water as usize).min(HOMEWARD_MAX);
         if let Some(kept) = &mut self.blocks {
             stale[..count].copy_from_slice(&kept[..count]);
-            kept.copy_within(count..self.count, 0);
+            kept.copy_within(count..self.count as usize, 0);
         }
-        self.count -= count;
+        self.count -= count as u32;
         self.low_water = self.count;
         count
     }
@@ -197,6 +237,8 @@ fn codes() -> impl Iterator<Item = (u8, Class)> {
 }
 
 /// Sends every block home.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim() {
     codes().for_each(|(code, class)| send_home(code, class));
 }
@@ -206,7 +248,7 @@ pub(crate) fn trim() {
 fn send_home(code: u8, class: Class) {
     let mut blocks = [0; HOMEWARD_MAX];
     loop {
-        let taken = fetch(code, &mut blocks);
+        let taken = fetch(code, &mut blocks, Whom::Pages);
         if taken == 0 {
             break;
         }
@@ -214,9 +256,29 @@ fn send_home(code: u8, class: Class) {
     }
 }
 
-/// Bytes of the blocks kept here.
-pub(crate) fn kept_bytes() -> usize {
-    codes().map(|(code, class)| batch(code).lock().count * class.size()).sum()
+/// What is known of the blocks of a class here.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Books {
+    /// Blocks kept now.
+    pub(crate) kept: usize,
+    /// Blocks ever taken in, and of these the ones that caches fetched.
+    pub(crate) given: usize,
+    pub(crate) fetched: usize,
+}
+
+/// What is known of the blocks of `class`, with and without a home.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn books(class: Class) -> Books {
+    let of_class = codes().filter(|(_, other)| other.page_index() == class.page_index());
+    of_class.fold(Books::default(), |sum, (code, _)| {
+        let batch = batch(code).lock();
+        Books {
+            kept: sum.kept + batch.count as usize,
+            given: sum.given.wrapping_add(batch.given),
+            fetched: sum.fetched.wrapping_add(batch.fetched),
+        }
+    })
 }
 
 /// Holds every lock of this room across `fork`.

@@ -13,8 +13,9 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use super::{Shared, Stack, ThreadCache, idle};
-use crate::class::{CLASSES, Class, LARGEST_ALWAYS_SMALL};
+use crate::class::{CLASSES, Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::shard::{self, Pages};
+use crate::statistics::page;
 use crate::{metadata, options, transfer};
 
 /// The most bytes that a thread's stacks may hold together in a program with one thread. With
@@ -36,8 +37,8 @@ const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
 /// thread there are more looks.
-const EPOCH: u32 = 256;
-const EPOCH_ALONE: u32 = 64;
+const EPOCH: usize = 256;
+const EPOCH_ALONE: usize = 64;
 /// Denials after which other classes have to give up depth.
 const DENIALS_MAX: u32 = 32;
 /// Stacks that hold less than this always grow when full.
@@ -92,22 +93,34 @@ pub(super) fn budget_is_strict() -> bool {
     options::cache_size().is_some()
 }
 
+/// How many blocks of `class` fit `bytes`.
+#[inline]
+fn entries_in(bytes: usize, class: Class) -> usize {
+    if bytes <= LARGEST_SMALL { class.block_index(bytes) } else { entries_in_many(bytes, class) }
+}
+
+#[cold]
+#[inline(never)]
+fn entries_in_many(bytes: usize, class: Class) -> usize {
+    bytes / class.size()
+}
+
 /// The limit at which a stack starts, in entries.
 #[inline(never)]
 fn floor(class: Class) -> usize {
     let bytes =
         if budget_is_strict() { FLOOR_BYTES.min(budget() / FLOOR_SHARE) } else { FLOOR_BYTES };
-    (bytes / class.size()).clamp(1, FLOOR_ENTRIES)
+    entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
 }
 
 /// The limit that a stack never passes, in entries.
 fn ceiling(class: Class) -> usize {
     let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
-    (budget() / CLASS_SHARE / class.size()).clamp(least, metadata::WORDS_MAX - 1)
+    entries_in(budget() / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
 }
 
 fn refill_entries(bytes: usize, class: Class) -> usize {
-    (bytes / class.size()).max(1)
+    entries_in(bytes, class).max(1)
 }
 
 /// What an entry counts against the budget: its block and its place.
@@ -125,8 +138,11 @@ pub(super) enum Destination {
 }
 
 impl ThreadCache {
-    fn stack(&self, class: Class) -> &Stack {
-        &self.stacks.stacks[usize::from(class.code_in(self.shard.0))]
+    pub(super) fn stack(&self, class: Class) -> &Stack {
+        let all = self.stacks.stacks.as_ptr();
+        let stacks = if class.is_homed() { all } else { self.true_stacks() };
+        // SAFETY: Where the class has a home these are the stacks of all codes, else of all classes.
+        unsafe { &*stacks.add(usize::from(class.code_in(self.shard.0))) }
     }
 
     fn depth(&self, class: Class) -> &Depth {
@@ -145,11 +161,18 @@ impl ThreadCache {
 
     /// Bytes of the blocks kept for the cache's own use, as its thread sees them.
     pub(super) fn kept_bytes(&self) -> usize {
-        self.opened().map(|class| self.count(class) * class.size()).sum()
+        self.opened().map(|class| self.count_inline(class) * class.size()).sum()
     }
 
     /// Entries in the stack.
+    #[inline(never)]
     pub(super) fn count(&self, class: Class) -> usize {
+        self.count_inline(class)
+    }
+
+    /// The same for whoever asks about every class when a thread ends.
+    #[inline(always)]
+    fn count_inline(&self, class: Class) -> usize {
         let base = self.depth(class).base.get();
         if base.is_null() {
             return 0;
@@ -185,6 +208,10 @@ impl ThreadCache {
         }
         depth.missed.set(true);
         let wanted = depth.refill.get().min(depth.limit.get()) as usize;
+        // Blocks over this size are fetched one at a time.
+        if class.size() > REFILL_BYTES_LAST / 2 {
+            return self.pop_one(class);
+        }
         let next = (depth.refill.get() * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16);
         depth.refill.set(next);
         let base = depth.base.get();
@@ -195,6 +222,8 @@ impl ThreadCache {
         if count == 0 {
             return ptr::null_mut();
         }
+        self.traffic.refills.add(1);
+        self.traffic.refilled_blocks.add(count);
         // What was fetched lies at the end.
         entries.copy_within(wanted - count.., 0);
         // SAFETY: `count` entries above the zero hold blocks now.
@@ -202,8 +231,22 @@ impl ThreadCache {
         self.stack(class).pop()
     }
 
+    /// A big block, past the stack.
+    fn pop_one(&self, class: Class) -> *mut u8 {
+        let block = transfer::refill_one(class, self.shard);
+        if block != 0 {
+            self.traffic.refills.add(1);
+            self.traffic.refilled_blocks.add(1);
+        }
+        ptr::with_exposed_provenance_mut(block)
+    }
+
     /// Keeps a block of `class` when its stack was found full: makes room first.
     pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
+        // A hidden stack is not the one that was found full.
+        if self.stack(class).push(block) {
+            return;
+        }
         self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base.get().is_null() {
@@ -214,8 +257,8 @@ impl ThreadCache {
         } else {
             let limit = depth.limit.get() as usize;
             // A stack that is only ever freed into need not be deep.
-            let shallow = limit < floor(class) || limit * class.size() < SHALLOW_BYTES;
-            let grows = depth.missed.replace(false) || shallow;
+            let shallow = || limit * class.size() < SHALLOW_BYTES || limit < floor(class);
+            let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
@@ -290,14 +333,14 @@ impl ThreadCache {
         self.denials.set(self.denials.get() + 1);
         if self.denials.get() >= DENIALS_MAX {
             self.denials.set(0);
-            self.take_from_others(class, more_bytes);
+            self.take_from_others(Some(class), more_bytes);
         }
         fits()
     }
 
     /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where
     /// the budget is strict, all of them if that was not enough.
-    fn take_from_others(&'static self, class: Class, more_bytes: usize) {
+    fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
         let start = self.last_giver.get() as usize + 1;
         let budget = budget();
         let turns = if budget_is_strict() { 2 * CLASSES } else { CLASSES };
@@ -307,7 +350,7 @@ impl ThreadCache {
             }
             let code = ((start + turn) % CLASSES) as u8;
             self.last_giver.set(code);
-            let Some(giver) = Class::from_code(code).filter(|giver| *giver != class) else {
+            let Some(giver) = Class::from_code(code).filter(|giver| Some(*giver) != class) else {
                 continue;
             };
             let limit = self.depth(giver).limit.get() as usize;
@@ -386,6 +429,8 @@ impl ThreadCache {
         // SAFETY: The stack holds `have` entries above the zero.
         let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), have) };
         let mut count = count.min(have);
+        self.traffic.flushes.add(1);
+        self.traffic.flushed_blocks.add(count);
         let pages = match destination {
             Destination::Transfer => transfer::give(class, self.shard, &entries[..count]),
             Destination::Pages => shard::flush(class, &entries[..count]),
@@ -393,11 +438,16 @@ impl ThreadCache {
         if pages == Pages::Sparse {
             // The blocks held here are among the few that keep many pages.
             let _ = shard::flush(class, &entries[count..]);
+            self.traffic.flushed_blocks.add(have - count);
             count = have;
             self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
             idle::empty_warm();
         }
-        entries.copy_within(count.., 0);
+        if let [left] = entries[count..] {
+            entries[0] = left;
+        } else if count < have {
+            entries.copy_within(count.., 0);
+        }
         self.stack(class).top.set(base.wrapping_add(have - count));
     }
 
@@ -426,12 +476,18 @@ impl ThreadCache {
     }
 
     /// A slow call on behalf of `class`, whose stack is not touched; or of a large block.
+    #[inline]
     pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
-        let calls = self.slow_calls.get().wrapping_add(1);
-        self.slow_calls.set(calls);
-        if !calls.is_multiple_of(EPOCH_ALONE) {
-            return;
+        let calls = self.traffic.slow_calls.get().wrapping_add(1);
+        self.traffic.slow_calls.set(calls);
+        if calls.is_multiple_of(EPOCH_ALONE) {
+            self.end_epochs(calls, class);
         }
+    }
+
+    /// Ends the epochs that are over after so many slow calls, but for `class`.
+    #[inline(never)]
+    fn end_epochs(&'static self, calls: usize, class: Option<Class>) {
         let big = !transfer::is_shared();
         let ends = |other: Class| calls.is_multiple_of(EPOCH) || big && other.size() >= BIG;
         for other in self.opened().filter(|other| Some(*other) != class && ends(*other)) {
@@ -439,7 +495,12 @@ impl ThreadCache {
         }
         if calls.is_multiple_of(EPOCH) {
             self.end_remote_epoch();
+            // An option may have made the budget smaller since.
+            if budget_is_strict() {
+                self.take_from_others(class, 0);
+            }
         }
+        page::look();
     }
 
     /// Sends surplus home, and marks what may turn out to be surplus next.

@@ -66,11 +66,10 @@ impl ThreadCache {
         if bytes > ENTRIES * size_of::<usize>() { 0 } else { bytes / size_of::<usize>() }
     }
 
-    /// Bytes of the blocks in remote stacks.
-    pub(super) fn remote_bytes(&self) -> usize {
-        self.remote_stacks()
-            .map(|(code, class, stack)| self.remote_count(code, stack) * class.size())
-            .sum()
+    /// Blocks of a homed class in remote stacks, for whoever looks from outside.
+    pub(super) fn remote_blocks(&self, homed: Class) -> usize {
+        let of_class = self.remote_stacks().filter(|(_, class, _)| *class == homed);
+        of_class.map(|(code, _, stack)| self.remote_count(code, stack)).sum()
     }
 
     /// Keeps a block of `class` whose code is `code` when the stack for it was found full.
@@ -145,6 +144,7 @@ impl ThreadCache {
         if count == 0 {
             return;
         }
+        self.traffic.lane_blocks.add(count);
         // SAFETY: The stack holds `count` entries from its lowest place on.
         let blocks = unsafe { core::slice::from_raw_parts(start, count) };
         let _ = match destination {

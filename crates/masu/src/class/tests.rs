@@ -56,6 +56,15 @@ fn block_index_is_exact_for_every_block() {
 }
 
 #[test]
+fn block_index_is_how_many_blocks_fit_any_bytes_up_to_the_largest_small_size() {
+    for class in Class::all() {
+        for bytes in 0..=LARGEST_SMALL {
+            assert_eq!(class.block_index(bytes), bytes / class.size(), "{bytes} bytes");
+        }
+    }
+}
+
+#[test]
 fn aligned_classes_are_aligned_and_large_enough() {
     for align_log2 in 0..=16 {
         let align = 1 << align_log2;

@@ -5,14 +5,27 @@ use core::arch::asm;
 
 /// System call numbers.
 pub(super) mod number {
+    pub(in super::super) const GETCWD: usize = 17;
+    pub(in super::super) const FCNTL: usize = 25;
+    pub(in super::super) const UNLINKAT: usize = 35;
+    pub(in super::super) const FTRUNCATE: usize = 46;
+    pub(in super::super) const FACCESSAT: usize = 48;
+    pub(in super::super) const OPENAT: usize = 56;
+    pub(in super::super) const CLOSE: usize = 57;
+    pub(in super::super) const READ: usize = 63;
     pub(in super::super) const WRITE: usize = 64;
+    pub(in super::super) const FSTAT: usize = 80;
     pub(in super::super) const FUTEX: usize = 98;
+    pub(in super::super) const CLOCK_GETTIME: usize = 113;
     pub(in super::super) const SCHED_GETAFFINITY: usize = 123;
+    pub(in super::super) const GETPID: usize = 172;
+    pub(in super::super) const GETTID: usize = 178;
     pub(in super::super) const MUNMAP: usize = 215;
     pub(in super::super) const MMAP: usize = 222;
     pub(in super::super) const MPROTECT: usize = 226;
     pub(in super::super) const MADVISE: usize = 233;
     pub(in super::super) const PRLIMIT64: usize = 261;
+    pub(in super::super) const MEMFD_CREATE: usize = 279;
 }
 
 /// Makes a system call; a result from −4095 to −1 is an error number, negated.

@@ -5,14 +5,27 @@ use core::arch::asm;
 
 /// System call numbers.
 pub(super) mod number {
+    pub(in super::super) const READ: usize = 0;
     pub(in super::super) const WRITE: usize = 1;
+    pub(in super::super) const CLOSE: usize = 3;
+    pub(in super::super) const FSTAT: usize = 5;
     pub(in super::super) const MMAP: usize = 9;
     pub(in super::super) const MPROTECT: usize = 10;
     pub(in super::super) const MUNMAP: usize = 11;
     pub(in super::super) const MADVISE: usize = 28;
+    pub(in super::super) const GETPID: usize = 39;
+    pub(in super::super) const FCNTL: usize = 72;
+    pub(in super::super) const FTRUNCATE: usize = 77;
+    pub(in super::super) const GETCWD: usize = 79;
+    pub(in super::super) const GETTID: usize = 186;
     pub(in super::super) const FUTEX: usize = 202;
     pub(in super::super) const SCHED_GETAFFINITY: usize = 204;
+    pub(in super::super) const CLOCK_GETTIME: usize = 228;
+    pub(in super::super) const OPENAT: usize = 257;
+    pub(in super::super) const UNLINKAT: usize = 263;
+    pub(in super::super) const FACCESSAT: usize = 269;
     pub(in super::super) const PRLIMIT64: usize = 302;
+    pub(in super::super) const MEMFD_CREATE: usize = 319;
 }
 
 /// Makes a system call; a result from −4095 to −1 is an error number, negated.

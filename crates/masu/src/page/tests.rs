@@ -30,7 +30,9 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     let page = Page::create(class, UNUSED_SHARD).expect("memory");
     assert_eq!(class.page_blocks(), 64);
     let put = |page: Page, blocks: core::ops::Range<usize>| {
-        blocks.for_each(|index| page.put(class, page.0.address() + index * BLOCK_BYTES));
+        let address = |index| page.0.address() + index * BLOCK_BYTES;
+        let blocks: std::vec::Vec<_> = blocks.map(address).collect();
+        assert_eq!(page.put(class, &blocks), blocks.len());
     };
     assert_eq!(page.take(class, &mut [0; 64]), 64);
     write(page, 40 * KIB);
@@ -80,5 +82,25 @@ fn every_block_of_a_coloured_page_is_taken_once() {
         taken.sort_unstable();
         let expected = (0..taken.len()).map(|index| page.0.address() + index * class.size());
         assert!(taken.into_iter().eq(expected), "{size}");
+    }
+}
+
+#[test]
+fn blocks_come_home_as_far_as_they_lie_in_one_page() {
+    for size in [48, BLOCK_BYTES, 24 * KIB, 64 * KIB] {
+        let class = Class::of_size(size);
+        let [one, other] = [(); 2].map(|()| Page::create(class, UNUSED_SHARD).expect("memory"));
+        let all = class.page_blocks();
+        let blocks = |page: Page| (0..all).map(move |index| page.0.address() + index * size);
+        for page in [one, other] {
+            // Those before the page's colour come second.
+            (0..2).for_each(|_| _ = page.take(class, &mut [0; 4096]));
+            assert!(page.is_full());
+        }
+        let taken: std::vec::Vec<_> = blocks(one).chain(blocks(other)).collect();
+        assert_eq!(one.put(class, &taken), all, "{size}: not the other page's");
+        assert!(one.is_empty(class) && other.is_full());
+        assert_eq!(other.put(class, &taken[2 * all - 1..]), 1);
+        assert_eq!(other.is_empty(class), all == 1);
     }
 }

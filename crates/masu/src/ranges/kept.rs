@@ -8,11 +8,11 @@
 //! further than it must be: the rest is what the next request takes.
 
 use super::Ranges;
-use crate::kernel::{self, Advice};
+use crate::kernel;
 use crate::options;
 use crate::slice::{SLICE_BYTES, Slice};
 
-/// Free memory that stays resident whatever else holds, in bytes.
+/// What that is unless an option says otherwise.
 const KEPT_BYTES_MIN: usize = 4 << 20;
 /// How far live and dirty memory together may pass the last peak of live memory, in bytes or as a
 /// share, whichever is more. A share of a large heap must leave room for free runs of the wrong
@@ -56,6 +56,9 @@ impl Ranges {
     /// Time passes: what is remembered fades.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1);
+        if let Some(delay) = options::purge_delay_ms() {
+            self.note_time(delay);
+        }
         if !self.ticks.is_multiple_of(FADES_EVERY) {
             return;
         }
@@ -74,10 +77,13 @@ impl Ranges {
         if let Some(bytes) = options::retain() {
             return bytes;
         }
+        if options::purge_delay_ms().is_some() {
+            return usize::MAX;
+        }
         let live = self.live_bytes();
         let wanted_back = self.demand_bytes.min(self.peak_bytes - live);
         let parking = self.parking_slices * SLICE_BYTES;
-        KEPT_BYTES_MIN.max(live / KEPT_SHARE).saturating_sub(parking) + wanted_back
+        kept_bytes_min().max(live / KEPT_SHARE).saturating_sub(parking).saturating_add(wanted_back)
     }
 
     /// Whether a run of `slices` slices that is live now may be parked: as part of what may stay
@@ -85,22 +91,36 @@ impl Ranges {
     pub(super) fn may_park(&self, slices: usize) -> bool {
         let parking = (self.parking_slices + slices) * SLICE_BYTES;
         let live = (self.live_slices - slices) * SLICE_BYTES;
-        options::retain().is_none() && parking <= KEPT_BYTES_MIN.max(live / KEPT_SHARE)
+        !is_set() && parking <= kept_bytes_min().max(live / KEPT_SHARE)
     }
 
     /// Keeps what is live and what is dirty together near the most that was ever live: free runs
     /// that did not fit the last requests would add to the peak. Not where it was said how much may
-    /// stay.
+    /// stay, nor below what is to be kept at least.
     pub(super) fn bound_total(&mut self) {
-        if options::retain().is_some() {
+        if is_set() {
             return;
         }
         let large = self.peak_bytes >= LARGE_PEAK_BYTES;
         let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
         let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share);
         if self.live_bytes() + self.dirty_bytes > most {
-            self.purge_below(most - self.live_bytes());
+            let bytes = (most - self.live_bytes()).max(options::retain_min().unwrap_or(0));
+            if self.dirty_bytes > bytes {
+                self.purge_below(bytes);
+            }
         }
+    }
+
+    /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
+    /// back for them where it must.
+    pub(super) fn is_within_limit(&mut self, more: usize) -> bool {
+        let Some(limit) = options::memory_limit() else { return true };
+        let Some(room) = limit.checked_sub(self.live_bytes() + more * SLICE_BYTES) else {
+            return false;
+        };
+        self.purge_down_to(room);
+        true
     }
 
     /// Takes a free run among the dirty ones, if it is dirty; `list` is the one for its length.
@@ -168,6 +188,16 @@ impl Ranges {
     }
 }
 
+/// Whether it was said how much free memory may stay, or for how long.
+pub(super) fn is_set() -> bool {
+    options::retain().is_some() || options::purge_delay_ms().is_some()
+}
+
+/// Free memory that stays resident whatever else holds, in bytes.
+fn kept_bytes_min() -> usize {
+    options::retain_min().unwrap_or(KEPT_BYTES_MIN)
+}
+
 /// Purges a free run that is in no list of dirty ones, all but its first `kept` bytes, a multiple of a
 /// slice.
 fn purge(run: &'static Slice, kept: usize) {
@@ -176,8 +206,8 @@ fn purge(run: &'static Slice, kept: usize) {
     let start = unsafe { run.start().add(kept) };
     let length = run.count.get() as usize * SLICE_BYTES - kept;
     // SAFETY: The run is free, so nobody needs its contents.
-    let purged = unsafe { kernel::advise(start, length, Advice::DontNeed) };
+    let purged = unsafe { kernel::discard(start, length) };
     // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
     // until it was used again.
-    run.zero.set(kept == 0 && purged.is_ok());
+    run.zero.set(kept == 0 && purged);
 }

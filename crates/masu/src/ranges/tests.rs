@@ -4,6 +4,7 @@ extern crate std;
 
 use super::kept::FADES_EVERY;
 use super::*;
+use crate::options;
 use std::vec::Vec;
 
 #[test]
@@ -212,5 +213,30 @@ fn threads_may_park_no_more_together_than_may_stay_resident() {
         assert_eq!(kept, 0, "what may be parked may stay instead of other memory");
         ranges.bring_home(Some(&threads[0]));
         assert_eq!(ranges.budget_bytes(), 1 << 20);
+    });
+}
+
+#[test]
+fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
+    const DELAY: usize = 100;
+    with_ranges(|ranges| {
+        let runs = [run_of(ranges, 64), run_of(ranges, 32)];
+        let _between = run_of(ranges, 1);
+        options::set("purge_delay_ms", Some(DELAY)).expect("accepted");
+        ranges.pass_time(1_000, DELAY);
+        // SAFETY: The runs were handed out here, and nobody uses them.
+        unsafe { ranges.free(runs[0], 64, 64 * SLICE_BYTES) };
+        ranges.pass_time(1_000 + DELAY, DELAY);
+        assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "it was freed in this period");
+        let again = run_of(ranges, 60);
+        // SAFETY: As above.
+        unsafe { ranges.free(again, 60, 60 * SLICE_BYTES) };
+        ranges.pass_time(1_000 + 2 * DELAY - 1, DELAY);
+        assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
+        ranges.pass_time(1_000 + 2 * DELAY, DELAY);
+        assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
+        ranges.pass_time(1_000 + 3 * DELAY, DELAY);
+        assert_eq!(ranges.dirty_bytes(), 0);
+        options::set("purge_delay_ms", None).expect("there is a default");
     });
 }

@@ -3,6 +3,7 @@
 
 use core::arch::asm;
 
+use super::suffix;
 use crate::cache::Stacks;
 
 /// The slot's value.
@@ -17,8 +18,8 @@ pub(super) unsafe fn read() -> *const Stacks {
     // side effect.
     unsafe {
         asm!(
-            "adrp {offset}, :gottprel:masu_slot_0_1",
-            "ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_0_1]",
+            concat!("adrp {offset}, :gottprel:masu_slot_", suffix!(), ""),
+            concat!("ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_", suffix!(), "]"),
             "mrs {value}, tpidr_el0",
             "ldr {value}, [{value}, {offset}]",
             value = out(reg) value,
@@ -38,8 +39,8 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
     // SAFETY: As in `read`; the word belongs to this thread.
     unsafe {
         asm!(
-            "adrp {offset}, :gottprel:masu_slot_0_1",
-            "ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_0_1]",
+            concat!("adrp {offset}, :gottprel:masu_slot_", suffix!(), ""),
+            concat!("ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_", suffix!(), "]"),
             "mrs {base}, tpidr_el0",
             "str {stacks}, [{base}, {offset}]",
             base = out(reg) _,

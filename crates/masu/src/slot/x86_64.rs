@@ -3,6 +3,7 @@
 
 use core::arch::asm;
 
+use super::suffix;
 use crate::cache::Stacks;
 
 /// The slot's value.
@@ -17,7 +18,7 @@ pub(super) unsafe fn read() -> *const Stacks {
     // side effect.
     unsafe {
         asm!(
-            "mov {value}, qword ptr [rip + masu_slot_0_1@GOTTPOFF]",
+            concat!("mov {value}, qword ptr [rip + masu_slot_", suffix!(), "@GOTTPOFF]"),
             "mov {value}, qword ptr fs:[{value}]",
             value = out(reg) value,
             options(pure, readonly, nostack, preserves_flags),
@@ -35,7 +36,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
     // SAFETY: As in `read`; the word belongs to this thread.
     unsafe {
         asm!(
-            "mov {offset}, qword ptr [rip + masu_slot_0_1@GOTTPOFF]",
+            concat!("mov {offset}, qword ptr [rip + masu_slot_", suffix!(), "@GOTTPOFF]"),
             "mov qword ptr fs:[{offset}], {stacks}",
             offset = out(reg) _,
             stacks = in(reg) stacks,

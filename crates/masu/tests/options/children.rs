@@ -2,6 +2,8 @@
 //!
 //! Masu is called directly; the test harness around it lives in the system's malloc.
 
+pub(crate) mod changed;
+
 use std::fs;
 use std::ptr;
 use std::sync::Barrier;
@@ -135,7 +137,18 @@ fn threads() {
 #[ignore = "run by a test that sets variables"]
 fn grown() {
     let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
-    let last = blocks.last().expect("64 of them").addr();
+    let mapping = mapping_of(blocks.last().expect("64 of them").addr());
+    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
+    report("wanted", usize::from(flags.contains(&"hg")));
+    report("refused", usize::from(flags.contains(&"nh")));
+    let huge = field(&mapping, "AnonHugePages:").split_whitespace().next();
+    let huge = huge.and_then(|n| n.parse().ok());
+    report("huge_bytes", huge.map_or(usize::MAX, |kilobytes: usize| kilobytes << 10));
+    free(blocks);
+}
+
+/// What the kernel says of the mapping that holds `address`.
+fn mapping_of(address: usize) -> Vec<String> {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("proc is mounted");
     let bounds = |line: &str| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;
@@ -143,19 +156,15 @@ fn grown() {
         Some(parse(start)?..parse(end)?)
     };
     let mut lines =
-        smaps.lines().skip_while(|line| !bounds(line).is_some_and(|b| b.contains(&last)));
-    lines.next().expect("the last block is mapped");
-    let mapping: Vec<&str> = lines.take_while(|line| bounds(line).is_none()).collect();
-    let field = |name: &str| {
-        let line = mapping.iter().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("no {name} {mapping:?}"))
-    };
-    let flags: Vec<&str> = field("VmFlags:").split_whitespace().collect();
-    report("wanted", usize::from(flags.contains(&"hg")));
-    report("refused", usize::from(flags.contains(&"nh")));
-    let huge = field("AnonHugePages:").split_whitespace().next().and_then(|n| n.parse().ok());
-    report("huge_bytes", huge.map_or(usize::MAX, |kilobytes: usize| kilobytes << 10));
-    free(blocks);
+        smaps.lines().skip_while(|line| !bounds(line).is_some_and(|b| b.contains(&address)));
+    lines.next().expect("the block is mapped");
+    lines.take_while(|line| bounds(line).is_none()).map(str::to_owned).collect()
+}
+
+/// One line of that.
+fn field<'a>(mapping: &'a [String], name: &str) -> &'a str {
+    let line = mapping.iter().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no {name} {mapping:?}"))
 }
 
 /// Bytes of a cache line.
@@ -201,4 +210,98 @@ fn sharing() {
         again.extend(kept.iter().map(|kept| ptr::with_exposed_provenance_mut(*kept)));
         free(again);
     }
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn passed() {
+    let mut most = 0;
+    for _ in 0..50 {
+        let blocks: Vec<_> = (0..2_000).map(|_| block(96).expose_provenance()).collect();
+        let frees = || free(blocks.iter().map(|block| ptr::with_exposed_provenance_mut(*block)));
+        thread::scope(|scope| scope.spawn(frees).join().expect("works"));
+        let now = masu::c::statistics();
+        most = most.max(now.cached_bytes - now.thread_cached_bytes);
+    }
+    report("most", most);
+}
+
+/// Blocks of 1 MiB up to 100, as many as there are to be had.
+fn as_many_as_there_are(size: usize, most: usize) -> Vec<*mut u8> {
+    (0..most).map(|_| masu::c::malloc(size)).take_while(|block| !block.is_null()).collect()
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn limited() {
+    let blocks = as_many_as_there_are(MIB, 100);
+    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    report("errno", errno as usize);
+    report("had", blocks.len());
+    free(blocks);
+    let blocks = as_many_as_there_are(MIB, 100);
+    report("again", blocks.len());
+    free(blocks);
+    let blocks = as_many_as_there_are(1024, 100 << 10);
+    report("small", blocks.len() >> 10);
+    free(blocks);
+    let mut grown = masu::c::malloc(MIB);
+    let mut size = MIB;
+    while size < 100 * MIB {
+        // SAFETY: The block is live; where it cannot grow it stays.
+        let larger = unsafe { masu::c::realloc(grown, size + MIB) };
+        if larger.is_null() {
+            break;
+        }
+        (grown, size) = (larger, size + MIB);
+    }
+    report("grown", size / MIB);
+    free([grown]);
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn reserved() {
+    let small = block(64);
+    report("bytes", masu::c::statistics().reserved_bytes);
+    let long = masu::c::malloc(128 * MIB);
+    report("with_a_long_block", masu::c::statistics().reserved_bytes);
+    free([small, long]);
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn a_few() {
+    let blocks: Vec<_> = (0..3).map(|_| block(MIB)).collect();
+    let last = blocks.last().expect("three of them").addr();
+    let mapping = mapping_of(last);
+    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
+    report("wanted", usize::from(flags.contains(&"hg")));
+    free(blocks);
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn without_memory() {
+    use std::alloc::{GlobalAlloc, Layout};
+    const MASU: masu::Masu = masu::Masu::new();
+    // More than there are addresses.
+    const TOO_MUCH: usize = 1 << 62;
+    let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
+    let way = std::env::var("WAY").expect("the test says which");
+    let block = match way.as_str() {
+        "c" => masu::c::malloc(TOO_MUCH),
+        // SAFETY: The layout is not empty.
+        "global" => unsafe { MASU.alloc(layout(TOO_MUCH)) },
+        // SAFETY: As above.
+        "global_zeroed" => unsafe { MASU.alloc_zeroed(layout(TOO_MUCH)) },
+        "global_grown" => {
+            // SAFETY: As above.
+            let block = unsafe { MASU.alloc(layout(100)) };
+            // SAFETY: The block has this layout; it stays where it cannot grow.
+            unsafe { MASU.realloc(block, layout(100), TOO_MUCH) }
+        }
+        other => panic!("no way {other}"),
+    };
+    assert!(block.is_null());
 }

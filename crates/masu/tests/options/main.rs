@@ -7,7 +7,8 @@
 mod children;
 mod page;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 const MIB: usize = 1 << 20;
@@ -24,15 +25,20 @@ impl Report {
     }
 }
 
-/// Runs the child called `name` with these variables.
-fn run(name: &str, variables: &[(&str, &str)]) -> Report {
+/// The child called `name`, to be run with these variables.
+fn child(name: &str, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
     for option in masu::options::ALL {
         command.env_remove(option.variable);
     }
     let name = format!("children::{name}");
     command.args(["--exact", &name, "--ignored", "--nocapture"]).envs(variables.iter().copied());
-    let output = command.output().expect("this program starts");
+    command
+}
+
+/// Runs the child called `name` with these variables.
+fn run(name: &str, variables: &[(&str, &str)]) -> Report {
+    let output = child(name, variables).output().expect("this program starts");
     let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{name} {variables:?}: {printed}{errors}");
@@ -133,8 +139,8 @@ fn a_bad_value_is_said_once_and_the_default_holds() {
         let report = run("freed", &[("MASU_RETAIN", bad)]);
         let said: Vec<&str> =
             report.errors.lines().filter(|line| line.starts_with("masu: ")).collect();
-        let expected = "masu: MASU_RETAIN must be a number of bytes, such as 0, 4096K or 64M; its \
-                        default holds";
+        let expected = "masu: MASU_RETAIN must be a number of bytes, such as 65536, 64K or 1M; \
+                        its default holds";
         assert_eq!(said, [expected], "{bad:?}");
         assert_eq!(report.get("kept"), unset.get("kept"), "{bad:?}");
     }
@@ -161,4 +167,130 @@ fn a_small_block_of_another_shard_is_not_used_again_beside_blocks_of_that_shard(
         // Where both threads are of one shard, the blocks are used at once.
         assert!(one.get(&format!("shared{size}")) > 32, "blocks of {size} bytes");
     }
+}
+
+/// The lines of a report that are masu's.
+fn said(report: &Report) -> Vec<&str> {
+    report.errors.lines().filter(|line| line.starts_with("masu: ")).collect()
+}
+
+#[test]
+fn a_variable_that_is_no_option_is_named_with_the_one_that_was_meant() {
+    let report = run("freed", &[("MASU_RETIAN", "0"), ("MASU_TEST_THIS", "1")]);
+    assert_eq!(said(&report), ["masu: there is no option MASU_RETIAN; is MASU_RETAIN meant?"]);
+    let report = run("freed", &[("MASU_\u{1b}[31m", "0")]);
+    assert!(
+        said(&report)[0].starts_with("masu: there is no option MASU_?[31m;"),
+        "{}",
+        report.errors
+    );
+    let report = run("freed", &[("MASU_PURGE", "0")]);
+    let line = "masu: there is no option MASU_PURGE; `masu list --options` shows those there are";
+    assert_eq!(said(&report), [line]);
+}
+
+#[test]
+fn what_is_said_can_be_less_and_more() {
+    let wrong = [("MASU_RETIAN", "0"), ("MASU_SHARDS", "many")];
+    assert_eq!(said(&run("freed", &wrong)).len(), 2);
+    let quiet = [&wrong[..], &[("MASU_VERBOSE", "0")]].concat();
+    assert!(said(&run("freed", &quiet)).is_empty());
+    let talkative = [("MASU_VERBOSE", "2"), ("MASU_RETAIN", "6144K")];
+    let lines = ["masu: retain is 6M by the environment", "masu: verbose is 2 by the environment"];
+    assert_eq!(said(&run("freed", &talkative)), lines);
+}
+
+#[test]
+fn what_threads_pass_on_is_bounded() {
+    let passed = |size: &[_]| run("passed", size).get("most");
+    let unset = passed(&[]);
+    assert!(unset > 32 << 10, "by default {unset} bytes");
+    assert_eq!(passed(&[("MASU_TRANSFER_SIZE", "0")]), 0);
+    let some = passed(&[("MASU_TRANSFER_SIZE", "8K")]);
+    // Besides the class that is asked for, one or two of the harness's.
+    assert!((1..=3 * (8 << 10)).contains(&some), "{some}");
+}
+
+#[test]
+fn free_memory_is_kept_at_least_as_was_said() {
+    let kept = |bytes| run("freed", &[("MASU_RETAIN_MIN", bytes)]).get("kept");
+    let unset = run("freed", &[]).get("kept");
+    assert!(unset < 8 * MIB, "by default {unset}");
+    let some = kept("24M");
+    assert!((20 * MIB..=24 * MIB).contains(&some), "{some}");
+    assert!(kept("1G") >= 63 * MIB);
+    assert!(kept("0") < MIB);
+}
+
+#[test]
+fn blocks_take_no_more_than_the_limit_and_what_is_free_counts() {
+    let report = run("limited", &[("MASU_MEMORY_LIMIT", "64M")]);
+    assert!((48..=63).contains(&report.get("had")), "{} MiB of 64", report.get("had"));
+    assert_eq!(report.get("errno"), 12, "ENOMEM");
+    assert_eq!(report.get("again"), report.get("had"), "what was freed can be had again");
+    assert!(report.get("small") >= 40, "{} MiB in small blocks", report.get("small"));
+    assert!(report.get("grown") < 64, "{} MiB in one block that grew", report.get("grown"));
+    assert!(run("limited", &[]).get("had") >= 100);
+}
+
+#[test]
+fn addresses_are_reserved_as_many_at_a_time_as_was_said() {
+    let reserved = |variables: &[_]| run("reserved", variables).get("bytes");
+    if reserved(&[]) != 1 << 30 {
+        eprintln!("not tested: addresses are limited here");
+        return;
+    }
+    assert_eq!(reserved(&[("MASU_ARENA_SIZE", "16M")]), 16 * MIB);
+    assert_eq!(reserved(&[("MASU_ARENA_SIZE", "65M")]), 66 * MIB);
+    // A block that is longer gets an arena that holds it.
+    let report = run("reserved", &[("MASU_ARENA_SIZE", "16M")]);
+    assert!((128 * MIB..160 * MIB).contains(&report.get("with_a_long_block")));
+}
+
+#[test]
+fn huge_pages_begin_where_was_said() {
+    if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("not tested: this kernel has no huge pages to give");
+        return;
+    }
+    let wanted = |from| run("grown", &[("MASU_HUGE_PAGES_FROM", from)]).get("wanted");
+    assert_eq!(wanted("1G"), 0);
+    assert_eq!(wanted("0"), 1);
+    let small = |variables: &[_]| run("a_few", variables).get("wanted");
+    assert_eq!(small(&[]), 0);
+    assert_eq!(small(&[("MASU_HUGE_PAGES_FROM", "0")]), 1);
+}
+
+#[test]
+fn a_program_that_is_to_end_without_memory_does() {
+    for way in ["c", "global", "global_zeroed", "global_grown"] {
+        let mut command = child("without_memory", &[("MASU_ABORT_ON_OOM", "1"), ("WAY", way)]);
+        let output = command.output().expect("this program starts");
+        assert_eq!(output.status.signal(), Some(6), "{way}: {output:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            errors.contains("masu: there is no memory for a block; stopping"),
+            "{way}: {errors}"
+        );
+        let output = child("without_memory", &[("WAY", way)]).output().expect("it starts");
+        assert!(output.status.success(), "{way}: {output:?}");
+    }
+}
+
+#[test]
+fn every_option_changes_under_way() {
+    let names: HashSet<&str> = children::changed::ALL.iter().map(|(option, _)| *option).collect();
+    for option in masu::options::ALL {
+        assert!(names.contains(option.name), "no test changes {}", option.name);
+    }
+    for (option, child) in children::changed::ALL {
+        let report = run(&format!("changed::{child}"), &[]);
+        assert_eq!(report.get("took_effect"), 1, "{option}");
+    }
+}
+
+#[test]
+fn what_the_program_sets_counts_more_than_its_variables() {
+    let report = run("changed::against_the_environment", &[("MASU_RETAIN", "1M")]);
+    assert_eq!(report.get("took_effect"), 1);
 }

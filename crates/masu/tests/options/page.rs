@@ -1,30 +1,41 @@
 //! `docs/options.md` says what the table says.
+//!
+//! `SNAPSHOTS=overwrite cargo test -p masu --test options page` writes it anew.
 
 use std::fs;
 use std::path::Path;
 
-use masu::options::{ALL, Description, Unit};
+use masu::options::{ALL, Description, TEXTS};
 
-/// The page's rows, as the table gives them.
-fn row(option: &Description) -> String {
-    let Description { name, variable, meaning, default, .. } = option;
-    let values = match option.unit {
-        Unit::Bytes => "bytes; `K`, `M`, `G` may follow".to_owned(),
-        Unit::Count => format!("{} to {}", option.least, option.most),
-        _ => "0 or 1".to_owned(),
-    };
-    format!("| `{variable}`<br>`.{name}(…)` | {values} | {default} | {} |\n", meaning.trim())
+const BEGIN: &str = "<!-- options: written by the test `options` of masu -->\n";
+const END: &str = "<!-- end of options -->\n";
+
+/// What the page says of an option.
+fn section(option: &Description) -> String {
+    let Description { name, variable, accepted, meaning, default, holds, .. } = option;
+    let meaning = meaning.trim().replace("\n ", "\n");
+    format!(
+        "### {name}\n\n`{variable}=…`, `.{name}(…)`: {accepted}. By default: {default}.\n\n\
+         {meaning} A change under way holds {holds}.\n\n"
+    )
 }
 
 #[test]
-fn the_page_holds_a_row_for_every_option_and_no_other() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
-    let page = fs::read_to_string(&path).expect("the page is there");
-    let rows: String = ALL.iter().map(row).collect();
-    let found: String = page
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    assert_eq!(found, rows, "docs/options.md must hold these rows:\n{rows}");
+fn the_page_has_every_option_and_no_other() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
+    let page = fs::read_to_string(&file).expect("the page is there");
+    let (before, rest) = page.split_once(BEGIN).expect("the page marks where options begin");
+    let (_, after) = rest.split_once(END).expect("the page marks where options end");
+    let mut sections: String = ALL.iter().map(section).collect();
+    sections.push_str("### Variables that hold a text\n\n");
+    for text in TEXTS {
+        let (variable, accepted, meaning) = (text.variable, text.accepted, text.meaning);
+        sections.push_str(&format!("`{variable}=…`: {accepted}. {meaning}\n\n"));
+    }
+    let wanted = format!("{before}{BEGIN}\n{sections}{END}{after}");
+    if std::env::var_os("SNAPSHOTS").is_some_and(|what| what == "overwrite") {
+        fs::write(&file, wanted).expect("the page may be written");
+        return;
+    }
+    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} anew:\n{wanted}", file.display());
 }

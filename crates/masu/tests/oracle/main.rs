@@ -5,12 +5,14 @@
 //! knows which addresses are live and what is written where. `planted` shows that it finds bugs;
 //! the system's malloc, that it finds none where there is none.
 //!
-//! `MASU_SEED=N` repeats a run, `MASU_SOAK=1` makes it hundreds of millions of operations.
+//! `MASU_SEED=N` repeats a run, `MASU_SOAK=1` makes it hundreds of millions of operations, and
+//! `MASU_OPERATIONS=N` as many as are asked for, where the machine is emulated.
 
 mod checked;
 mod finding;
 mod live;
 mod malloc;
+mod os_pages;
 mod pattern;
 mod plan;
 mod planted;
@@ -32,6 +34,17 @@ const OPERATIONS: usize = if cfg!(debug_assertions) { 1_000_000 } else { 40_000_
 /// With `MASU_SOAK`, operations of the main test: some ten minutes.
 const OPERATIONS_SOAK: usize = 400_000_000;
 
+/// Operations of the main test in this run.
+fn operations() -> usize {
+    if let Ok(text) = env::var("MASU_OPERATIONS") {
+        return text
+            .parse()
+            .unwrap_or_else(|_| panic!("MASU_OPERATIONS is {text:?}: give a number"));
+    }
+    let soak = env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
+    if soak { OPERATIONS_SOAK } else { OPERATIONS }
+}
+
 /// The seed of `MASU_SEED`, or a new one from the clock.
 fn seed() -> u64 {
     match env::var("MASU_SEED") {
@@ -46,6 +59,7 @@ fn seed() -> u64 {
 
 /// Runs the plan and ends the test with everything needed to repeat it, where a promise is broken.
 fn keeps_its_promises(malloc: &impl Malloc, plan: &Plan) -> Tally {
+    os_pages::pretend_if_asked();
     let seed = seed();
     println!("MASU_SEED={seed}: {} operations, {} workers", plan.operations, plan.workers);
     match run(malloc, plan, seed) {
@@ -59,20 +73,21 @@ fn keeps_its_promises(malloc: &impl Malloc, plan: &Plan) -> Tally {
 
 #[test]
 fn random_operations_of_four_workers_find_every_promise_kept() {
-    let soak = env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
-    let operations = if soak { OPERATIONS_SOAK } else { OPERATIONS };
+    let operations = operations();
     let plan = Plan { workers: 4, phases: HISTORY, operations, live_bytes: 256 << 20 };
     let tally = keeps_its_promises(&Masu, &plan);
     let Tally { allocated, resized, freed, received, inspected, refused, trimmed, threads } = tally;
     assert_eq!(allocated, freed, "every block is freed once");
     assert!(allocated > operations / 4 && resized > operations / 20, "{tally:?}");
     assert!(received > operations / 50 && inspected > operations / 100, "{tally:?}");
-    assert!(refused > 0 && trimmed > 0 && threads > 100, "{tally:?}");
+    assert!(refused > 0 && threads > (operations / 10_000).min(100), "{tally:?}");
+    // Of a shorter run there may be none.
+    assert!(trimmed > 0 || operations < OPERATIONS, "{tally:?}");
 }
 
 #[test]
 fn random_operations_of_one_worker_find_every_promise_kept() {
-    let operations = OPERATIONS / 10;
+    let operations = operations().min(OPERATIONS) / 10;
     keeps_its_promises(
         &Masu,
         &Plan { workers: 1, phases: HISTORY, operations, live_bytes: 64 << 20 },
@@ -81,7 +96,7 @@ fn random_operations_of_one_worker_find_every_promise_kept() {
 
 #[test]
 fn the_oracle_finds_nothing_in_the_systems_malloc() {
-    let operations = OPERATIONS / 10;
+    let operations = operations().min(OPERATIONS) / 10;
     keeps_its_promises(
         &System,
         &Plan { workers: 4, phases: HISTORY, operations, live_bytes: 64 << 20 },

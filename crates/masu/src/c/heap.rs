@@ -1,0 +1,152 @@
+//! First-class heaps with C's meaning: by a pointer, with `errno` set to `ENOMEM` where a function
+//! returns null.
+//!
+//! Relies on owners: the pointer is the heap's owner, which is never unmapped, so that a heap that is
+//! used after its end is noticed until another one has its owner.
+
+use core::ptr::{self, NonNull};
+
+use super::checked;
+use crate::cache::near::{Near, SIZE_MAX};
+use crate::class::MIN_ALIGN;
+use crate::heap::{self, HeapStatistics};
+use crate::owner::Owner;
+
+/// A heap, for pointers to it: what is behind them is the allocator's own.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CHeap {
+    _opaque: [u8; 0],
+}
+
+/// The owner behind a heap's pointer.
+///
+/// # Safety
+///
+/// - `heap` came from [`new`].
+unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
+    // SAFETY: It leads to an owner, and owners are never unmapped.
+    unsafe { heap.cast().as_ref() }
+}
+
+/// A new heap; null and `ENOMEM` where there is no memory for it.
+#[must_use]
+pub fn new() -> *mut CHeap {
+    let owner = Owner::create().map_or(ptr::null_mut(), |owner| ptr::from_ref(owner).cast_mut());
+    checked(owner.cast()).cast()
+}
+
+/// Ends a heap; every block of it is free.
+///
+/// # Safety
+///
+/// - `heap` came from [`new`] and was not destroyed; nobody uses it or its blocks any more.
+pub unsafe fn destroy(heap: NonNull<CHeap>) {
+    // SAFETY: The caller's condition.
+    unsafe { owner_of(heap).destroy() };
+}
+
+/// Frees every block of a heap, which stays.
+///
+/// # Safety
+///
+/// - `heap` came from [`new`] and was not destroyed; nobody uses its blocks any more.
+pub unsafe fn clear(heap: NonNull<CHeap>) {
+    // SAFETY: The caller's condition.
+    unsafe { owner_of(heap).clear() };
+}
+
+/// Allocates `size` bytes of a heap, aligned to 16. Null and `ENOMEM` as `malloc`.
+///
+/// # Safety
+///
+/// - `heap` came from [`new`] and was not destroyed.
+#[inline(always)]
+#[must_use]
+pub unsafe fn malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    let owner = unsafe { owner_of(heap) };
+    if size <= SIZE_MAX
+        && let Some(near) = Near::of(owner)
+        && let Some(block) = NonNull::new(near.pop(size))
+    {
+        return block.as_ptr();
+    }
+    allocate(owner, size, MIN_ALIGN, false)
+}
+
+#[inline(never)]
+fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    checked(heap::allocate(owner, size, align, zeroed))
+}
+
+/// Allocates `count` × `size` zero bytes of a heap. Null and `ENOMEM` as `calloc`.
+///
+/// # Safety
+///
+/// - As [`malloc`].
+#[must_use]
+pub unsafe fn calloc(heap: NonNull<CHeap>, count: usize, size: usize) -> *mut u8 {
+    let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
+    // SAFETY: The caller's condition.
+    allocate(unsafe { owner_of(heap) }, bytes, MIN_ALIGN, true)
+}
+
+/// Allocates `size` bytes of a heap aligned to `align`, a power of two (0 counts as 1). Null and
+/// `ENOMEM` as `aligned_alloc`.
+///
+/// # Safety
+///
+/// - As [`malloc`].
+#[must_use]
+pub unsafe fn aligned_alloc(heap: NonNull<CHeap>, align: usize, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    allocate(unsafe { owner_of(heap) }, size, align.max(1), false)
+}
+
+/// Changes the size of a block, which is the heap's afterwards, whatever it was of before. Null for
+/// `block` allocates. Null and `ENOMEM` on failure: the old block is then intact.
+///
+/// # Safety
+///
+/// - As [`malloc`], and `block` as for [`super::realloc`].
+#[must_use]
+pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    let owner = unsafe { owner_of(heap) };
+    let Some(old) = NonNull::new(block) else {
+        return allocate(owner, size, MIN_ALIGN, false);
+    };
+    if heap::heap_of(block).is_some_and(|of| ptr::eq(of, owner)) {
+        // SAFETY: It is a heap's block, and the caller's condition.
+        return checked(unsafe { heap::resize(old, size) });
+    }
+    // SAFETY: The caller's condition.
+    let old_size = unsafe { super::usable_size(block) };
+    let new = allocate(owner, size, MIN_ALIGN, false);
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block, new, size.min(old_size)) };
+        // SAFETY: The caller's condition.
+        unsafe { super::free(block) };
+    }
+    new
+}
+
+/// The heap that `block` is of; null where it is of none.
+#[must_use]
+pub fn of(block: *mut u8) -> *mut CHeap {
+    let owner = heap::heap_of(block).map_or(ptr::null_mut(), |of| ptr::from_ref(of).cast_mut());
+    owner.cast()
+}
+
+/// Counts of a heap now.
+///
+/// # Safety
+///
+/// - As [`malloc`].
+#[must_use]
+pub unsafe fn statistics(heap: NonNull<CHeap>) -> HeapStatistics {
+    // SAFETY: The caller's condition.
+    heap::statistics_of(unsafe { owner_of(heap) })
+}

@@ -1,0 +1,198 @@
+//! Counted caches: those whose thread's allocations are counted for a heap profile.
+//!
+//! Relies on the profile to say whether one is taken. `malloc` has no test for it: what it finds is
+//! a stack that is always empty, so that it ends in the slow path, which counts and then takes a
+//! block from the true stack. For C's family the table from sizes to stacks leads there, and frees
+//! stay as they are. Rust's layouts lead to their stacks by numbers that are part of the program,
+//! so where there are any, the stacks themselves are *hidden*: they lie elsewhere, and what is seen
+//! in their place is empty and full at once. Their frees are then slow too, which is how sampled blocks
+//! are told from others there. The hard idea is who may do that: tables change from any thread, but stacks
+//! are their own thread's, which hides them when it counts for the first time.
+
+use core::cell::Cell;
+use core::ptr;
+
+use super::{OFFSETS, Stack, ThreadCache};
+use crate::class::{CLASSES, Class, HOMED_FIRST};
+use crate::profile::chance;
+use crate::sync::Ordering;
+use crate::{kernel, metadata, options, profile, thread};
+
+/// The stack of code 0, foreign memory: always empty, always full.
+const NOTHING: u32 = 0;
+
+/// What a thread counts.
+pub(super) struct Countdown {
+    /// Bytes up to the next sample, that one included; 0 at first.
+    left: Cell<usize>,
+    random: Cell<u64>,
+    /// The profile this was drawn for.
+    session: Cell<u32>,
+    /// Inside a sample: what is allocated there is not sampled.
+    is_sampling: Cell<bool>,
+    /// The stacks without a home while others are seen in their place.
+    hidden: Cell<Option<&'static [Stack; CLASSES]>>,
+}
+
+impl Countdown {
+    pub(super) const fn new() -> Countdown {
+        Countdown {
+            left: Cell::new(0),
+            random: Cell::new(0),
+            session: Cell::new(0),
+            is_sampling: Cell::new(false),
+            hidden: Cell::new(None),
+        }
+    }
+}
+
+impl super::Stacks {
+    /// Whether allocations are counted.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> bool {
+        // ORDERING: Relaxed: whoever sees it late counts a few blocks less.
+        profile::IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
+    }
+}
+
+impl ThreadCache {
+    /// Has allocations of this cache's thread counted from here on. The caller, of any thread, holds
+    /// the lock of all threads.
+    pub(crate) fn begin_counting(&self) {
+        for offset in &self.stacks.offsets {
+            // ORDERING: Relaxed, as where they are read.
+            offset.store(NOTHING, Ordering::Relaxed);
+        }
+        // ORDERING: Relaxed: before it is seen, the slow path takes from the true stacks as well.
+        self.stacks.counts.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends [`ThreadCache::begin_counting`]. Its own thread calls this and holds the lock of all threads.
+    pub(crate) fn end_counting(&self) {
+        self.reveal();
+        self.countdown.left.set(0);
+        for (step, offset) in self.stacks.offsets.iter().enumerate() {
+            let class = Class::of_size(step * 16).homed();
+            let own = usize::from(class.code_in(self.shard.0)) * size_of::<Stack>();
+            debug_assert!(class.is_homed() || own == usize::from(OFFSETS[step]));
+            // ORDERING: Relaxed, as above.
+            offset.store(own as u32, Ordering::Relaxed);
+        }
+        // ORDERING: Relaxed, as above.
+        self.stacks.counts.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that are allocated; whether none of them is to be sampled. If not,
+    /// [`ThreadCache::is_hit`] is next.
+    #[inline(always)]
+    pub(crate) fn passes(&self, bytes: usize) -> bool {
+        let left = self.countdown.left.get();
+        if bytes >= left || self.countdown.session.get() != profile::session() {
+            return false;
+        }
+        self.countdown.left.set(left - bytes);
+        true
+    }
+
+    /// Whether one of these bytes, which did not pass, is sampled indeed; draws how many go by until
+    /// the next.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is_hit(&'static self, bytes: usize) -> bool {
+        if self.countdown.is_sampling.get() {
+            return false;
+        }
+        let Some((interval, session)) = profile::current() else {
+            thread::end_counting(self);
+            return false;
+        };
+        if self.countdown.session.replace(session) != session || self.countdown.left.get() == 0 {
+            // Any start will do, as long as no two threads draw the same, nor two processes.
+            let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
+            self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
+            self.hide();
+            self.countdown.left.set(self.draw(interval));
+            if self.passes(bytes) {
+                return false;
+            }
+        }
+        self.countdown.left.set(self.draw(interval));
+        true
+    }
+
+    /// Has a thread that begins with this cache, or started a profile, see each of its blocks.
+    pub(crate) fn notice_profile(&self) {
+        if self.stacks.counts() && profile::is_running() {
+            self.hide();
+        }
+    }
+
+    /// Draws anew at the next chance: a forked child's samples are not to be its parent's.
+    pub(crate) fn forget_draw(&self) {
+        self.countdown.left.set(0);
+    }
+
+    /// A block of `class` from its true stack. Null only for want of memory.
+    #[inline(always)]
+    pub(crate) fn pop_true(&'static self, class: Class) -> *mut u8 {
+        let block = self.stack(class).pop();
+        if block.is_null() { self.pop_slow(class) } else { block }
+    }
+
+    fn draw(&self, interval: usize) -> usize {
+        let (state, random) = chance::next_random(self.countdown.random.get());
+        self.countdown.random.set(state);
+        chance::bytes_to_hit(random, interval)
+    }
+
+    /// Notes the sampled block at `address`; what that allocates itself is not sampled.
+    pub(crate) fn sample(&self, address: usize, bytes: usize) {
+        self.countdown.is_sampling.set(true);
+        profile::add(address, bytes);
+        self.countdown.is_sampling.set(false);
+    }
+
+    /// The first of the true stacks of classes without a home, be they hidden or not.
+    #[inline(always)]
+    pub(super) fn true_stacks(&self) -> *const Stack {
+        let visible = self.stacks.stacks.as_ptr();
+        self.countdown.hidden.get().map_or(visible, |hidden| hidden.as_ptr())
+    }
+
+    /// Hides the stacks where layouts lead to them. Without memory for that, nothing is counted there.
+    fn hide(&self) {
+        if self.countdown.hidden.get().is_some() || !options::layouts_are_used() {
+            return;
+        }
+        const WORDS: usize = size_of::<[Stack; CLASSES]>() / size_of::<usize>();
+        let Some(words) = metadata::words(WORDS) else { return };
+        let place = words.as_mut_ptr().cast::<[Stack; CLASSES]>();
+        // SAFETY: The words are as many as these stacks need, aligned as they are, and nobody else's.
+        unsafe { place.write([const { Stack::inert() }; CLASSES]) };
+        // SAFETY: Written just now, and never given back: a thread may begin with this cache again.
+        let hidden: &'static [Stack; CLASSES] = unsafe { &*place };
+        self.swap(hidden);
+        self.countdown.hidden.set(Some(hidden));
+    }
+
+    /// Puts hidden stacks back.
+    fn reveal(&self) {
+        if let Some(hidden) = self.countdown.hidden.take() {
+            self.swap(hidden);
+            let place = ptr::NonNull::from(hidden).cast();
+            const WORDS: usize = size_of::<[Stack; CLASSES]>() / size_of::<usize>();
+            // SAFETY: The array came from `metadata::words`, which rounds up to this length, and nothing
+            // leads to it any more.
+            unsafe { metadata::give_back(place, WORDS.next_power_of_two()) };
+        }
+    }
+
+    /// Exchanges the stacks without a home with others.
+    fn swap(&self, others: &[Stack; CLASSES]) {
+        for (visible, other) in self.stacks.stacks[..HOMED_FIRST].iter().zip(others) {
+            let top = visible.top.replace(other.top.get());
+            other.top.set(top);
+            other.limit.swap(&visible.limit);
+        }
+    }
+}

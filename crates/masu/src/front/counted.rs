@@ -1,0 +1,77 @@
+//! Allocating and freeing while a heap profile is taken.
+//!
+//! Relies on counted caches to say which block is sampled. A sampled block of a class comes from a page of
+//! its own kind, whose code in the class map says so; but it is a block like any other of its
+//! class, in a page like any other. So whoever frees it without looking at the map, as a layout may in a
+//! thread that has not noticed the profile yet, does no harm: the profile only takes it to be live.
+
+use super::FreedBy;
+use crate::cache::ThreadCache;
+use crate::class::Class;
+use crate::slice::Slice;
+use crate::{profile, shard, slot, thread};
+
+/// As [`super::allocate_class`], counted.
+#[inline(never)]
+pub(super) fn allocate(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
+    let kept = if freed_by == FreedBy::Map { class.homed() } else { class };
+    let Some(cache) = slot::get().cache() else { return thread::take_uncached(class) };
+    if cache.passes(size) {
+        return cache.pop_true(kept);
+    }
+    allocate_slow(cache, class, size, kept)
+}
+
+#[cold]
+#[inline(never)]
+fn allocate_slow(cache: &'static ThreadCache, class: Class, size: usize, kept: Class) -> *mut u8 {
+    if cache.is_hit(size) {
+        let block = shard::take_sampled(class);
+        if !block.is_null() {
+            cache.sample(block.addr(), size);
+            return block;
+        }
+    }
+    cache.pop_true(kept)
+}
+
+/// Whether this thread's frees by layout have to look for sampled blocks. Not while no profile is taken, for
+/// then nobody asks what became of them.
+#[inline(always)]
+pub(super) fn sees_layouts_free() -> bool {
+    match slot::get().cache() {
+        Some(cache) => {
+            let counts = cache.stacks.counts();
+            if counts {
+                cache.notice_profile();
+            }
+            counts
+        }
+        None => profile::is_running(),
+    }
+}
+
+/// The class of a block in a page of sampled ones.
+///
+/// # Safety
+///
+/// - The class map says so of `block`.
+pub(super) unsafe fn class_of_sampled(block: *mut u8) -> Class {
+    // SAFETY: The block lies in a page.
+    let page = unsafe { Slice::at(block.addr()) }.page();
+    Class::from_code(page.sampled.get()).unwrap_or(Class::of_size(1))
+}
+
+/// Frees a block that lies in a page of sampled ones.
+///
+/// # Safety
+///
+/// - As [`super::free`], and the class map says so of `block`.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn free_sampled(block: *mut u8) {
+    // Before the block can be handed out again.
+    profile::remove(block.addr());
+    // SAFETY: The caller's condition.
+    thread::put_uncached(unsafe { class_of_sampled(block) }, block);
+}

@@ -1,0 +1,210 @@
+//! Blocks of heaps by their address: what plain `free`, `realloc` and `malloc_usable_size` do with
+//! them, and what all that is not the fast path of a layout comes to.
+//!
+//! Relies on a block's first slice to know its heap. A block is checked before it is kept: a pointer
+//! into the middle of one ends the program here already.
+
+use core::ptr::{self, NonNull};
+
+use crate::cache::near::{Near, SIZE_MAX};
+use crate::class::{Class, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
+use crate::fault::{self, Fault};
+use crate::front;
+use crate::owner::Owner;
+use crate::page::Page;
+use crate::slice::{Kind, SLICE_BYTES, Slice};
+
+/// What a heap's block is.
+enum Block {
+    /// One of a page.
+    Small(Page, Class),
+    /// Slices of its own, named by the first.
+    Large(&'static Slice),
+}
+
+impl Block {
+    /// What `block` is. Ends the program where it is not the start of one.
+    ///
+    /// # Safety
+    ///
+    /// - The class map says that it lies in a heap's block.
+    #[inline(always)]
+    unsafe fn at(block: NonNull<u8>) -> Block {
+        // SAFETY: The address lies within the first GiB of an arena.
+        let slice = unsafe { Slice::at(block.as_ptr().addr()) };
+        match slice.kind.get() {
+            Kind::HeapPage => {
+                let page = Page(slice.page());
+                let Some(class) = Class::from_code(page.0.code.get()) else {
+                    fault::stop(Fault::NotABlock)
+                };
+                page.index_of(class, block.as_ptr().addr());
+                Block::Small(page, class)
+            }
+            Kind::HeapLarge if slice.start() == block => Block::Large(slice),
+            Kind::HeapLarge => fault::stop(Fault::NotABlock),
+            _ => fault::stop(Fault::FreedTwice),
+        }
+    }
+
+    fn owner(&self) -> &'static Owner {
+        let (Block::Small(Page(first), _) | Block::Large(first)) = self;
+        // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
+        unsafe { &*first.owner().get() }
+    }
+
+    fn usable_size(&self) -> usize {
+        match self {
+            Block::Small(_, class) => class.size(),
+            Block::Large(first) => first.count.get() as usize * SLICE_BYTES,
+        }
+    }
+}
+
+/// Allocates `size` bytes aligned to `align`, a power of two, and zeroed if `zeroed`. Null for want of
+/// memory.
+#[inline(never)]
+pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    // Slices may be known to be zero; blocks of a class have to be cleared.
+    let is_small = !zeroed || size <= LARGEST_ALWAYS_SMALL;
+    let Some(class) = Class::of(size, align).filter(|_| is_small) else {
+        return owner.allocate_large(size, align, zeroed);
+    };
+    let block = allocate_class(owner, class);
+    if zeroed && !block.is_null() {
+        // SAFETY: The block is at least that long and the caller's.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// Allocates a block of `class`; null for want of memory.
+fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
+    if class.size() <= SIZE_MAX
+        && let Some(near) = Near::of(owner).or_else(|| Near::take_place(owner))
+    {
+        let block = near.pop(class.size());
+        return if block.is_null() { near.pop_slow(owner, class) } else { block };
+    }
+    let mut blocks = [0];
+    owner.take(class, &mut blocks);
+    ptr::with_exposed_provenance_mut(blocks[0])
+}
+
+/// Frees a block of a heap.
+///
+/// # Safety
+///
+/// - The class map says that it lies in a heap's block; the block was handed out, is not free, and is
+///   not used any more.
+#[inline(never)]
+pub(crate) unsafe fn free(block: NonNull<u8>) {
+    // SAFETY: The caller's condition.
+    let what = unsafe { Block::at(block) };
+    let owner = what.owner();
+    match what {
+        Block::Small(_, class) => match Near::of(owner) {
+            Some(near) if near.push_class(class, block.as_ptr()) => {}
+            near => free_slow(near, owner, class, block),
+        },
+        // SAFETY: The caller's condition.
+        Block::Large(first) => unsafe { owner.free_large(first) },
+    }
+}
+
+/// Frees a block that found no room where its thread keeps some of its heap, if it does.
+#[inline(never)]
+fn free_slow(near: Option<&Near>, owner: &'static Owner, class: Class, block: NonNull<u8>) {
+    match near.filter(|_| class.size() <= SIZE_MAX) {
+        Some(near) => near.push_slow(owner, class, block.as_ptr()),
+        None => owner.put(class, &[block.as_ptr().expose_provenance()]),
+    }
+}
+
+/// Bytes of a heap's block that may be used.
+///
+/// # Safety
+///
+/// - As [`free`], except that the block may be used afterwards.
+#[inline(never)]
+pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> usize {
+    // SAFETY: The caller's condition.
+    unsafe { Block::at(block) }.usable_size()
+}
+
+/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of
+/// 16. It stays in its heap. Null for want of memory; the block is intact then.
+///
+/// # Safety
+///
+/// - As [`free`]; after success the old pointer is not used any more.
+#[inline(never)]
+pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    unsafe { resize_aligned(block, size, MIN_ALIGN) }
+}
+
+/// The same, keeping an alignment that the block has.
+///
+/// # Safety
+///
+/// - As [`resize`].
+pub(super) unsafe fn resize_aligned(block: NonNull<u8>, size: usize, align: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    let what = unsafe { Block::at(block) };
+    let (owner, old_size) = (what.owner(), what.usable_size());
+    let stays = match what {
+        Block::Small(..) => size <= old_size && size >= old_size / 2,
+        Block::Large(_) => {
+            // SAFETY: The caller's condition.
+            size > LARGEST_ALWAYS_SMALL && unsafe { owner.resize_large(block, size) }
+        }
+    };
+    if stays {
+        return block.as_ptr();
+    }
+    // SAFETY: The caller's condition.
+    unsafe { move_to(owner, block, old_size, size, align) }
+}
+
+/// Copies a block of `old_size` bytes into a new one of `size` bytes of the heap that `owner` owns for,
+/// and frees it. Null for want of memory; the block is intact then.
+///
+/// # Safety
+///
+/// - As [`resize`].
+unsafe fn move_to(
+    owner: &'static Owner,
+    block: NonNull<u8>,
+    old_size: usize,
+    size: usize,
+    align: usize,
+) -> *mut u8 {
+    let new = if front::grows_large(old_size, size) {
+        owner.allocate_large(size, align, false)
+    } else {
+        allocate(owner, size, align, false)
+    };
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
+        // SAFETY: The caller's condition.
+        unsafe { free(block) };
+    }
+    new
+}
+
+/// The owner of the heap that `block` is of; `None` where it is of none.
+#[inline(never)]
+pub(crate) fn heap_of(block: *mut u8) -> Option<&'static Owner> {
+    let block = NonNull::new(block).filter(|block| front::code_of(block.as_ptr()) == HEAP)?;
+    // SAFETY: The address lies within the first GiB of an arena.
+    let slice = unsafe { Slice::at(block.as_ptr().addr()) };
+    let first = match slice.kind.get() {
+        Kind::HeapPage => slice.page(),
+        Kind::HeapLarge => slice,
+        _ => return None,
+    };
+    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
+    Some(unsafe { &*first.owner().get() })
+}

@@ -1,0 +1,120 @@
+//! Files, as far as a profile needs them: a new one to write, one of the kernel's to read.
+//!
+//! Relies on its parent module for the calls.
+
+use core::ffi::CStr;
+
+use super::arch::{self, number};
+use super::{Errno, check};
+
+const AT_FDCWD: usize = (-100_isize).cast_unsigned();
+const O_WRONLY: usize = 1;
+const O_CREAT: usize = 0o100;
+const O_EXCL: usize = 0o200;
+const O_NOCTTY: usize = 0o400;
+const O_CLOEXEC: usize = 0o2_000_000;
+/// Of the last part of the path; the only flag here that CPUs have different numbers for.
+const O_NOFOLLOW: usize = if cfg!(target_arch = "aarch64") { 0o100_000 } else { 0o400_000 };
+/// Readable and writable by the owner alone.
+const PRIVATE: usize = 0o600;
+
+/// An open file, closed when dropped.
+pub(crate) struct File(usize);
+
+impl File {
+    /// Makes a file that nobody else can read and opens it for writing; where there is one already,
+    /// or a link, be it to nothing, that is an error.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` returns: `EEXIST` where something of that name is there.
+    pub(crate) fn create_private(path: &CStr) -> Result<File, Errno> {
+        File::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` returns.
+    pub(crate) fn open_to_read(path: &CStr) -> Result<File, Errno> {
+        File::open(path, 0)
+    }
+
+    fn open(path: &CStr, flags: usize) -> Result<File, Errno> {
+        let (path, flags) = (path.as_ptr().expose_provenance(), flags | O_NOCTTY | O_CLOEXEC);
+        // SAFETY: The kernel only reads the path, which is a string.
+        let result = unsafe { arch::call6(number::OPENAT, AT_FDCWD, path, flags, PRIVATE, 0, 0) };
+        check(result).map(File)
+    }
+
+    /// Reads into `bytes`; returns how many, 0 at the end.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` returns.
+    pub(crate) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
+        let place = bytes.as_mut_ptr().expose_provenance();
+        // SAFETY: The kernel writes at most so many bytes there.
+        check(unsafe { arch::call6(number::READ, self.0, place, bytes.len(), 0, 0, 0) })
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` returns.
+    pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
+        const EINTR: Errno = Errno(4);
+        while !bytes.is_empty() {
+            let place = bytes.as_ptr().expose_provenance();
+            // SAFETY: The kernel only reads these bytes.
+            let result = unsafe { arch::call6(number::WRITE, self.0, place, bytes.len(), 0, 0, 0) };
+            match check(result) {
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: The descriptor was opened here and is not used again.
+        let _ = unsafe { arch::call6(number::CLOSE, self.0, 0, 0, 0, 0, 0) };
+    }
+}
+
+/// Whether there is something of that name.
+pub(crate) fn exists(path: &CStr) -> bool {
+    let path = path.as_ptr().expose_provenance();
+    // SAFETY: The kernel only reads the path, which is a string.
+    check(unsafe { arch::call6(number::FACCESSAT, AT_FDCWD, path, 0, 0, 0, 0) }).is_ok()
+}
+
+/// Removes a file.
+pub(crate) fn remove(path: &CStr) {
+    let path = path.as_ptr().expose_provenance();
+    // SAFETY: The kernel only reads the path, which is a string.
+    let _ = unsafe { arch::call6(number::UNLINKAT, AT_FDCWD, path, 0, 0, 0, 0) };
+}
+
+/// Writes the current folder's path and a zero byte into `bytes`; returns the path's length in bytes.
+///
+/// # Errors
+///
+/// What `getcwd(2)` returns: `ERANGE` where there is too little room.
+pub(crate) fn current_folder(bytes: &mut [u8]) -> Result<usize, Errno> {
+    let place = bytes.as_mut_ptr().expose_provenance();
+    // SAFETY: The kernel writes at most so many bytes there.
+    let result = unsafe { arch::call6(number::GETCWD, place, bytes.len(), 0, 0, 0, 0) };
+    check(result).map(|length| length.saturating_sub(1))
+}
+
+/// This process's number.
+pub(crate) fn process() -> usize {
+    // SAFETY: The call changes nothing.
+    check(unsafe { arch::call6(number::GETPID, 0, 0, 0, 0, 0, 0) }).unwrap_or(0)
+}

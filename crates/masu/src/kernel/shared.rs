@@ -1,0 +1,154 @@
+//! Memory that other processes may look at, and what its readers need to know: who we are and what
+//! time it is.
+//!
+//! Relies on a file that lives in memory only (`memfd_create(2)`): it is found under
+//! `/proc/PID/fd` by whoever may look there, and goes when the process goes. The hard idea is what
+//! others could do to us through it: a file that is made shorter under a mapping kills whoever touches
+//! the mapping, so its length is sealed, and so is writing, where the kernel knows that seal.
+
+use core::ffi::CStr;
+use core::ptr::{self, NonNull};
+
+use super::arch::{self, number};
+use super::{Errno, check, limit};
+
+/// A file in memory by its descriptor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedFile {
+    pub(crate) descriptor: usize,
+    /// What tells the file from all others: device and inode.
+    pub(crate) identity: [usize; 2],
+}
+
+/// Descriptors from here on are in nobody's way: programs count on the lowest free ones.
+const DESCRIPTOR_MIN: usize = 960;
+
+/// Maps a new file called `name` of `length` zero bytes, to which this process alone may write.
+///
+/// # Errors
+///
+/// What the calls return; `EFBIG` where a limit on file sizes forbids it.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
+    const CLOSE_ON_EXEC: usize = 1;
+    const ALLOW_SEALING: usize = 2;
+    const RLIMIT_FSIZE: usize = 1;
+    const TOO_BIG: Errno = Errno(27);
+    // Beyond the limit a signal comes that ends the program.
+    if limit(RLIMIT_FSIZE) < length {
+        return Err(TOO_BIG);
+    }
+    let flags = CLOSE_ON_EXEC | ALLOW_SEALING;
+    let descriptor = call(number::MEMFD_CREATE, [name.as_ptr().expose_provenance(), flags, 0])?;
+    match map_shared(descriptor, length) {
+        Ok(start) => {
+            seal(descriptor);
+            let descriptor = out_of_the_way(descriptor);
+            Ok((start, SharedFile { descriptor, identity: identity(descriptor) }))
+        }
+        Err(errno) => {
+            let _ = call(number::CLOSE, [descriptor, 0, 0]);
+            Err(errno)
+        }
+    }
+}
+
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+fn map_shared(descriptor: usize, length: usize) -> Result<NonNull<u8>, Errno> {
+    const MAP_SHARED: usize = 1;
+    const READ_WRITE: usize = 3;
+    call(number::FTRUNCATE, [descriptor, length, 0])?;
+    // SAFETY: A new mapping that replaces nothing changes no memory that anyone uses.
+    let result =
+        unsafe { arch::call6(number::MMAP, 0, length, READ_WRITE, MAP_SHARED, descriptor, 0) };
+    NonNull::new(ptr::with_exposed_provenance_mut(check(result)?)).ok_or(Errno::NOMEM)
+}
+
+impl SharedFile {
+    /// Closes the descriptor, unless the program has closed it and may use its number for another file.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    pub(crate) fn close(self) {
+        if self.identity != NO_IDENTITY && identity(self.descriptor) == self.identity {
+            let _ = call(number::CLOSE, [self.descriptor, 0, 0]);
+        }
+    }
+}
+
+/// A system call that touches no memory of the program but what its arguments lead to, which lives.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+fn call(number: usize, [a, b, c]: [usize; 3]) -> Result<usize, Errno> {
+    // SAFETY: Only numbers from this file are called: they read a name, or write into a buffer of the
+    // caller's, or touch files in memory that nobody else knows of.
+    check(unsafe { arch::call6(number, a, b, c, 0, 0, 0) })
+}
+
+/// Forbids everyone to change the file's length, and others to write to it.
+fn seal(descriptor: usize) {
+    const ADD_SEALS: usize = 1033;
+    const LENGTH_AND_SEALS: usize = 1 | 2 | 4;
+    /// From Linux 5.1 on.
+    const FUTURE_WRITE: usize = 16;
+    if call(number::FCNTL, [descriptor, ADD_SEALS, LENGTH_AND_SEALS | FUTURE_WRITE]).is_err() {
+        let _ = call(number::FCNTL, [descriptor, ADD_SEALS, LENGTH_AND_SEALS]);
+    }
+}
+
+/// The same file under a high number; as it is where there is none.
+fn out_of_the_way(descriptor: usize) -> usize {
+    const DUPLICATE_CLOSE_ON_EXEC: usize = 1030;
+    match call(number::FCNTL, [descriptor, DUPLICATE_CLOSE_ON_EXEC, DESCRIPTOR_MIN]) {
+        Ok(high) => {
+            let _ = call(number::CLOSE, [descriptor, 0, 0]);
+            high
+        }
+        Err(_) => descriptor,
+    }
+}
+
+const NO_IDENTITY: [usize; 2] = [0; 2];
+
+/// Device and inode of an open file; zeros where there is none.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+fn identity(descriptor: usize) -> [usize; 2] {
+    // Longer than the kernel's structure, which starts with these two words on every 64-bit CPU.
+    let mut status = [0_usize; 32];
+    let place = status.as_mut_ptr().expose_provenance();
+    match call(number::FSTAT, [descriptor, place, 0]) {
+        Ok(_) => [status[0], status[1]],
+        Err(_) => NO_IDENTITY,
+    }
+}
+
+/// This process's number, as it sees itself.
+pub(crate) fn process_number() -> usize {
+    call(number::GETPID, [0; 3]).unwrap_or_default()
+}
+
+/// This thread's number (TID).
+pub(crate) fn thread_number() -> usize {
+    call(number::GETTID, [0; 3]).unwrap_or_default()
+}
+
+/// A clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    /// `CLOCK_MONOTONIC`.
+    Exact = 1,
+    /// The same, a few milliseconds behind and cheaper.
+    Coarse = 6,
+}
+
+/// Nanoseconds since some moment in the past, the same for all processes; 0 where there is no clock.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn nanoseconds(clock: Clock) -> usize {
+    let mut time = [0_usize; 2];
+    let place = time.as_mut_ptr().expose_provenance();
+    let _ = call(number::CLOCK_GETTIME, [clock as usize, place, 0]);
+    time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
+}

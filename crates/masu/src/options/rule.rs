@@ -1,0 +1,187 @@
+//! The part of the table that a running program carries, and what a value's text means.
+//!
+//! It relies on the table. The hard idea is that nothing here holds an address: a text in a static
+//! would be relocated when `libmasu.so` is loaded, in every program, for the sake of the few that
+//! set an option. So names stand in place, padded with zeros, and sentences are put together where
+//! they are written.
+
+use super::line::Line;
+use super::table::{ALL, MILLISECONDS_MAX, Unit};
+use super::{COUNT, UNSET};
+
+/// Room for the longest name and a zero.
+const NAME_BYTES: usize = 24;
+
+/// What the variables of all options begin with.
+pub(super) const PREFIX: &[u8] = b"MASU_";
+
+/// One option, as far as a running program needs it.
+pub(super) struct Rule {
+    name: [u8; NAME_BYTES],
+    name_length: u8,
+    unit: Unit,
+    least: usize,
+    most: usize,
+    /// The default where that is a value, else [`UNSET`].
+    default: usize,
+}
+
+static RULES: [Rule; COUNT] = rules();
+
+/// Every rule, in the table's order. The compiler is not told how many they are: it would write each
+/// search out as often.
+#[inline]
+pub(super) fn all() -> &'static [Rule] {
+    core::hint::black_box(&RULES)
+}
+
+const fn rules() -> [Rule; COUNT] {
+    let mut rules = [const {
+        Rule {
+            name: [0; NAME_BYTES],
+            name_length: 0,
+            unit: Unit::Count,
+            least: 0,
+            most: 0,
+            default: UNSET,
+        }
+    }; COUNT];
+    let mut place = 0;
+    while place < COUNT {
+        let option = &ALL[place];
+        let rule = &mut rules[place];
+        rule.unit = option.unit;
+        rule.least = option.least;
+        rule.most = option.most;
+        let name = option.name.as_bytes();
+        assert!(name.len() < NAME_BYTES, "make NAME_BYTES longer");
+        rule.name_length = name.len() as u8;
+        let mut at = 0;
+        while at < name.len() {
+            rule.name[at] = name[at];
+            at += 1;
+        }
+        if let Some(value) = parse(option.unit, option.default.as_bytes()) {
+            rule.default = value;
+        }
+        place += 1;
+    }
+    rules
+}
+
+impl Rule {
+    /// Its name.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name[..usize::from(self.name_length)]
+    }
+
+    /// Its name with a zero at the end, for C.
+    pub(super) fn c_name(&self) -> *const u8 {
+        self.name.as_ptr()
+    }
+
+    /// Whether its variable is `MASU_` and this.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.options")]
+    pub(super) fn has_variable(&self, end: &[u8]) -> bool {
+        let name = self.name();
+        name.len() == end.len()
+            && name.iter().zip(end).all(|(own, other)| own.to_ascii_uppercase() == *other)
+    }
+
+    /// The default where that is a value.
+    pub(super) fn default(&self) -> Option<usize> {
+        Some(self.default).filter(|value| *value != UNSET)
+    }
+
+    pub(super) fn accepts(&self, value: usize) -> bool {
+        accepts(self.least, self.most, value)
+    }
+
+    /// The value that a text stands for; `None` where this option does not accept it.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.options")]
+    pub(super) fn parse(&self, text: &[u8]) -> Option<usize> {
+        parse(self.unit, text).filter(|value| self.accepts(*value))
+    }
+
+    /// Says in words what is accepted.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.options")]
+    pub(super) fn write_accepted(&self, line: &mut Line) {
+        let (least, most) = (self.least, self.most);
+        match self.unit {
+            Unit::Switch => line.text(b"0 or 1"),
+            Unit::Milliseconds => line
+                .text(b"a number of milliseconds from ")
+                .number(least)
+                .text(b" to ")
+                .number(most)
+                .text(b", or -1 for never"),
+            Unit::Count => line.text(b"a count from ").number(least).text(b" to ").number(most),
+            Unit::Bytes if least == 0 && most == super::table::BYTES_MAX => {
+                line.text(b"a number of bytes, such as 65536, 64K or 1M")
+            }
+            Unit::Bytes if most == super::table::BYTES_MAX => {
+                line.text(b"a number of bytes, at least ").bytes(least)
+            }
+            Unit::Bytes => {
+                line.text(b"a number of bytes from ").bytes(least).text(b" to ").bytes(most)
+            }
+        };
+    }
+
+    /// Writes a value as its variable has it.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.options")]
+    pub(super) fn write_value(&self, line: &mut Line, value: usize) {
+        match self.unit {
+            Unit::Bytes => line.bytes(value),
+            Unit::Count | Unit::Milliseconds | Unit::Switch => line.number(value),
+        };
+    }
+}
+
+pub(super) const fn accepts(least: usize, most: usize, value: usize) -> bool {
+    least <= value && value <= most
+}
+
+/// The value that a text stands for: a number in decimal, bytes with a unit behind it if need be.
+const fn parse(unit: Unit, text: &[u8]) -> Option<usize> {
+    if let (Unit::Milliseconds, b"-1") = (unit, text) {
+        return Some(MILLISECONDS_MAX);
+    }
+    let (digits, factor): (&[u8], usize) = match (unit, text) {
+        (Unit::Bytes, [digits @ .., b'K' | b'k']) => (digits, 1 << 10),
+        (Unit::Bytes, [digits @ .., b'M' | b'm']) => (digits, 1 << 20),
+        (Unit::Bytes, [digits @ .., b'G' | b'g']) => (digits, 1 << 30),
+        _ => (text, 1),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let (mut value, mut at) = (0_usize, 0);
+    while at < digits.len() {
+        let digit = digits[at].wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = match value.checked_mul(10) {
+            Some(tens) => match tens.checked_add(digit as usize) {
+                Some(value) => value,
+                None => return None,
+            },
+            None => return None,
+        };
+        at += 1;
+    }
+    value.checked_mul(factor)
+}
+
+#[cfg(test)]
+#[path = "rule/tests.rs"]
+mod tests;

@@ -1,0 +1,229 @@
+//! Reading the variables: `MASU_…` of the environment, each once, and saying what is wrong with them.
+//!
+//! It relies on the environment and on the rules. The hard idea is to cost nothing where there are
+//! none: the list is gone through once, and a variable that does not begin with `MASU_` is left at
+//! its first letter that differs. One that begins so and is no option is named, with the option
+//! that its writer most likely meant.
+
+use super::line::Line;
+use super::rule::{self, PREFIX, Rule};
+use super::{Index, Source, held, put};
+use crate::environment::Environment;
+use crate::profile;
+use crate::sync::{AtomicBool, Ordering};
+
+/// Variables of this project that are no options of the allocator, each named by its beginning: what
+/// the lab hands to the counting build, what tests are told, and where a heap profile goes.
+const OTHERS: [&[u8]; 8] =
+    [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
+
+static IS_READ: AtomicBool = AtomicBool::new(false);
+
+/// Reads the variables, if the environment can be had and nobody did so before.
+pub(crate) fn settle() {
+    // ORDERING: Relaxed: whoever misses that they were read finds so in `read`.
+    if !IS_READ.load(Ordering::Relaxed)
+        && let Some(environment) = Environment::current()
+    {
+        read(&environment);
+    }
+}
+
+/// Reads the variables, if nobody did so before.
+#[cold]
+#[inline(never)]
+pub(crate) fn read(environment: &Environment) {
+    // ORDERING: Relaxed: whoever misses the values for a moment works with the defaults.
+    if IS_READ.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let mut any = false;
+    for variable in environment.beginning_with(PREFIX) {
+        let variable = variable.to_bytes();
+        let mut parts = variable.splitn(2, |byte| *byte == b'=');
+        if let (Some(end), Some(text)) = (parts.next(), parts.next()) {
+            any = true;
+            take(end, text, environment);
+        }
+    }
+    if any {
+        profile::read(environment);
+    }
+    if any && held(Index::Verbose) == Some(2) {
+        list();
+    }
+}
+
+/// Takes the variable `MASU_` and `end`, which holds `text`.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn take(end: &[u8], text: &[u8], environment: &Environment) {
+    let place = rule::all().iter().position(|rule| rule.has_variable(end));
+    let value = place.map(|place| rule::all()[place].parse(text));
+    match (place, value.flatten()) {
+        (Some(place), Some(value)) => put(place, value, Source::Environment),
+        _ if is_of_others(end) || !speaks(environment) => {}
+        (Some(place), None) => refuse(&rule::all()[place]),
+        (None, _) => wonder(end),
+    }
+}
+
+/// Whether what is wrong is to be said. It may be asked before that variable itself was taken.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn speaks(environment: &Environment) -> bool {
+    let rule = &rule::all()[Index::Verbose as usize];
+    let said = environment.get("MASU_VERBOSE").and_then(|text| rule.parse(text.to_bytes()));
+    said.or_else(|| held(Index::Verbose)) != Some(0)
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn is_of_others(end: &[u8]) -> bool {
+    OTHERS
+        .iter()
+        .any(|other| if other.ends_with(b"_") { end.starts_with(other) } else { end == *other })
+}
+
+/// Says that a variable does not hold what its option accepts.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn refuse(rule: &Rule) {
+    let mut line = Line::new();
+    line.text(b"masu: ").text(PREFIX).capitals(rule.name()).text(b" must be ");
+    rule.write_accepted(&mut line);
+    line.text(b"; its default holds").write();
+}
+
+/// Says that there is no such option.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn wonder(end: &[u8]) {
+    let mut line = Line::new();
+    line.text(b"masu: there is no option ").text(PREFIX);
+    for byte in end.iter().take(LONGEST) {
+        // Nothing that a terminal would obey.
+        line.text(&[if byte.is_ascii_graphic() { *byte } else { b'?' }]);
+    }
+    if let Some(rule) = nearest(end) {
+        line.text(b"; is ").text(PREFIX).capitals(rule.name()).text(b" meant?");
+    } else {
+        line.text(b"; `masu list --options` shows those there are");
+    }
+    line.write();
+}
+
+/// Says what is set, one line an option.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn list() {
+    for (place, rule) in rule::all().iter().enumerate() {
+        let Some(value) = super::value(place) else { continue };
+        let mut line = Line::new();
+        line.text(b"masu: ").text(rule.name()).text(b" is ");
+        rule.write_value(&mut line, value);
+        let source = match super::source(place) {
+            Source::Environment => b" by the environment".as_slice(),
+            Source::Built => b" by the program as it was built",
+            Source::Program => b" by the program",
+            Source::Glibc => b" by a setting of glibc's",
+            Source::Nobody => b"",
+        };
+        line.text(source).write();
+    }
+}
+
+/// Names are compared up to here.
+const LONGEST: usize = 32;
+
+/// The option whose variable's end is most like `end`, if it is like it.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn nearest(end: &[u8]) -> Option<&'static Rule> {
+    let steps_to = |rule: &Rule| steps_between(rule.name(), end);
+    // A third of the letters may be wrong.
+    let like = |rule: &&Rule| steps_to(rule) * 3 <= rule.name().len();
+    rule::all().iter().filter(like).min_by_key(|rule| steps_to(rule))
+}
+
+/// How many letters must be added, left out or changed to come from one name to the other, whatever
+/// their case: Levenshtein's distance.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.options")]
+fn steps_between(one: &[u8], other: &[u8]) -> usize {
+    if other.len() >= LONGEST {
+        return usize::MAX / 4;
+    }
+    let mut row = [0_usize; LONGEST + 1];
+    for (at, steps) in row.iter_mut().enumerate() {
+        *steps = at;
+    }
+    for (line, from) in one.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (at, to) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(!from.eq_ignore_ascii_case(to));
+            diagonal = row[at + 1];
+            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::String;
+
+    use super::*;
+
+    fn meant(end: &str) -> Option<String> {
+        nearest(end.as_bytes()).map(|rule| String::from_utf8_lossy(rule.name()).into_owned())
+    }
+
+    #[test]
+    fn a_name_with_a_slip_leads_to_the_option() {
+        for (end, name) in [
+            ("RETIAN", "retain"),
+            ("RETAINS", "retain"),
+            ("SHARD", "shards"),
+            ("HUGEPAGES", "huge_pages"),
+            ("CACHESIZE", "cache_size"),
+            ("cache_size", "cache_size"),
+            ("MEMORY_LIMITS", "memory_limit"),
+        ] {
+            assert_eq!(meant(end).as_deref(), Some(name), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_name_like_none_leads_nowhere() {
+        for end in ["", "X", "HOME", "PURGE", concat!("RETAIN", "_OF_WHAT_IS_FREE_AND_WHAT_IS_NOT")]
+        {
+            assert_eq!(meant(end), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_holds_a_text_is_no_slip() {
+        for text in crate::options::TEXTS {
+            let end = text.variable.strip_prefix("MASU_").expect("begins so");
+            assert!(is_of_others(end.as_bytes()), "{end}");
+        }
+    }
+
+    #[test]
+    fn the_project_s_own_variables_are_nobody_s_slip() {
+        assert!(is_of_others(b"SOAK") && is_of_others(b"TEST_FOLDER"));
+        assert!(!is_of_others(b"SOAKS") && !is_of_others(b"RETAIN"));
+    }
+}

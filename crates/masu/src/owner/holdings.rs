@@ -1,0 +1,329 @@
+//! What one owner owns: pages by class, and large blocks.
+//!
+//! Relies on pages for their bitmaps, on the ranges for runs of slices. Each page is in one list, with
+//! those of its class that have free blocks or with all that have none, and each large block in a
+//! third, linked through their slices: so to release everything takes a step for each of them, however
+//! many blocks they hold.
+
+use core::ptr;
+
+use super::Owner;
+use crate::class::{Class, FOREIGN, HEAP, HOMED_FIRST};
+use crate::fault::{self, Fault};
+use crate::list::List;
+use crate::map;
+use crate::page::Page;
+use crate::ranges::{Parked, RANGES, Run};
+use crate::slice::{Kind, SLICE_BYTES, Slice};
+
+/// Runs that are freed together under one lock of the ranges.
+const TOGETHER: usize = 64;
+/// Pages of less than this together are not looked at for how few blocks keep them.
+const SPARSE_BYTES_MIN: usize = 4 << 20;
+/// Pages are sparse when less than this share of them is handed out.
+const SPARSE_SHARE: usize = 4;
+
+/// What an owner owns, counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Blocks of pages handed out, to the program or to caches, and their bytes.
+    pub(crate) blocks: usize,
+    pub(crate) block_bytes: usize,
+    /// Bytes of the pages.
+    pub(crate) page_bytes: usize,
+    /// Large blocks and their bytes.
+    pub(crate) large_blocks: usize,
+    pub(crate) large_bytes: usize,
+}
+
+impl Counts {
+    pub(crate) const NONE: Counts =
+        Counts { blocks: 0, block_bytes: 0, page_bytes: 0, large_blocks: 0, large_bytes: 0 };
+
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.blocks += other.blocks;
+        self.block_bytes += other.block_bytes;
+        self.page_bytes += other.page_bytes;
+        self.large_blocks += other.large_blocks;
+        self.large_bytes += other.large_bytes;
+    }
+}
+
+/// What an owner owns.
+pub(super) struct Holdings {
+    pub(super) counts: Counts,
+    /// `block_bytes` when sparse pages were last purged, or the most it was since; 0 at first.
+    bytes_at_purge: usize,
+    /// Bit *i* is set while `partial[i]` holds a page.
+    occupied: u128,
+    /// Pages without a free block.
+    full: List,
+    large: List,
+    /// Pages with a free block, by class.
+    partial: [List; HOMED_FIRST],
+}
+
+const _: () = assert!(HOMED_FIRST <= 128, "a bit a class");
+
+impl Holdings {
+    pub(super) const fn new() -> Holdings {
+        Holdings {
+            counts: Counts::NONE,
+            bytes_at_purge: 0,
+            occupied: 0,
+            full: List::new(),
+            large: List::new(),
+            partial: [const { List::new() }; HOMED_FIRST],
+        }
+    }
+
+    /// As [`Owner::take`].
+    pub(super) fn take(
+        &mut self,
+        owner: &'static Owner,
+        class: Class,
+        blocks: &mut [usize],
+    ) -> usize {
+        let wanted = blocks.len();
+        let mut left = wanted;
+        while left > 0 {
+            let page = match self.partial[class.page_index()].first() {
+                Some(first) => Page(first),
+                // A new page is made for a block, not for one more ahead of need.
+                None if left < wanted => break,
+                None => match Page::create_in_heap(class, owner) {
+                    Some(page) => {
+                        self.counts.page_bytes += class.page_slices() * SLICE_BYTES;
+                        self.link(class, page);
+                        page
+                    }
+                    None => break,
+                },
+            };
+            left -= page.take(class, &mut blocks[..left]);
+            page.note_taken();
+            if page.is_full() {
+                self.unlink(class, page);
+                self.full.push_first(page.0);
+            }
+        }
+        self.counts.blocks += wanted - left;
+        self.counts.block_bytes += (wanted - left) * class.size();
+        wanted - left
+    }
+
+    /// As [`Owner::put`].
+    #[inline(never)]
+    pub(super) fn put(&mut self, owner: &'static Owner, class: Class, blocks: &[usize]) {
+        for block in blocks {
+            self.put_one(owner, class, *block);
+        }
+        self.purge_if_sparse();
+    }
+
+    fn put_one(&mut self, owner: &'static Owner, class: Class, block: usize) {
+        // SAFETY: The block lies in an arena: the class map said so, or it was handed out here.
+        let slice = unsafe { Slice::at(block) };
+        if slice.kind.get() != Kind::HeapPage {
+            fault::stop(Fault::NotTheHeaps);
+        }
+        let page = Page(slice.page());
+        if !ptr::eq(page.0.owner().get(), owner) || usize::from(page.0.code.get()) != class.index()
+        {
+            fault::stop(Fault::NotTheHeaps);
+        }
+        let was_full = page.is_full();
+        page.put_one(class, block);
+        self.counts.blocks -= 1;
+        self.counts.block_bytes -= class.size();
+        if was_full {
+            self.full.remove(page.0);
+            self.link(class, page);
+        }
+        // One is kept, so that blocks freed and allocated in turns cost no page.
+        let is_last = self.partial[class.page_index()].is_alone();
+        if page.is_empty(class) && !is_last {
+            self.unlink(class, page);
+            self.release(class, page);
+        }
+    }
+
+    /// Takes a page with free blocks into its list: lower addresses to the front, so that high ones
+    /// empty.
+    fn link(&mut self, class: Class, page: Page) {
+        let list = &mut self.partial[class.page_index()];
+        if list.first().is_none_or(|first| page.0.address() < first.address()) {
+            list.push_first(page.0);
+        } else {
+            list.push_last(page.0);
+        }
+        self.occupied |= 1 << class.page_index();
+    }
+
+    fn unlink(&mut self, class: Class, page: Page) {
+        let list = &mut self.partial[class.page_index()];
+        list.remove(page.0);
+        if list.is_empty() {
+            self.occupied &= !(1 << class.page_index());
+        }
+    }
+
+    /// Gives back a page that is in no list and of which every block is free.
+    fn release(&mut self, class: Class, page: Page) {
+        let slices = class.page_slices();
+        self.counts.page_bytes -= slices * SLICE_BYTES;
+        let dirty = page.close(class);
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(Parked::of_this_thread());
+        // SAFETY: The run was handed out to this page, whose blocks are all free.
+        unsafe { ranges.free(page.0, slices, dirty) };
+    }
+
+    /// Gives the free memory inside pages back to the kernel where few blocks keep many pages and a
+    /// good part was freed since the last time.
+    fn purge_if_sparse(&mut self) {
+        let (pages, blocks) = (self.counts.page_bytes, self.counts.block_bytes);
+        let before = self.bytes_at_purge;
+        if pages < SPARSE_BYTES_MIN
+            || blocks >= pages / SPARSE_SHARE
+            || (before != 0 && blocks >= before / 4 * 3)
+        {
+            self.bytes_at_purge = before.max(blocks);
+            return;
+        }
+        self.bytes_at_purge = blocks;
+        for class in self.classes() {
+            let pages = self.partial[class.page_index()].iter();
+            pages.for_each(|page| Page(page).purge_free(class));
+        }
+    }
+
+    /// The classes that have a page with free blocks.
+    fn classes(&self) -> impl Iterator<Item = Class> + use<> {
+        let occupied = self.occupied;
+        Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
+    }
+
+    /// Releases the empty pages that were kept.
+    pub(super) fn trim(&mut self) {
+        for class in self.classes() {
+            let list = &self.partial[class.page_index()];
+            let empty = list.iter().map(Page).find(|page| page.is_empty(class));
+            if let Some(page) = empty {
+                self.unlink(class, page);
+                self.release(class, page);
+            }
+        }
+    }
+
+    /// Allocates a large block in whole slices; `None` for want of memory.
+    pub(super) fn allocate_large(
+        &mut self,
+        owner: &'static Owner,
+        slices: usize,
+        align: usize,
+        used_bytes: usize,
+    ) -> Option<Run> {
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(Parked::of_this_thread());
+        let run = ranges.allocate_for(used_bytes, slices, align, Kind::HeapLarge)?;
+        ranges.count_large(1, slices.cast_signed());
+        drop(ranges);
+        run.first.owner().set(owner);
+        self.large.push_first(run.first);
+        self.count_large(1, slices.cast_signed());
+        map::set(run.first.address(), 1, HEAP);
+        Some(run)
+    }
+
+    /// Notes a change in the number of large blocks and in their slices.
+    pub(super) fn count_large(&mut self, blocks: isize, slices: isize) {
+        let bytes = slices * SLICE_BYTES.cast_signed();
+        self.counts.large_blocks = self.counts.large_blocks.wrapping_add_signed(blocks);
+        self.counts.large_bytes = self.counts.large_bytes.wrapping_add_signed(bytes);
+    }
+
+    /// Frees the large block that starts with this slice.
+    ///
+    /// # Safety
+    ///
+    /// - It is one of this owner's, and nobody uses it any more.
+    pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
+        let slices = self.close_large(first);
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(Parked::of_this_thread());
+        ranges.count_large(-1, -slices.cast_signed());
+        // SAFETY: The run was the block's, which nobody uses.
+        unsafe { ranges.free(first, slices, slices * SLICE_BYTES) };
+    }
+
+    /// Takes a large block out of the books; returns how many slices it has.
+    fn close_large(&mut self, first: &'static Slice) -> usize {
+        let slices = first.count.get() as usize;
+        self.large.remove(first);
+        self.count_large(-1, -slices.cast_signed());
+        map::set(first.address(), 1, FOREIGN);
+        first.kind.set(Kind::Opaque);
+        slices
+    }
+
+    /// Releases everything.
+    ///
+    /// # Safety
+    ///
+    /// - Nobody uses any of the blocks any more.
+    #[inline(never)]
+    pub(super) unsafe fn release_all(&mut self) {
+        let mut large = (0, 0);
+        let mut last = false;
+        while !last {
+            let mut runs = [None; TOGETHER];
+            let mut count = 0;
+            while count < TOGETHER
+                && let Some((run, is_large)) = self.close_any()
+            {
+                if is_large {
+                    large = (large.0 + 1, large.1 + run.1);
+                }
+                runs[count] = Some(run);
+                count += 1;
+            }
+            last = count < TOGETHER;
+            let mut ranges = RANGES.lock();
+            ranges.bring_home(Parked::of_this_thread());
+            for (first, slices, dirty) in runs.into_iter().flatten() {
+                // SAFETY: The run was a page's or a large block's, which nobody uses.
+                unsafe { ranges.free_together(first, slices, dirty) };
+            }
+            if last {
+                ranges.count_large(-large.0, -large.1.cast_signed());
+                ranges.end_together();
+            }
+        }
+        *self = Holdings::new();
+    }
+
+    /// Takes any page or large block out of the books: its first slice, how many it has, the bytes of
+    /// them that may be resident, and whether it was a large block.
+    fn close_any(&mut self) -> Option<((&'static Slice, usize, usize), bool)> {
+        if let Some(first) = self.large.first() {
+            let slices = self.close_large(first);
+            return Some(((first, slices, slices * SLICE_BYTES), true));
+        }
+        let page = match self.full.first() {
+            Some(full) => {
+                self.full.remove(full);
+                Page(full)
+            }
+            None => {
+                let partial = &mut self.partial[self.occupied.checked_ilog2()? as usize];
+                let page = Page(partial.first()?);
+                self.unlink(Class::from_code(page.0.code.get())?, page);
+                page
+            }
+        };
+        let class = Class::from_code(page.0.code.get())?;
+        let dirty = page.close(class);
+        Some(((page.0, class.page_slices(), dirty), false))
+    }
+}

@@ -1,0 +1,137 @@
+//! Unwinding: who called whom, up to the first function of the thread.
+//!
+//! Relies on the unwind tables (`.eh_frame`) that compilers write for every function of C, C++ and
+//! Rust, and on the C library to say which objects are loaded. Frame pointers are not asked for:
+//! distributions build without. The C compiler's own unwinder would have to be loaded, which
+//! allocates and is not there in static programs, so the tables are read here, without a lock or an
+//! allocation of this library's. The hard idea is that tables are programs: to learn where a function keeps its
+//! caller's registers, its program is run up to the address that the function has reached
+//! (`unwind/rules.rs`).
+//!
+//! References: DWARF 5, section 6.4; Linux Standard Base 5.0, section 10.6; System V ABIs for x86-64
+//! and aarch64.
+
+mod expression;
+mod objects;
+mod reader;
+#[cfg_attr(target_arch = "aarch64", path = "unwind/registers/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "unwind/registers/x86_64.rs")]
+mod registers;
+mod rules;
+
+use objects::Objects;
+use registers::Registers;
+use rules::{Base, Row, Rule};
+
+/// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this
+/// function; returns how many. Each is that of the call instruction's last byte.
+#[inline(never)]
+pub(super) fn capture(frames: &mut [usize]) -> usize {
+    let mut registers = Registers::here();
+    let mut objects = Objects::loaded();
+    let mut count = 0;
+    // The address of a call is that behind it; of what a signal interrupted it is the very next.
+    let mut is_behind_call = false;
+    while count < frames.len() {
+        let at = registers.program_counter().wrapping_sub(usize::from(is_behind_call));
+        if is_behind_call {
+            frames[count] = at;
+            count += 1;
+        }
+        let Some(row) = objects.tables_of(at).and_then(|tables| rules::find(&tables, at)) else {
+            break;
+        };
+        let Some(caller) = step(&registers, &row) else { break };
+        let moves_up = caller.stack_pointer() > registers.stack_pointer();
+        if !moves_up && !row.is_signal_frame {
+            break;
+        }
+        if row.is_signal_frame && count < frames.len() {
+            // What the signal interrupted.
+            frames[count] = caller.program_counter();
+            count += 1;
+        }
+        is_behind_call = !row.is_signal_frame;
+        registers = caller;
+        // A thread's first function was called by nobody.
+        if registers.program_counter() == 0 {
+            break;
+        }
+    }
+    count
+}
+
+/// The registers as the caller has them.
+fn step(registers: &Registers, row: &Row) -> Option<Registers> {
+    let base = match row.base {
+        Base::Register(register, offset) => registers.get(register)?.wrapping_add_signed(offset),
+        Base::Expression(code) => expression::evaluate(code, registers, None)?,
+        Base::Unknown => return None,
+    };
+    let mut caller = registers.clone();
+    for (register, rule) in row.rules.iter().enumerate() {
+        let value = match *rule {
+            Rule::Same => continue,
+            Rule::Undefined => 0,
+            Rule::SavedAt(offset) => word_at(base.wrapping_add_signed(offset))?,
+            Rule::Is(offset) => base.wrapping_add_signed(offset),
+            Rule::Register(other) => registers.get(other)?,
+            Rule::SavedAtExpression(code) => {
+                word_at(expression::evaluate(code, registers, Some(base))?)?
+            }
+            Rule::IsExpression(code) => expression::evaluate(code, registers, Some(base))?,
+        };
+        caller.set(register, value);
+    }
+    caller.enter_caller(base, row);
+    Some(caller)
+}
+
+/// The word that lies at an address of the stack.
+fn word_at(address: usize) -> Option<usize> {
+    const LOWEST: usize = 4096;
+    if address < LOWEST || !address.is_multiple_of(size_of::<usize>()) {
+        return None;
+    }
+    let place: *const usize = core::ptr::with_exposed_provenance(address);
+    // SAFETY: A table that is right about its function leads to words of this thread's stack, which
+    // are there and which no other thread writes.
+    Some(unsafe { place.read_volatile() })
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[inline(never)]
+    fn innermost(depth: usize, frames: &mut [usize]) -> usize {
+        let count = if depth == 0 { capture(frames) } else { innermost(depth - 1, frames) };
+        // No tail call.
+        core::hint::black_box(count)
+    }
+
+    #[test]
+    fn every_call_is_found_up_to_the_thread_s_start() {
+        let deep = |depth| {
+            let mut frames = [0; 200];
+            let count = innermost(depth, &mut frames);
+            (count, frames)
+        };
+        let ((shallow, _), (deeper, frames)) = (deep(0), deep(100));
+        assert_eq!(deeper, shallow + 100);
+        assert!(shallow > 4, "{shallow} frames from a test's start");
+        let recursive = &frames[2..100];
+        assert!(recursive.iter().all(|frame| *frame == recursive[0]), "{frames:?}");
+        let function = innermost as *const () as usize;
+        assert!((function..function + 1_000).contains(&recursive[0]));
+    }
+
+    #[test]
+    fn as_many_frames_as_there_is_room_for() {
+        let mut frames = [0; 3];
+        assert_eq!(innermost(50, &mut frames), 3);
+        assert_eq!(capture(&mut []), 0);
+    }
+}

@@ -1,0 +1,88 @@
+//! The registers of x86-64 that unwind tables speak of, by the numbers of its System V ABI (figure
+//! 3.36).
+
+use core::arch::asm;
+
+use super::rules::Row;
+
+/// Registers 0 to 15, and the return address as number 16.
+pub(super) const COUNT: usize = 17;
+
+const RBX: usize = 3;
+const RBP: usize = 6;
+const RSP: usize = 7;
+const RETURN_ADDRESS: usize = 16;
+
+/// What registers hold, as far as that is known: those that calls keep.
+#[derive(Clone)]
+pub(super) struct Registers([usize; COUNT]);
+
+impl Registers {
+    /// Those of the function that this is inlined into.
+    #[inline(always)]
+    pub(super) fn here() -> Registers {
+        let mut values = [0; COUNT];
+        let (rbx, rbp, rsp, r12, r13, r14, r15, rip);
+        // SAFETY: Registers are only read.
+        unsafe {
+            asm!(
+                "mov {rbp}, rbp",
+                "mov {rsp}, rsp",
+                "mov {r12}, r12",
+                "mov {r13}, r13",
+                "lea {rip}, [rip]",
+                rbp = out(reg) rbp,
+                rsp = out(reg) rsp,
+                r12 = out(reg) r12,
+                r13 = out(reg) r13,
+                rip = out(reg) rip,
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        // SAFETY: As above.
+        unsafe {
+            asm!(
+                "mov {rbx}, rbx",
+                "mov {r14}, r14",
+                "mov {r15}, r15",
+                rbx = out(reg) rbx,
+                r14 = out(reg) r14,
+                r15 = out(reg) r15,
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        values[RBX] = rbx;
+        values[RBP] = rbp;
+        values[RSP] = rsp;
+        values[12..].copy_from_slice(&[r12, r13, r14, r15, rip]);
+        Registers(values)
+    }
+
+    pub(super) fn get(&self, register: usize) -> Option<usize> {
+        self.0.get(register).copied()
+    }
+
+    pub(super) fn set(&mut self, register: usize, value: usize) {
+        if let Some(place) = self.0.get_mut(register) {
+            *place = value;
+        }
+    }
+
+    pub(super) fn program_counter(&self) -> usize {
+        self.0[RETURN_ADDRESS]
+    }
+
+    pub(super) fn stack_pointer(&self) -> usize {
+        self.0[RSP]
+    }
+
+    /// Makes these the caller's, whose frame ends at `base`, where no rule says otherwise.
+    pub(super) fn enter_caller(&mut self, base: usize, row: &Row) {
+        if row.is_same(RSP) {
+            self.0[RSP] = base;
+        }
+        if row.is_same(RETURN_ADDRESS) {
+            self.0[RETURN_ADDRESS] = 0;
+        }
+    }
+}

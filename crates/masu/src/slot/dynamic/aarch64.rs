@@ -1,0 +1,54 @@
+//! The thread slot on aarch64 in libraries that come late: "ELF for the Arm 64-bit Architecture" (IHI
+//! 0056), thread-local storage by descriptors.
+//!
+//! It relies on the dynamic linker's function behind the descriptor, which may allocate, with the
+//! program's malloc, where a thread first comes here. The sequence is the one that linkers know: in a
+//! program it becomes the other model's.
+
+use core::arch::asm;
+
+use super::suffix;
+use crate::cache::Stacks;
+
+/// The slot of this thread.
+#[inline(always)]
+fn place() -> *mut *const Stacks {
+    let place: *mut *const Stacks;
+    // SAFETY: The linker and the dynamic linker know the variable; the call returns its distance from
+    // the thread pointer.
+    unsafe {
+        asm!(
+            concat!("adrp x0, :tlsdesc:masu_slot_", suffix!()),
+            concat!("ldr x1, [x0, :tlsdesc_lo12:masu_slot_", suffix!(), "]"),
+            concat!("add x0, x0, :tlsdesc_lo12:masu_slot_", suffix!()),
+            concat!(".tlsdesccall masu_slot_", suffix!()),
+            "blr x1",
+            "mrs x1, tpidr_el0",
+            "add x0, x0, x1",
+            out("x0") place,
+            clobber_abi("C"),
+        );
+    }
+    place
+}
+
+/// The slot's value.
+///
+/// # Safety
+///
+/// - None; it is unsafe only for being assembly.
+#[inline(always)]
+pub(super) unsafe fn read() -> *const Stacks {
+    // SAFETY: The slot is this thread's and lives as long as it does.
+    unsafe { place().read() }
+}
+
+/// Sets the slot.
+///
+/// # Safety
+///
+/// - `stacks` stay mapped while any thread may read the slot.
+pub(super) unsafe fn write(stacks: *const Stacks) {
+    // SAFETY: As in `read`.
+    unsafe { place().write(stacks) };
+}

@@ -1,0 +1,51 @@
+//! The thread slot on x86-64 in libraries that come late: "ELF Handling For Thread-Local Storage" (U.
+//! Drepper, 2013), section 4.4.1, general dynamic.
+//!
+//! It relies on the C library's `__tls_get_addr`, which may allocate, with the program's malloc, where a
+//! thread first comes here. The sequence is the one that linkers know: in a program it becomes the
+//! two instructions of the other model.
+
+use core::arch::asm;
+
+use super::suffix;
+use crate::cache::Stacks;
+
+/// The slot of this thread.
+#[inline(always)]
+fn place() -> *mut *const Stacks {
+    let place: *mut *const Stacks;
+    // SAFETY: The linker and the dynamic linker know the variable; the call returns where this
+    // thread's is and changes what any function may.
+    unsafe {
+        asm!(
+            ".byte 0x66",
+            concat!("lea rdi, [rip + masu_slot_", suffix!(), "@TLSGD]"),
+            ".byte 0x66, 0x66, 0x48",
+            "call __tls_get_addr@PLT",
+            out("rax") place,
+            clobber_abi("C"),
+        );
+    }
+    place
+}
+
+/// The slot's value.
+///
+/// # Safety
+///
+/// - None; it is unsafe only for being assembly.
+#[inline(always)]
+pub(super) unsafe fn read() -> *const Stacks {
+    // SAFETY: The slot is this thread's and lives as long as it does.
+    unsafe { place().read() }
+}
+
+/// Sets the slot.
+///
+/// # Safety
+///
+/// - `stacks` stay mapped while any thread may read the slot.
+pub(super) unsafe fn write(stacks: *const Stacks) {
+    // SAFETY: As in `read`.
+    unsafe { place().write(stacks) };
+}

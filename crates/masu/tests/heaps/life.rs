@@ -1,0 +1,184 @@
+//! A heap from its first block to its end.
+
+use std::alloc::Layout;
+
+use masu::{Heap, c};
+
+use crate::{bytes, filled, is_filled, resident};
+
+#[test]
+fn a_heap_owns_nothing_until_the_first_block() {
+    let heap = Heap::new();
+    assert_eq!(heap.statistics(), Default::default());
+    assert!(!heap.contains(std::ptr::null()));
+    drop(heap);
+}
+
+#[test]
+fn everything_comes_back_however_much_is_in_use() {
+    const BYTES: usize = 256 << 20;
+    let before = resident();
+    let heap = Heap::new();
+    let (mut sum, mut size) = (0, 16);
+    while sum < BYTES {
+        filled(&heap, size, 1);
+        sum += size;
+        size = size * 5 % 100_003 + 16;
+    }
+    let full = resident();
+    assert!(full > before + BYTES / 2, "{before} {full}");
+    assert!(heap.statistics().live_bytes >= BYTES);
+    assert!(heap.statistics().committed_bytes >= heap.statistics().live_bytes);
+    drop(heap);
+    let after = resident();
+    // What stays is the hysteresis' share; other tests of this process have some memory too.
+    assert!(after < before + BYTES / 4, "before {before}, full {full}, after {after}");
+}
+
+#[test]
+fn counts_are_those_of_the_blocks_handed_out() {
+    let heap = Heap::new();
+    let sizes = [1, 16, 100, 1_000, 5_000, 40_000, 65_536, 200_000];
+    let blocks: Vec<_> = sizes.iter().map(|size| (filled(&heap, *size, 7), *size)).collect();
+    let usable: usize =
+        // SAFETY: The blocks are live.
+        blocks.iter().map(|(block, _)| unsafe { c::usable_size(block.as_ptr()) }).sum();
+    let counts = heap.statistics();
+    assert_eq!(counts.live_blocks, sizes.len());
+    assert_eq!(counts.live_bytes, usable);
+    assert_eq!((counts.large_blocks, counts.large_bytes), (1, 4 << 16));
+    for (block, size) in blocks {
+        assert!(is_filled(block, size, 7) && heap.contains(block.as_ptr()));
+        // SAFETY: The block is the heap's, of this layout, and not used any more.
+        unsafe { heap.dealloc(block, bytes(size)) };
+    }
+    let counts = heap.statistics();
+    assert_eq!((counts.live_blocks, counts.live_bytes, counts.large_blocks), (0, 0, 0));
+}
+
+#[test]
+fn plain_free_and_realloc_keep_a_block_in_its_heap() {
+    let heap = Heap::new();
+    for size in [1, 24, 1_000, 3_000, 70_000, 3 << 20] {
+        let mut block = filled(&heap, size, 9).as_ptr();
+        for new_size in [size + 1, size * 3, size * 40, size / 2 + 1] {
+            // SAFETY: The block is live, and the pointer is not used any more.
+            block = unsafe { c::realloc(block, new_size) };
+            assert!(heap.contains(block));
+            // SAFETY: The block is live.
+            assert!(unsafe { c::usable_size(block) } >= new_size);
+            let start = std::ptr::NonNull::new(block).expect("there is memory");
+            assert!(is_filled(start, size.min(size / 2 + 1), 9));
+        }
+        // SAFETY: As above.
+        unsafe { c::free(block) };
+        assert_eq!(heap.statistics().live_blocks, 0, "after {size}");
+    }
+    let ours = c::malloc(100);
+    assert!(!heap.contains(ours));
+    // SAFETY: The block was handed out just now.
+    unsafe { c::free(ours) };
+}
+
+#[test]
+fn blocks_are_aligned_and_zeroed_as_asked_and_keep_that_when_resized() {
+    let heap = Heap::new();
+    for align in (0..=20).map(|power| 1 << power) {
+        for size in [0, 1, 17, 1_000, 9_000, 100_000] {
+            let layout = Layout::from_size_align(size, align).expect("small");
+            let block = heap.alloc_zeroed(layout).expect("there is memory");
+            assert!(block.addr().get().is_multiple_of(align));
+            assert!(is_filled(block, size, 0));
+            // SAFETY: The block is `size` bytes long.
+            unsafe { block.write_bytes(3, size) };
+            let new_size = size * 2 + 5;
+            // SAFETY: The block is the heap's, of this layout.
+            let block = unsafe { heap.realloc(block, layout, new_size) }.expect("there is memory");
+            assert!(block.addr().get().is_multiple_of(align) && is_filled(block, size, 3));
+            // SAFETY: As above, and not used any more.
+            unsafe {
+                block.write_bytes(4, new_size);
+                heap.dealloc(block, Layout::from_size_align(new_size, align).expect("small"));
+            }
+        }
+    }
+    assert_eq!(heap.statistics().live_blocks, 0);
+}
+
+#[test]
+fn what_no_machine_has_is_refused_and_the_block_stays() {
+    let heap = Heap::new();
+    let much = Layout::from_size_align(1 << 60, 8).expect("a layout");
+    assert_eq!(heap.alloc(much), None);
+    assert_eq!(heap.alloc_zeroed(much), None);
+    let block = filled(&heap, 100, 5);
+    // SAFETY: The block is live, and stays so where this is refused.
+    assert_eq!(unsafe { heap.realloc(block, bytes(100), 1 << 60) }, None);
+    assert!(is_filled(block, 100, 5));
+}
+
+#[test]
+fn a_cleared_heap_starts_anew() {
+    let mut heap = Heap::new();
+    for round in 0..100_u8 {
+        let blocks: Vec<_> = (0..200).map(|size| (filled(&heap, size * 9, round), size)).collect();
+        assert!(blocks.iter().all(|(block, size)| is_filled(*block, size * 9, round)));
+        assert_eq!(heap.statistics().live_blocks, 200);
+        heap.clear();
+        assert_eq!(heap.statistics(), Default::default());
+    }
+}
+
+#[test]
+fn trim_gives_back_what_an_emptied_heap_kept() {
+    let heap = Heap::new();
+    let blocks: Vec<_> = (0..40).map(|index| (filled(&heap, index * 40 + 1, 1), index)).collect();
+    for (block, index) in blocks {
+        // SAFETY: The block is the heap's, of this layout, and not used any more.
+        unsafe { heap.dealloc(block, bytes(index * 40 + 1)) };
+    }
+    assert!(heap.statistics().committed_bytes > 0);
+    c::trim(0);
+    assert_eq!(heap.statistics().committed_bytes, 0);
+}
+
+#[test]
+fn more_heaps_than_a_thread_has_places_for_get_their_blocks_back() {
+    let heaps: Vec<_> = (0..40).map(|_| Heap::new()).collect();
+    for round in 0..50_u8 {
+        for heap in &heaps {
+            let blocks: Vec<_> = (0..20).map(|_| filled(heap, 48, round)).collect();
+            assert!(blocks.iter().all(|block| is_filled(*block, 48, round)));
+            // SAFETY: The blocks are the heap's, of this layout, and not used any more.
+            blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, bytes(48)) });
+        }
+    }
+    assert!(heaps.iter().all(|heap| heap.statistics().live_blocks == 0));
+}
+
+#[test]
+fn a_child_uses_and_destroys_the_heaps_of_its_parent() {
+    let heap = Heap::new();
+    let block = filled(&heap, 64, 2);
+    let other = Heap::new();
+    filled(&other, 64, 2);
+    // SAFETY: The child calls what a child may call, and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let more: Vec<_> = (0..1_000).map(|size| (filled(&heap, size, 6), size)).collect();
+        let right = is_filled(block, 64, 2)
+            && more.iter().all(|(block, size)| is_filled(*block, *size, 6))
+            && heap.statistics().live_blocks == 1_001;
+        drop(other);
+        drop(heap);
+        let third = Heap::new();
+        let right = right && is_filled(filled(&third, 10_000, 8), 10_000, 8);
+        // SAFETY: Ends the child without its parent's destructors.
+        unsafe { libc::_exit(if right { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: It is this process's child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(is_filled(block, 64, 2));
+}

@@ -1,0 +1,48 @@
+//! First-class heaps: `masu::Heap`.
+//!
+//! Masu is called directly, with the test's own memory in the system's malloc. `random` has many
+//! threads use many heaps and plain `malloc` at once; the rest hold one property each.
+
+mod life;
+mod misuse;
+mod random;
+mod threads;
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::thread;
+
+/// A layout of `size` bytes aligned to 8.
+fn bytes(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).expect("a small size")
+}
+
+/// A block of `heap`, each byte of it `fill`.
+fn filled(heap: &masu::Heap, size: usize, fill: u8) -> NonNull<u8> {
+    let block = heap.alloc(bytes(size)).expect("there is memory");
+    // SAFETY: The block is that long and nobody else's.
+    unsafe { block.write_bytes(fill, size) };
+    block
+}
+
+/// Whether each of the first `size` bytes is `fill`.
+fn is_filled(block: NonNull<u8>, size: usize, fill: u8) -> bool {
+    // SAFETY: The caller's block is that long and written.
+    unsafe { std::slice::from_raw_parts(block.as_ptr(), size) }.iter().all(|byte| *byte == fill)
+}
+
+/// Runs threads to their very end, destructors included, which the end of a scope does not wait for.
+fn run_all<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    threads: impl IntoIterator<Item = impl FnOnce() + Send + 'scope>,
+) {
+    let handles: Vec<_> = threads.into_iter().map(|work| scope.spawn(work)).collect();
+    handles.into_iter().for_each(|handle| handle.join().expect("no thread panics"));
+}
+
+/// What of this process is resident, in bytes.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.expect("the second number") * 4096
+}

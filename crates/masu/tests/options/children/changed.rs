@@ -1,0 +1,364 @@
+//! Options that change while a program runs: each must be seen to take effect in a program that has
+//! allocated before, by what a thread does that had begun.
+//!
+//! Every child looks at both sides of the change; an option has the whole process to itself.
+
+use std::sync::Barrier;
+use std::thread;
+
+use masu::options::{self, Refusal};
+
+use super::{
+    as_many_as_there_are, block, field, free, mapping_of, report, resident_bytes,
+    thread_cached_bytes, use_every_class,
+};
+use crate::MIB;
+
+/// The options, each with the child that changes it.
+pub(crate) const ALL: &[(&str, &str)] = &[
+    ("cache_size", "cache_size"),
+    ("transfer_size", "transfer_size"),
+    ("retain", "retain"),
+    ("retain_min", "retain_min"),
+    ("purge_delay_ms", "purge_delay_ms"),
+    ("memory_limit", "memory_limit"),
+    ("arena_size", "arena_size"),
+    ("shards", "shards"),
+    ("huge_pages", "huge_pages"),
+    ("huge_pages_from", "huge_pages_from"),
+    ("abort_on_oom", "abort_on_oom"),
+    ("verbose", "verbose"),
+    ("statistics_page", "statistics_page"),
+    ("statistics_at_exit", "statistics_at_exit"),
+    ("profile_interval", "profile_interval"),
+    ("profile_leaks", "profile_leaks"),
+];
+
+fn set(name: &str, value: usize) {
+    options::set(name, Some(value)).expect("accepted");
+    assert_eq!(options::get(name), Ok(Some(value)));
+}
+
+fn unset(name: &str) {
+    let default =
+        options::ALL.iter().find(|option| option.name == name).expect("an option").default;
+    options::set(name, None).expect("every option has a default");
+    let held = options::get(name).expect("an option");
+    assert!(held.is_none() || default.starts_with(|first: char| first.is_ascii_digit()));
+}
+
+fn took_effect() {
+    report("took_effect", 1);
+}
+
+/// Bytes kept of 64 MiB that were freed, and what stays resident.
+fn kept_of_64_mib() -> usize {
+    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
+    free(blocks);
+    masu::c::statistics().kept_bytes
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn cache_size() {
+    let most = || {
+        let mut most = 0;
+        use_every_class(500, || most = most.max(thread_cached_bytes()));
+        most
+    };
+    let before = most();
+    assert!(before > 256 << 10, "{before}");
+    set("cache_size", 16 << 10);
+    // Some hundred calls that the cache cannot serve.
+    use_every_class(500, || {});
+    let after = most();
+    assert!((4 << 10..=16 << 10).contains(&after), "{after}");
+    set("cache_size", 0);
+    use_every_class(500, || {});
+    assert_eq!(most(), 0);
+    unset("cache_size");
+    assert!(most() > 256 << 10);
+    took_effect();
+}
+
+/// The most that lay between caches while one thread freed what another had allocated.
+fn most_passed() -> usize {
+    let mut most = 0;
+    for _ in 0..50 {
+        let blocks: Vec<_> = (0..2_000).map(|_| block(96).expose_provenance()).collect();
+        let frees = || free(blocks.iter().map(|at| std::ptr::with_exposed_provenance_mut(*at)));
+        thread::scope(|scope| scope.spawn(frees).join().expect("works"));
+        let now = masu::c::statistics();
+        most = most.max(now.cached_bytes - now.thread_cached_bytes);
+    }
+    most
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn transfer_size() {
+    assert!(most_passed() > 32 << 10);
+    set("transfer_size", 4 << 10);
+    masu::c::trim(0);
+    let after = most_passed();
+    assert!((1..=3 * (4 << 10)).contains(&after), "{after}");
+    unset("transfer_size");
+    assert!(most_passed() > 32 << 10);
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn retain() {
+    let before = kept_of_64_mib();
+    set("retain", 1 << 30);
+    assert!(kept_of_64_mib() > 60 * MIB);
+    let resident = resident_bytes();
+    set("retain", 0);
+    assert_eq!(kept_of_64_mib(), 0);
+    assert!(resident_bytes() + 50 * MIB < resident, "what was kept went back");
+    unset("retain");
+    // What was learnt from purging too early is forgotten.
+    masu::c::trim(0);
+    assert!(kept_of_64_mib() <= before + MIB);
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn retain_min() {
+    assert!(kept_of_64_mib() < 8 * MIB);
+    set("retain_min", 48 * MIB);
+    // And what is wanted back soon.
+    assert!(kept_of_64_mib() >= 40 * MIB);
+    masu::c::trim(0);
+    set("retain_min", 0);
+    assert!(kept_of_64_mib() < 4 * MIB);
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn purge_delay_ms() {
+    assert!(kept_of_64_mib() < 8 * MIB);
+    // An hour: all of it stays.
+    set("purge_delay_ms", 3_600_000);
+    assert!(kept_of_64_mib() >= 60 * MIB);
+    assert!(kept_of_64_mib() >= 60 * MIB, "and is used again");
+    set("purge_delay_ms", 1);
+    // The end of a period, and of the next one, each with enough to have the clock looked at.
+    for _ in 0..3 {
+        thread::sleep(std::time::Duration::from_millis(20));
+        let blocks: Vec<_> = (0..20).map(|step| block((2 + step % 2) * (64 << 10))).collect();
+        free(blocks);
+    }
+    let kept = masu::c::statistics().kept_bytes;
+    assert!(kept < 8 * MIB, "{kept} kept");
+    set("purge_delay_ms", 0);
+    assert_eq!(kept_of_64_mib(), 0);
+    unset("purge_delay_ms");
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn memory_limit() {
+    let blocks = as_many_as_there_are(MIB, 64);
+    assert_eq!(blocks.len(), 64);
+    set("memory_limit", 32 * MIB);
+    // What is over it stays, and nothing is added.
+    assert!(masu::c::malloc(MIB).is_null());
+    free(blocks);
+    let blocks = as_many_as_there_are(MIB, 64);
+    assert!((20..=31).contains(&blocks.len()), "{}", blocks.len());
+    assert!(masu::c::statistics().kept_bytes <= 32 * MIB);
+    unset("memory_limit");
+    let more = as_many_as_there_are(MIB, 64);
+    assert_eq!(more.len(), 64);
+    free(blocks.into_iter().chain(more));
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn arena_size() {
+    let first = block(64);
+    let before = masu::c::statistics().reserved_bytes;
+    set("arena_size", 16 * MIB);
+    // The arena that grows is used up first.
+    let filler = masu::c::malloc(before - before / 64);
+    let blocks = as_many_as_there_are(MIB, 64);
+    let grown = masu::c::statistics().reserved_bytes - before;
+    assert!((16 * MIB..before / 2).contains(&grown), "{grown}");
+    free(blocks.into_iter().chain([first, filler]));
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn shards() {
+    let used = |count| {
+        let all = Barrier::new(count);
+        let work = || {
+            let blocks: Vec<_> = (0..5_000).map(|_| block(64)).collect();
+            // They stay: what is counted is shards with blocks.
+            std::mem::forget(blocks);
+            // A thread that ends leaves its cache, and its shard, to the next.
+            all.wait();
+            masu::c::statistics().shards
+        };
+        thread::scope(|scope| {
+            let all: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+            all.into_iter().map(|one| one.join().expect("works")).max().expect("threads")
+        })
+    };
+    set("shards", 1);
+    assert_eq!(used(4), 1);
+    set("shards", 5);
+    let after = used(12);
+    assert!((3..=5).contains(&after), "{after}");
+    took_effect();
+}
+
+/// Whether the last of `count` MiB was asked to be in huge pages, or not to be.
+fn advice(count: usize) -> (bool, bool) {
+    let blocks: Vec<_> = (0..count).map(|_| block(MIB)).collect();
+    let mapping = mapping_of(blocks.last().expect("some").addr());
+    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
+    // They stay: memory that was used before is not asked for again.
+    std::mem::forget(blocks);
+    (flags.contains(&"hg"), flags.contains(&"nh"))
+}
+
+fn has_huge_pages() -> bool {
+    std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn huge_pages() {
+    if has_huge_pages() {
+        assert_eq!(advice(32), (true, false));
+        set("huge_pages", 0);
+        assert_eq!(advice(64), (false, true));
+        unset("huge_pages");
+        assert_eq!(advice(64), (true, false));
+    }
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn huge_pages_from() {
+    if has_huge_pages() {
+        set("huge_pages_from", 1 << 30);
+        assert_eq!(advice(64), (false, false));
+        unset("huge_pages_from");
+        assert_eq!(advice(64), (true, false));
+    }
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn abort_on_oom() {
+    assert!(masu::c::malloc(1 << 62).is_null());
+    set("abort_on_oom", 1);
+    let child = std::process::Command::new("/nonexistent").spawn();
+    assert!(child.is_err(), "the program goes on");
+    set("abort_on_oom", 0);
+    assert!(masu::c::malloc(1 << 62).is_null(), "it was taken back");
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn verbose() {
+    // Asked when the variables are read, which is before this.
+    set("verbose", 0);
+    took_effect();
+}
+
+/// Whether a page is mapped, after more slow calls than it takes to look whether it is wanted.
+fn has_statistics_page() -> bool {
+    use_every_class(500, || {});
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is there");
+    maps.contains("/memfd:masu-statistics")
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn statistics_page() {
+    assert!(!has_statistics_page());
+    set("statistics_page", 1);
+    assert!(has_statistics_page());
+    // What was made stays, and is written no more.
+    set("statistics_page", 0);
+    assert!(has_statistics_page());
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn statistics_at_exit() {
+    assert!(!masu::statistics::is_wanted_at_exit());
+    set("statistics_at_exit", 1);
+    // Asked by `libmasu.so` when the variables are read, which is before this.
+    assert!(masu::statistics::is_wanted_at_exit());
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn profile_interval() {
+    if !cfg!(feature = "profile") {
+        assert_eq!(masu::profile::start(None), Err(masu::profile::Refusal::Feature));
+        set("profile_interval", 4096);
+        return took_effect();
+    }
+    let taken = || {
+        masu::profile::start(None).expect("none is taken");
+        let interval = masu::profile::interval();
+        masu::profile::stop();
+        interval
+    };
+    assert_eq!(taken(), Some(masu::profile::INTERVAL_BYTES));
+    set("profile_interval", 4096);
+    assert_eq!(taken(), Some(4096));
+    unset("profile_interval");
+    assert_eq!(taken(), Some(512 << 10));
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn profile_leaks() {
+    assert!(!masu::profile::reports_leaks());
+    set("profile_leaks", 1);
+    // Asked when the program ends.
+    assert!(masu::profile::reports_leaks());
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn against_the_environment() {
+    assert_eq!(options::get("retain"), Ok(Some(MIB)));
+    assert!(kept_of_64_mib() <= MIB);
+    assert_eq!(options::parse("retain", "128M"), Ok(()));
+    assert!(kept_of_64_mib() > 60 * MIB);
+    assert_eq!(options::set("retain", None), Ok(()));
+    assert_eq!(options::get("retain"), Ok(None), "the default, not the variable");
+    masu::c::trim(0);
+    assert!(kept_of_64_mib() < 16 * MIB);
+    for (name, text, refusal) in [
+        ("retain", "64 M", Refusal::Value),
+        ("memory_limit", "1", Refusal::Value),
+        ("MASU_RETAIN", "1M", Refusal::Unknown),
+        ("", "1", Refusal::Unknown),
+        ("huge_page", "1", Refusal::Unknown),
+    ] {
+        assert_eq!(options::parse(name, text), Err(refusal), "{name} {text}");
+    }
+    took_effect();
+}
