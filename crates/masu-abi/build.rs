@@ -12,11 +12,19 @@ fn main() {
     link_arg("-Wl,-soname,libmasu.so");
     // Blocks, thread-exit hooks and thread slots outlive any `dlclose`.
     link_arg("-Wl,-z,nodelete");
+    lay_cold_code_apart();
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
     // `src/start.rs` runs before other libraries' constructors, where the dynamic linker can do it.
     link_arg("-Wl,-z,initfirst");
+    // What is relocated begins on an OS page of its own, and so never lies on two by chance.
+    link_arg("-Wl,-z,separate-code");
+    // Around each place of the code that a program touches, sixteen OS pages are mapped. So what is
+    // marked cold lies at the end, the constructor with it, and nothing runs at the beginning:
+    // the compiler's own start files would, and do nothing here.
+    link_arg("-Wl,-z,keep-text-section-prefix");
+    link_arg("-nostartfiles");
     // The library's own calls stay inside: a program whose `calloc` calls `__libc_calloc` must not
     // be called back.
     link_arg("-Wl,-Bsymbolic-functions");
@@ -28,6 +36,44 @@ fn main() {
         }
         "musl" => link_no_c_library(),
         other => println!("cargo::error=masu knows glibc and musl, not `{other}`"),
+    }
+}
+
+/// Rooms that run while a heap profile is taken or for first-class heaps, and at no other time, as mangled
+/// names have them.
+const COLD_ROOMS: [&str; 9] = [
+    "4masu7profile",
+    "4masu5cache7counted",
+    "4masu5front7counted",
+    "4masu6kernel4file",
+    "4masu5owner",
+    "4masu5cache4near",
+    "4masu4heap",
+    "4masu1c4heap",
+    "masu_heap_",
+];
+
+/// Gives code that programs hardly ever run a segment of its own, behind everything else.
+///
+/// Where code is touched the kernel maps sixteen OS pages of it around, so whatever lies beside what runs
+/// when a program starts is resident in every program. What is called `.text.masu_cold.…` in the source
+/// is not, as long as nobody calls it; nor are whole rooms of which that is true, whose functions' sections
+/// are named after them. Unwind tables are read as rarely, and lie behind it: four OS pages. GNU's linker
+/// and LLVM's both take this for an addition to their own layout.
+fn lay_cold_code_apart() {
+    let patterns: String =
+        COLD_ROOMS.iter().map(|room| format!(" *(.text.*{room}* .rodata.*{room}*)")).collect();
+    let text = format!(
+        "SECTIONS {{\n\
+         .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.*){patterns} }}\n\
+         .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\
+         .eh_frame : {{ KEEP(*(.eh_frame)) }}\n\
+         }} INSERT AFTER .bss;\n"
+    );
+    let script = Path::new(&variable("OUT_DIR")).join("cold.ld");
+    match fs::write(&script, text) {
+        Ok(()) => link_arg(&format!("-Wl,-T,{}", script.display())),
+        Err(error) => println!("cargo::error={}: {error}", script.display()),
     }
 }
 

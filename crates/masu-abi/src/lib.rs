@@ -1,4 +1,4 @@
-//! `libmasu.so` and `libmasu.a`: the malloc ABI of C and the operators of C++ over `masu`.
+//! `libmasu.so` and `libmasu.a`: the malloc ABI of C, the operators of C++ and `masu.h` over `masu`.
 //!
 //! It relies on `masu::c` for every block and on the C library for `errno`, the page size, printing
 //! and finding other allocators. The hard idea: these functions stand where a program expects the
@@ -27,8 +27,10 @@
 #[cfg_attr(not(feature = "count"), path = "count/off.rs")]
 mod count;
 mod foreign;
+pub mod glibc;
 mod libc;
 pub mod malloc;
+pub mod masu;
 pub mod new;
 #[cfg(target_env = "gnu")]
 mod oldest_glibc;

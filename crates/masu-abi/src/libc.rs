@@ -23,11 +23,19 @@ use arch::weak_function;
 #[cfg(feature = "count")]
 pub(crate) use file::map_shared;
 
+/// `errno(3)`: nothing of that name.
+pub(crate) const ENOENT: c_int = 2;
 /// `errno(3)`: no memory.
 pub(crate) const ENOMEM: c_int = 12;
 /// `errno(3)`: no such function.
 #[cfg(target_env = "gnu")]
 pub(crate) const ENOSYS: c_int = 38;
+/// `errno(3)`: not permitted.
+pub(crate) const EPERM: c_int = 1;
+/// `errno(3)`: in use.
+pub(crate) const EBUSY: c_int = 16;
+/// `errno(3)`: there is no data.
+pub(crate) const ENODATA: c_int = 61;
 /// `errno(3)`: an argument that makes no sense.
 pub(crate) const EINVAL: c_int = 22;
 
@@ -86,6 +94,41 @@ pub(crate) fn error_stream() -> *mut File {
 pub(crate) fn warn(message: &CStr) {
     // SAFETY: The kernel only reads the message.
     let _ = unsafe { write(2, message.as_ptr().cast(), message.count_bytes()) };
+}
+
+/// Writes all of `bytes` to a file; 0 or an error number, and `errno` is kept.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn write_all(descriptor: c_int, mut bytes: &[u8]) -> c_int {
+    const EINTR: c_int = 4;
+    let before = errno();
+    let mut failed = 0;
+    while !bytes.is_empty() && failed == 0 {
+        // SAFETY: The kernel only reads the bytes.
+        let written = unsafe { write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(written) {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(_) if errno() == EINTR => {}
+            Err(_) => failed = errno(),
+        }
+    }
+    set_errno(before);
+    failed
+}
+
+type AtExit = extern "C" fn(*mut c_void);
+
+/// Has `handler` called when the program ends, after all handlers that are registered later; whether
+/// that could be arranged, which takes a dynamic linker to find the C library's function. It is
+/// searched for, and not linked, because a linked one costs every program that is started.
+pub(crate) fn at_exit(handler: AtExit) -> bool {
+    type Register = unsafe extern "C" fn(AtExit, *mut c_void, *mut c_void) -> c_int;
+    let found = next_symbol(c"__cxa_atexit");
+    // SAFETY: The address is null (no such function) or that of the C library's `__cxa_atexit`.
+    let register: Option<Register> = unsafe { mem::transmute(found) };
+    // SAFETY: The handler stays, for this library is never unloaded.
+    register
+        .is_some_and(|register| unsafe { register(handler, ptr::null_mut(), ptr::null_mut()) } == 0)
 }
 
 /// Ends the program with a message on standard error.

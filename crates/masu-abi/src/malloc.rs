@@ -9,8 +9,8 @@ use core::ptr;
 
 use alloc_core::c;
 
-use crate::count;
 use crate::libc::{self, EINVAL, ENOMEM};
+use crate::{count, glibc};
 
 /// C's alignment of every block, `alignof(max_align_t)`.
 pub(crate) const C_ALIGN: usize = 16;
@@ -207,19 +207,16 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut u8) -> usize {
 /// `malloc_trim(3)`: 1 where memory went back to the system, 0 where not. About `pad` free bytes
 /// stay.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
 pub extern "C" fn malloc_trim(pad: usize) -> c_int {
     c_int::from(c::trim(pad))
 }
 
-/// `mallopt(3)`: 1 for every parameter that glibc documents, 0 for others.
-///
-/// The values have no effect: masu decides by itself what glibc asks for here, and programs take a
-/// 0 for a failure worth ending for.
+/// `mallopt(3)`: 1 for every parameter that glibc has, 0 for others; `glibc/table.rs` has what masu
+/// makes of each.
 #[unsafe(no_mangle)]
-pub extern "C" fn mallopt(parameter: c_int, _value: c_int) -> c_int {
-    /// From `M_MXFAST` down to `M_ARENA_MAX`; 0 was never one.
-    const GLIBC_PARAMETERS: core::ops::RangeInclusive<c_int> = -8..=1;
-    c_int::from(parameter != 0 && GLIBC_PARAMETERS.contains(&parameter))
+pub extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
+    glibc::set(parameter, value)
 }
 
 /// The second names that glibc exports its functions under; programs that wrap `malloc` call them.

@@ -10,6 +10,7 @@ use core::ffi::c_int;
 use alloc_core::c;
 
 use crate::libc::{self, EINVAL, File};
+use crate::masu::statistics::masu_statistics_text_to;
 
 /// The result of `mallinfo2(3)`; the field names are glibc's, which counts bytes unless noted.
 #[repr(C)]
@@ -53,17 +54,18 @@ pub struct MallInfo {
 
 /// `mallinfo2(3)`: the allocator's numbers now, in bytes and counts.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn mallinfo2() -> MallInfo2 {
     let now = c::statistics();
     let in_use = now.live_bytes.saturating_sub(now.large_bytes);
     MallInfo2 {
         arena: in_use + now.free_bytes,
         ordblks: 0,
-        smblks: 0,
+        smblks: now.cached_blocks,
         hblks: now.large_blocks,
         hblkhd: now.large_bytes,
         usmblks: 0,
-        fsmblks: 0,
+        fsmblks: now.cached_bytes,
         uordblks: in_use,
         fordblks: now.free_bytes,
         keepcost: now.free_bytes,
@@ -72,6 +74,7 @@ pub extern "C" fn mallinfo2() -> MallInfo2 {
 
 /// `mallinfo(3)`: as [`mallinfo2`], with fields that stop at `INT_MAX` (glibc's wrap around).
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn mallinfo() -> MallInfo {
     let wide = mallinfo2();
     let narrow = |count: usize| c_int::try_from(count).unwrap_or(c_int::MAX);
@@ -91,12 +94,14 @@ pub extern "C" fn mallinfo() -> MallInfo {
 
 /// A second name of [`mallinfo`].
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn __libc_mallinfo() -> MallInfo {
     mallinfo()
 }
 
-/// `malloc_stats(3)`: prints the allocator's numbers to standard error.
+/// `malloc_stats(3)`: prints the allocator's numbers to standard error, in a line and in tables.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn malloc_stats() {
     let now = c::statistics();
     let format = c"masu: live %zu bytes (%zu in %zu large blocks), free %zu, committed %zu, \
@@ -114,6 +119,8 @@ pub extern "C" fn malloc_stats() {
             now.reserved_bytes,
         );
     }
+    // The rest goes past the stream's buffer, which standard error as a rule has none of.
+    let _ = masu_statistics_text_to(2);
 }
 
 /// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements and one of ours for
@@ -124,13 +131,14 @@ pub extern "C" fn malloc_stats() {
 ///
 /// - `stream` is open for writing.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.report")]
 pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut File) -> c_int {
     if options != 0 {
         return EINVAL;
     }
     let now = c::statistics();
     let format = c"<malloc version=\"1\">\n\
-        <total type=\"fast\" count=\"0\" size=\"0\"/>\n\
+        <total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n\
         <total type=\"rest\" count=\"0\" size=\"%zu\"/>\n\
         <total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n\
         <system type=\"current\" size=\"%zu\"/>\n\
@@ -139,13 +147,15 @@ pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut File) -> c_int
         <aspace type=\"mprotect\" size=\"%zu\"/>\n\
         <shards count=\"%zu\"/>\n\
         </malloc>\n";
-    // SAFETY: The stream is open (the caller's condition) and the format takes eight sizes, which
+    // SAFETY: The stream is open (the caller's condition) and the format takes ten sizes, which
     // follow.
     let printed = unsafe {
         libc::fprintf(
             stream,
             format.as_ptr(),
-            now.free_bytes,
+            now.cached_blocks,
+            now.cached_bytes,
+            now.free_bytes - now.cached_bytes.min(now.free_bytes),
             now.large_blocks,
             now.large_bytes,
             now.committed_bytes,

@@ -12,10 +12,13 @@ mod constructor;
 
 use alloc_core::c::{self, Environment};
 
+use crate::masu::statistics;
 use crate::{count, foreign};
 
 fn at_start(environment: Option<&Environment>) {
     foreign::announce();
     count::begin(environment);
     environment.into_iter().for_each(c::read_options);
+    constructor::read_others(environment);
+    statistics::announce();
 }

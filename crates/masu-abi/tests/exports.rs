@@ -139,9 +139,43 @@ fn nothing_extra_is_exported() {
     let extra: Vec<_> = exports(&our_bytes())
         .into_iter()
         .filter(|name| !wanted.contains(name) && !is_listed(OURS_TO_HAVE, name))
-        .filter(|name| !name.starts_with("masu_"))
+        .filter(|name| !declared().contains(name))
         .collect();
-    assert!(extra.is_empty(), "these would take names from programs: {extra:?}");
+    assert!(
+        extra.is_empty(),
+        "these would take names from programs; declare them in include/masu.h: {extra:?}"
+    );
+}
+
+/// The functions that `include/masu.h` declares: the name before the first parenthesis that follows
+/// `MASU_API`.
+fn declared() -> Names {
+    let header = fs::read_to_string(library::header()).expect("the header is there");
+    let mut code = String::new();
+    for (number, part) in header.split("/*").enumerate() {
+        code.push_str(if number == 0 { part } else { part.split_once("*/").expect("closed").1 });
+    }
+    let is_directive = |line: &&str| line.trim_start().starts_with('#');
+    let code: Vec<&str> = code.lines().filter(|line| !is_directive(line)).collect();
+    code.join("\n")
+        .split("MASU_API ")
+        .skip(1)
+        .map(|declaration| {
+            let before = declaration.split('(').next().unwrap_or_default();
+            let is_of_a_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+            before.rsplit(|letter| !is_of_a_name(letter)).next().unwrap_or_default().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn all_that_the_header_declares_is_exported() {
+    let declared = declared();
+    for name in ["malloc", "malloc_info", "masu_version", "masu_option_set"] {
+        assert!(declared.contains(name), "the header was not understood: {declared:?}");
+    }
+    let missing: Vec<_> = declared.difference(&exports(&our_bytes())).cloned().collect();
+    assert!(missing.is_empty(), "the header declares these, and nobody defines them: {missing:?}");
 }
 
 #[test]

@@ -51,6 +51,12 @@ fn static_cxx_program_throws_if_told_to_link_what_throws() {
 }
 
 #[test]
+fn cxx_program_with_the_archive_throws() {
+    let archive = library::static_path();
+    source_is_served("static_throw.cpp", "c++", "archive", &[text(&archive)]);
+}
+
+#[test]
 fn shared_library_that_the_program_asks_for() {
     let folder = library::path().parent().expect("a file is in a folder");
     let run_path = format!("-Wl,-rpath,{}", text(folder));

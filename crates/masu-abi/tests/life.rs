@@ -1,8 +1,8 @@
 //! A process's life under the library: its first allocation, fork, threads, libraries that come and
 //! go, pointers of other mallocs.
 //!
-//! It relies on `tests/c/life.c`, one program with a group of checks for each test here, and on
-//! `guest.c`, a library that it loads. With `MASU_SOAK` set, a million threads are started and
+//! It relies on `tests/c/life.c` and `interrupted.c`, programs with a group of checks for each test here,
+//! and on `guest.c`, a library that the first loads. With `MASU_SOAK` set, a million threads are started and
 //! ended one after another instead of some thousands.
 
 mod library;
@@ -52,6 +52,26 @@ groups! {
     libraries_that_allocated_are_unloaded
     the_library_stays
     foreign_pointers_go_to_their_malloc
+}
+
+/// The same of the other program.
+macro_rules! interruptions {
+    ($($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            let program = library::compile("interrupted.c", "program", &[]);
+            library::succeeds(library::preloaded(program).arg(stringify!($group)));
+        }
+    )*};
+}
+
+interruptions! {
+    signals_rain_while_threads_allocate
+    spawned_while_threads_allocate
+    exec_while_threads_allocate
+    rights_are_dropped_while_threads_allocate
+    frees_after_main
+    keys_free_late
 }
 
 #[test]

@@ -107,11 +107,21 @@ fn a_program_with_more_rights_than_its_user_is_not_told() {
         eprintln!("not tested: this user may not make a set-group-ID program");
         return;
     }
-    let told = |value| {
+    let told = |name: &str, value: &str| {
         let mut command = Command::new(&program);
-        command.env("MASU_RETAIN", value).output().expect("the program starts")
+        command.env(name, value).output().expect("the program starts")
     };
-    let kept: i64 = String::from_utf8_lossy(&told("1G").stdout).trim().parse().expect("a number");
-    assert!(kept < 32, "{kept} MiB kept, as if 1G had been heard");
-    assert_eq!(String::from_utf8_lossy(&told("bad").stderr), "");
+    for (name, value) in [
+        ("MASU_RETAIN", "1G"),
+        ("MASU_RETAIN_MIN", "1G"),
+        ("MALLOC_TRIM_THRESHOLD_", "1073741824"),
+        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1073741824"),
+    ] {
+        let printed = told(name, value).stdout;
+        let kept: i64 = String::from_utf8_lossy(&printed).trim().parse().expect("a number");
+        assert!(kept < 32, "{kept} MiB kept, as if {name}={value} had been heard");
+    }
+    for (name, value) in [("MASU_RETAIN", "bad"), ("MASU_RETIAN", "1"), ("MASU_VERBOSE", "2")] {
+        assert_eq!(String::from_utf8_lossy(&told(name, value).stderr), "", "{name}");
+    }
 }

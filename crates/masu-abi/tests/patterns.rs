@@ -144,13 +144,15 @@ fn a_malloc_that_hands_out_a_live_block_is_noticed() {
 
 #[test]
 fn wrong_arguments_are_named() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&[], "name a pattern"),
         (&["no-such"], "'no-such' is not a pattern"),
         (&["pair-16", "--size", "8"], "--size needs a number from 16"),
         (&["random-4m", "--size", "1024"], "--size needs a number from 16 to 268"),
         (&["pair-16", "--ops", "-1"], "--ops needs a number"),
         (&["jsonl", "--size", "64"], "jsonl takes no --size"),
+        (&["ring", "--live", "64"], "ring takes no --live"),
+        (&["random-100k", "--live", "0"], "--live needs a number from 1 to 33554432"),
     ];
     for (arguments, message) in cases {
         let output = Command::new(program()).args(arguments).output().expect("the program starts");

@@ -10,11 +10,14 @@ use core::ffi::{c_char, c_int};
 
 use alloc_core::c::Environment;
 
+use crate::glibc;
+
 /// Runs with the constructors.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = at_start;
 
+#[cold]
 extern "C" fn at_start(
     _count: c_int,
     _arguments: *const *const c_char,
@@ -23,4 +26,9 @@ extern "C" fn at_start(
     // SAFETY: glibc hands over the list it starts with, and no code of the program runs meanwhile.
     let environment = unsafe { Environment::at(variables) };
     super::at_start(environment.as_ref());
+}
+
+/// Hears what was set about the malloc in whose place this one stands.
+pub(super) fn read_others(environment: Option<&Environment>) {
+    environment.into_iter().for_each(glibc::read);
 }

@@ -9,6 +9,7 @@ use alloc_core::c::{self, Environment};
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = at_start;
 
+#[cold]
 extern "C" fn at_start() {
     super::at_start(Environment::current().as_ref());
     // The first allocation of a process registers the allocator's handlers for `fork`. musl starts
@@ -16,3 +17,6 @@ extern "C" fn at_start() {
     // SAFETY: The block was handed out just now and is not used.
     unsafe { c::free(c::malloc(1)) };
 }
+
+/// Nothing: musl's malloc has no settings.
+pub(super) fn read_others(_environment: Option<&Environment>) {}

@@ -6,23 +6,50 @@
 //! with the release profile's inlining and tail calls, so it is built by a nested cargo and never
 //! linked into the tests.
 //!
+//! `TESTED_TARGET` names another target than the tests' own, whose programs `qemu-aarch64` runs, and
+//! `TESTED_PROFILE=dev` has the library without optimisation: `cargo xtask matrix` sets them.
+//!
 //! This is the one `mod.rs` of the house: cargo would take `tests/library.rs` for a test program.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
+use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The path of the release `libmasu.so`, built if it is not up to date.
+/// A target whose programs this machine cannot run itself.
+struct Foreign {
+    compilers: [&'static str; 2],
+    emulator: &'static str,
+    /// Where its C library lies.
+    root: &'static str,
+}
+
+/// The name of the target that is tested, if it is not the tests' own, and what it takes.
+fn foreign() -> Option<(String, Foreign)> {
+    let name = env::var("TESTED_TARGET").ok()?;
+    assert_eq!(name, "aarch64-unknown-linux-gnu", "the tests know how to run no other target");
+    let compilers = ["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++"];
+    let emulator = "qemu-aarch64";
+    Some((name, Foreign { compilers, emulator, root: "/usr/aarch64-linux-gnu" }))
+}
+
+/// The path of the `libmasu.so` that is tested, built if it is not up to date.
 ///
 /// # Panics
 ///
 /// If it cannot be built.
 pub(crate) fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| build("libmasu.so", &[], &[]))
+    PATH.get_or_init(|| {
+        let Some((name, Foreign { compilers, .. })) = foreign() else {
+            return build("libmasu.so", &[], &[]);
+        };
+        let linker = ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", compilers[0]);
+        build("libmasu.so", &["--target", &name], &[linker])
+    })
 }
 
 /// The path of the release `libmasu.a`.
@@ -30,11 +57,17 @@ pub(crate) fn static_path() -> PathBuf {
     path().with_extension("a")
 }
 
+/// The header for programs in C and C++.
+pub(crate) fn header() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include/masu.h")
+}
+
 /// Builds the package for release with more arguments and variables; returns the path of the file
 /// called `name` among those that cargo says it made.
 pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> PathBuf {
+    let profile = env::var("TESTED_PROFILE").unwrap_or_else(|_| "release".to_owned());
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "masu-abi"])
+        .args(["build", "--package", "masu-abi", "--profile", &profile])
         .arg("--message-format=json-render-diagnostics")
         .args(arguments)
         .envs(variables.iter().copied())
@@ -59,7 +92,8 @@ pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
 /// If there is no compiler or it finds an error.
 pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
-    let compiler = if source.ends_with(".cpp") { "c++" } else { "cc" };
+    let compilers = foreign().map_or(["cc", "c++"], |(_, foreign)| foreign.compilers);
+    let compiler = compilers[usize::from(source.ends_with(".cpp"))];
     compile_with(compiler, &folder.join(source), kind, arguments)
 }
 
@@ -71,7 +105,8 @@ pub(crate) fn compile_with(
     arguments: &[&str],
 ) -> PathBuf {
     let stem = source.file_name().and_then(OsStr::to_str).expect("sources have plain names");
-    let result = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.{kind}"));
+    let target = env::var("TESTED_TARGET").unwrap_or_default();
+    let result = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.{kind}{target}"));
     // Another test may compile or run the same program now: write aside, then rename.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     // ORDERING: Relaxed, for the number need only be different each time.
@@ -102,8 +137,15 @@ pub(crate) fn compile_with(
 
 /// A command that runs under the library.
 pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(program);
-    command.env("LD_PRELOAD", path());
+    let Some((_, Foreign { emulator, root, .. })) = foreign() else {
+        let mut command = Command::new(program);
+        command.env("LD_PRELOAD", path());
+        return command;
+    };
+    let mut command = Command::new(emulator);
+    command.args(["-L", root, "-E"]).arg(format!("LD_PRELOAD={}", path().display()));
+    // Where the emulator runs a program for the program, it looks there too.
+    command.env("QEMU_LD_PREFIX", root).arg(program);
     command
 }
 

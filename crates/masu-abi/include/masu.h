@@ -1,0 +1,403 @@
+/* masu.h: what libmasu.so and libmasu.a offer to C and C++.
+ *
+ * A program needs none of this: linked with masu or started with it preloaded, its malloc and free
+ * are masu's. This header has what the standard headers lack: the rest of the malloc family in one
+ * place, and functions of masu's own, which all begin with `masu_`.
+ *
+ * It compiles as C89 and later and as C++98 and later. Functions may be called from any thread and
+ * before main; none may be called from a signal handler unless it says so.
+ *
+ * Errors are numbers of <errno.h> as results, 0 for success, as in POSIX threads; `errno` is left
+ * alone. Sizes are in bytes.
+ *
+ * COUPLING: every function here begins with MASU_API, and tests/exports.rs holds these declarations
+ * against what libmasu.so exports. To add one: declare it in the section of its subject, and define
+ * it in the file of the same name in crates/masu-abi/src/masu/.
+ */
+#ifndef MASU_H
+#define MASU_H
+
+#include <malloc.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The version of this header; masu_version() has the library's. */
+#define MASU_VERSION_MAJOR 0
+#define MASU_VERSION_MINOR 1
+#define MASU_VERSION_PATCH 0
+#define MASU_VERSION "0.1.0"
+
+/* Comparable in #if: 10000 * major + 100 * minor + patch. */
+#define MASU_VERSION_NUMBER \
+    (10000 * MASU_VERSION_MAJOR + 100 * MASU_VERSION_MINOR + MASU_VERSION_PATCH)
+
+/* What compilers understand of the following; they work without. */
+#if defined(__GNUC__)
+#define MASU_ATTRIBUTE(list) __attribute__(list)
+#else
+#define MASU_ATTRIBUTE(list)
+#endif
+
+/* What functions do not do in C++; those of the C library must say just what its headers do. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define MASU_NOTHROW noexcept
+#elif defined(__cplusplus)
+#define MASU_NOTHROW throw()
+#else
+#define MASU_NOTHROW MASU_ATTRIBUTE((__nothrow__))
+#endif
+#if defined(__GLIBC__)
+#define MASU_LIBC_NOTHROW __THROW
+#define MASU_LIBC_HAS_MALLINFO2 __GLIBC_PREREQ(2, 33)
+#else
+#define MASU_LIBC_NOTHROW
+#define MASU_LIBC_HAS_MALLINFO2 0
+#endif
+
+#if defined(__GNUC__)
+#define MASU_API extern MASU_ATTRIBUTE((__visibility__("default")))
+#else
+#define MASU_API extern
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The malloc family ------------------------------------------------------------------------
+ *
+ * The names of C23, POSIX and glibc, whatever standard the program is compiled for. A block is
+ * aligned to 16 bytes at least, of any size; a size of 0 gives a block of its own; realloc to 0
+ * frees, as in glibc. Where they return null, errno is ENOMEM (or EINVAL for an alignment that is
+ * none).
+ */
+
+MASU_API void *malloc(size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(1), __warn_unused_result__));
+MASU_API void *calloc(size_t count, size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(1, 2), __warn_unused_result__));
+MASU_API void *realloc(void *block, size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__alloc_size__(2), __warn_unused_result__));
+MASU_API void *reallocarray(void *block, size_t count, size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__alloc_size__(2, 3), __warn_unused_result__));
+MASU_API void free(void *block) MASU_LIBC_NOTHROW;
+
+/* As free: neither number is believed, for programs pass wrong ones. */
+MASU_API void free_sized(void *block, size_t size) MASU_LIBC_NOTHROW;
+MASU_API void free_aligned_sized(void *block, size_t align, size_t size) MASU_LIBC_NOTHROW;
+
+/* The size need not be a multiple of the alignment. */
+MASU_API void *aligned_alloc(size_t align, size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(2), __warn_unused_result__));
+MASU_API int posix_memalign(void **result, size_t align, size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__warn_unused_result__));
+MASU_API void *memalign(size_t align, size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(2), __warn_unused_result__));
+MASU_API void *valloc(size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(1), __warn_unused_result__));
+MASU_API void *pvalloc(size_t size) MASU_LIBC_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __warn_unused_result__));
+
+/* The bytes that may be used, the same as long as the block lives; 0 for null. */
+MASU_API size_t malloc_usable_size(void *block) MASU_LIBC_NOTHROW;
+
+/* Gives free memory back but for about `pad` bytes; 1 where any was, else 0. */
+MASU_API int malloc_trim(size_t pad) MASU_LIBC_NOTHROW;
+
+/* 1 for each parameter that glibc documents, 0 for others: docs/options.md has what each does. */
+MASU_API int mallopt(int parameter, int value) MASU_LIBC_NOTHROW;
+
+/* Numbers in glibc's form, text on standard error, XML on a stream (`options` is 0). */
+#if !defined(__GLIBC__)
+struct mallinfo {
+    int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+MASU_API struct mallinfo mallinfo(void) MASU_LIBC_NOTHROW;
+#endif
+#if !MASU_LIBC_HAS_MALLINFO2
+struct mallinfo2 {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+MASU_API struct mallinfo2 mallinfo2(void) MASU_LIBC_NOTHROW;
+#endif
+MASU_API void malloc_stats(void) MASU_LIBC_NOTHROW;
+MASU_API int malloc_info(int options, FILE *stream) MASU_LIBC_NOTHROW;
+
+/* ---- The library ------------------------------------------------------------------------------ */
+
+/* The library's version, such as "0.1.0"; never null, never freed. */
+MASU_API const char *masu_version(void) MASU_NOTHROW;
+
+/* Gives free memory back to the system but for about `keep` bytes, this thread's cache first; 1
+ * where any was given back, else 0. Takes locks, one at a time. */
+MASU_API int masu_purge(size_t keep) MASU_NOTHROW;
+
+/* ---- Options ----------------------------------------------------------------------------------
+ *
+ * `name` is that of docs/options.md, such as "retain". What is set here holds from now on and counts
+ * more than what the environment said. Any option may be changed at any time.
+ */
+
+/* The name of an option, from 0 on; null behind the last. */
+MASU_API const char *masu_option_name(size_t place) MASU_NOTHROW;
+
+/* The value of an option that nobody has set and whose default follows the program. Setting this
+ * goes back to the default. */
+#define MASU_UNSET ((size_t)-1)
+
+/* Writes the value that holds to `*value`. 0, or ENOENT where there is no such option. */
+MASU_API int masu_option_get(const char *name, size_t *value) MASU_NOTHROW;
+
+/* Has `value` hold. 0, or ENOENT where there is no such option, or EINVAL where it does not accept
+ * the value. */
+MASU_API int masu_option_set(const char *name, size_t value) MASU_NOTHROW;
+
+/* As masu_option_set, with a value as the environment has it: "64M". */
+MASU_API int masu_option_parse(const char *name, const char *value) MASU_NOTHROW;
+
+/* ---- Statistics --------------------------------------------------------------------------------
+ *
+ * Numbers in the order and with the names of JSON: docs/allocator-statistics.md. Nothing here
+ * allocates. While other threads allocate, numbers of different parts are of slightly different
+ * moments; when none does, they are exact. Locks are taken one at a time.
+ *
+ * Structures may grow at the end. Whoever asks says how long theirs are: what a library does not know
+ * is 0 there.
+ */
+
+/* The whole process. */
+struct masu_statistics {
+    /* Bytes in blocks handed out, each counted with its whole usable size. */
+    size_t live_bytes;
+    /* Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them. */
+    size_t large_bytes;
+    /* Large blocks handed out. */
+    size_t large_blocks;
+    /* Bytes of free blocks in thread caches and in the transfer cache. */
+    size_t cached_bytes;
+    /* How many these are. */
+    size_t cached_blocks;
+    /* Bytes of them in thread caches. */
+    size_t thread_cached_bytes;
+    /* Bytes free inside pages, caches and free runs that may be resident. */
+    size_t free_bytes;
+    /* Bytes of free runs among them: kept for a next use, within the budget of the hysteresis. */
+    size_t kept_bytes;
+    /* Bytes readable and writable: what the kernel may have to back. RSS is at most this,
+     * besides the program's own memory. */
+    size_t committed_bytes;
+    /* Bytes of addresses reserved. */
+    size_t reserved_bytes;
+    /* Bytes of runs that hold the allocator's own memory: thread caches and their arrays. */
+    size_t metadata_bytes;
+    /* Shards whose pages hold blocks that are handed out. */
+    size_t shards;
+    /* Thread caches in use. */
+    size_t threads;
+    /* Thread caches whose thread has ended, kept for the next one. */
+    size_t idle_caches;
+    /* Calls that a thread cache could not serve: an empty or a full stack, or a large block
+     * freed that was not parked. The large blocks made are beside them. */
+    size_t slow_calls;
+    /* Large blocks ever handed out, those taken again at once by the thread that freed them left
+     * out. */
+    size_t large_made;
+    /* Batches of blocks that thread caches fetched, from the transfer cache or from pages. */
+    size_t refills;
+    /* Blocks in them. */
+    size_t refilled_blocks;
+    /* Batches of blocks that thread caches sent away, to the transfer cache or to pages. */
+    size_t flushes;
+    /* Blocks in them. */
+    size_t flushed_blocks;
+    /* Remote frees of the smallest classes: blocks freed by a thread of another lane and sent
+     * there. */
+    size_t lane_blocks;
+    /* Blocks that a thread brought home to pages of another shard than its own. */
+    size_t shard_blocks;
+    /* Blocks that the transfer cache ever took in. */
+    size_t transfer_in_blocks;
+    /* Blocks that thread caches ever fetched from it. */
+    size_t transfer_out_blocks;
+    /* How often contents were given back to the kernel. */
+    size_t purges;
+    /* Bytes in all these calls. */
+    size_t purged_bytes;
+    /* How often the kernel refused that. */
+    size_t refused_purges;
+    /* Bytes for which the kernel was ever asked for huge pages. How many it gave is in
+     * AnonHugePages of /proc/self/smaps. */
+    size_t huge_page_bytes;
+    /* First-class heaps. */
+    size_t heaps;
+    /* Bytes in their blocks that are not large ones, handed out: live, and of no class below. */
+    size_t heap_bytes;
+};
+
+/* A size class. */
+struct masu_class_statistics {
+    /* Bytes of a block. */
+    size_t size;
+    /* Blocks handed out to the program. */
+    size_t live_blocks;
+    /* Free blocks in thread caches. */
+    size_t thread_cached_blocks;
+    /* Free blocks in the transfer cache. */
+    size_t transfer_blocks;
+    /* Free blocks in pages. */
+    size_t free_blocks;
+    /* Pages. */
+    size_t pages;
+    /* Bytes of a page. */
+    size_t page_bytes;
+    /* Bytes of all pages that are behind the last block, and hold none. */
+    size_t tail_bytes;
+    /* Blocks ever taken from pages. */
+    size_t taken_blocks;
+    /* Blocks ever brought home to pages. */
+    size_t returned_blocks;
+    /* Blocks that the transfer cache ever took in. */
+    size_t transfer_in_blocks;
+    /* Blocks that thread caches ever fetched from it. */
+    size_t transfer_out_blocks;
+};
+
+/* A thread cache, which may serve several threads one after the other. */
+struct masu_thread_statistics {
+    /* 0 where the thread has ended, 1 where it runs, 2 where it was left behind by a fork: its
+     * blocks are in the cache for good. */
+    size_t state;
+    /* The thread's number (TID) where it is known, which it is while the statistics page is on;
+     * 0 where not. */
+    size_t thread;
+    /* The shard that it takes blocks from. */
+    size_t shard;
+    /* Free blocks held. */
+    size_t cached_blocks;
+    /* Bytes of them. */
+    size_t cached_bytes;
+    /* Bytes that the stacks may hold together as their limits stand. */
+    size_t limit_bytes;
+    /* Bytes of the large block that is parked. */
+    size_t parked_bytes;
+    /* As in struct masu_statistics, of this cache, and so are the following. */
+    size_t slow_calls;
+    /* Batches fetched. */
+    size_t refills;
+    /* Blocks in them. */
+    size_t refilled_blocks;
+    /* Batches sent away. */
+    size_t flushes;
+    /* Blocks in them. */
+    size_t flushed_blocks;
+    /* Blocks of other lanes sent there. */
+    size_t lane_blocks;
+    /* Blocks brought home to pages of another shard. */
+    size_t shard_blocks;
+};
+
+/* Writes the numbers of the process, `size` being sizeof *statistics; returns how many bytes of them
+ * the library knows. */
+MASU_API size_t masu_statistics(struct masu_statistics *statistics, size_t size) MASU_NOTHROW;
+
+/* Write a row for each of the first `count` size classes (smallest first) or thread caches (youngest
+ * first), `row_size` being sizeof *rows; return how many there are. */
+MASU_API size_t masu_statistics_classes(struct masu_class_statistics *rows, size_t row_size,
+                                        size_t count) MASU_NOTHROW;
+MASU_API size_t masu_statistics_threads(struct masu_thread_statistics *rows, size_t row_size,
+                                        size_t count) MASU_NOTHROW;
+
+/* Write everything as text for people, or as one JSON object on a line, as snprintf does: at most
+ * `size` bytes, the last one 0; they return the length of the whole, which was cut where that is not
+ * less than `size`. It changes from call to call. */
+MASU_API size_t masu_statistics_text(char *buffer, size_t size) MASU_NOTHROW;
+MASU_API size_t masu_statistics_json(char *buffer, size_t size) MASU_NOTHROW;
+
+/* The same into a file. 0, or what write(2) failed with. */
+MASU_API int masu_statistics_text_to(int descriptor) MASU_NOTHROW;
+MASU_API int masu_statistics_json_to(int descriptor) MASU_NOTHROW;
+
+/* ---- Heaps --------------------------------------------------------------------------------------
+ *
+ * A heap is memory apart: its blocks share no OS page with others, and all of them are free at once
+ * when it is destroyed, whatever is still in use. Any thread may use any heap; docs/heaps.md.
+ *
+ * A block of a heap goes back by free() and operator delete, from any thread, and stays in its heap
+ * through realloc(); malloc_usable_size() and the alignment are as for other blocks. A heap must not
+ * be null, and not be used, nor any block of it, once it is destroyed.
+ */
+
+typedef struct masu_heap masu_heap_t;
+
+/* A new heap; null and ENOMEM in errno where there is no memory for it. It owns nothing yet. */
+MASU_API masu_heap_t *masu_heap_new(void) MASU_NOTHROW MASU_ATTRIBUTE((__warn_unused_result__));
+
+/* Frees every block of a heap, and the heap; null is nothing to destroy. */
+MASU_API void masu_heap_destroy(masu_heap_t *heap) MASU_NOTHROW;
+
+/* Frees every block of a heap, which can be used on. */
+MASU_API void masu_heap_clear(masu_heap_t *heap) MASU_NOTHROW;
+
+/* As malloc, calloc, aligned_alloc: null and errno where there is no memory. */
+MASU_API void *masu_heap_malloc(masu_heap_t *heap, size_t size) MASU_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(2), __warn_unused_result__));
+MASU_API void *masu_heap_calloc(masu_heap_t *heap, size_t count, size_t size) MASU_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(2, 3), __warn_unused_result__));
+MASU_API void *masu_heap_aligned_alloc(masu_heap_t *heap, size_t align, size_t size) MASU_NOTHROW
+    MASU_ATTRIBUTE((__malloc__, __alloc_size__(3), __warn_unused_result__));
+
+/* As realloc, and the block is of `heap` afterwards, whichever heap or none it was of before. A size
+ * of 0 gives a smallest block. */
+MASU_API void *masu_heap_realloc(masu_heap_t *heap, void *block, size_t size) MASU_NOTHROW
+    MASU_ATTRIBUTE((__alloc_size__(3), __warn_unused_result__));
+
+/* The heap that a live block is of; null where it is of none. */
+MASU_API masu_heap_t *masu_heap_of(const void *block) MASU_NOTHROW;
+
+/* A heap's numbers; as for the structures above, further ones may follow. */
+struct masu_heap_statistics {
+    /* Bytes in blocks handed out, each counted with its whole usable size. */
+    size_t live_bytes;
+    /* Blocks handed out. */
+    size_t live_blocks;
+    /* Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them. */
+    size_t large_bytes;
+    /* Large blocks among them. */
+    size_t large_blocks;
+    /* Bytes of free blocks that threads keep at hand. */
+    size_t cached_bytes;
+    /* Bytes of the heap's pages and large blocks: what comes back when it is destroyed. */
+    size_t committed_bytes;
+};
+
+/* Writes a heap's numbers, `size` being sizeof *statistics; returns how many bytes of them the
+ * library knows. */
+MASU_API size_t masu_heap_statistics(masu_heap_t *heap, struct masu_heap_statistics *statistics,
+                                     size_t size) MASU_NOTHROW;
+
+/* ---- Heap profile -----------------------------------------------------------------------------
+ *
+ * A sample of what is allocated, with who asked for it: docs/heap-profile.md. While none is taken, it
+ * costs nothing. MASU_PROFILE=PREFIX in the environment takes one from the start to the end.
+ */
+
+/* Starts a profile, empty at first: one byte in `interval` is sampled on average, and with it its
+ * block; 0 stands for the option profile_interval, 512 KiB unless set. All threads' allocations are
+ * counted from here on. 0, or EBUSY where one is being taken, ENOMEM, or EPERM in programs with
+ * more rights than their user. */
+MASU_API int masu_profile_start(size_t interval) MASU_NOTHROW;
+
+/* Ends the profile. What was found stays as it is and can be written until the next one starts. */
+MASU_API void masu_profile_stop(void) MASU_NOTHROW;
+
+/* Writes the profile as it is now into a new file that only its owner may read, for
+ * `masu heap show` and pprof. 0, or ENODATA where none was started, or EPERM, or why the file
+ * cannot be made: EEXIST where there is one. Takes a lock that allocations which are sampled wait for. */
+MASU_API int masu_profile_write(const char *path) MASU_NOTHROW;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+//! The functions of `masu.h` that are masu's own: `masu_…`.
+//!
+//! It relies on the crate `masu`, whose interface for Rust these mirror. One file a section of the
+//! header; what is here belongs to no section. The hard idea is what such a function must not do:
+//! set `errno` (errors are results), believe a pointer that may be null where the header does not
+//! forbid it, or be in the way of a request.
+//!
+//! COUPLING: `include/masu.h` declares every function of this folder; `tests/exports.rs` holds one
+//! against the other.
+
+pub mod heap;
+pub mod options;
+pub mod profile;
+pub mod statistics;
+
+use core::ffi::{c_char, c_int};
+
+use alloc_core::c;
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+
+/// The library's version, such as `0.1.0`.
+#[unsafe(no_mangle)]
+pub extern "C" fn masu_version() -> *const c_char {
+    VERSION.as_ptr().cast()
+}
+
+/// Gives free memory back to the system but for about `keep` bytes; 1 where any was, else 0.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
+pub extern "C" fn masu_purge(keep: usize) -> c_int {
+    c_int::from(c::trim(keep))
+}

@@ -1,0 +1,134 @@
+//! First-class heaps for C: `masu_heap_…`.
+//!
+//! It relies on `masu::c::heap` for the rules of sizes and failure; `errno` is set here as by `malloc`,
+//! for these are of its family. The hard idea is what is not here: no function frees a block, for
+//! `free` finds the heap that a block is of by itself.
+
+use core::ptr::{self, NonNull};
+
+use alloc_core::c;
+use alloc_core::c::heap::{self, CHeap};
+
+use super::statistics::copy;
+use crate::count;
+use crate::libc::{self, EINVAL};
+
+/// A new heap; null and `ENOMEM` where there is no memory for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn masu_heap_new() -> *mut CHeap {
+    heap::new()
+}
+
+/// Frees every block of a heap, and the heap; null is nothing to destroy.
+///
+/// # Safety
+///
+/// - `heap` is null, or a heap that nobody uses any more, nor any of its blocks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_destroy(heap: *mut CHeap) {
+    if let Some(heap) = NonNull::new(heap) {
+        // SAFETY: The caller's condition.
+        unsafe { heap::destroy(heap) };
+    }
+}
+
+/// Frees every block of a heap, which can be used on.
+///
+/// # Safety
+///
+/// - `heap` is a heap, and nobody uses any of its blocks any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_clear(heap: NonNull<CHeap>) {
+    // SAFETY: The caller's condition.
+    unsafe { heap::clear(heap) };
+}
+
+/// As `malloc`, of a heap.
+///
+/// # Safety
+///
+/// - `heap` is a heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
+    count::allocation(size);
+    // SAFETY: The caller's condition.
+    unsafe { heap::malloc(heap, size) }
+}
+
+/// As `calloc`, of a heap.
+///
+/// # Safety
+///
+/// - As [`masu_heap_malloc`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_calloc(
+    heap: NonNull<CHeap>,
+    count: usize,
+    size: usize,
+) -> *mut u8 {
+    count::allocation(count.saturating_mul(size));
+    // SAFETY: The caller's condition.
+    unsafe { heap::calloc(heap, count, size) }
+}
+
+/// As `aligned_alloc`, of a heap; null and `EINVAL` where the alignment is not a power of two.
+///
+/// # Safety
+///
+/// - As [`masu_heap_malloc`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_aligned_alloc(
+    heap: NonNull<CHeap>,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
+    count::allocation(size);
+    if !align.is_power_of_two() {
+        libc::set_errno(EINVAL);
+        return ptr::null_mut();
+    }
+    // SAFETY: The caller's condition. C promises 16 for small sizes too.
+    unsafe { heap::aligned_alloc(heap, align.max(crate::malloc::C_ALIGN), size) }
+}
+
+/// As `realloc`, and the block is of this heap afterwards.
+///
+/// # Safety
+///
+/// - As [`masu_heap_malloc`], and `block` as for `realloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_realloc(
+    heap: NonNull<CHeap>,
+    block: *mut u8,
+    size: usize,
+) -> *mut u8 {
+    if block.is_null() {
+        count::allocation(size);
+    } else {
+        count::reallocation(size);
+    }
+    // SAFETY: The caller's condition.
+    unsafe { heap::realloc(heap, block, size) }
+}
+
+/// The heap that a block is of; null where it is of none.
+#[unsafe(no_mangle)]
+pub extern "C" fn masu_heap_of(block: *const u8) -> *mut CHeap {
+    c::heap::of(block.cast_mut())
+}
+
+/// Writes up to `size` bytes of a heap's numbers to `*result`, the rest zeros; returns how many bytes
+/// of them there are.
+///
+/// # Safety
+///
+/// - As [`masu_heap_malloc`], and `size` bytes may be written to `result`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn masu_heap_statistics(
+    heap: NonNull<CHeap>,
+    result: *mut u8,
+    size: usize,
+) -> usize {
+    // SAFETY: The caller's condition; a structure of plain numbers is bytes.
+    unsafe { copy(&heap::statistics(heap), result, size) }
+}

@@ -1,0 +1,80 @@
+/* A program that calls what masu.h declares beyond the malloc family. The argument names a group. */
+#include <errno.h>
+#include <masu.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "served.h"
+
+static int version(void) {
+    printf("%s\n%d\n%s\n", MASU_VERSION, MASU_VERSION_NUMBER, masu_version());
+    return 0;
+}
+
+static int options(void) {
+    size_t value = 7, count = 0;
+    while (masu_option_name(count)) {
+        CHECK(masu_option_get(masu_option_name(count), &value) == 0);
+        CHECK(masu_option_set(masu_option_name(count), MASU_UNSET) == 0);
+        count++;
+    }
+    CHECK(count >= 11 && !masu_option_name((size_t)-1));
+    CHECK(masu_option_get("huge_pages", &value) == 0 && value == 1);
+    CHECK(masu_option_get("retain", &value) == 0 && value == MASU_UNSET);
+    CHECK(masu_option_set("retain", 1 << 20) == 0);
+    CHECK(masu_option_get("retain", &value) == 0 && value == 1 << 20);
+    CHECK(masu_option_parse("retain", "64M") == 0);
+    CHECK(masu_option_get("retain", &value) == 0 && value == 64 << 20);
+    errno = 0;
+    CHECK(masu_option_parse("retain", "much") == EINVAL);
+    CHECK(masu_option_parse("retain", "") == EINVAL);
+    CHECK(masu_option_set("shards", 17) == EINVAL);
+    CHECK(masu_option_set("shard", 1) == ENOENT);
+    CHECK(masu_option_get("", &value) == ENOENT);
+    CHECK(masu_option_get(NULL, &value) == ENOENT && masu_option_get("retain", NULL) == EINVAL);
+    CHECK(masu_option_set(NULL, 1) == ENOENT && masu_option_parse(NULL, "1") == ENOENT);
+    CHECK(masu_option_parse("retain", NULL) == EINVAL);
+    CHECK(errno == 0);
+    CHECK(masu_option_get("retain", &value) == 0 && value == 64 << 20);
+    CHECK(masu_option_set("retain", MASU_UNSET) == 0);
+    CHECK(masu_option_get("retain", &value) == 0 && value == MASU_UNSET);
+    return 0;
+}
+
+/* Prints the value that holds for an option; with another argument, after mallopt was told so. */
+static int show(const char *name, const char *threshold) {
+    size_t value;
+    if (threshold) {
+        CHECK(mallopt(M_TRIM_THRESHOLD, atoi(threshold)) == 1);
+    }
+    CHECK(masu_option_get(name, &value) == 0);
+    printf("%zu\n", value);
+    return 0;
+}
+
+static int parameters(void) {
+    int parameter;
+    for (parameter = -8; parameter <= 4; parameter++) {
+        CHECK(mallopt(parameter, 0) == (parameter != 0));
+    }
+    CHECK(mallopt(-9, 0) == 0 && mallopt(5, 0) == 0 && mallopt(0x7fffffff, 0) == 0);
+    return 0;
+}
+
+int main(int count, char **arguments) {
+    served_by_masu();
+    if (count == 2 && strcmp(arguments[1], "version") == 0) {
+        return version();
+    }
+    if (count == 2 && strcmp(arguments[1], "options") == 0) {
+        return options();
+    }
+    if (count == 2 && strcmp(arguments[1], "parameters") == 0) {
+        return parameters();
+    }
+    if (count >= 3 && strcmp(arguments[1], "show") == 0) {
+        return show(arguments[2], arguments[3]);
+    }
+    fprintf(stderr, "no such group\n");
+    return 2;
+}

@@ -1,0 +1,242 @@
+/* What comes between: signals, programs started and replaced, rights dropped, blocks freed after main.
+ * The name of a group, given as argument, runs that one. */
+#include "work.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static atomic_int stop;
+
+static void *work_until_stopped(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    while (!stop)
+        work(seed++, 200);
+    return NULL;
+}
+
+enum { THREADS = 3 };
+static pthread_t workers[THREADS];
+
+static void start_workers(void)
+{
+    for (size_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1)) == 0);
+}
+
+static void stop_workers(void)
+{
+    stop = 1;
+    for (size_t i = 0; i < THREADS; i++)
+        CHECK(pthread_join(workers[i], NULL) == 0);
+}
+
+/* --- Signals --- */
+
+static volatile sig_atomic_t rained;
+
+static void count_rain(int signal)
+{
+    (void)signal;
+    rained++;
+}
+
+static void signals_rain_while_threads_allocate(void)
+{
+    /* Nothing of the library's is there: no handler, no signal that it blocks. */
+    sigset_t blocked;
+    work(1, 100);
+    CHECK(pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0);
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0)
+            CHECK(action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
+        CHECK(sigismember(&blocked, number) != 1);
+    }
+    struct sigaction action = {.sa_handler = count_rain};
+    struct itimerval often = {{0, 200}, {0, 200}};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    start_workers();
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    for (unsigned seed = 0; rained < 500; seed++)
+        work(seed, 500);
+    memset(&often, 0, sizeof often);
+    setitimer(ITIMER_REAL, &often, NULL);
+    stop_workers();
+}
+
+/* --- Programs --- */
+
+static void expect_success(pid_t child)
+{
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+extern char **environ;
+
+static void spawned_while_threads_allocate(void)
+{
+    start_workers();
+    for (int i = 0; i < 50; i++) {
+        pid_t child;
+        char *const arguments[] = {"true", NULL};
+        CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0);
+        expect_success(child);
+        FILE *output = popen("echo spawned", "r");
+        char line[20] = "";
+        CHECK(output && fgets(line, sizeof line, output) && strcmp(line, "spawned\n") == 0);
+        CHECK(pclose(output) == 0);
+    }
+    CHECK(system("exit 3") == 3 << 8);
+    stop_workers();
+}
+
+static const char *self;
+
+static void *replace_program(void *unused)
+{
+    /* Whoever the library left open would be seen by the next program. */
+    char *const arguments[] = {(char *)self, "was_replaced", NULL};
+    execve(self, arguments, environ);
+    return unused;
+}
+
+static void exec_while_threads_allocate(void)
+{
+    pthread_t thread;
+    start_workers();
+    work(1, 1000);
+    CHECK(pthread_create(&thread, NULL, replace_program, NULL) == 0);
+    pthread_join(thread, NULL);
+    CHECK(!"the program was replaced");
+}
+
+static void was_replaced(void)
+{
+    /* The first descriptor that is free: none is left over. */
+    int descriptor = dup(0);
+    CHECK(descriptor == 3);
+    work(1, 1000);
+}
+
+/* --- Rights --- */
+
+static void rights_are_dropped_while_threads_allocate(void)
+{
+    start_workers();
+    uid_t user = getuid(), other = user == 0 ? 65534 : user;
+    for (int i = 0; i < 20; i++) {
+        /* The C library has every thread do it, by a signal. */
+        CHECK(setresgid((gid_t)-1, user == 0 ? 65534 : getgid(), (gid_t)-1) == 0);
+        CHECK(setresuid((uid_t)-1, other, (uid_t)-1) == 0);
+        work((unsigned)i, 500);
+        CHECK(setresuid((uid_t)-1, user, (uid_t)-1) == 0);
+        CHECK(setresgid((gid_t)-1, getgid(), (gid_t)-1) == 0);
+    }
+    CHECK(setuid(other) == 0);
+    work(99, 5000);
+    stop_workers();
+}
+
+/* --- After main --- */
+
+static char *kept[300];
+static pthread_key_t late_key;
+
+static void free_kept(void)
+{
+    for (int i = 0; i < 300; i++) {
+        CHECK(kept[i][i] == (char)i);
+        free(kept[i]);
+        kept[i] = NULL;
+    }
+    work(5, 1000);
+    _exit(0);
+}
+
+__attribute__((destructor)) static void last_of_all(void)
+{
+    if (kept[0])
+        free_kept();
+}
+
+static void allocate_at_exit(void)
+{
+    for (int i = 0; i < 300; i++)
+        kept[i] = realloc(kept[i], (size_t)i * 30 + 301);
+}
+
+static void frees_after_main(void)
+{
+    for (int i = 0; i < 300; i++) {
+        kept[i] = malloc((size_t)i * 20 + 300);
+        memset(kept[i], i, (size_t)i * 20 + 300);
+    }
+    CHECK(atexit(allocate_at_exit) == 0);
+    exit(1);
+}
+
+/* A key's destructor that keeps on setting the key, so that it is called after the library's own. */
+static void allocate_again(void *block)
+{
+    static _Thread_local int rounds;
+    free(block);
+    work(3, 200);
+    if (rounds++ < 3)
+        pthread_setspecific(late_key, malloc(700));
+}
+
+static void *leave_to_destructors(void *argument)
+{
+    work((unsigned)(uintptr_t)argument, 100);
+    pthread_setspecific(late_key, malloc(100));
+    return NULL;
+}
+
+static void keys_free_late(void)
+{
+    CHECK(pthread_key_create(&late_key, allocate_again) == 0);
+    for (size_t i = 0; i < 300; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, leave_to_destructors, (void *)i) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} groups[] = {
+#define GROUP(name) {#name, name}
+    GROUP(signals_rain_while_threads_allocate),
+    GROUP(spawned_while_threads_allocate),
+    GROUP(exec_while_threads_allocate),
+    GROUP(was_replaced),
+    GROUP(rights_are_dropped_while_threads_allocate),
+    GROUP(frees_after_main),
+    GROUP(keys_free_late),
+};
+
+int main(int count, char **arguments)
+{
+    served_by_masu();
+    /* A call that waits for ever shall end the test. */
+    alarm(120);
+    self = arguments[0];
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (count > 1 && strcmp(groups[i].name, arguments[1]) == 0) {
+            groups[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "no group of that name\n");
+    return 2;
+}

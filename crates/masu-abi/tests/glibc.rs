@@ -1,0 +1,180 @@
+//! What is set about glibc's malloc: heard where the table says so, and nowhere else.
+//!
+//! It relies on `tests/c/interface.c`, which prints what holds, and on `tests/c/freed.c`, which shows
+//! that it does. The hard idea: these settings were made for another malloc, so each test looks at
+//! what must *not* become of them too.
+
+mod library;
+#[path = "../src/glibc/table.rs"]
+#[expect(unreachable_pub, dead_code, reason = "it is written for the library and the command")]
+mod table;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use table::{ALL, Becomes, Setting};
+
+const MIB: usize = 1 << 20;
+/// What `retain_min` is where nothing is heard.
+const DEFAULT: usize = 4 * MIB;
+
+/// A command that says what holds for `option`.
+fn show(option: &str) -> Command {
+    let include = format!("-I{}", library::header().parent().expect("in a folder").display());
+    let folder = library::path().parent().expect("a file is in a folder").display().to_string();
+    let run_path = format!("-Wl,-rpath,{folder}");
+    let arguments = [&include, &format!("-L{folder}"), &run_path, "-lmasu"];
+    let program = library::compile("interface.c", "glibc", &arguments);
+    let mut command = Command::new(program);
+    command.args(["show", option]);
+    command
+}
+
+fn held(command: &mut Command) -> usize {
+    let printed = library::succeeds(command);
+    printed.trim().parse().unwrap_or_else(|error| panic!("{printed}: {error}"))
+}
+
+fn retain_min(variables: &[(&str, &str)]) -> usize {
+    held(show("retain_min").envs(variables.iter().copied()))
+}
+
+#[test]
+fn what_asks_to_keep_more_is_heard() {
+    for (variable, value, bytes) in [
+        ("MALLOC_TRIM_THRESHOLD_", "67108864", 64 * MIB),
+        ("MALLOC_TOP_PAD_", "0x4000000", 64 * MIB),
+        ("MALLOC_TRIM_THRESHOLD_", "-1", isize::MAX.cast_unsigned()),
+        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=0400000000", 64 * MIB),
+        ("GLIBC_TUNABLES", "glibc.malloc.check=1:glibc.malloc.top_pad=8388608:x=y", 8 * MIB),
+    ] {
+        assert_eq!(retain_min(&[(variable, value)]), bytes, "{variable}={value}");
+    }
+    let both = [("MALLOC_TOP_PAD_", "16777216"), ("MALLOC_TRIM_THRESHOLD_", "8388608")];
+    assert_eq!(retain_min(&both), 16 * MIB, "the greater one");
+}
+
+#[test]
+fn what_asks_to_keep_less_or_makes_no_sense_is_not() {
+    for (variable, value) in [
+        ("MALLOC_TRIM_THRESHOLD_", "131072"),
+        ("MALLOC_TRIM_THRESHOLD_", "0"),
+        ("MALLOC_TRIM_THRESHOLD_", "much"),
+        ("MALLOC_TRIM_THRESHOLD_", ""),
+        ("MALLOC_TRIM_THRESHOLD_", "64M"),
+        ("MALLOC_TRIM_THRESHOLD", "67108864"),
+        ("MALLOC_", "67108864"),
+        ("MALLOC_MMAP_THRESHOLD_", "67108864"),
+        ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=67108864"),
+        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold"),
+        ("GLIBC_TUNABLES", ":=::glibc.malloc.=67108864"),
+    ] {
+        assert_eq!(retain_min(&[(variable, value)]), DEFAULT, "{variable}={value}");
+    }
+}
+
+#[test]
+fn masu_s_own_variable_counts_more() {
+    let glibc = ("MALLOC_TRIM_THRESHOLD_", "67108864");
+    assert_eq!(retain_min(&[glibc, ("MASU_RETAIN_MIN", "1M")]), MIB);
+    assert_eq!(held(show("retain_min").args(["67108864"]).env("MASU_RETAIN_MIN", "1M")), MIB);
+}
+
+#[test]
+fn mallopt_is_heard_in_the_same_way() {
+    let after = |threshold: &str| held(show("retain_min").arg(threshold));
+    assert_eq!(after("67108864"), 64 * MIB);
+    assert_eq!(after("-1"), isize::MAX.cast_unsigned());
+    assert_eq!(after("131072"), DEFAULT);
+    library::succeeds(Command::new(show("").get_program()).arg("parameters"));
+}
+
+#[test]
+fn huge_pages_that_are_asked_for_begin_with_the_first() {
+    let tunable = |value| {
+        let tunables = format!("glibc.malloc.hugetlb={value}");
+        held(show("huge_pages_from").env("GLIBC_TUNABLES", tunables))
+    };
+    assert_eq!((tunable("0"), tunable("1"), tunable("2")), (16 * MIB, 2 * MIB, 2 * MIB));
+}
+
+#[test]
+fn what_is_heard_takes_effect() {
+    let program = library::compile("freed.c", "glibc", &[]);
+    let kept = |variables: &[(&str, &str)]| {
+        let mut command = library::preloaded(&program);
+        library::succeeds(command.envs(variables.iter().copied())).trim().parse::<i64>()
+    };
+    let kept = |variables: &[_]| kept(variables).expect("a number");
+    assert!(kept(&[("MALLOC_TRIM_THRESHOLD_", "1073741824")]) > 60);
+    let usual = kept(&[]);
+    assert!((usual - kept(&[("MALLOC_TRIM_THRESHOLD_", "0")])).abs() < 2, "{usual} MiB");
+}
+
+#[test]
+fn nothing_is_said_about_any_of_them() {
+    let program = library::compile("freed.c", "glibc-silent", &[]);
+    let mut command = library::preloaded(&program);
+    for setting in ALL.iter().filter(|setting| !setting.variable.is_empty()) {
+        command.env(setting.variable, "1");
+    }
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn the_table_has_what_this_machine_s_glibc_knows() {
+    // Which malloc the dynamic linker lists tunables for is this machine's; it knows no more than these.
+    let linker = library::succeeds(Command::new("cc").arg("-print-file-name=ld-linux-x86-64.so.2"));
+    let listed = Command::new(linker.trim()).arg("--list-tunables").output();
+    let Some(listed) = listed.ok().filter(|listed| listed.status.success()) else {
+        eprintln!("not tested: this dynamic linker lists no tunables");
+        return;
+    };
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let names: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .filter(|name| name.starts_with("glibc.malloc."))
+        .collect();
+    assert!(names.len() > 8, "{listed}");
+    for name in names {
+        assert!(ALL.iter().any(|setting| setting.tunable == name), "{name} is not in the table");
+    }
+}
+
+const BEGIN: &str = "<!-- glibc: written by the test `glibc` of masu-abi -->\n";
+const END: &str = "<!-- end of glibc -->\n";
+
+fn row(setting: &Setting) -> String {
+    let Setting { parameter, variable, tunable, becomes, remark, .. } = setting;
+    let names = [*parameter, *variable, *tunable].map(|name| match name {
+        "" => String::new(),
+        name => format!("`{name}`"),
+    });
+    let becomes = match becomes {
+        Becomes::RetainMin => "`retain_min`",
+        Becomes::HugePagesFrom => "`huge_pages_from`",
+        Becomes::Ignored => "ignored",
+    };
+    let names = names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>();
+    format!("| {} | {becomes} | {} |\n", names.join("<br>"), remark.trim())
+}
+
+#[test]
+fn the_page_has_every_setting() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
+    let page = fs::read_to_string(&file).expect("the page is there");
+    let (before, rest) = page.split_once(BEGIN).expect("the page marks where the table begins");
+    let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
+    let rows: String = ALL.iter().map(row).collect();
+    let head = "\n| set for glibc | becomes | because |\n| --- | --- | --- |\n";
+    let wanted = format!("{before}{BEGIN}{head}{rows}\n{END}{after}");
+    if std::env::var_os("SNAPSHOTS").is_some_and(|what| what == "overwrite") {
+        fs::write(&file, wanted).expect("the page may be written");
+        return;
+    }
+    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} anew:\n{wanted}", file.display());
+}

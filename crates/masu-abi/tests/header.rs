@@ -1,0 +1,101 @@
+//! `include/masu.h` by what a compiler says of it, and by what programs that include it do.
+//!
+//! It relies on gcc and, where they are there, on clang and musl's wrapper of gcc. The hard idea:
+//! a header that redeclares what the C library declares is wrong as soon as one attribute or
+//! exception specification differs, in one mode of one language; so every mode is compiled, with
+//! warnings as errors.
+
+mod library;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const C: [&str; 5] = ["c89", "c99", "c11", "gnu11", "gnu2x"];
+const CXX: [&str; 5] = ["c++98", "c++11", "c++17", "c++20", "gnu++20"];
+const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
+
+fn folder() -> PathBuf {
+    let header = library::header();
+    header.parent().expect("a file is in a folder").to_owned()
+}
+
+/// Checks a program that includes the header only, and one that includes others before and after.
+fn is_clean(compiler: &str, language: &str, standard: &str, more: &[&str]) {
+    let around = "#undef _GNU_SOURCE\n#define _GNU_SOURCE\n#include <stdlib.h>\n#include <malloc.h>\n\
+                  #include <masu.h>\n#include <stdlib.h>\n#include <string.h>\n";
+    for (kind, text) in [("alone", "#include <masu.h>\n"), ("around", around)] {
+        let name = format!("header-{compiler}-{standard}-{kind}.txt");
+        let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let body = "int main(void) { free(malloc(1)); return masu_version() == NULL; }\n";
+        fs::write(&source, format!("{text}{body}")).expect("the target folder is writable");
+        let mut command = Command::new(compiler);
+        command
+            .args(["-x", language, "-fsyntax-only"])
+            .arg(format!("-std={standard}"))
+            .args(STRICT)
+            .args(more)
+            .arg("-I")
+            .arg(folder())
+            .arg(&source);
+        library::succeeds(&mut command);
+    }
+}
+
+fn has(compiler: &str) -> bool {
+    let found = Command::new(compiler).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("not tested: there is no {compiler}");
+    }
+    found
+}
+
+#[test]
+fn every_c_compiler_takes_it_without_a_word() {
+    for compiler in ["cc", "clang", "musl-gcc"].into_iter().filter(|compiler| has(compiler)) {
+        for standard in C {
+            is_clean(compiler, "c", standard, &[]);
+        }
+    }
+}
+
+#[test]
+fn every_cxx_compiler_takes_it_without_a_word() {
+    for compiler in ["c++", "clang++"].into_iter().filter(|compiler| has(compiler)) {
+        for standard in CXX {
+            is_clean(compiler, "c++", standard, &[]);
+        }
+    }
+}
+
+#[test]
+fn its_version_is_the_library_s() {
+    let program = library::compile("interface.c", "linked", &link_arguments());
+    let printed = library::succeeds(Command::new(program).arg("version"));
+    let [text, number, library] = printed.lines().collect::<Vec<_>>()[..] else {
+        panic!("{printed}");
+    };
+    assert_eq!(text, env!("CARGO_PKG_VERSION"));
+    assert_eq!(library, text);
+    let parts: Vec<u32> = text.split('.').map(|part| part.parse().expect("a number")).collect();
+    assert_eq!(number, (10_000 * parts[0] + 100 * parts[1] + parts[2]).to_string());
+}
+
+#[test]
+fn options_are_set_and_refused_by_name() {
+    let program = library::compile("interface.c", "options", &link_arguments());
+    library::succeeds(Command::new(program).env_remove("MASU_RETAIN").arg("options"));
+}
+
+/// What a program that asks for the library by name is compiled with.
+fn link_arguments() -> [&'static str; 5] {
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let library = library::path().parent().expect("a file is in a folder").display();
+    [
+        leak(format!("-I{}", folder().display())),
+        leak(format!("-L{library}")),
+        leak(format!("-Wl,-rpath,{library}")),
+        "-lmasu",
+        "-pedantic",
+    ]
+}

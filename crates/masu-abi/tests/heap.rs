@@ -1,0 +1,81 @@
+//! First-class heaps as `masu.h` has them, seen from C: `tests/c/heap.c`, a group of checks for each
+//! test here; and from C++, whose `delete` frees a heap's block.
+
+mod library;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+fn arguments() -> Vec<&'static str> {
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let library = library::path();
+    let header = library::header();
+    let include = leak(format!("-I{}", header.parent().expect("a folder").display()));
+    vec![include, library.to_str().expect("the target folder has a plain name"), "-pthread"]
+}
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| library::compile("heap.c", "heaps", &arguments()))
+}
+
+macro_rules! groups {
+    ($($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            library::succeeds(library::preloaded(program()).arg(stringify!($group)));
+        }
+    )*};
+}
+
+groups! {
+    plain_free
+    rules
+    destroy_returns_memory
+    threads
+    fork_keeps_heaps
+    totals
+}
+
+/// Where addresses are limited there is no class map, and each block asks its arena.
+#[test]
+fn heaps_work_without_a_class_map() {
+    for group in ["plain_free", "rules", "threads"] {
+        let mut limited = Command::new("sh");
+        let line = format!("ulimit -v 1000000; exec {} {group}", program().display());
+        library::succeeds(limited.args(["-c", &line]).env("LD_PRELOAD", library::path()));
+    }
+}
+
+#[test]
+fn a_heap_that_is_gone_is_named_when_it_is_used() {
+    let output = library::preloaded(program()).arg("used_when_gone").output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("after it was destroyed"), "{said}");
+}
+
+#[test]
+fn delete_frees_a_heap_s_block() {
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("heap-delete.cpp");
+    let text = "#include <masu.h>\n#include <new>\n\
+        int main() {\n\
+            masu_heap_t *heap = masu_heap_new();\n\
+            for (int i = 0; i < 1000; i++) {\n\
+                int *number = new (masu_heap_malloc(heap, sizeof(int))) int(i);\n\
+                delete number;\n\
+                char *many = new (masu_heap_malloc(heap, 9000)) char[9000];\n\
+                delete[] many;\n\
+            }\n\
+            struct masu_heap_statistics counts;\n\
+            masu_heap_statistics(heap, &counts, sizeof counts);\n\
+            masu_heap_destroy(heap);\n\
+            return counts.live_blocks != 0;\n\
+        }\n";
+    fs::write(&source, text).expect("the target folder is writable");
+    // GCC sees blocks from one function freed by another and warns; that is what is tested.
+    let more: Vec<_> = arguments().into_iter().chain(["-Wno-mismatched-new-delete"]).collect();
+    let program = library::compile_with("c++", &source, "heaps", &more);
+    library::succeeds(&mut library::preloaded(program));
+}

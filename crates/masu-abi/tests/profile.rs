@@ -1,0 +1,187 @@
+//! Heap profiles of C programs under `libmasu.so`: what is sampled behaves as any block, what is written
+//! is true, and nothing is written where nobody may ask.
+//!
+//! It relies on `tests/c/profile.c`, and on the file's own fields for what can be said without names:
+//! with every byte sampled, sums are exact. Names are tested where they are found, in `masu-cli`.
+
+mod library;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder of its own, and what a program left in it.
+struct Run {
+    folder: tempfile::TempDir,
+    said: String,
+    printed: String,
+}
+
+impl Run {
+    fn of(mut command: Command, what: &str, interval: &str) -> Run {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = command
+            .arg(what)
+            .env("MASU_PROFILE", folder.path().join("heap"))
+            .env("MASU_PROFILE_INTERVAL", interval)
+            .env("MASU_PROFILE_LEAKS", "1")
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{what}: {} {said}", output.status);
+        Run { folder, said, printed: String::from_utf8_lossy(&output.stdout).into_owned() }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.path()).expect("the folder");
+        entries.map(|entry| entry.expect("an entry").path()).collect()
+    }
+
+    fn only_file(&self) -> PathBuf {
+        let files = self.files();
+        assert_eq!(files.len(), 1, "{files:?} {}", self.said);
+        files[0].clone()
+    }
+
+    /// Bytes that were live at the end, as was said.
+    fn live(&self) -> usize {
+        let text = self.said.strip_prefix("masu: about ").expect("it is said what lives");
+        text.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+}
+
+fn varint(bytes: &mut &[u8]) -> usize {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let (byte, rest) = bytes.split_first().expect("a number ends");
+        *bytes = rest;
+        value |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return value;
+        }
+    }
+}
+
+/// The fields of a message that are bytes.
+fn parts(mut bytes: &[u8]) -> Vec<(usize, &[u8])> {
+    let mut parts = Vec::new();
+    while !bytes.is_empty() {
+        let tag = varint(&mut bytes);
+        let value = varint(&mut bytes);
+        if tag & 7 == 2 {
+            let (part, rest) = bytes.split_at(value);
+            bytes = rest;
+            parts.push((tag >> 3, part));
+        } else {
+            assert_eq!(tag & 7, 0, "numbers and bytes only");
+        }
+    }
+    parts
+}
+
+/// How many frames each sample's stack has, and its live bytes.
+fn samples(file: &Path) -> Vec<(usize, usize)> {
+    const SAMPLE: usize = 2;
+    let bytes = fs::read(file).expect("the profile");
+    let samples = parts(&bytes).into_iter().filter(|(field, _)| *field == SAMPLE);
+    let of = |(_, sample): (usize, &[u8])| {
+        let parts = parts(sample);
+        let numbers = |mut bytes: &[u8]| {
+            let mut numbers = Vec::new();
+            while !bytes.is_empty() {
+                numbers.push(varint(&mut bytes));
+            }
+            numbers
+        };
+        (numbers(parts[0].1).len(), numbers(parts[1].1)[3])
+    };
+    samples.map(of).collect()
+}
+
+#[test]
+fn sampled_blocks_are_blocks_like_any_other() {
+    let program = library::compile("profile.c", "exercise", &["-pthread"]);
+    for interval in ["1", "1000", "512K"] {
+        let run = Run::of(library::preloaded(&program), "exercise", interval);
+        let file = run.only_file();
+        // What is freed by whatever thread is gone; the C library keeps a little.
+        assert!(run.live() < 256 << 10, "{}", run.said);
+        assert!(fs::metadata(file).expect("the file").len() > 100);
+    }
+}
+
+#[test]
+fn what_is_kept_is_there_to_the_byte_with_its_callers() {
+    let program = library::compile("profile.c", "kept", &["-pthread", "-fomit-frame-pointer"]);
+    let run = Run::of(library::preloaded(&program), "kept", "1");
+    let file = run.only_file();
+    let mode = fs::metadata(&file).expect("the file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let kept: Vec<_> = samples(&file).into_iter().filter(|(_, bytes)| *bytes == 3 << 20).collect();
+    // The allocator's own, the function, main, two of the C library's and the start.
+    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
+    let run = Run::of(library::preloaded(&program), "threads", "1");
+    let live = run.live();
+    assert!((5 << 20..(5 << 20) + (256 << 10)).contains(&live), "{live}");
+}
+
+#[test]
+fn a_program_that_was_linked_statically_has_whole_stacks_too() {
+    let archive = library::static_path();
+    let archive = archive.to_str().expect("a plain path");
+    // gcc leaves the table of contents out of static programs; rustc and clang do not.
+    let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", archive];
+    let program = library::compile("profile.c", "static", &options);
+    let run = Run::of(Command::new(&program), "kept", "1");
+    let kept: Vec<_> =
+        samples(&run.only_file()).into_iter().filter(|(_, bytes)| *bytes == 3 << 20).collect();
+    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
+}
+
+#[test]
+fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
+    let program = library::compile("profile.c", "fork", &["-pthread"]);
+    let run = Run::of(library::preloaded(&program), "fork", "1");
+    let numbers: Vec<&str> = run.printed.split_whitespace().collect();
+    let live = |process: &str| -> usize {
+        let file = run.folder.path().join(format!("heap.{process}.0.pb"));
+        samples(&file).into_iter().map(|(_, bytes)| bytes).sum()
+    };
+    assert_eq!(run.files().len(), 2, "{}", run.said);
+    let (parent, child) = (live(numbers[0]), live(numbers[1]));
+    assert!(parent >= 3 << 20 && child < 1 << 20, "{parent}, {child}");
+}
+
+#[test]
+fn a_program_with_more_rights_than_its_user_writes_nothing() {
+    let archive = library::static_path();
+    let archive = archive.to_str().expect("a plain path");
+    let program = library::compile("profile.c", "secure", &["-static", "-pthread", archive]);
+    // A group of its own, taken on at start: only root may give a file to one it is not in.
+    const OTHER_GROUP: u32 = 65_534;
+    let is_made = chown(&program, None, Some(OTHER_GROUP)).is_ok()
+        && fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).is_ok();
+    if !is_made {
+        eprintln!("not tested: this user may not make a set-group-ID program");
+        return;
+    }
+    let run = Run::of(Command::new(&program), "kept", "1");
+    assert!(run.files().is_empty() && run.said.is_empty(), "{:?} {}", run.files(), run.said);
+}
+
+#[test]
+fn a_place_that_takes_no_file_is_said_and_the_program_runs() {
+    let program = library::compile("profile.c", "nowhere", &["-pthread"]);
+    for (prefix, said) in [
+        ("/nonexistent/heap", "masu: the heap profile could not be written to /nonexistent/heap."),
+        ("", "masu: MASU_PROFILE must be the start of a file's name"),
+    ] {
+        let mut command = library::preloaded(&program);
+        let output = command.arg("kept").env("MASU_PROFILE", prefix).output().expect("it starts");
+        assert!(output.status.success());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.starts_with(said), "{errors}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Statistics of `libmasu.so`: what C programs ask for, what is written at the end, and the page that
+//! others can read, through everything that happens to a process.
+//!
+//! It relies on `tests/c/statistics.c`; and on `tests/c/life.c`, whose checks have to hold beside a page
+//! too. That the numbers are true is tested in `crates/masu/tests/statistics.rs`.
+
+mod library;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+fn program(kind: &str) -> PathBuf {
+    let header = library::header();
+    let folder = header.parent().expect("a file is in a folder").display();
+    let library = library::path().parent().expect("a file is in a folder").display();
+    let arguments = [format!("-I{folder}"), format!("-L{library}"), "-lmasu".to_owned()];
+    library::compile("statistics.c", kind, &arguments.each_ref().map(String::as_str))
+}
+
+/// The program with a group of checks, found its library by preload, whatever else lies about.
+fn command(kind: &str) -> Command {
+    let mut command = library::preloaded(program(kind));
+    command.arg(kind.replace('-', "_")).env_remove("LD_LIBRARY_PATH");
+    command.env("LD_LIBRARY_PATH", library::path().parent().expect("a folder"));
+    command
+}
+
+#[test]
+fn numbers_agree_with_what_the_program_does() {
+    library::succeeds(&mut command("numbers"));
+}
+
+#[test]
+fn text_is_cut_where_there_is_no_room_and_errors_are_results() {
+    library::succeeds(&mut command("text"));
+}
+
+#[test]
+fn the_page_is_a_process_s_own_through_forks_threads_and_closed_descriptors() {
+    library::succeeds(command("page").env("MASU_STATISTICS_PAGE", "1"));
+}
+
+#[test]
+fn of_what_a_program_takes_in_one_go_at_least_half_is_seen() {
+    library::succeeds(command("burst").env("MASU_STATISTICS_PAGE", "1"));
+}
+
+#[test]
+fn there_is_no_page_unless_it_is_wanted() {
+    library::succeeds(command("no-page").env_remove("MASU_STATISTICS_PAGE"));
+    library::succeeds(command("no-page").env("MASU_STATISTICS_PAGE", "0"));
+}
+
+#[test]
+fn a_limit_on_file_sizes_leaves_a_program_without_a_page_but_alive() {
+    let script = "ulimit -f 0; exec \"$0\" no_page";
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script]).arg(program("no-page")).env("LD_PRELOAD", library::path());
+    shell.env("LD_LIBRARY_PATH", library::path().parent().expect("a folder"));
+    library::succeeds(shell.env("MASU_STATISTICS_PAGE", "1"));
+}
+
+#[test]
+fn statistics_are_written_at_the_end_where_that_is_wanted() {
+    let said = |value| {
+        let mut command = library::preloaded("/bin/true");
+        let output = command.env("MASU_STATISTICS_AT_EXIT", value).output().expect("it starts");
+        assert!(output.status.success() && output.stdout.is_empty());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(said("1").contains("live_bytes"), "{}", said("1"));
+    assert_eq!(said("0"), "");
+    // Standard error that is gone is no failure.
+    let mut command = library::preloaded("bash");
+    command.args(["-c", "exec 2>&-; :"]).env("MASU_STATISTICS_AT_EXIT", "1").stdin(Stdio::null());
+    library::succeeds(&mut command);
+}
+
+#[test]
+fn a_process_s_life_is_the_same_with_a_page() {
+    let program = library::compile("life.c", "program-with-page", &[]);
+    let guest = library::compile("guest.c", "with-page.so", &["-shared", "-fPIC"]);
+    for group in [
+        "first_malloc_before_constructors",
+        "fork_while_threads_allocate",
+        "fork_beside_a_thread_that_trims",
+        "fork_by_a_thread_that_never_allocated",
+        "blocks_live_on_in_the_child",
+        "other_forks",
+        "raw_fork_while_threads_allocate",
+        "threads_one_after_another",
+        "threads_in_waves",
+        "threads_with_the_smallest_stack",
+        "threads_that_are_cancelled",
+        "libraries_that_allocated_are_unloaded",
+        "the_library_stays",
+        "foreign_pointers_go_to_their_malloc",
+    ] {
+        let mut command = library::preloaded(&program);
+        command.arg(group).arg(&guest).env("MASU_STATISTICS_PAGE", "1");
+        library::succeeds(&mut command);
+    }
+}
+
+#[test]
+fn a_program_with_more_rights_than_its_user_has_no_page() {
+    let archive = library::static_path();
+    let archive = archive.to_str().expect("the target folder has a plain name");
+    let program = library::compile("paged.c", "secure", &["-static", archive]);
+    let said = || library::succeeds(Command::new(&program).env("MASU_STATISTICS_PAGE", "1"));
+    assert_eq!(said(), "page\n", "an ordinary program has one");
+    // A group of its own, taken on at start: only root may give a file to one it is not in.
+    const OTHER_GROUP: u32 = 65_534;
+    let is_made = chown(&program, None, Some(OTHER_GROUP)).is_ok()
+        && fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).is_ok();
+    if is_made {
+        assert_eq!(said(), "none\n");
+    } else {
+        eprintln!("not tested: this user may not make a set-group-ID program");
+    }
+}
