@@ -161,8 +161,8 @@ fn copy_sources(out: &Path) -> io::Result<PathBuf> {
     Ok(workspace)
 }
 
-/// `manifest` without what only tests, benchmarks and examples need: those are not copied, and
-/// crates that only they use may be on no disk when masu is installed.
+/// `manifest` without what only tests, benchmarks and examples need, and without optional crates: the
+/// former are not copied, and the latter may be on no disk when masu is installed.
 fn without_development(manifest: &str) -> String {
     let is_header = |line: &str| line.starts_with('[');
     let is_development = |header: &str| {
@@ -175,7 +175,7 @@ fn without_development(manifest: &str) -> String {
         if is_header(line) {
             keeps = !is_development(line);
         }
-        if keeps {
+        if keeps && !line.contains("optional = true") {
             kept.push_str(line);
             kept.push('\n');
         }

@@ -3,11 +3,14 @@
 //! Relies on clap for the grammar. The page `masu --help` prints is written out here, because the
 //! commands stand in groups; a test holds it against the commands that exist.
 
+mod heap;
+
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View};
 use masu_lab::report::Format;
 use masu_lab::variant::parse_size;
 use masu_lab::{Measure, Parameter, Spec, suite};
@@ -20,8 +23,12 @@ masu: is memory what makes your program slow? Find out, prove it, fix it.
 Fix a program
   compare      Allocators and their settings: which is better, and how sure
   run          Run it under one variant (default masu)
+See into a program
+  top          What a program that runs on masu holds, live
+  heap         Who allocated what lives: heap profiles
+  code         Machine code: map -p PID says how scattered it is
 Know the ground
-  list         Allocators found; --settings: what a variant can set
+  list         Allocators found; --settings, --options: what can be set
   report       Saved results as text, Markdown, CSV, HTML, JSON
   help         This page, or the one of a command; man: the manual page
   completions  For the Tab key of bash, zsh, fish
@@ -48,6 +55,9 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Compare(Box<Compare>),
     Run(Run),
+    Top(Top),
+    Heap(Heap),
+    Code(Code),
     List(List),
     Report(Report),
     #[command(name = "man")]
@@ -266,6 +276,12 @@ fn time(text: &str) -> Result<Duration, String> {
     suite::parse_duration(text).ok_or_else(|| "write a time such as 90s, 10m or 1.5h".to_owned())
 }
 
+/// From a tenth of a second on: programs write their pages no more often.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = suite::parse_duration(text).filter(|time| *time >= Duration::from_millis(100));
+    interval.ok_or_else(|| "write a time from 100ms on, such as 2s or 1m".to_owned())
+}
+
 fn size(text: &str) -> Result<u64, String> {
     let size = parse_size(text).filter(|size| *size > 0);
     size.ok_or_else(|| "write a number of bytes such as 512M or 2G".to_owned())
@@ -303,6 +319,54 @@ pub(crate) struct Run {
     pub(crate) program: Program,
 }
 
+/// What a program that runs on masu holds, live
+#[derive(Debug, Args)]
+#[command(override_usage = "masu top [-p PID] [--once] [--json] [--interval TIME]")]
+#[command(after_help = "\
+Shows programs that were started with `masu run`, or on libmasu.so with
+MASU_STATISTICS_PAGE=1. Without -p: the only one, or a list of them.
+
+Keys: c classes, t threads; < > sort by the column left or right, r turn round;
+up, down, PgUp, PgDn, Home, End move; + - faster or slower; space holds still;
+? these keys; q ends.
+
+Examples:
+  masu run -- ./server & masu top -p $!
+  masu top -p 1234 --json --interval 10s > server.jsonl")]
+pub(crate) struct Top {
+    /// The process
+    #[arg(short, long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    /// Print it once, as text, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// A line of JSON each time, until the process ends
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look this often: 500ms, 2s, 1m
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) interval: Duration,
+}
+
+/// Machine code: map -p PID says how scattered it is
+#[derive(Debug, Args)]
+#[command(override_usage = "masu code map -p PID")]
+#[command(after_help = "\
+Every OS page of code in use wants an entry of the instruction TLB, and code at
+equal offsets competes for the same few sets of the caches: a JIT that makes a
+library of every method gets slower the more it compiles.
+
+Example:
+  masu code map -p 4711")]
+pub(crate) struct Code {
+    /// What to look at: map, the executable mappings
+    #[arg(value_name = "WHAT", value_parser = ["map"])]
+    pub(crate) what: String,
+    /// The process
+    #[arg(short, long, value_name = "PID")]
+    pub(crate) pid: u32,
+}
+
 /// Saved results as text, Markdown, CSV, HTML, JSON
 #[derive(Debug, Args)]
 #[command(override_usage = "masu report [OPTIONS] FILE…")]
@@ -337,6 +401,12 @@ pub(crate) struct List {
     /// Every setting a variant can have, and what it becomes for each malloc
     #[arg(long)]
     pub(crate) settings: bool,
+    /// Every option of masu, the allocator, and what it makes of glibc's
+    #[arg(long, conflicts_with = "settings")]
+    pub(crate) options: bool,
+    /// With --options: as JSON
+    #[arg(long, requires = "options")]
+    pub(crate) json: bool,
 }
 
 /// The manual pages

@@ -1,8 +1,10 @@
-//! `masu list`: the mallocs of this machine, and those a package would bring; or every setting.
+//! `masu list`: the mallocs of this machine, and those a package would bring; or every setting; or every
+//! option of masu's own.
 //!
 //! Relies on the lab's catalogue for what is there. What is not there cannot be looked up, so the
 //! few allocators that Debian packages are named here.
 
+mod options;
 mod settings;
 
 use std::env;
@@ -29,10 +31,12 @@ const PACKAGED: [(&str, &str); 4] = [
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Prints the list, or that of settings.
+/// Prints the list, or that of settings or of options.
 pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
     let page = if arguments.settings {
         settings::page()
+    } else if arguments.options {
+        if arguments.json { options::json() } else { options::page() }
     } else {
         let (catalogue, absences) = carried::whole_catalogue();
         page(&catalogue, &absences, env::var_os("HOME").as_deref())

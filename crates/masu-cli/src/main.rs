@@ -8,14 +8,17 @@
 mod arguments;
 mod aside;
 mod carried;
+mod code;
 mod compare;
 mod completions;
 mod exit;
+mod heap;
 mod list;
 mod manual;
 mod progress;
 mod report;
 mod run;
+mod top;
 
 use std::process::ExitCode;
 
@@ -40,6 +43,9 @@ fn main() -> ExitCode {
         Command::Report(arguments) => {
             exit::of(report::Request::prepare(arguments).and_then(report::Request::perform))
         }
+        Command::Code(arguments) => exit::of(code::perform(&arguments).map(|()| Ending::Done)),
+        Command::Top(arguments) => exit::of(top::perform(&arguments).map(|()| Ending::Done)),
+        Command::Heap(arguments) => exit::of(heap::perform(arguments.command)),
         Command::List(arguments) => exit::of(list::perform(&arguments).map(|()| Ending::Done)),
         Command::Manual(arguments) => exit::of(manual::perform(&arguments)),
         Command::Completions(arguments) => exit::of(completions::perform(&arguments)),

@@ -118,18 +118,22 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
     man.render_synopsis_section(&mut source)?;
     let help = command.get_after_long_help().or_else(|| command.get_after_help());
     let told = Told::of(&help.map(ToString::to_string).unwrap_or_default());
-    let is_root = command.has_subcommands();
+    let is_root = name == "masu";
     let mut roff = Roff::new();
     roff.control("SH", ["DESCRIPTION"]);
     if is_root {
         paragraphs(&mut roff, sections::DESCRIPTION);
-        listed_commands(&mut roff, all);
+        listed_commands(&mut roff, &all[1..]);
         sections::variants(&mut roff);
     } else {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         paragraphs(&mut roff, &[&format!("{about}.")]);
         let told: Vec<&str> = told.paragraphs.iter().map(String::as_str).collect();
         paragraphs(&mut roff, &told);
+        let below: Vec<Command> = command.get_subcommands().cloned().collect();
+        if !below.is_empty() {
+            listed_commands(&mut roff, &below);
+        }
     }
     roff.to_writer(&mut source)?;
     source.extend(options(&man)?);
@@ -235,7 +239,7 @@ fn listed_commands(roff: &mut Roff, all: &[Command]) {
         (command.get_name().to_owned(), about)
     };
     roff.control("SH", ["COMMANDS"]);
-    for (name, about) in all.iter().filter(|it| !it.has_subcommands()).map(entry) {
+    for (name, about) in all.iter().map(entry) {
         roff.control("TP", []);
         roff.text([bold(name)]);
         roff.text([roman(about)]);

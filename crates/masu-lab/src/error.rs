@@ -32,6 +32,14 @@ pub enum Error {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// A file that is no heap profile, or cannot be read.
+    #[error("{}: {reason}", path.display())]
+    HeapProfile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
     /// The command could not be looked up or cannot be run on this machine.
     #[error("{command}: {reason}")]
     Program {
@@ -149,6 +157,20 @@ pub enum Error {
     /// A report that cannot be made as asked.
     #[error("{0}")]
     Report(String),
+    /// A process that cannot be looked into, or tells nothing.
+    #[error("process {pid}: {reason}")]
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A process that is not there, or no longer.
+    #[error("process {pid} has ended, or never was")]
+    Ended {
+        /// Its number.
+        pid: u32,
+    },
     /// Stopped by [`Stop`](crate::Stop) before there was anything to return.
     #[error("stopped before anything was measured")]
     Stopped,

@@ -68,6 +68,19 @@ pub(crate) fn is_closed(descriptor: RawFd) -> bool {
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) == -1 }
 }
 
+/// Opens without waiting, whatever it turns out to be, and makes no terminal this process's own.
+pub(crate) const OPEN_AT_ONCE: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, which all processes share.
+pub(crate) fn monotonic_nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: The kernel writes one structure; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
 /// Raised by [`on_stop_signal`].
 static STOP: AtomicBool = AtomicBool::new(false);
 

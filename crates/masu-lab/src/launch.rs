@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::process::VARIABLE;
 use crate::{Error, Variant, Workload, kernel};
 
 /// Replaces this process by the program of `workload` under `variant`. The program inherits
@@ -18,7 +19,13 @@ use crate::{Error, Variant, Workload, kernel};
 ///
 /// Returns only when the program could not be started.
 pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Error> {
-    let source = command(workload, variant, None).exec();
+    let mut command = command(workload, variant, None);
+    // Whoever runs a program under masu can look at it with `masu top`. Not where programs are
+    // measured, which is not here.
+    if variant.allocator == "masu" && std::env::var_os(VARIABLE).is_none() {
+        command.env(VARIABLE, "1");
+    }
+    let source = command.exec();
     Err(refused(workload, source))
 }
 

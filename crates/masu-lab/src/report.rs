@@ -29,7 +29,7 @@ mod text;
 mod verdict;
 
 pub use document::{Document, Extent, Source, Table};
-pub use quantity::about;
+pub use quantity::{about, bytes, count};
 pub use text::{notice, page, plan};
 
 /// How a report is written.

@@ -26,8 +26,12 @@ pub(super) const EXAMPLES: &[&str] = &[
     "masu compare -a system -a glibc:arenas=2 -a jemalloc -- ./job input",
     "masu compare -P bin=./old,./new -- {bin} input",
     "masu run -a mimalloc -- ./server",
+    "masu top -p 1234",
     "masu list --settings",
+    "masu list --options",
     "masu report runs.jsonl -o runs.html",
+    "MASU_PROFILE=/tmp/heap masu run -- ./job",
+    "masu heap show /tmp/heap.4711.0.pb -o heap.svg",
 ];
 
 /// How a variant is written.
@@ -122,11 +126,16 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
              is safe from others and may hold code; else one in /tmp, /var/tmp or /dev/shm.",
         ),
     ];
+    let statistics = (
+        "MASU_STATISTICS_PAGE",
+        "Set to 1 for programs under masu, so that `masu top` finds their statistics, unless it is \
+         set already.",
+    );
     let temporary = [("TMPDIR", "Where standard input is kept, and --scratch makes its folders.")];
     let chosen = match page {
         "masu" => [&colours[..], &runs].concat(),
         "masu-compare" => [&colours[..], &runs, &temporary].concat(),
-        "masu-run" => runs.to_vec(),
+        "masu-run" => [&runs[..], &[statistics]].concat(),
         "masu-list" | "masu-report" => colours.to_vec(),
         _ => Vec::new(),
     };
@@ -159,7 +168,8 @@ pub(super) fn see_also(page: &str) -> &'static [&'static str] {
     match page {
         "masu" => &["malloc(3)", "mallopt(3)", "ld.so(8)"],
         "masu-compare" => &["masu-report(1)", "masu-list(1)"],
-        "masu-run" => &["masu-compare(1)", "ld.so(8)"],
+        "masu-run" => &["masu-compare(1)", "masu-top(1)", "ld.so(8)"],
+        "masu-top" => &["masu-run(1)", "malloc_stats(3)"],
         "masu-report" => &["masu-compare(1)"],
         _ => &[],
     }

@@ -5,6 +5,7 @@
 
 mod compare;
 mod documented;
+mod heap;
 mod laid_out;
 mod manual;
 mod programs;
@@ -13,6 +14,7 @@ mod run;
 mod server;
 mod suite;
 mod text;
+mod top;
 mod wrong;
 
 use std::process::Command;

@@ -38,6 +38,7 @@ fn help() {
     pages(&["run", "--help"], file!["text/run.txt"]);
     pages(&["list", "--help"], file!["text/list.txt"]);
     pages(&["report", "--help"], file!["text/report.txt"]);
+    pages(&["top", "--help"], file!["text/top.txt"]);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn what_is_not_there() {
 
 #[test]
 fn every_short_page_fits_a_screen() {
-    for command in ["compare", "run", "list", "report"] {
+    for command in ["compare", "run", "top", "list", "report"] {
         let output = masu(&[command, "-h"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().count() <= 40, "{} lines: {text}", text.lines().count());

@@ -186,6 +186,8 @@ fn standard_streams_that_are_closed_or_full_end_nothing_in_a_panic() {
         "report runs.jsonl --format html",
         "list",
         "list --settings",
+        "list --options",
+        "list --options --json",
         "man compare",
         "completions bash",
         "--version",

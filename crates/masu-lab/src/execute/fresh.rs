@@ -39,6 +39,8 @@ impl Fresh {
             return Ok(());
         }
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // Another thread's run would take the child for one of its own that was left behind.
+        let _alone = super::alone();
         kernel::touch_in_child(bytes).doing(|| "touching memory before a run")
     }
 

@@ -356,6 +356,7 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
 
     #[test]
     fn the_program_gets_its_name_its_arguments_and_the_changed_environment() {
+        let _alone = crate::execute::alone();
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo \"$0 $1 $LEAN ${PWD-}\"; exit 3", "called", "two words"]);
         command.env("LEAN", "yes").env_remove("PWD").stdout(std::process::Stdio::piped());
@@ -371,6 +372,7 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
 
     #[test]
     fn long_words_arrive_whole_and_too_long_ones_are_refused_as_such() {
+        let _alone = crate::execute::alone();
         let start = |words: usize| {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", "printf %s \"$@\" | wc -c", "sh"]);
@@ -386,6 +388,7 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
 
     #[test]
     fn a_program_that_cannot_be_started_says_why_and_leaves_no_process() {
+        let _alone = crate::execute::alone();
         let mut command = Command::new("/no/such/program");
         let told = start_lean(&mut command, OsStr::new("program")).unwrap();
         let error = spawn(&mut command, told).unwrap_err();

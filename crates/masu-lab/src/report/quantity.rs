@@ -21,7 +21,8 @@ pub(super) fn seconds(value: f64) -> String {
 }
 
 /// Bytes in powers of 1024: `512 B`, `1.5 KiB`, `33.1 MiB`, `1.19 GiB`.
-pub(super) fn bytes(value: f64) -> String {
+#[must_use]
+pub fn bytes(value: f64) -> String {
     let mut value = value;
     let mut units = ["B", "KiB", "MiB", "GiB"].into_iter().peekable();
     while let Some(unit) = units.next() {
@@ -39,7 +40,8 @@ pub(super) fn bytes(value: f64) -> String {
 }
 
 /// A count with a comma every three digits: `8,512`.
-pub(super) fn count(value: f64) -> String {
+#[must_use]
+pub fn count(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -221,6 +221,10 @@ pub static SETTINGS: [Setting; 15] = [
                     ],
                 ),
             ),
+            noted(
+                cell("masu", &[variable("MASU_PURGE_DELAY_MS")]),
+                "looked at when memory is taken or freed",
+            ),
         ],
     ),
     shared(

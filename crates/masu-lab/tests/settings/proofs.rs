@@ -132,6 +132,7 @@ pub(crate) static PROOFS: &[Proof] = &[
     proof("mimalloc", "purge_delay", ["-1", "0"], ("trim", "resident"), KEPT),
     advised("mimalloc", ("huge", "advised"), ALL),
     proof("masu", "trim_threshold", ["1G", "0"], ("trim", "resident"), KEPT),
+    proof("masu", "purge_delay", ["-1", "0"], ("trim", "resident"), KEPT),
     proof("masu", "arenas", ["1", "3"], ("threads", "arenas"), SPREAD),
     advised("masu", ("huge", "advised"), ALL),
     proof("masu", "cache_size", ["64M", "0"], ("reuse", "reused"), |all, none| {

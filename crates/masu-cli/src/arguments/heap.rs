@@ -1,0 +1,99 @@
+//! The arguments of `masu heap`.
+//!
+//! Relies on clap for the grammar, as its parent module does.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use masu_lab::heap::{Shape, What};
+
+/// Who allocated what lives: heap profiles
+#[derive(Debug, Args)]
+#[command(override_usage = "masu heap show FILE | -p PID\n       masu heap diff OLD NEW")]
+#[command(after_help = "\
+A program under masu takes a heap profile where MASU_PROFILE says so:
+  MASU_PROFILE=/tmp/heap masu run -- ./program
+It writes /tmp/heap.PID.0.pb at its end, and further ones when it is asked.")]
+pub(crate) struct Heap {
+    #[command(subcommand)]
+    pub(crate) command: HeapCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HeapCommand {
+    Show(HeapShow),
+    Diff(HeapDiff),
+}
+
+/// One profile: a table, a flame graph, or a file for other tools
+#[derive(Debug, Args)]
+#[command(override_usage = "masu heap show [OPTIONS] FILE\n       masu heap show [OPTIONS] -p PID")]
+#[command(after_help = "\
+Examples:
+  masu heap show /tmp/heap.4711.0.pb
+  masu heap show -p 4711 -o heap.svg
+  masu heap show --of allocated --format folded heap.pb | flamegraph.pl")]
+pub(crate) struct HeapShow {
+    /// A profile
+    #[arg(value_name = "FILE", required_unless_present = "process")]
+    pub(crate) file: Option<PathBuf>,
+    /// Ask this process for its profile, as it is now
+    #[arg(short, long, value_name = "PID", conflicts_with = "file")]
+    pub(crate) process: Option<u32>,
+    #[command(flatten)]
+    pub(crate) view: View,
+}
+
+/// What a second profile has more than a first, and less
+#[derive(Debug, Args)]
+#[command(override_usage = "masu heap diff [OPTIONS] OLD NEW")]
+#[command(after_help = "\
+Examples:
+  masu heap diff heap.4711.0.pb heap.4711.1.pb
+  masu heap diff --of allocated before.pb after.pb -o change.svg")]
+pub(crate) struct HeapDiff {
+    /// The profile to start from
+    #[arg(value_name = "OLD")]
+    pub(crate) old: PathBuf,
+    /// The one to compare with it
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
+    #[command(flatten)]
+    pub(crate) view: View,
+}
+
+/// What is shown of a profile, and how.
+#[derive(Debug, Args)]
+pub(crate) struct View {
+    /// live or allocated: what was not freed, or all there ever was
+    #[arg(long, value_name = "WHICH", default_value = "live")]
+    pub(crate) of: Which,
+    /// Count blocks instead of bytes
+    #[arg(long)]
+    pub(crate) blocks: bool,
+    /// text, folded, svg or pprof [default: what the name of --output ends in, else text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Shape>,
+    /// Write to this file, replacing it, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Which blocks count.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Which {
+    Live,
+    Allocated,
+}
+
+impl View {
+    /// The sums that are shown.
+    pub(crate) fn what(&self) -> What {
+        match (self.of, self.blocks) {
+            (Which::Live, false) => What::LiveBytes,
+            (Which::Live, true) => What::LiveBlocks,
+            (Which::Allocated, false) => What::AllocatedBytes,
+            (Which::Allocated, true) => What::AllocatedBlocks,
+        }
+    }
+}

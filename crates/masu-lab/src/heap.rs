@@ -1,0 +1,252 @@
+//! Heap profiles: what `MASU_PROFILE` has a program write, read, given names and shown.
+//!
+//! Relies on `heap/message.rs` for the file and on `heap/names.rs` for symbols. The program writes
+//! addresses and what was mapped where, because to look names up it would have to allocate; so that is
+//! done here, where the files are. The hard idea is what a stack is: a list of *functions*, outermost first,
+//! with inlined ones as their source has them and without those of the allocator, so that stacks of two
+//! runs, at other addresses, can be told to be the same.
+
+mod ask;
+mod flame;
+mod message;
+mod names;
+mod shape;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use ask::ask;
+pub use shape::Shape;
+
+use crate::error::Error;
+use message::Message;
+use names::Names;
+
+/// A function in a stack, and where in it the next one is called or the block allocated.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    /// The function's name as its source has it, or the file and the address where there is none.
+    pub function: String,
+    /// The source file, if that is known.
+    pub file: Option<String>,
+    /// The line in it; 0 where it is not known.
+    pub line: u32,
+}
+
+/// What a stack has asked for, as estimates; in a difference any of it may be negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Blocks allocated, be they freed or not.
+    pub allocated_blocks: i64,
+    /// Bytes in them.
+    pub allocated_bytes: i64,
+    /// Blocks that were live when the profile was written.
+    pub live_blocks: i64,
+    /// Bytes in them.
+    pub live_bytes: i64,
+}
+
+impl Sums {
+    fn plus(self, other: Sums) -> Sums {
+        Sums {
+            allocated_blocks: self.allocated_blocks.saturating_add(other.allocated_blocks),
+            allocated_bytes: self.allocated_bytes.saturating_add(other.allocated_bytes),
+            live_blocks: self.live_blocks.saturating_add(other.live_blocks),
+            live_bytes: self.live_bytes.saturating_add(other.live_bytes),
+        }
+    }
+
+    fn negated(self) -> Sums {
+        Sums {
+            allocated_blocks: self.allocated_blocks.saturating_neg(),
+            allocated_bytes: self.allocated_bytes.saturating_neg(),
+            live_blocks: self.live_blocks.saturating_neg(),
+            live_bytes: self.live_bytes.saturating_neg(),
+        }
+    }
+
+    /// The one of them that is asked about.
+    #[must_use]
+    pub fn of(self, what: What) -> i64 {
+        match what {
+            What::LiveBytes => self.live_bytes,
+            What::LiveBlocks => self.live_blocks,
+            What::AllocatedBytes => self.allocated_bytes,
+            What::AllocatedBlocks => self.allocated_blocks,
+        }
+    }
+}
+
+/// What is shown of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Bytes in blocks that live.
+    LiveBytes,
+    /// How many these are.
+    LiveBlocks,
+    /// Bytes in all blocks ever allocated.
+    AllocatedBytes,
+    /// How many these are.
+    AllocatedBlocks,
+}
+
+/// A profile with names.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// Bytes between two samples on average.
+    pub interval_bytes: i64,
+    /// Each stack once: its frames, outermost first, with its sums.
+    pub stacks: BTreeMap<Vec<Frame>, Sums>,
+    /// What the reader should know: files that have changed or are gone, samples that are missing.
+    pub remarks: Vec<String>,
+}
+
+impl Profile {
+    /// Reads a profile and finds the names, in the files that the program had mapped.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or is no profile of masu's.
+    pub fn read(path: &Path) -> Result<Profile, Error> {
+        let wrong = |reason: String| Error::HeapProfile { path: path.to_owned(), reason };
+        let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let message = Message::read(&bytes).map_err(wrong)?;
+        let mut names = Names::new(&message);
+        let mut profile = Profile { interval_bytes: message.interval_bytes, ..Profile::default() };
+        for sample in &message.samples {
+            let mut frames: Vec<Frame> = Vec::new();
+            // Innermost first, also among functions that were inlined.
+            for location in &sample.locations {
+                frames.extend(names.of(*location).iter().cloned());
+            }
+            drop_allocator(&mut frames);
+            frames.reverse();
+            let sums = profile.stacks.entry(frames).or_default();
+            *sums = sums.plus(sample.sums);
+        }
+        profile.remarks.extend(names.remarks());
+        profile.remarks.extend(message.remarks);
+        Ok(profile)
+    }
+
+    /// What is in this profile and not in `before`; less where there was more.
+    #[must_use]
+    pub fn minus(mut self, before: Profile) -> Profile {
+        // Lines move from one build to the next, functions seldom: but where both are of one build, a
+        // line is worth knowing. So stacks are told apart as they stand.
+        for (frames, sums) in before.stacks {
+            let own = self.stacks.entry(frames).or_default();
+            *own = own.plus(sums.negated());
+        }
+        self.stacks.retain(|_, sums| *sums != Sums::default());
+        for remark in before.remarks {
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+        self
+    }
+
+    /// All stacks' sums together.
+    #[must_use]
+    pub fn sum(&self) -> Sums {
+        self.stacks.values().fold(Sums::default(), |sum, sums| sum.plus(*sums))
+    }
+
+    /// The profile in this shape, as the bytes of a file.
+    #[must_use]
+    pub fn shaped(&self, shape: Shape, what: What, title: &str) -> Vec<u8> {
+        match shape {
+            Shape::Text => table::text(self, what, title).into_bytes(),
+            Shape::Folded => self.folded(what).into_bytes(),
+            Shape::Flame => flame::svg(self, what, title).into_bytes(),
+            Shape::Pprof => message::write(self),
+        }
+    }
+
+    /// Folded stacks, a line each: functions from the outermost on, semicolons between them, and
+    /// the number.
+    fn folded(&self, what: What) -> String {
+        let mut folded: BTreeMap<String, i64> = BTreeMap::new();
+        for (frames, sums) in &self.stacks {
+            // A semicolon within a name would be taken for the next one's start.
+            let name = |frame: &Frame| frame.function.replace(';', ":");
+            let line: Vec<String> = frames.iter().map(name).collect();
+            *folded.entry(line.join(";")).or_default() += sums.of(what);
+        }
+        let lines = folded.iter().filter(|(_, number)| **number != 0);
+        lines.map(|(stack, number)| format!("{stack} {number}\n")).collect()
+    }
+}
+
+/// Takes the allocator's own functions off the front of a stack that starts with the innermost.
+fn drop_allocator(frames: &mut Vec<Frame>) {
+    let own = frames.iter().take_while(|frame| is_allocator(&frame.function)).count();
+    if own < frames.len() {
+        frames.drain(..own);
+    }
+}
+
+/// Whether a function is between the program's request and the block: masu's, the malloc family, C++'s `new`,
+/// or Rust's way to its global allocator.
+fn is_allocator(function: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "malloc",
+        "calloc",
+        "realloc",
+        "reallocarray",
+        "aligned_alloc",
+        "posix_memalign",
+        "memalign",
+        "valloc",
+        "pvalloc",
+        "cfree",
+        "__rust_alloc",
+        "__rust_realloc",
+        "__rust_alloc_zeroed",
+        "__rdl_alloc",
+        "__rg_alloc",
+        "__rg_realloc",
+        "__rg_alloc_zeroed",
+        "__libc_malloc",
+        "__libc_calloc",
+        "__libc_realloc",
+        "__libc_memalign",
+        "exchange_malloc",
+    ];
+    const BEGINNINGS: &[&str] = &[
+        "masu::",
+        "<masu::",
+        "alloc_core::",
+        "<alloc_core::",
+        "operator new",
+        "alloc::alloc::",
+        "<alloc::alloc::",
+        "__rustc::",
+        "_Zn",
+        "libmasu",
+    ];
+    NAMES.contains(&function) || BEGINNINGS.iter().any(|start| function.starts_with(start))
+}
+
+/// The files that a program's profiles are in: those that begin with `prefix` and its number, the
+/// newest last.
+fn files_of(prefix: &Path, process: u32) -> Vec<PathBuf> {
+    let Some(folder) = prefix.parent() else { return Vec::new() };
+    let beginning =
+        format!("{}.{process}.", prefix.file_name().unwrap_or_default().to_string_lossy());
+    let number = |path: &PathBuf| -> Option<u64> {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix(&beginning)?.strip_suffix(".pb")?.parse().ok()
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<(u64, PathBuf)> =
+        entries.map(|entry| entry.path()).filter_map(|path| Some((number(&path)?, path))).collect();
+    files.sort();
+    files.into_iter().map(|(_, path)| path).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Names: which functions an address is in, by the file that was mapped there.
+//!
+//! Relies on addr2line for DWARF and symbol tables, with debug files beside them. A file may have
+//! been replaced since the profile was written; what can be seen of that is said. The hard idea is the way from an
+//! address to one that the file knows: mappings count in the file's bytes, symbols in the addresses
+//! that the linker chose, and segments say how one becomes the other.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use addr2line::Loader;
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, elf};
+
+use super::Frame;
+use super::message::{Location, Mapping, Message};
+
+/// A mapped file, ready to be asked.
+struct File {
+    loader: Option<Loader>,
+    /// Of each segment: where it lies in the file, its length there, and its address.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+/// Names of a profile's places, each looked up once.
+pub(super) struct Names<'a> {
+    message: &'a Message,
+    files: HashMap<&'a str, File>,
+    known: HashMap<usize, Vec<Frame>>,
+    remarks: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(message: &'a Message) -> Names<'a> {
+        Names { message, files: HashMap::new(), known: HashMap::new(), remarks: Vec::new() }
+    }
+
+    /// The functions that a location is in, innermost first; at least one.
+    pub(super) fn of(&mut self, location: usize) -> &[Frame] {
+        if !self.known.contains_key(&location) {
+            let frames = self.look_up(&self.message.locations[location]);
+            self.known.insert(location, frames);
+        }
+        &self.known[&location]
+    }
+
+    /// What is worth saying about the files.
+    pub(super) fn remarks(self) -> Vec<String> {
+        self.remarks
+    }
+
+    fn look_up(&mut self, location: &Location) -> Vec<Frame> {
+        if !location.frames.is_empty() {
+            return location.frames.clone();
+        }
+        let Some(mapping) = location.mapping.map(|index| &self.message.mappings[index]) else {
+            return vec![unnamed(&format!("{:#x}", location.address))];
+        };
+        let file = file_name(&mapping.file);
+        if file.starts_with("libmasu") {
+            return vec![unnamed("libmasu")];
+        }
+        let remarks = &mut self.remarks;
+        let opened =
+            self.files.entry(&mapping.file).or_insert_with(|| File::open(mapping, remarks));
+        let frames = opened.frames(mapping, location.address);
+        if frames.is_empty() { vec![unnamed(&format!("[{file}]"))] } else { frames }
+    }
+}
+
+fn unnamed(text: &str) -> Frame {
+    Frame { function: text.to_owned(), file: None, line: 0 }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+impl File {
+    fn open(mapping: &Mapping, remarks: &mut Vec<String>) -> File {
+        let none = File { loader: None, segments: Vec::new() };
+        // `[vdso]` and the like.
+        if !mapping.file.starts_with('/') {
+            return none;
+        }
+        let missing = mapping.file.ends_with(" (deleted)");
+        let path = Path::new(&mapping.file);
+        match (missing, fs::read(path)) {
+            (false, Ok(bytes)) => File {
+                loader: Loader::new(path).ok(),
+                segments: segments(&bytes).unwrap_or_default(),
+            },
+            (false, Err(error)) => {
+                remarks.push(format!("no names of {}: {error}", path.display()));
+                none
+            }
+            (true, _) => {
+                remarks.push(format!("no names of {}: it was replaced or removed", path.display()));
+                none
+            }
+        }
+    }
+
+    fn frames(&self, mapping: &Mapping, address: u64) -> Vec<Frame> {
+        let (Some(loader), true) = (&self.loader, (mapping.start..mapping.end).contains(&address))
+        else {
+            return Vec::new();
+        };
+        let in_file = address - mapping.start + mapping.offset;
+        let holds = |(start, length, _): &&(u64, u64, u64)| {
+            (*start..start.saturating_add(*length)).contains(&in_file)
+        };
+        let Some((start, _, linked)) = self.segments.iter().find(holds) else { return Vec::new() };
+        let probe = (in_file - start).wrapping_add(*linked);
+        let mut frames = Vec::new();
+        if let Ok(mut found) = loader.find_frames(probe) {
+            while let Ok(Some(frame)) = found.next() {
+                let Some(name) = frame.function.as_ref().and_then(|name| name.raw_name().ok())
+                else {
+                    continue;
+                };
+                let place = frame.location.as_ref();
+                frames.push(Frame {
+                    function: demangled(&name),
+                    file: place.and_then(|place| place.file).map(str::to_owned),
+                    line: place.and_then(|place| place.line).unwrap_or(0),
+                });
+            }
+        }
+        if frames.is_empty()
+            && let Some(symbol) = loader.find_symbol(probe)
+        {
+            frames.push(unnamed(&demangled(symbol)));
+        }
+        frames
+    }
+}
+
+/// A name as its source has it.
+fn demangled(name: &str) -> String {
+    // A version behind a symbol's name is the dynamic linker's.
+    let name = name.split('@').next().unwrap_or(name);
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let cpp = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
+    cpp.unwrap_or_else(|| name.to_owned())
+}
+
+fn segments(bytes: &[u8]) -> Option<Vec<(u64, u64, u64)>> {
+    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
+    let endian = file.endian();
+    let loaded = file.elf_program_headers().iter().filter(|it| it.p_type(endian) == elf::PT_LOAD);
+    let of = |it: &elf::ProgramHeader64<Endianness>| {
+        (it.p_offset(endian), it.p_filesz(endian), it.p_vaddr(endian))
+    };
+    Some(loaded.map(of).collect())
+}

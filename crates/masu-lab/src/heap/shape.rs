@@ -1,0 +1,47 @@
+//! The shapes a profile can be shown in.
+
+use std::path::Path;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A table for the terminal.
+    Text,
+    /// Folded stacks, which flame-graph tools read.
+    Folded,
+    /// A flame graph, one SVG file that needs no other.
+    Flame,
+    /// pprof's `profile.proto` with names in it.
+    Pprof,
+}
+
+impl Shape {
+    /// All of them with their names.
+    pub const ALL: [(Shape, &'static str); 4] = [
+        (Shape::Text, "text"),
+        (Shape::Folded, "folded"),
+        (Shape::Flame, "svg"),
+        (Shape::Pprof, "pprof"),
+    ];
+
+    /// The one that a file's name asks for by its ending.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Option<Shape> {
+        match path.extension()?.to_str()? {
+            "txt" => Some(Shape::Text),
+            "folded" => Some(Shape::Folded),
+            "svg" => Some(Shape::Flame),
+            "pb" | "pprof" => Some(Shape::Pprof),
+            _ => None,
+        }
+    }
+}
+
+impl std::str::FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shape, String> {
+        let found = Shape::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(shape, _)| *shape).ok_or_else(|| "write text, folded, svg or pprof".to_owned())
+    }
+}

@@ -1,0 +1,135 @@
+//! The profile as a table for the terminal: who allocates, and on whose behalf.
+//!
+//! Relies on nothing but the stacks. Two questions have two columns: what a function asked for itself, and
+//! what it and all it called did. A function that calls itself counts once a stack.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use super::{Frame, Profile, What};
+
+/// Rows of each table.
+const ROWS: usize = 25;
+/// Stacks that are shown in full, and frames of each.
+const STACKS: usize = 5;
+const FRAMES: usize = 12;
+
+pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
+    let mut text = String::new();
+    let total = profile.sum().of(what);
+    let _ = writeln!(text, "{title}: {} {}", amount(total, what), phrase(what));
+    let sums = profile.sum();
+    let _ = writeln!(
+        text,
+        "live {} in {} blocks, allocated {} in {}; estimates, a sample every {}\n",
+        amount(sums.live_bytes, What::LiveBytes),
+        sums.live_blocks,
+        amount(sums.allocated_bytes, What::LiveBytes),
+        sums.allocated_blocks,
+        amount(profile.interval_bytes, What::LiveBytes),
+    );
+    for remark in &profile.remarks {
+        let _ = writeln!(text, "Note: {remark}");
+    }
+    let _ = writeln!(text, "{:>10} {:>6} {:>10} {:>6}  function", "itself", "%", "with calls", "%");
+    let rows = by_function(profile, what);
+    for (name, own, all) in rows.iter().take(ROWS) {
+        let _ = writeln!(
+            text,
+            "{:>10} {:>6} {:>10} {:>6}  {}",
+            amount(*own, what),
+            share(*own, total),
+            amount(*all, what),
+            share(*all, total),
+            clipped(name),
+        );
+    }
+    if rows.len() > ROWS {
+        let _ = writeln!(text, "{:>37}and {} more", "", rows.len() - ROWS);
+    }
+    let mut stacks: Vec<_> =
+        profile.stacks.iter().map(|(frames, sums)| (sums.of(what), frames)).collect();
+    stacks.sort_by_key(|(number, _)| std::cmp::Reverse(number.unsigned_abs()));
+    for (number, frames) in stacks.iter().filter(|(number, _)| *number != 0).take(STACKS) {
+        let _ = writeln!(text, "\n{} ({}%) by", amount(*number, what), share(*number, total));
+        for frame in frames.iter().rev().take(FRAMES) {
+            let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
+        }
+        if frames.len() > FRAMES {
+            let _ = writeln!(text, "  and {} callers", frames.len() - FRAMES);
+        }
+    }
+    text
+}
+
+/// Functions with what they asked for themselves and with all they called, the greatest first.
+fn by_function(profile: &Profile, what: What) -> Vec<(&str, i64, i64)> {
+    let mut functions: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for (frames, sums) in &profile.stacks {
+        let number = sums.of(what);
+        let names: BTreeSet<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
+        for name in names {
+            functions.entry(name).or_default().1 += number;
+        }
+        if let Some(innermost) = frames.last() {
+            functions.entry(&innermost.function).or_default().0 += number;
+        }
+    }
+    let mut rows: Vec<_> = functions
+        .into_iter()
+        .map(|(name, (own, all))| (name, own, all))
+        .filter(|(_, own, all)| *own != 0 || *all != 0)
+        .collect();
+    rows.sort_by_key(|(name, own, all)| {
+        (std::cmp::Reverse(own.unsigned_abs()), std::cmp::Reverse(all.unsigned_abs()), *name)
+    });
+    rows
+}
+
+fn place(frame: &Frame) -> String {
+    let Some(file) = &frame.file else { return String::new() };
+    let file = file.rsplit('/').next().unwrap_or(file);
+    if frame.line == 0 { format!("  {file}") } else { format!("  {file}:{}", frame.line) }
+}
+
+/// A name that fits a line: names of C++ may be longer than a page.
+fn clipped(name: &str) -> String {
+    const MOST: usize = 110;
+    if name.chars().count() <= MOST {
+        return name.to_owned();
+    }
+    let mut clipped: String = name.chars().take(MOST - 1).collect();
+    clipped.push('…');
+    clipped
+}
+
+pub(super) fn phrase(what: What) -> &'static str {
+    match what {
+        What::LiveBytes => "live",
+        What::LiveBlocks => "blocks live",
+        What::AllocatedBytes => "allocated",
+        What::AllocatedBlocks => "blocks allocated",
+    }
+}
+
+/// A number with a unit.
+pub(super) fn amount(number: i64, what: What) -> String {
+    if matches!(what, What::LiveBlocks | What::AllocatedBlocks) {
+        return number.to_string();
+    }
+    let size = number.unsigned_abs() as f64;
+    let sign = if number < 0 { "-" } else { "" };
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let found = units.iter().find(|(_, shift)| size >= (1_u64 << shift) as f64);
+    found.map_or_else(
+        || format!("{number} B"),
+        |(unit, shift)| format!("{sign}{:.1} {unit}", size / (1_u64 << shift) as f64),
+    )
+}
+
+pub(super) fn share(number: i64, total: i64) -> String {
+    if total == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1}", number as f64 * 100.0 / total.unsigned_abs() as f64)
+}

@@ -1,0 +1,123 @@
+//! Profiles made up by hand, in every shape.
+
+use std::path::Path;
+
+use super::*;
+
+fn frame(function: &str, line: u32) -> Frame {
+    Frame { function: function.to_owned(), file: Some("a/b.c".to_owned()), line }
+}
+
+fn sums(bytes: i64) -> Sums {
+    Sums { allocated_blocks: 3, allocated_bytes: 2 * bytes, live_blocks: 1, live_bytes: bytes }
+}
+
+fn made_up() -> Profile {
+    let stacks = [
+        (vec![frame("main", 1), frame("parse<T>", 20)], sums(3 << 20)),
+        (vec![frame("main", 2), frame("a;b", 9)], sums(1 << 20)),
+        (vec![frame("main", 2), frame("a;b", 9), frame("main", 7)], sums(100)),
+    ];
+    Profile { interval_bytes: 4096, stacks: stacks.into(), remarks: vec!["noted".to_owned()] }
+}
+
+fn written_and_read(profile: &Profile) -> Profile {
+    let folder = std::env::temp_dir().join(format!("masu-heap-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("profile.pb");
+    fs::write(&path, profile.shaped(Shape::Pprof, What::LiveBytes, "")).unwrap();
+    let read = Profile::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    read
+}
+
+#[test]
+fn what_is_written_with_names_is_read_back_the_same() {
+    let profile = made_up();
+    let read = written_and_read(&profile);
+    assert_eq!(read.stacks, profile.stacks);
+    assert_eq!((read.interval_bytes, read.remarks), (4096, profile.remarks));
+}
+
+#[test]
+fn a_difference_has_what_changed_and_keeps_its_sign() {
+    let (before, mut after) = (made_up(), made_up());
+    let grown = after.stacks.get_mut(&vec![frame("main", 1), frame("parse<T>", 20)]).unwrap();
+    *grown = grown.plus(sums(500));
+    after.stacks.remove(&vec![frame("main", 2), frame("a;b", 9)]);
+    let difference = after.minus(before);
+    let changes: Vec<i64> = difference.stacks.values().map(|sums| sums.live_bytes).collect();
+    assert_eq!(changes, [500, -(1 << 20)]);
+    // Negative numbers survive the format, too.
+    assert_eq!(written_and_read(&difference).stacks, difference.stacks);
+    let picture = String::from_utf8(difference.shaped(Shape::Flame, What::LiveBytes, "d")).unwrap();
+    assert!(picture.contains("#8fb4e3"), "what shrank has its colour");
+}
+
+#[test]
+fn folded_stacks_have_one_line_a_path_of_functions() {
+    let folded = made_up().folded(What::LiveBytes);
+    let lines: Vec<&str> = folded.lines().collect();
+    assert_eq!(lines, ["main;a:b 1048576", "main;a:b;main 100", "main;parse<T> 3145728"]);
+}
+
+#[test]
+fn a_flame_graph_is_one_well_formed_file() {
+    let picture =
+        String::from_utf8(made_up().shaped(Shape::Flame, What::AllocatedBytes, "a & b")).unwrap();
+    let document = roxmltree::Document::parse(&picture).unwrap();
+    let boxes = document.descendants().filter(|node| node.attribute("class") == Some("box"));
+    let widths: Vec<(String, f64)> = boxes
+        .map(|node| {
+            let rect = node.descendants().find(|node| node.has_tag_name("rect")).unwrap();
+            let width = rect.attribute("width").unwrap().parse().unwrap();
+            (node.attribute("data-name").unwrap().to_owned(), width)
+        })
+        .collect();
+    // The innermost `main` is too narrow to be seen.
+    let names: Vec<&str> = widths.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["all", "main", "a;b", "parse<T>"]);
+    assert!((widths[3].1 / widths[2].1 - 3.0).abs() < 0.01, "{widths:?}");
+    assert!(!picture.contains("href") && !picture.contains("src="), "it needs no other file");
+}
+
+#[test]
+fn the_table_counts_a_function_once_a_stack() {
+    let text = made_up().shaped(Shape::Text, What::LiveBytes, "t");
+    let text = String::from_utf8(text).unwrap();
+    let main = text.lines().find(|line| line.ends_with("  main")).unwrap();
+    let words: Vec<&str> = main.split_whitespace().collect();
+    assert_eq!(words, ["100", "B", "0.0", "4.0", "MiB", "100.0", "main"], "{text}");
+    assert!(text.contains("Note: noted") && text.contains("parse<T>  b.c:20"), "{text}");
+}
+
+#[test]
+fn the_allocator_s_own_functions_are_no_part_of_a_stack() {
+    let names = ["masu::c::malloc_slow", "malloc", "operator new(unsigned long)", "grow", "malloc"];
+    let mut frames: Vec<Frame> = names.map(|name| frame(name, 0)).into();
+    drop_allocator(&mut frames);
+    let left: Vec<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
+    assert_eq!(left, ["grow", "malloc"]);
+    // Where there is nothing else, a stack says at least that.
+    let mut frames = vec![frame("malloc", 0)];
+    drop_allocator(&mut frames);
+    assert_eq!(frames.len(), 1);
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_an_error_or_a_shorter_profile() {
+    let whole = message::write(&made_up());
+    for length in 0..whole.len() {
+        // No crash, whatever is missing.
+        let _ = Message::read(&whole[..length]);
+    }
+    for place in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[place] ^= 0x55;
+        let _ = Message::read(&changed);
+    }
+    let error = Message::read(b"\x1f\x8bcompressed").err().unwrap();
+    assert!(error.contains("gunzip"), "{error}");
+    let error = Profile::read(Path::new("/nonexistent/profile")).unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/profile"), "{error}");
+}

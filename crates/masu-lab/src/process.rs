@@ -1,0 +1,46 @@
+//! Processes that run on masu, seen from outside: their statistics page, and what the kernel says of
+//! them.
+//!
+//! It relies on `/proc` and on the page that masu writes where `MASU_STATISTICS_PAGE=1`
+//! (`docs/allocator-statistics.md`); the allocator itself is not linked. The hard idea is whom to
+//! believe: the page is written by the very process that is looked at, which may be broken or hostile,
+//! so no number of it is used as a length, a place or a reason to wait, and sums stop at the greatest
+//! number instead of overflowing.
+//!
+//! 1. [`find`] lists the processes that have a page;
+//! 2. [`Observer`] reads one of them again and again, and keeps what it was;
+//! 3. [`page`] says what the bytes mean.
+
+pub mod observer;
+pub mod page;
+mod reach;
+mod system;
+
+pub use observer::{Observation, Observer, Rates, Thread};
+
+use reach::Reach;
+
+/// A process that has a statistics page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The process.
+    pub pid: u32,
+    /// Its name, as the kernel has it: at most 15 bytes.
+    pub name: String,
+    /// Its arguments, the program first.
+    pub command: String,
+}
+
+/// The variable that has a program keep its statistics where [`Observer`] finds them.
+pub(crate) const VARIABLE: &str = "MASU_STATISTICS_PAGE";
+
+/// The processes that have a statistics page and that this user may look into, by number.
+#[must_use]
+pub fn find() -> Vec<Found> {
+    let mut found: Vec<Found> = system::processes()
+        .filter(|pid| Reach::find(*pid).is_ok_and(|reach| reach.read().is_ok()))
+        .map(|pid| Found { pid, name: system::name(pid), command: system::command(pid) })
+        .collect();
+    found.sort_by_key(|process| process.pid);
+    found
+}

@@ -1,0 +1,222 @@
+//! How the bytes of a process's statistics page are got at.
+//!
+//! It relies on `/proc/PID/fd`, where the page is a link that this user may open if the process is
+//! his own; and, where the process has closed that descriptor, on `/proc/PID/maps` and
+//! `/proc/PID/mem`, which the kernel shows to fewer. The hard idea is not to be held up: the process
+//! chooses what lies behind its descriptors, so only what is called as the page is, is opened without
+//! waiting, is an ordinary file, and is read up to the length of a page.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::page::{self, NoPage, Page};
+use super::{VARIABLE, system};
+use crate::{Error, kernel};
+
+/// What the kernel calls the file.
+const FILE: &str = "/memfd:masu-statistics";
+/// How often a page that is being written is read again, and after what time.
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Where a process's page is.
+#[derive(Debug, Clone)]
+pub(super) struct Reach {
+    pid: u32,
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    /// Behind this descriptor.
+    Descriptor(PathBuf),
+    /// In its memory, from this address on.
+    Memory(u64),
+}
+
+impl Reach {
+    /// Looks for the page of a process.
+    pub(super) fn find(pid: u32) -> Result<Reach, Error> {
+        let maps = fs::read(format!("/proc/{pid}/maps")).map_err(|error| hidden(pid, &error))?;
+        let maps = String::from_utf8_lossy(&maps);
+        let Some(mapped) = maps.lines().find(|line| line.contains(FILE)) else {
+            return Err(Error::Process { pid, reason: without_page(&maps) });
+        };
+        let place = match descriptor(pid) {
+            Some(path) => Place::Descriptor(path),
+            None => Place::Memory(start_of(mapped).unwrap_or_default()),
+        };
+        Ok(Reach { pid, place })
+    }
+
+    /// Reads the page, again where it was being written.
+    pub(super) fn read(&self) -> Result<Page, Error> {
+        let mut last = NoPage::Foreign;
+        for _ in 0..TRIES {
+            let (bytes, sequence) = self.bytes()?;
+            let parsed = match Page::parse(&bytes) {
+                Ok(_) if page::sequence(&bytes) != sequence => Err(NoPage::Torn),
+                parsed => parsed,
+            };
+            match parsed {
+                Ok(page) if !system::is_called(self.pid, page.process) => last = NoPage::Inherited,
+                Ok(page) => return Ok(page),
+                // A page that was made just now is all zeros.
+                Err(NoPage::Version(version)) => {
+                    last = NoPage::Version(version);
+                    break;
+                }
+                Err(none) => last = none,
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(Error::Process { pid: self.pid, reason: last.to_string() })
+    }
+
+    /// The bytes of the page, and its sequence behind reading them.
+    fn bytes(&self) -> Result<(Vec<u8>, Option<u64>), Error> {
+        let refused = |error| match &self.place {
+            Place::Descriptor(_) => hidden(self.pid, &error),
+            Place::Memory(_) => Error::Process {
+                pid: self.pid,
+                reason: format!(
+                    "it has closed the descriptor of its statistics page, and reading its memory is \
+                     refused ({error}); try as root"
+                ),
+            },
+        };
+        let (file, start) = match &self.place {
+            Place::Descriptor(path) => (open_page(path).map_err(refused)?, 0),
+            Place::Memory(start) => {
+                let file = File::open(format!("/proc/{}/mem", self.pid)).map_err(refused)?;
+                (file, *start)
+            }
+        };
+        let mut bytes = vec![0; page::PAGE_BYTES];
+        let length = read_at(&file, &mut bytes, start).map_err(refused)?;
+        bytes.truncate(length);
+        let mut head = [0; 64];
+        let length = read_at(&file, &mut head, start).map_err(refused)?;
+        Ok((bytes, page::sequence(&head[..length])))
+    }
+}
+
+/// Reads as far as there is something, at most all of `bytes`.
+fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, start.saturating_add(length as u64)) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Behind the mapping there is nothing to be read.
+            Err(_) if length > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+/// Opens what a descriptor of the process leads to, if it is called as a page is.
+fn open_page(path: &Path) -> io::Result<File> {
+    if !leads_to_a_page(path) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let file = OpenOptions::new().read(true).custom_flags(kernel::OPEN_AT_ONCE).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+fn leads_to_a_page(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with(FILE))
+}
+
+/// The descriptor behind which the process's page is, the highest one that can be: those of a
+/// parent's pages, which a child has closed as a rule, come before.
+fn descriptor(pid: u32) -> Option<PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    paths.filter(|path| leads_to_a_page(path)).max_by_key(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.parse::<u32>().ok())
+    })
+}
+
+/// The address that a line of `/proc/PID/maps` begins with.
+fn start_of(line: &str) -> Option<u64> {
+    u64::from_str_radix(line.split_once('-')?.0, 16).ok()
+}
+
+/// Why a process that this user may look into has no page, and what to do.
+fn without_page(maps: &str) -> String {
+    let library = maps.lines().any(|line| line.contains("/libmasu"));
+    let how = format!("start it with `masu run -- PROGRAM`, or with {VARIABLE}=1");
+    if library {
+        format!("it runs on masu, but keeps no statistics page: {how}")
+    } else {
+        format!("it does not run on masu, or keeps no statistics page: {how}")
+    }
+}
+
+/// Why a process cannot be looked into.
+fn hidden(pid: u32, error: &io::Error) -> Error {
+    match error.kind() {
+        _ if !system::is_alive(pid) => Error::Ended { pid },
+        io::ErrorKind::NotFound => Error::Process {
+            pid,
+            reason: "its statistics page is gone; it may have become another program".to_owned(),
+        },
+        io::ErrorKind::PermissionDenied => Error::Process {
+            pid,
+            reason: "this user may not look into it; try as its user, or as root".to_owned(),
+        },
+        _ => Error::Process { pid, reason: format!("it cannot be looked into: {error}") },
+    }
+}
+
+/// Reads a small file whose length the process chooses, up to a limit.
+pub(super) fn read_some(path: &str, most: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_not_there_has_ended() {
+        // Numbers of processes are at most 2²².
+        assert!(matches!(Reach::find(u32::MAX), Err(Error::Ended { pid: u32::MAX })));
+    }
+
+    #[test]
+    fn a_process_without_masu_is_told_how_to_have_it() {
+        let Err(error) = Reach::find(std::process::id()) else { panic!("no page is here") };
+        assert!(error.to_string().contains("masu run --"), "{error}");
+    }
+
+    #[test]
+    fn reading_ends_where_the_file_does() {
+        let path = std::env::temp_dir().join(format!("masu-reach-{}", std::process::id()));
+        fs::write(&path, b"short").unwrap();
+        let file = File::open(&path).unwrap();
+        let mut bytes = [0; 64];
+        assert_eq!(read_at(&file, &mut bytes, 0).unwrap(), 5);
+        assert_eq!(read_at(&file, &mut bytes, 100).unwrap(), 0);
+        assert_eq!(start_of("7f00-7f01 rw-s"), Some(0x7f00));
+        assert_eq!(start_of("zz-7f01 rw-s"), None);
+        let _ = fs::remove_file(path);
+    }
+
+    #[test]
+    fn only_what_is_called_as_a_page_is_opened() {
+        let link = std::env::temp_dir().join(format!("masu-link-{}", std::process::id()));
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        assert!(open_page(&link).is_err());
+        let _ = fs::remove_file(link);
+    }
+}

@@ -1,0 +1,109 @@
+//! What the kernel says of a process.
+//!
+//! It relies on `/proc`. Names and arguments are the process's own to choose, so what a terminal would
+//! take for a command is taken out of them.
+
+use std::fs;
+
+use super::reach::read_some;
+use crate::kernel;
+
+/// Names and lines are cut after so many bytes.
+const TEXT_BYTES: u64 = 4096;
+
+/// The numbers of all processes.
+pub(super) fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn file(pid: u32, name: &str) -> Option<String> {
+    read_some(&format!("/proc/{pid}/{name}"), TEXT_BYTES)
+}
+
+/// Whether there is such a process, and it has not ended.
+pub(super) fn is_alive(pid: u32) -> bool {
+    // A zombie has no memory any more.
+    state(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
+}
+
+/// The process's state, and when it was started, in ticks since the machine was.
+fn state(pid: u32) -> Option<(String, u64)> {
+    let stat = file(pid, "stat")?;
+    // The name stands in brackets, and may hold brackets.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    Some((fields.next()?.to_owned(), fields.nth(18)?.parse().ok()?))
+}
+
+/// When the process was started: another one of the same number has another time.
+pub(super) fn start(pid: u32) -> Option<u64> {
+    state(pid).map(|(_, start)| start)
+}
+
+/// The process's name.
+pub(super) fn name(pid: u32) -> String {
+    printable(&file(pid, "comm").unwrap_or_default())
+}
+
+/// The process's arguments.
+pub(super) fn command(pid: u32) -> String {
+    printable(file(pid, "cmdline").unwrap_or_default().trim_end_matches('\0'))
+}
+
+/// The name of a thread; empty where it is not known.
+pub(super) fn thread_name(pid: u32, thread: u64) -> String {
+    printable(&file(pid, &format!("task/{thread}/comm")).unwrap_or_default())
+}
+
+/// Whether a process sees itself as number `number`; in a container that differs from ours.
+pub(super) fn is_called(pid: u32, number: u64) -> bool {
+    let status = file(pid, "status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    match line.and_then(|line| line.split_ascii_whitespace().last()) {
+        Some(own) => own.parse() == Ok(number),
+        // Kernels without namespaces.
+        None => u64::from(pid) == number,
+    }
+}
+
+/// Bytes of the process that are resident.
+pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
+    let pages: u64 = file(pid, "statm")?.split(' ').nth(1)?.parse().ok()?;
+    pages.checked_mul(kernel::os_page_bytes())
+}
+
+/// Bytes of the process that lie in huge pages. The kernel looks at all its memory for that.
+pub(super) fn huge_bytes(pid: u32) -> Option<u64> {
+    let rollup = file(pid, "smaps_rollup")?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// Text in one line, without what would move a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_known_to_itself() {
+        let pid = std::process::id();
+        assert!(is_alive(pid) && processes().any(|other| other == pid));
+        assert!(is_called(pid, u64::from(pid)) || !command(pid).is_empty());
+        assert!(!name(pid).is_empty());
+        assert!(resident_bytes(pid).is_some_and(|bytes| bytes > 1 << 16));
+        assert!(start(pid).is_some() && start(pid) == start(pid));
+        assert!(!is_alive(u32::MAX) && start(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn names_cannot_command_a_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\0c\nd\r\n"), "a [2Jb c d");
+        assert_eq!(printable("\u{9b}31mred"), " 31mred");
+    }
+}

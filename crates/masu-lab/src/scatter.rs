@@ -1,0 +1,173 @@
+//! How scattered a process's machine code is: its executable mappings, the OS pages and 2 MiB regions
+//! they take, and how many begin at the same place of a region.
+//!
+//! Relies on `/proc/PID/smaps`, whose lines proc(5) explains, and on no code arena: any process can be
+//! looked at. The one hard idea is what costs: every OS page of code in use wants an entry of the
+//! instruction TLB, and code at equal offsets competes for the same few sets of the caches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// Addresses at a distance of a multiple of this share a set of common second-level caches.
+const SAME_SET: u64 = 64 << 10;
+
+/// What one huge page maps.
+const HUGE: u64 = 2 << 20;
+
+/// Mappings no larger than this hold a function or few: a library each, say.
+const SMALL: u64 = 64 << 10;
+
+/// The executable mappings of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scatter {
+    /// How many there are.
+    pub mappings: usize,
+    /// Bytes of addresses.
+    pub bytes: u64,
+    /// Bytes resident.
+    pub resident: u64,
+    /// Of those, bytes in huge pages.
+    pub huge: u64,
+    /// Mappings of at most 64 KiB.
+    pub small: usize,
+    /// Different files behind them.
+    pub files: usize,
+    /// Mappings without a file, or of one that was deleted: what a JIT makes.
+    pub made: usize,
+    /// Regions of 2 MiB that hold some.
+    pub regions: usize,
+    /// The most mappings that begin at the same offset of 64 KiB.
+    pub same_offset: usize,
+    /// Mappings that are writable too.
+    pub writable: usize,
+}
+
+impl Scatter {
+    /// Looks at a running process.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this number, or it is another user's.
+    pub fn of(process: u32) -> io::Result<Scatter> {
+        Ok(Scatter::read(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
+    }
+
+    fn read(smaps: &str) -> Scatter {
+        let mut scatter = Scatter::default();
+        let (mut files, mut regions) = (BTreeSet::new(), BTreeSet::new());
+        let mut offsets: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut counts = false;
+        for line in smaps.lines() {
+            let Some(mapping) = Mapping::read(line) else {
+                if counts {
+                    scatter.add(line);
+                }
+                continue;
+            };
+            let Mapping { start, end, access, path } = mapping;
+            counts = access.contains('x') && path != "[vsyscall]";
+            if !counts {
+                continue;
+            }
+            scatter.mappings += 1;
+            scatter.bytes += end - start;
+            scatter.small += usize::from(end - start <= SMALL);
+            scatter.writable += usize::from(access.contains('w'));
+            let is_file = path.starts_with('/') && !path.ends_with(" (deleted)");
+            scatter.made += usize::from(!is_file && path != "[vdso]");
+            if is_file {
+                files.insert(path);
+            }
+            regions.extend(start / HUGE..end.div_ceil(HUGE));
+            *offsets.entry(start % SAME_SET).or_default() += 1;
+        }
+        scatter.files = files.len();
+        scatter.regions = regions.len();
+        scatter.same_offset = offsets.into_values().max().unwrap_or(0);
+        scatter
+    }
+
+    /// Adds a figure of a mapping's lines.
+    fn add(&mut self, line: &str) {
+        let Some((name, rest)) = line.split_once(':') else { return };
+        let kib: u64 = rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        match name {
+            "Rss" => self.resident += kib << 10,
+            "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => self.huge += kib << 10,
+            _ => {}
+        }
+    }
+
+    /// Whether so many small mappings lie about that calls between them are likely to be slow.
+    pub fn is_scattered(&self) -> bool {
+        self.small >= 100
+    }
+}
+
+/// The first line of a mapping.
+struct Mapping<'a> {
+    start: u64,
+    end: u64,
+    access: &'a str,
+    path: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    fn read(line: &'a str) -> Option<Mapping<'a>> {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let hex = |digits| u64::from_str_radix(digits, 16).ok();
+        let mut fields = rest.splitn(5, ' ');
+        let access = fields.next()?;
+        let path = fields.nth(3).unwrap_or("").trim_start();
+        Some(Mapping { start: hex(start)?, end: hex(end)?, access, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/program
+Size:                328 kB
+Rss:                 200 kB
+FilePmdMapped:         0 kB
+00651000-00652000 rw-p 00051000 08:02 173521      /usr/bin/program
+Rss:                   4 kB
+7f0000010000-7f0000011000 r-xp 00000000 08:02 9   /tmp/a library.so
+Rss:                   4 kB
+7f0000020000-7f0000021000 r-xp 00000000 08:02 10  /tmp/b.so (deleted)
+Rss:                   4 kB
+7f0000400000-7f0000600000 rwxp 00000000 00:00 0 
+Rss:                2048 kB
+AnonHugePages:      2048 kB
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+Rss:                   0 kB
+";
+
+    #[test]
+    fn executable_mappings_are_counted_and_others_are_not() {
+        let expected = Scatter {
+            mappings: 4,
+            bytes: 0x52000 + 0x1000 + 0x1000 + 0x20_0000,
+            resident: (200 + 4 + 4 + 2048) << 10,
+            huge: 2 << 20,
+            small: 2,
+            files: 2,
+            made: 2,
+            regions: 3,
+            same_offset: 4,
+            writable: 1,
+        };
+        assert_eq!(Scatter::read(SMAPS), expected);
+        assert!(!expected.is_scattered());
+    }
+
+    #[test]
+    fn this_process_has_code() {
+        let scatter = Scatter::of(std::process::id()).unwrap();
+        assert!(scatter.mappings >= 2 && scatter.resident > 0 && scatter.resident <= scatter.bytes);
+        assert_eq!(scatter.writable, 0);
+    }
+}

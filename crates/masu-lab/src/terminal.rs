@@ -1,0 +1,37 @@
+//! The terminal that someone looks at: whether there is something to read from it, and whether it is still there.
+//!
+//! Relies on the kernel door. The hard part is a terminal that was closed: it says for ever that it can be read,
+//! at once, and then that there is nothing. Whoever goes on reading keeps a CPU busy, and not every program hears
+//! the signal that goes with it.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::kernel;
+
+/// What became of waiting for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// There is something to read.
+    Key,
+    /// There was nothing so long, or a signal came.
+    Nothing,
+    /// Standard output is no terminal any more.
+    Closed,
+}
+
+/// Waits until a key is pressed at the terminal of standard output, for `patience` at most.
+///
+/// # Errors
+///
+/// When the kernel cannot wait for it.
+pub fn wait_for_key(patience: Duration) -> io::Result<Wait> {
+    let output = io::stdout();
+    let [readable] = kernel::wait_readable([Some(output.as_fd())], patience)?;
+    Ok(match (readable, output.is_terminal()) {
+        (_, false) => Wait::Closed,
+        (true, true) => Wait::Key,
+        (false, true) => Wait::Nothing,
+    })
+}
