@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use masu_lab::Variant;
 use masu_lab::statistics::{Level, pairs_needed};
+use masu_lab::{Libc, Variant};
 
 use crate::{machine, steps};
 
@@ -26,16 +26,17 @@ mod suite;
 pub(crate) mod table;
 
 use figures::Figures;
-use pattern::Pattern;
+use pattern::{Pattern, Share};
 use programs::Asked;
 
 const USAGE: &str = "\
 Usage: cargo xtask bench [--quick] [--patterns | --programs] [--pattern NAME]... [--program NAME]...
-                         [--rounds N] [--record NAME]
+                         [--musl] [--rounds N] [--record NAME]
   --quick         shorter runs, fewer rounds, no intervals (about 7 minutes instead of 40)
   --patterns      only the allocation patterns; --programs: only the real programs
   --pattern NAME  only this pattern; repeats, and goes with --program
   --program NAME  only this program, likewise
+  --musl          the patterns linked with musl: its malloc and masu's library for musl
   --rounds N      rounds, each with one run of every malloc
   --record NAME   where the record goes: benches/record/DATE-NAME.md (whole runs: first)";
 
@@ -57,6 +58,7 @@ enum Part {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
     quick: bool,
+    musl: bool,
     /// The one part that was asked for as a whole; none for both, or where names are given.
     only: Option<Part>,
     patterns: Vec<String>,
@@ -73,6 +75,10 @@ impl Request {
             let part = match *option {
                 "--quick" => {
                     request.quick = true;
+                    continue;
+                }
+                "--musl" => {
+                    request.musl = true;
                     continue;
                 }
                 "--patterns" => Some(Part::Patterns),
@@ -107,7 +113,26 @@ impl Request {
         if request.only.is_some() && request.names_some() {
             bail!("bench: --patterns and --programs are for all of them; leave them out\n{USAGE}");
         }
+        if request.musl && (request.only == Some(Part::Programs) || !request.programs.is_empty()) {
+            bail!(
+                "bench: --musl is for the patterns; programs run on the system's C library\n{USAGE}"
+            );
+        }
         Ok(request)
+    }
+
+    /// How much of its work a pattern does.
+    fn share(&self) -> Share {
+        match (self.musl, self.quick) {
+            (true, _) => Share::Musl,
+            (false, true) => Share::Quick,
+            (false, false) => Share::Usual,
+        }
+    }
+
+    /// The C library of what is measured.
+    fn libc(&self) -> Libc {
+        if self.musl { Libc::Musl } else { Libc::Glibc }
     }
 
     fn names_some(&self) -> bool {
@@ -122,6 +147,8 @@ impl Request {
         };
         if self.names_some() {
             !named.is_empty()
+        } else if self.musl {
+            part == Part::Patterns
         } else {
             self.only.is_none_or(|only| only == part)
         }
@@ -139,13 +166,14 @@ impl Request {
 
     /// Whether the program `true` is measured too: what a malloc costs who needs none.
     fn measures_smallest(&self) -> bool {
-        self.wants(Part::Patterns) && self.patterns.is_empty()
+        self.wants(Part::Patterns) && self.patterns.is_empty() && !self.musl
     }
 
     /// This request as typed.
     fn command(&self) -> String {
         let mut words = vec!["cargo xtask bench".to_owned()];
         words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.musl.then(|| "--musl".to_owned()));
         words.extend(self.only.map(|part| match part {
             Part::Patterns => "--patterns".to_owned(),
             Part::Programs => "--programs".to_owned(),
@@ -158,7 +186,7 @@ impl Request {
 
     /// The record's name in the repository; none for runs that only a developer looks at.
     fn record(&self) -> Option<&str> {
-        let is_whole = !self.quick && !self.names_some() && self.only.is_none();
+        let is_whole = !self.quick && !self.musl && !self.names_some() && self.only.is_none();
         self.record.as_deref().or(is_whole.then_some("first"))
     }
 }
@@ -192,6 +220,10 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let request = Request::parse(arguments)?;
     let (patterns, programs) = (request.wants(Part::Patterns), request.wants(Part::Programs));
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
+    if request.musl {
+        machine::provide(&machine::MUSL_PATTERNS.iter().collect::<Vec<_>>())?;
+        machine::provide_toolchain(root)?;
+    }
     if programs {
         machine::provide(&machine::PROGRAMS.iter().collect::<Vec<_>>())?;
     }
@@ -199,8 +231,10 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         // Fewer peers still make a table, which says who took part.
         println!("going on without: {error:#}");
     }
-    let library = steps::take("build libmasu.so", || builds::library(root))?;
-    let variants = builds::variants(&library)?;
+    let libc = request.libc();
+    let library = steps::take("build libmasu.so", || builds::library(root, libc))?;
+    let made = steps::take("build the patterns", || builds::patterns(root, libc))?;
+    let variants = builds::variants(&library, &made.program)?;
     let mut bench = Bench {
         rounds: request.rounds(variants.len()),
         command: request.command(),
@@ -216,7 +250,6 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     };
     let began = Instant::now();
     if patterns {
-        let made = steps::take("build the patterns", || builds::patterns(root))?;
         let chosen = pattern::choose(pattern::list(&made.program)?, &request.patterns)?;
         steps::take("measure the patterns", || {
             series::patterns(&mut bench, &request, chosen, &made, &library)

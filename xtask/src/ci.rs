@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: everything that must hold before a change is shared, in the order in which it
-//! fails fastest. The same command runs on a newcomer's machine and on a fresh one.
+//! fails fastest. A step that fails is the last one, but all suites of tests are run. The same
+//! command runs on a newcomer's machine and on a fresh one.
 //!
 //! The last line is always a verdict: `N passed, N failed`, summed over all test programs, or the
 //! step that stopped it.
@@ -10,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{machine, steps, tidy};
+use crate::{machine, matrix, steps, tidy};
 
 /// Whether the long runs are wanted too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(crate) enum Length {
     Soak,
 }
 
-/// Runs all checks and tests; stops at the first step that fails.
+/// Runs all checks, then all tests; stops at the first check that fails.
 ///
 /// # Errors
 ///
@@ -34,7 +35,13 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     steps::take("format", || cargo(&["fmt", "--all", "--check"]))?;
     steps::take("tidy", || tidy::run(root))?;
     // With the feature there is more to read; the build below compiles what it leaves out.
-    let clippy = ["clippy", "--workspace", "--all-targets", "--features", "masu-abi/count"];
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        "masu-abi/count,masu-chunk/timely",
+    ];
     let clippy = [&clippy[..], &["--locked", "--", "-D", "warnings"]].concat();
     steps::take("clippy", || cargo(&clippy))?;
     steps::take("Rust patterns", || {
@@ -45,9 +52,17 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         clippy.args(["--manifest-path", patterns, "--target-dir"]).arg(target);
         steps::succeed(clippy.args(["--", "-D", "warnings"]))
     })?;
-    let other_cpu = ["check", "--package", "masu", "--package", "masu-abi", "--locked"];
-    let other_cpu = [&other_cpu[..], &["--target", machine::OTHER_CPU]].concat();
+    let rooms = ["masu", "masu-abi", "masu-code", "xquo"].map(|room| ["--package", room]);
+    let other_cpu = [&["check", "--locked", "--target", machine::OTHER_CPU], rooms.as_flattened()];
+    let other_cpu = other_cpu.concat();
     steps::take("other CPU", || cargo(&other_cpu))?;
+    // Alone: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
+    let trait_too = ["clippy", "--package", "masu", "--features", "allocator-api2", "--locked"];
+    let trait_too = [&trait_too[..], &["--all-targets", "--", "-D", "warnings"]].concat();
+    steps::take("masu with allocator-api2", || cargo(&trait_too))?;
+    let without = ["clippy", "--package", "xquo", "--no-default-features", "--locked"];
+    let without = [&without[..], &["--all-targets", "--", "-D", "warnings"]].concat();
+    steps::take("xquo without masu", || cargo(&without))?;
     steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
     steps::take("dependencies", || check_dependencies(root))?;
     let mut tally = Tally::default();
@@ -55,10 +70,12 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         let of_suite = steps::take(suite.name, || run_tests(&mut suite.command(root, length)?))?;
         tally.passed += of_suite.passed;
         tally.failed += of_suite.failed;
-        if tally.failed > 0 {
+        if of_suite.failed > 0 {
             eprintln!("xtask: the {} fail: see above", suite.name);
-            break;
         }
+    }
+    if tally.failed == 0 {
+        steps::take("tests, other CPU", || matrix::run(root, &["--quick"]))?;
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed > 0 {
@@ -79,9 +96,9 @@ fn check_dependencies(root: &Path) -> Result<()> {
 
 /// Tests that passed and failed.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
-    passed: u64,
-    failed: u64,
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
 }
 
 impl Tally {
@@ -112,12 +129,30 @@ const SUITES: &[Suite] = &[
     Suite { name: "tests, optimised", arguments: &["--package", "masu", "--release"], loom: false },
     Suite {
         name: "tests, musl",
-        arguments: &["--package", "masu", "--target", machine::MUSL],
+        // With features here and without them in the tests before.
+        arguments: &[
+            "--package",
+            "masu",
+            "--features",
+            "allocator-api2,profile",
+            "--target",
+            machine::MUSL,
+        ],
         loom: false,
     },
     Suite {
         name: "tests, loom",
-        arguments: &["--package", "masu", "--release", "--test", "loom"],
+        arguments: &["--package", "masu", "--package", "masu-code", "--release", "--test", "loom"],
+        loom: true,
+    },
+    Suite {
+        name: "tests of chunks, several processes",
+        arguments: &["--package", "masu-chunk", "--features", "timely", "--test", "cluster"],
+        loom: false,
+    },
+    Suite {
+        name: "tests of chunks, loom",
+        arguments: &["--package", "masu-chunk", "--release", "--test", "loom"],
         loom: true,
     },
 ];
@@ -138,7 +173,12 @@ impl Suite {
     }
 }
 
-fn run_tests(command: &mut Command) -> Result<Tally> {
+/// Runs a cargo command that runs tests, and shows what it prints.
+///
+/// # Errors
+///
+/// When it fails without a test that says so, or runs no test.
+pub(crate) fn run_tests(command: &mut Command) -> Result<Tally> {
     let shown = steps::show(command);
     let mut child = command
         .stdout(Stdio::piped())

@@ -82,6 +82,10 @@ pub(crate) const PATTERNS: &[Need] = &[
     program("make", "make", "builds the allocation patterns"),
 ];
 
+/// What builds them for musl.
+pub(crate) const MUSL_PATTERNS: &[Need] =
+    &[program("musl-gcc", "musl-tools", "compiles the allocation patterns for musl")];
+
 /// The real programs that `bench` measures, and what makes what they read.
 pub(crate) const PROGRAMS: &[Need] = &[
     file("/usr/bin/python3", "python3", "measured; and writes what the others read"),
@@ -105,9 +109,14 @@ pub(crate) const DUEL: &[Need] = &[
 pub(crate) const TESTED: &[Need] = &[
     program("gcc", "gcc", "compiles C tests; itself run under masu"),
     program("g++", "g++", "compiles C++ tests; itself run under masu"),
+    program("clang++", "clang", "compiles objects that the code arena loads"),
+    program("gdb", "gdb", "stops in code that the arena loaded"),
     program("musl-gcc", "musl-tools", "links C programs against musl"),
+    file("/usr/lib/x86_64-linux-gnu/libz.a", "zlib1g-dev", "a real library's objects, loaded"),
+    file("/usr/lib/x86_64-linux-gnu/libsqlite3.a", "libsqlite3-dev", "likewise"),
     program("valgrind", "valgrind", "counts instructions under cachegrind"),
     program("strace", "strace", "counts system calls"),
+    program("pkg-config", "pkgconf", "finds masu for programs in C"),
     program("readelf", "binutils", "lists what the library exports and needs"),
     program("ps", "procps", "looks at processes that should be gone"),
     program("time", "time", "a second opinion on peak memory"),
@@ -129,16 +138,33 @@ pub(crate) const TESTED: &[Need] = &[
     program("bash", "bash", "reads masu's completions"),
     program("zsh", "zsh", "likewise"),
     program("fish", "fish", "likewise"),
+    program("script", "bsdutils", "a terminal for xquo's tests"),
     program("groff", "groff-base", "sets masu's manual pages"),
+    file(
+        "/usr/bin/linux.uml",
+        "user-mode-linux",
+        "a kernel of its own: memory counted when promised",
+    ),
     program("xz", "xz-utils", "run under masu"),
     program("zstd", "zstd", "run under masu"),
+];
+
+/// What builds and runs programs of another CPU: see `matrix.rs`.
+pub(crate) const FOREIGN: &[Need] = &[
+    program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles C for aarch64"),
+    program("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", "compiles C++ for aarch64"),
+    file("/usr/aarch64-linux-gnu/lib/libc.so.6", "libc6-dev-arm64-cross", "aarch64's C library"),
+    program("qemu-aarch64", "qemu-user", "runs programs of aarch64"),
 ];
 
 /// The target whose programs bring no C library with them.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// The target of another CPU, for which the allocator is compiled and not run.
+/// Another CPU, under an emulator: `matrix.rs`.
 pub(crate) const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
+
+/// The same for programs that bring no C library with them.
+pub(crate) const OTHER_CPU_MUSL: &str = "aarch64-unknown-linux-musl";
 
 /// Installs what is missing of `needs`, as root by apt-get.
 ///
@@ -213,7 +239,7 @@ pub(crate) fn provide_toolchain(root: &Path) -> Result<()> {
             rustup(root, &["component", "add", component])?;
         }
     }
-    for target in [MUSL, OTHER_CPU] {
+    for target in [MUSL, OTHER_CPU, OTHER_CPU_MUSL] {
         if !has_standard_library(root, target)? {
             rustup(root, &["target", "add", target])?;
         }

@@ -8,7 +8,10 @@ mod bench;
 mod ci;
 mod duel;
 mod first_look;
+mod install;
+mod layout;
 mod machine;
+mod matrix;
 mod peers;
 mod rust;
 mod steps;
@@ -25,6 +28,10 @@ Usage: cargo xtask CHORE
   try          Build, then compare GNU sed under every malloc found (about a minute)
   ci           Check and test everything       (--soak: the long runs too)
   tidy         Check the house rules
+  install      The command, libmasu, masu.h, pkg-config files, manual pages and completions, below
+               --prefix DIR (/usr/local); --destdir DIR: into DIR/PREFIX, for packages
+  matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
+               (about 20 minutes; --quick: aarch64 under qemu in 2; --target NAME, --group NAME)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
                --jobs N, or the names of some)
   bench        Run every allocation pattern and real programs under every malloc, write benches/record
@@ -32,6 +39,8 @@ Usage: cargo xtask CHORE
                --rounds N)
   rust         Rust programs under every allocator that is a crate, write benches/record (about 40 minutes, the
                first time 7 more; --quick: 6; --pattern NAME, --rounds N, --resume)
+  layout       What a call costs by where code lies: libraries, one library, the arena; writes benches/record
+               (about 5 minutes; --rounds N)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
@@ -45,6 +54,9 @@ fn main() -> ExitCode {
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
+        ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
+        ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
+        ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
         ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
         ["tidy"] => root().and_then(tidy::run),

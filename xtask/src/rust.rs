@@ -18,11 +18,13 @@ mod build;
 mod measure;
 mod record;
 
+use build::Libc;
 use measure::Extent;
 
 const USAGE: &str = "\
-Usage: cargo xtask rust [--quick] [--pattern NAME]... [--rounds N] [--resume] [--record NAME]
+Usage: cargo xtask rust [--quick] [--libc NAME] [--pattern NAME]... [--rounds N] [--resume] [--record NAME]
   --quick         shorter runs, fewer rounds, no intervals
+  --libc NAME     only on this C library, `glibc` or `musl`
   --pattern NAME  only this pattern; repeats
   --rounds N      rounds, each with one run of every program
   --resume        go on with a measurement of the same that was stopped (Ctrl-C shows what is finished)
@@ -33,6 +35,7 @@ Usage: cargo xtask rust [--quick] [--pattern NAME]... [--rounds N] [--resume] [-
 struct Request {
     quick: bool,
     resume: bool,
+    libc: Option<Libc>,
     patterns: Vec<String>,
     rounds: Option<usize>,
     record: Option<String>,
@@ -50,6 +53,13 @@ impl Request {
             match *option {
                 "--quick" => request.quick = true,
                 "--resume" => request.resume = true,
+                "--libc" => {
+                    let name = value()?;
+                    let known = Libc::ALL.into_iter().find(|libc| libc.name() == name);
+                    request.libc = Some(known.with_context(|| {
+                        format!("rust: --libc takes glibc or musl, not `{name}`")
+                    })?);
+                }
                 "--pattern" => request.patterns.push(value()?),
                 "--record" => {
                     let name = value()?;
@@ -75,6 +85,7 @@ impl Request {
     fn command(&self) -> String {
         let mut words = vec!["cargo xtask rust".to_owned()];
         words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.libc.map(|libc| format!("--libc {}", libc.name())));
         words.extend(self.patterns.iter().map(|name| format!("--pattern {name}")));
         words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
         words.join(" ")
@@ -82,7 +93,7 @@ impl Request {
 
     /// The record's name in the repository; none for runs that only a developer looks at.
     fn record(&self) -> Option<&str> {
-        let is_whole = !self.quick && self.patterns.is_empty();
+        let is_whole = !self.quick && self.libc.is_none() && self.patterns.is_empty();
         self.record.as_deref().or(is_whole.then_some("rust"))
     }
 }
@@ -98,7 +109,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     machine::provide(&machine::RUST_PEERS.iter().collect::<Vec<_>>())?;
     machine::provide_toolchain(root)?;
     let folder = steps::target_folder()?.join("rust-patterns");
-    let built = steps::take("build a program of each allocator", || build::all(root, &folder))?;
+    let libcs = request.libc.map_or(Libc::ALL.to_vec(), |libc| vec![libc]);
+    let built =
+        steps::take("build a program of each allocator", || build::all(root, &folder, &libcs))?;
     let adoption = steps::take("build with masu from nothing", || adopt::measure(root, &folder))?;
     println!("{}", adopt::text(&adoption));
     let extent = Extent {
@@ -133,11 +146,15 @@ mod tests {
         assert!(request.quick && request.record().is_none());
         assert_eq!(request.command(), "cargo xtask rust --quick --pattern box-u64 --rounds 7");
         assert_eq!(Request::parse(&[]).unwrap().record(), Some("rust"));
+        let musl = Request::parse(&["--libc", "musl"]).unwrap();
+        assert_eq!((musl.libc, musl.record()), (Some(Libc::Musl), None));
+        assert_eq!(musl.command(), "cargo xtask rust --libc musl");
     }
 
     #[test]
     fn a_wrong_option_is_named() {
-        for wrong in [["--fast", ""], ["--rounds", "0"], ["--record", "a/b"]] {
+        for wrong in [["--fast", ""], ["--rounds", "0"], ["--record", "a/b"], ["--libc", "bionic"]]
+        {
             let error = Request::parse(&wrong).unwrap_err().to_string();
             assert!(error.contains(wrong[0]), "{error}");
         }

@@ -9,11 +9,25 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The part of a pattern's default operations that a run does.
-const PART: u64 = 8;
+/// How much of its work a pattern does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    Usual,
+    Quick,
+    /// Under musl's malloc, which makes system calls where others make none: a hundred times the time.
+    Musl,
+}
 
-/// The same for `--quick`.
-const QUICK_PART: u64 = 40;
+impl Share {
+    /// The part of a pattern's default operations that a run does.
+    fn part(self) -> u64 {
+        match self {
+            Share::Usual => 8,
+            Share::Quick => 40,
+            Share::Musl => 400,
+        }
+    }
+}
 
 /// Operations below which a pattern is no longer itself. COUPLING: the parameters in
 /// `workloads/patterns`.
@@ -22,8 +36,6 @@ const LEAST: &[(&str, u64)] = &[
     ("random-4m", 5_000_000),
     // Two rounds of 500,000: the second refills.
     ("fill-random-free-refill", 1_000_000),
-    // glibc takes too short otherwise, however slow others are.
-    ("pair-1m-untouched", 2_500_000),
     // Whole growths to 64 MiB, and enough of them for glibc to take longer than its start.
     ("realloc-1m", 384),
     ("realloc-1m-touched", 192),
@@ -37,6 +49,9 @@ const LEAST: &[(&str, u64)] = &[
     ("idle-threads", 1_000),
     ("small-program", 100),
 ];
+
+/// Operations below which glibc takes too short, however slow others are.
+const LEAST_FOR_GLIBC: &[(&str, u64)] = &[("pair-1m-untouched", 2_500_000)];
 
 /// Patterns whose time is mostly not malloc's: their figure is memory.
 pub(super) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
@@ -58,20 +73,20 @@ impl Pattern {
     }
 
     /// What a run executes.
-    pub(super) fn command(&self, program: &str, quick: bool) -> Vec<String> {
+    pub(super) fn command(&self, program: &str, share: Share) -> Vec<String> {
         let mut command = vec![program.to_owned(), self.name.clone()];
-        if let Some(ops) = self.scaled(quick) {
+        if let Some(ops) = self.scaled(share) {
             command.extend(["--ops".to_owned(), ops.to_string()]);
         }
         command
     }
 
     /// Operations a run does.
-    pub(super) fn scaled(&self, quick: bool) -> Option<u64> {
-        let part = if quick { QUICK_PART } else { PART };
-        let least =
-            LEAST.iter().find(|(name, _)| *name == self.name).map_or(1, |(_, least)| *least);
-        self.ops.map(|ops| (ops / part).max(least).min(ops))
+    pub(super) fn scaled(&self, share: Share) -> Option<u64> {
+        let for_glibc = if share == Share::Musl { &[] } else { LEAST_FOR_GLIBC };
+        let least = LEAST.iter().chain(for_glibc).find(|(name, _)| *name == self.name);
+        let least = least.map_or(1, |(_, least)| *least);
+        self.ops.map(|ops| (ops / share.part()).max(least).min(ops))
     }
 }
 

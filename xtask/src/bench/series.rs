@@ -9,7 +9,7 @@ use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
 use masu_lab::{Catalogue, CompareOptions, Comparison, Event, Plan, Stop, Suite, compare};
 
-use super::builds::{self, Patterns, Programs};
+use super::builds::{self, Library, Patterns, Programs};
 use super::figures::{FLOOR, Figures};
 use super::pattern::Pattern;
 use super::{Bench, Request, programs, suite, table};
@@ -21,7 +21,7 @@ pub(super) fn patterns(
     request: &Request,
     chosen: Vec<Pattern>,
     made: &Patterns,
-    library: &Path,
+    library: &Library,
 ) -> Result<()> {
     let text = suite::text(request, &chosen, &made.program, bench.rounds)?;
     let file = folder()?.join("patterns.toml");
@@ -45,7 +45,7 @@ pub(super) fn programs(
     request: &Request,
     root: &Path,
     made: &Programs,
-    library: &Path,
+    library: &Library,
 ) -> Result<()> {
     let suite = programs::suite(root, &made.made, &request.programs, bench.rounds)?;
     let plan = plan(&suite, &builds::catalogue(library, Vec::new()))?;

@@ -8,7 +8,7 @@ use masu_lab::{Ending, Output, Run};
 use super::figures::{Figures, geometric_mean};
 use crate::machine;
 
-use super::{Part, Pattern, Request, aims, pattern, programs, table};
+use super::{Part, Pattern, Request, Share, aims, pattern, programs, table};
 
 /// One run of variant `variant`; every run prints the same.
 fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
@@ -230,9 +230,10 @@ random-4m small   threads 1 size 128 live 4000000 ops 8000000  a large heap with
     let all = pattern::understand(listed).unwrap();
     let [ring, random] = all.as_slice() else { panic!("two patterns were listed") };
     assert_eq!((&*ring.group, ring.threads), ("threads", 2));
-    assert_eq!((ring.scaled(false), ring.scaled(true)), (Some(3_750_000), Some(750_000)));
-    assert_eq!((random.scaled(false), random.scaled(true)), (Some(5_000_000), Some(5_000_000)));
-    let command = ring.command("patterns", true);
+    let parts = [Share::Usual, Share::Quick, Share::Musl].map(|share| ring.scaled(share));
+    assert_eq!(parts, [Some(3_750_000), Some(750_000), Some(75_000)]);
+    assert!([Share::Usual, Share::Musl].map(|share| random.scaled(share)) == [Some(5_000_000); 2]);
+    let command = ring.command("patterns", Share::Quick);
     assert_eq!(command, ["patterns", "ring", "--ops", "750000"]);
 
     let chosen = pattern::choose(all.clone(), &["random-4m".to_owned()]).unwrap();
@@ -266,9 +267,13 @@ fn arguments_are_understood_or_refused_by_name() {
     assert_eq!(parts(&["--programs"]), (false, true, false));
     assert_eq!(parts(&["--program", "perl"]), (false, true, false));
     assert_eq!(parts(&["--program", "perl", "--pattern", "ring"]), (true, true, false));
+    assert_eq!(parts(&["--musl"]), (true, false, false));
+    assert_eq!(Request::parse(&["--musl"]).unwrap().command(), "cargo xtask bench --musl");
     let command = Request::parse(&["--programs", "--quick"]).unwrap().command();
     assert_eq!(command, "cargo xtask bench --quick --programs");
-    let wrong: [&[&str]; 8] = [
+    let wrong: [&[&str]; 10] = [
+        &["--musl", "--programs"],
+        &["--musl", "--program", "perl"],
         &["--pattern", "ring", "--programs"],
         &["--patterns", "--programs"],
         &["--fast"],
@@ -280,6 +285,6 @@ fn arguments_are_understood_or_refused_by_name() {
     ];
     for arguments in wrong {
         let error = Request::parse(arguments).unwrap_err().to_string();
-        assert!(error.contains(arguments.last().unwrap()), "{error}");
+        assert!(arguments.iter().any(|argument| error.contains(argument)), "{error}");
     }
 }

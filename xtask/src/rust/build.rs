@@ -88,15 +88,15 @@ pub(super) fn sources(root: &Path) -> PathBuf {
     root.join("workloads/rust")
 }
 
-/// Builds every program below `folder`.
+/// Builds every program for `libcs` below `folder`.
 ///
 /// # Errors
 ///
-/// When masu or the reference cannot be built on glibc: then there is nothing to compare.
-pub(super) fn all(root: &Path, folder: &Path) -> Result<Built> {
+/// When masu or the reference cannot be built on the first of them: then there is nothing to compare.
+pub(super) fn all(root: &Path, folder: &Path, libcs: &[Libc]) -> Result<Built> {
     let lock = fs::read_to_string(sources(root).join("Cargo.lock")).context("no lock file")?;
     let mut built = Built { programs: Vec::new(), missing: Vec::new(), lock };
-    for libc in Libc::ALL {
+    for &libc in libcs {
         for allocator in ALLOCATORS {
             let name = format!("{} on {}", allocator.name, libc.name());
             if let Some(reason) = allocator.not_on_musl.filter(|_| libc == Libc::Musl) {
@@ -107,7 +107,7 @@ pub(super) fn all(root: &Path, folder: &Path) -> Result<Built> {
                 [Ok(plain), Ok(thin)] => built.programs.extend([plain, thin]),
                 [Err(error), _] | [_, Err(error)] => {
                     let is_needed = [OURS, REFERENCE].contains(&allocator.name);
-                    if is_needed && libc == Libc::Glibc {
+                    if is_needed && libcs.first() == Some(&libc) {
                         return Err(error);
                     }
                     println!("going on without {name}: {error:#}");

@@ -1,0 +1,173 @@
+//! What is installed is what a program in C needs: found by pkg-config, linked both ways, and seen to
+//! serve it.
+//!
+//! It relies on gcc, g++ and pkg-config, which `cargo xtask ci` provides, and on groff to read a page.
+
+use std::ffi::OsStr;
+use std::process::Output;
+
+use super::*;
+
+/// A folder that is removed with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Where cargo puts what it builds: this program lies in `debug/deps`.
+fn target() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+fn succeeds(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", text(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Prints which malloc it got, and whether the header is the library's.
+const PROGRAM_TEXT: &str = "\
+#include <masu.h>
+#include <string.h>
+int main(void) {
+    void *block = malloc(100);
+    size_t usable = malloc_usable_size(block);
+    free(block);
+    printf(\"%s %d %d\\n\", masu_version(), usable == 112, strcmp(masu_version(), MASU_VERSION));
+    malloc_stats();
+    return 0;
+}
+";
+
+#[test]
+fn what_is_installed_serves_programs_that_pkg_config_links() {
+    let folder = Folder::new("install");
+    let request = Request { prefix: folder.0.join("usr"), staging: None };
+    let installed = request.perform(root(), &target()).unwrap();
+    for path in &installed {
+        assert!(path.starts_with(&request.prefix) && path.is_file(), "{}", path.display());
+    }
+    let source = folder.0.join("program.c");
+    fs::write(&source, PROGRAM_TEXT).unwrap();
+    let flags = |arguments: &[&str]| {
+        let mut command = Command::new("pkg-config");
+        command.env("PKG_CONFIG_PATH", request.place("lib/pkgconfig")).args(arguments);
+        succeeds(&mut command).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let link = |name: &str, compiler: &str, before: &[&str], arguments: &[&str]| {
+        let program = folder.0.join(name);
+        let mut command = Command::new(compiler);
+        command.args(before).arg(&source).arg("-o").arg(&program).args(flags(arguments));
+        succeeds(&mut command);
+        program
+    };
+    let both = ["--cflags", "--libs"];
+    let fully_static = [&["--static"], &both[..]].concat();
+    let cases = [
+        ("dynamic", "gcc", &[][..], [&both[..], &["masu"]].concat()),
+        ("archive", "gcc", &[], [&both[..], &["masu-static"]].concat()),
+        ("static", "gcc", &["-static"], [&fully_static[..], &["masu"]].concat()),
+        ("cxx", "g++", &["-x", "c++"], [&both[..], &["masu"]].concat()),
+        ("cxx-static", "g++", &["-static", "-x", "c++"], [&fully_static[..], &["masu"]].concat()),
+    ];
+    for (name, compiler, before, arguments) in cases {
+        let program = link(name, compiler, before, &arguments);
+        let mut command = Command::new(&program);
+        command.env_clear();
+        if ["dynamic", "cxx"].contains(&name) {
+            command.env("LD_LIBRARY_PATH", request.place("lib"));
+        }
+        let output = command.output().unwrap();
+        let printed = text(&output);
+        assert!(output.status.success(), "{name}: {printed}");
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(printed.contains(&format!("{version} 1 0\n")), "{name}: {printed}");
+        assert!(printed.contains("masu"), "{name} is not served by masu: {printed}");
+    }
+    assert_eq!(flags(&["--modversion", "masu"]), [env!("CARGO_PKG_VERSION")]);
+    let preloaded = succeeds(
+        Command::new("sh")
+            .args(["-c", "grep -c libmasu.so /proc/self/maps"])
+            .env("LD_PRELOAD", request.place("lib/libmasu.so")),
+    );
+    assert_ne!(preloaded.trim(), "0");
+    let names: Vec<&OsStr> = installed.iter().filter_map(|path| path.file_name()).collect();
+    for name in ["masu", "masu.1", "masu-compare.1", "masu.3", "_masu", "masu.fish", "masu.pc"] {
+        assert!(names.contains(&OsStr::new(name)), "{name} is missing");
+    }
+}
+
+#[test]
+fn a_package_is_made_aside_and_speaks_of_its_place() {
+    let folder = Folder::new("destdir");
+    let staging = folder.0.join("package");
+    let options = ["--prefix=/opt/masu", "--destdir", staging.to_str().unwrap()];
+    let request = Request::parse(&options).unwrap();
+    let installed = request.perform(root(), &target()).unwrap();
+    assert!(installed.iter().all(|path| path.starts_with(staging.join("opt/masu"))));
+    let file = fs::read_to_string(staging.join("opt/masu/lib/pkgconfig/masu.pc")).unwrap();
+    assert!(file.starts_with("prefix=/opt/masu\n") && !file.contains("package"), "{file}");
+    for path in installed {
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let is_program = ["masu", "libmasu.so"].iter().any(|name| {
+            path.file_name() == Some(OsStr::new(name)) && !path.to_string_lossy().contains("share")
+        });
+        assert_eq!(mode, if is_program { 0o755 } else { 0o644 }, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_file_in_use_is_replaced_and_not_written_into() {
+    let folder = Folder::new("replaced");
+    let path = folder.0.join("deep/file");
+    write(&path, b"old", FILE).unwrap();
+    let held = fs::File::open(&path).unwrap();
+    write(&path, b"newer", FILE).unwrap();
+    assert_eq!(std::io::read_to_string(held).unwrap(), "old");
+    assert_eq!(fs::read(&path).unwrap(), b"newer");
+    assert_eq!(fs::read_dir(folder.0.join("deep")).unwrap().count(), 1, "nothing is left aside");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    for options in [&["--prefix"][..], &["--prefix", "here"], &["--destdir=x"], &["now"]] {
+        assert!(Request::parse(options).is_err(), "{options:?}");
+    }
+    let request = Request::parse(&[]).unwrap();
+    assert_eq!(request.place("lib/x"), Path::new("/usr/local/lib/x"));
+}
+
+#[test]
+fn the_page_of_the_header_has_every_function_of_masu_s_own() {
+    let header = fs::read_to_string(root().join("crates/masu-abi/include/masu.h")).unwrap();
+    let page = manual::page(&header);
+    let declared = header.split("MASU_API ").skip(2).filter_map(|rest| rest.split('(').next());
+    let own = declared.filter_map(|start| start.rsplit([' ', '*']).next());
+    let own: Vec<&str> = own.filter(|name| name.starts_with("masu_")).collect();
+    assert!(own.len() >= 6, "{own:?}");
+    for name in own {
+        assert!(page.contains(&format!("{name}(")), "{name} is missing:\n{page}");
+    }
+    for mark in ["MASU_API", "MASU_NOTHROW", "MASU_ATTRIBUTE", "COUPLING", "#endif"] {
+        assert!(!page.contains(mark), "{mark} is no word for a reader:\n{page}");
+    }
+}

@@ -1,0 +1,198 @@
+//! `cargo xtask matrix`: every group of the allocator's tests on every target that this machine can run, as
+//! one table, which is kept in the tests' README.
+//!
+//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, and on what the tests
+//! themselves take from the environment (`TESTED_TARGET`, `TESTED_PROFILE`, `MASU_OPERATIONS`). The hard
+//! idea is honesty about emulation: what an emulator gets wrong by itself is left out by name, with the reason,
+//! and the table says so.
+
+mod plan;
+mod table;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{bench, ci, machine, steps};
+use plan::{Cell, GROUPS, Group, TARGETS, Target};
+
+const USAGE: &str = "\
+Usage: cargo xtask matrix [--quick] [--target NAME]... [--group NAME]...
+  --quick        what CI runs: aarch64 under qemu, a few groups, released
+  --target NAME  only targets whose name has this in it; repeats
+  --group NAME   only this group; repeats";
+
+/// Where the table is kept.
+const README: &str = "crates/masu-abi/tests/README.md";
+
+/// No cell takes longer than this by far, in seconds.
+const PATIENCE_S: &str = "1200";
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    quick: bool,
+    targets: Vec<String>,
+    groups: Vec<String>,
+}
+
+impl Request {
+    fn parse(arguments: &[&str]) -> Result<Request> {
+        let mut request = Request::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            let mut value =
+                || rest.next().with_context(|| format!("{option} lacks its value\n{USAGE}"));
+            match *option {
+                "--quick" => request.quick = true,
+                "--target" => request.targets.push((*value()?).to_owned()),
+                "--group" => request.groups.push((*value()?).to_owned()),
+                _ => bail!("matrix: `{option}` is no option\n{USAGE}"),
+            }
+        }
+        Ok(request)
+    }
+
+    fn wants(&self, target: &Target, group: &Group) -> bool {
+        let of_target = self.targets.is_empty()
+            || self.targets.iter().any(|name| target.name.contains(name.as_str()));
+        let of_group = self.groups.is_empty() || self.groups.iter().any(|name| name == group.name);
+        let in_part = !self.quick || (target.is_quick && group.is_quick);
+        of_target && of_group && in_part
+    }
+
+    fn is_whole(&self) -> bool {
+        *self == Request::default()
+    }
+}
+
+/// Runs the cells that were asked for and prints the table; a whole one is written into the README.
+///
+/// # Errors
+///
+/// When something is missing and cannot be installed, or a test fails: after the whole table.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
+    let request = Request::parse(arguments)?;
+    machine::provide(&machine::TESTED.iter().chain(machine::FOREIGN).collect::<Vec<_>>())?;
+    machine::provide_toolchain(root)?;
+    let mut rows = Vec::new();
+    for target in TARGETS {
+        let cells: Vec<Cell> = GROUPS
+            .iter()
+            .map(|group| cell(root, &request, target, group))
+            .collect::<Result<_>>()?;
+        if cells.iter().any(|cell| *cell != Cell::NotAsked) {
+            rows.push((target, cells));
+        }
+    }
+    if rows.is_empty() {
+        bail!("matrix: no such target or group\n{USAGE}");
+    }
+    let text = table::text(&rows);
+    println!("\n{text}");
+    if request.is_whole() {
+        let head = table::head(&bench::record::commit(root).unwrap_or_default());
+        table::keep(&root.join(README), &format!("{head}\n\n{text}"))?;
+        println!("kept in {README}");
+    }
+    let failed = rows.iter().flat_map(|(_, cells)| cells).filter(|cell| cell.is_failed()).count();
+    if failed > 0 {
+        bail!("matrix: {failed} cells of the table fail");
+    }
+    Ok(())
+}
+
+fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Result<Cell> {
+    if !request.wants(target, group) {
+        return Ok(Cell::NotAsked);
+    }
+    if let Some(reason) = plan::not_run(target, group) {
+        return Ok(Cell::NotRun(reason));
+    }
+    let name = format!("{}: {}", target.name, group.name);
+    let tally = steps::take(&name, || ci::run_tests(&mut command(root, target, group)));
+    Ok(match tally {
+        Ok(tally) if tally.failed == 0 => Cell::Passed(tally.passed),
+        Ok(tally) => Cell::Failed(tally.passed, tally.failed),
+        // Told here, so that the other cells are still run.
+        Err(error) => {
+            println!("{error:#}");
+            Cell::Failed(0, 1)
+        }
+    })
+}
+
+fn command(root: &Path, target: &Target, group: &Group) -> Command {
+    let mut cargo =
+        steps::cargo(root, &["test", "--locked", "--no-fail-fast", "--package", group.package]);
+    cargo.args(group.tests);
+    // The tests of C programs run here; it is the programs that are another target's.
+    if !group.runs_programs || !target.is_emulated {
+        cargo.args(["--target", target.triple]);
+    }
+    if !group.runs_programs && target.profile == "release" {
+        cargo.arg("--release");
+    }
+    for (name, value) in target.variables {
+        cargo.env(name, value);
+    }
+    if group.runs_programs {
+        cargo.env("TESTED_PROFILE", target.profile);
+        if target.is_emulated {
+            cargo.env("TESTED_TARGET", target.triple);
+        }
+    }
+    cargo.env("MASU_OPERATIONS", if target.is_emulated { "200000" } else { "1000000" });
+    cargo.arg("--");
+    for left_out in plan::LEFT_OUT.iter().filter(|one| target.is_emulated && one.has(group)) {
+        cargo.args(["--skip", left_out.test]);
+    }
+    bounded(&cargo)
+}
+
+/// The command, ended where it takes far too long.
+fn bounded(cargo: &Command) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg(PATIENCE_S).arg(cargo.get_program()).args(cargo.get_args());
+    if let Some(folder) = cargo.get_current_dir() {
+        command.current_dir(folder);
+    }
+    for (name, value) in cargo.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_what_was_asked_for() {
+        let request = Request::parse(&["--target", "aarch64", "--group", "unit"]).unwrap();
+        let asked = |target: &Target, group: &Group| request.wants(target, group);
+        assert!(TARGETS.iter().any(|target| GROUPS.iter().any(|group| asked(target, group))));
+        assert!(!TARGETS.iter().any(|target| asked(target, &GROUPS[1])));
+        assert!(!request.is_whole() && Request::parse(&[]).unwrap().is_whole());
+    }
+
+    #[test]
+    fn a_wrong_option_is_named() {
+        let error = Request::parse(&["--fast"]).unwrap_err().to_string();
+        assert!(error.contains("--fast"), "{error}");
+    }
+
+    #[test]
+    fn what_ci_runs_is_a_part_that_runs() {
+        let request = Request { quick: true, ..Request::default() };
+        let cells =
+            TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)));
+        let asked: Vec<_> = cells.filter(|(target, group)| request.wants(target, group)).collect();
+        assert!(
+            asked.len() > 2
+                && asked.iter().all(|(target, group)| plan::not_run(target, group).is_none())
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! What there is to run: targets, groups of tests, and what runs nowhere or not everywhere.
+//!
+//! It relies on nothing; it is data. A test that an emulator breaks by itself stands here with the reason, which
+//! the table repeats.
+
+/// A target in one profile: a row.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) name: &'static str,
+    pub(super) triple: &'static str,
+    /// Cargo's name of the profile.
+    pub(super) profile: &'static str,
+    pub(super) is_emulated: bool,
+    pub(super) is_quick: bool,
+    /// How cargo links and runs its programs.
+    pub(super) variables: &'static [(&'static str, &'static str)],
+}
+
+/// Tests of one package: a column.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) name: &'static str,
+    pub(super) package: &'static str,
+    pub(super) tests: &'static [&'static str],
+    /// Whether the tests run programs in C under `libmasu.so`.
+    pub(super) runs_programs: bool,
+    pub(super) is_quick: bool,
+}
+
+/// What came of a target and a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cell {
+    NotAsked,
+    NotRun(&'static str),
+    Passed(u64),
+    Failed(u64, u64),
+}
+
+impl Cell {
+    pub(super) fn is_failed(self) -> bool {
+        matches!(self, Cell::Failed(..))
+    }
+}
+
+/// A test that is left out under emulation.
+pub(super) struct LeftOut {
+    pub(super) test: &'static str,
+    group: &'static str,
+    pub(super) reason: &'static str,
+}
+
+impl LeftOut {
+    pub(super) fn has(&self, group: &Group) -> bool {
+        self.group == group.name
+    }
+}
+
+const X86_GLIBC: &str = "x86_64-unknown-linux-gnu";
+const X86_MUSL: &str = "x86_64-unknown-linux-musl";
+const ARM_GLIBC: &str = "aarch64-unknown-linux-gnu";
+const ARM_MUSL: &str = "aarch64-unknown-linux-musl";
+
+const BY_QEMU: &[(&str, &str)] = &[
+    ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
+    ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
+    // No compiler of C is needed here.
+    ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld"),
+    ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER", "qemu-aarch64"),
+];
+
+const fn native(name: &'static str, triple: &'static str, profile: &'static str) -> Target {
+    Target { name, triple, profile, is_emulated: false, is_quick: false, variables: &[] }
+}
+
+const fn emulated(
+    name: &'static str,
+    triple: &'static str,
+    profile: &'static str,
+    is_quick: bool,
+) -> Target {
+    Target { name, triple, profile, is_emulated: true, is_quick, variables: BY_QEMU }
+}
+
+/// The rows.
+pub(super) const TARGETS: &[Target] = &[
+    native("x86-64 glibc, release", X86_GLIBC, "release"),
+    native("x86-64 glibc, debug", X86_GLIBC, "dev"),
+    native("x86-64 musl, release", X86_MUSL, "release"),
+    native("x86-64 musl, debug", X86_MUSL, "dev"),
+    emulated("aarch64 glibc, release", ARM_GLIBC, "release", true),
+    emulated("aarch64 glibc, debug", ARM_GLIBC, "dev", false),
+    emulated("aarch64 musl, release", ARM_MUSL, "release", false),
+    emulated("aarch64 musl, debug", ARM_MUSL, "dev", false),
+];
+
+const fn rust(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
+    Group { name, package: "masu", tests, runs_programs: false, is_quick }
+}
+
+const fn c(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
+    Group { name, package: "masu-abi", tests, runs_programs: true, is_quick }
+}
+
+/// The columns.
+pub(super) const GROUPS: &[Group] = &[
+    rust("unit", &["--lib"], true),
+    rust("global", &["--test", "global"], true),
+    rust("oracle", &["--test", "oracle"], true),
+    rust("properties", &["--test", "properties"], false),
+    rust("options", &["--test", "options", "--test", "chosen"], false),
+    rust("plugins", &["--test", "plugins", "--test", "adoption"], false),
+    c("semantics", &["--test", "semantics"], true),
+    c("life", &["--test", "life"], false),
+    c("limits", &["--test", "limits"], false),
+    c("cxx", &["--test", "cxx"], false),
+    c("constrained", &["--test", "constrained"], false),
+    c("kinds", &["--test", "kinds"], false),
+];
+
+/// Why a group does not run on a target, where it does not.
+pub(super) fn not_run(target: &Target, group: &Group) -> Option<&'static str> {
+    let on_musl = target.triple.ends_with("musl");
+    match group.name {
+        "plugins" | "kinds" if target.triple != X86_GLIBC => {
+            Some("these tests build for glibc and for musl themselves: see the first rows")
+        }
+        "options" if target.is_emulated => Some(
+            "the tests start themselves again, which qemu-user does not do without binfmt_misc",
+        ),
+        "constrained" if target.is_emulated => {
+            Some("qemu-user passes neither seccomp filters nor RLIMIT_AS on")
+        }
+        _ if group.runs_programs && on_musl => Some(
+            "C on musl, shared and static, is in `kinds`; there is no aarch64 compiler of C for musl here",
+        ),
+        _ => None,
+    }
+}
+
+const FORKED: &str = "qemu 7.2 ends a child that starts a thread after `fork` (plugins/core.c:221), without masu too";
+const RESIDENT: &str = "resident memory is the emulator's, without masu too";
+const LIMITED: &str = "qemu-user does not keep RLIMIT_AS";
+const STARTED: &str = "qemu-user starts no other program of its CPU without binfmt_misc";
+
+const fn left_out(group: &'static str, test: &'static str, reason: &'static str) -> LeftOut {
+    LeftOut { test, group, reason }
+}
+
+/// Tests that an emulator breaks.
+pub(super) const LEFT_OUT: &[LeftOut] = &[
+    left_out("oracle", "os_pages", STARTED),
+    left_out("life", "fork_while_threads_allocate", FORKED),
+    left_out("life", "fork_handlers_may_allocate", FORKED),
+    left_out("life", "threads_one_after_another", RESIDENT),
+    left_out("life", "exec_while_threads_allocate", STARTED),
+    left_out("limits", "memory_locked", RESIDENT),
+    left_out("limits", "limit_that_comes_and_goes", LIMITED),
+    left_out("limits", "up_to_the_limit", LIMITED),
+    left_out("cxx", "handler_that_finds_memory", LIMITED),
+];
