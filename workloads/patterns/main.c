@@ -157,7 +157,7 @@ __attribute__((format(printf, 1, 2))) static _Noreturn void usage(const char *fo
     va_end(arguments);
     print(STDERR_FILENO,
           "patterns: %s\n"
-          "Usage: patterns NAME [--threads T] [--size BYTES] [--seed N] [--ops N]\n"
+          "Usage: patterns NAME [--threads T] [--size BYTES] [--live BLOCKS] [--seed N] [--ops N]\n"
           "       patterns --list\n",
           reason);
     exit(EXIT_USAGE);
@@ -183,6 +183,9 @@ static struct plan plan_from(const struct pattern *pattern, char **arguments) {
             if (pattern->size == 0) usage("%s takes no --size", pattern->name);
             uint64_t most = LIVE_BYTES_MAX / pattern->live;
             plan.size = (size_t)number(option, text, pattern->size_min, most);
+        } else if (strcmp(option, "--live") == 0) {
+            if (pattern->live_max == 0) usage("%s takes no --live", pattern->name);
+            plan.live = (size_t)number(option, text, 1, pattern->live_max);
         } else if (strcmp(option, "--seed") == 0) {
             plan.seed = number(option, text, 0, UINT64_MAX);
         } else if (strcmp(option, "--ops") == 0) {
@@ -209,8 +212,8 @@ int main(int count, char **arguments) {
     clock_pauses();
     print(STDERR_FILENO, "%s ns_per_op %.2f rss_kb %llu\n", plan.name,
           (double)worked_ns / (double)plan.ops, (unsigned long long)status_kb("VmHWM:"));
-    print(STDOUT_FILENO, "%s threads %u size %zu seed %llu ops %llu checksum %016llx\n", plan.name,
-          plan.threads, plan.size, (unsigned long long)plan.seed, (unsigned long long)plan.ops,
+    print(STDOUT_FILENO, "%s threads %u size %zu live %zu seed %llu ops %llu checksum %016llx\n", plan.name,
+          plan.threads, plan.size, plan.live, (unsigned long long)plan.seed, (unsigned long long)plan.ops,
           (unsigned long long)mix(sum));
     return 0;
 }

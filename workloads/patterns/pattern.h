@@ -52,6 +52,7 @@ struct pattern {
     size_t size_min;      /* bytes; the smallest `--size` that makes sense */
     size_t size;          /* bytes of a block, or of the largest; 0: takes no `--size` */
     size_t live;          /* most blocks that are live at once, all threads together */
+    size_t live_max;      /* the most that `--live` may ask for; 0: takes no `--live` */
     uint64_t ops;
     uint64_t (*each)(const struct share *);
     uint64_t (*whole)(const struct plan *);

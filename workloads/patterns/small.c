@@ -127,6 +127,9 @@ static uint64_t tiny(const struct share *share) {
     return sum;
 }
 
+/* Twice what 8 GiB of blocks of 1 to 1,024 B are. */
+#define RANDOM_LIVE_MAX ((size_t)32 << 20)
+
 /* Fills the table first and then replaces at random; both count as operations. */
 static uint64_t random_replacement(const struct share *share) {
     struct held *held = table_new(share->live, sizeof *held);
@@ -249,7 +252,8 @@ const struct pattern small_patterns[] = {
     SMALL("batch-reverse", 16, 64, 1000, 100000000, batch_reverse, "a list built, then freed from its tail"),
     SMALL("batch-random", 16, 64, 1000, 100000000, batch_random, "a set built, then freed in random order"),
     SMALL("tiny", 16, 64, NUMBERS, 30000000, tiny, "arithmetic on numbers of a few limbs"),
-    SMALL("random-100k", 16, 1024, 100000, 25000000, random_replacement, "a cache with random replacement, 1 B to size"),
+    {.name = "random-100k", .group = "small", .threads = 1, .threads_min = 1, .size_min = 16, .size = 1024, .live = 100000,
+     .live_max = RANDOM_LIVE_MAX, .ops = 25000000, .each = random_replacement, .about = "a cache with random replacement, 1 B to size"},
     SMALL("random-4m", 16, 128, 4000000, 8000000, random_replacement, "a large heap with random replacement, 1 B to size"),
     SMALL("fill-random-free-refill", 16, 128, 500000, 5000000, fill_random_free_refill, "fill, visit, free in random order, again"),
     SMALL("churn-8-64k", 4096, 65536, 512, 5000000, churn, "buffers of size/8 to size, touched"),
