@@ -155,6 +155,19 @@ fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
 }
 
 #[test]
+fn children_forked_in_the_midst_of_samples_allocate_on() {
+    let program = library::compile("profile.c", "midst", &["-pthread"]);
+    Run::of(library::preloaded(&program), "fork_beside_samples", "1");
+}
+
+#[test]
+fn an_unwind_table_that_is_wrong_ends_a_stack_and_not_the_program() {
+    let program = library::compile("profile.c", "mistold", &["-pthread"]);
+    let run = Run::of(library::preloaded(&program), "mistold", "1");
+    assert!(samples(&run.only_file()).iter().any(|(frames, _)| *frames > 0));
+}
+
+#[test]
 fn a_program_with_more_rights_than_its_user_writes_nothing() {
     let archive = library::static_path();
     let archive = archive.to_str().expect("a plain path");

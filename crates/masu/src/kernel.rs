@@ -326,6 +326,20 @@ pub(crate) fn write_error(message: &[u8]) {
     let _ = unsafe { arch::call6(number::WRITE, 2, address, message.len(), 0, 0, 0) };
 }
 
+/// Whether the word at `address` can be read now, and so all of its OS page.
+///
+/// Asks the kernel to change the mask of signals in a way that there is not: it refuses, but only after
+/// it has read the new mask from there.
+pub(crate) fn is_readable(address: usize) -> bool {
+    const NO_WAY: usize = usize::MAX;
+    const FAULT: Errno = Errno(14);
+    const MASK_BYTES: usize = 8;
+    // SAFETY: The kernel only reads, and changes nothing.
+    let result =
+        unsafe { arch::call6(number::RT_SIGPROCMASK, NO_WAY, address, 0, MASK_BYTES, 0, 0) };
+    address != 0 && check(result) != Err(FAULT)
+}
+
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. All ranges that this door
 /// is handed by others are multiples of slices, but for those inside a page, which ask here.
 pub(crate) fn page_size() -> usize {

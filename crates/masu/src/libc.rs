@@ -17,7 +17,7 @@ use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 pub(crate) use pinned::pin;
 
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
 type Destructor = unsafe extern "C" fn(*mut c_void);
 type ForkHandler = extern "C" fn();
@@ -130,15 +130,39 @@ impl Object<'_> {
     }
 }
 
-/// Calls `visit` with every loaded object, as long as it returns true. The dynamic linker's lock is
-/// held meanwhile, which the same thread may hold already.
+/// How many threads ask the dynamic linker now.
+static ASKING: AtomicUsize = AtomicUsize::new(0);
+/// Whether a thread that asked was left behind by a `fork`, and the dynamic linker's lock with it: the C
+/// library gives that to nobody in the child.
+static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Calls `visit` with every loaded object, as long as it returns true; with none in a forked child that
+/// would wait for ever. The dynamic linker's lock is held meanwhile, which the same thread may hold already.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile")]
 pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
+    // ORDERING: Relaxed: it changes before a child has a second thread.
+    if IS_LEFT_LOCKED.load(Ordering::Relaxed) {
+        return;
+    }
     let mut visit = visit;
     let argument: *mut &mut dyn FnMut(&Object<'_>) -> bool = &raw mut visit;
+    // ORDERING: Relaxed, and the fence puts it before the lock is taken, the Release behind it: a child is
+    // a copy of memory as it is at any moment, and where it has the lock held, it has this too.
+    ASKING.fetch_add(1, Ordering::Relaxed);
+    fence(Ordering::Release);
     // SAFETY: `visit_object` takes just this argument, which outlives the call.
     let _ = unsafe { dl_iterate_phdr(visit_object, argument.cast()) };
+    // ORDERING: Release, as above.
+    ASKING.fetch_sub(1, Ordering::Release);
+}
+
+/// In a forked child: the parent's other threads are not here, whatever they were asking.
+pub(crate) fn forget_asking() {
+    // ORDERING: Relaxed in this function: there is one thread.
+    if ASKING.swap(0, Ordering::Relaxed) != 0 {
+        IS_LEFT_LOCKED.store(true, Ordering::Relaxed);
+    }
 }
 
 /// # Safety

@@ -223,6 +223,7 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork_in_child() {
+    libc::forget_asking();
     // There is no other thread here that could do the same.
     GENERATION.add(1);
     if let Some(cache) = slot::get().cache() {

@@ -72,6 +72,49 @@ static void *of_another_thread(void *block) {
     return malloc(5 << 20);
 }
 
+static volatile int has_ended;
+
+static void *until_the_end(void *nothing) {
+    while (!has_ended)
+        free(malloc(100));
+    return nothing;
+}
+
+/* Children of a program whose other threads are in the midst of samples. */
+static void fork_beside_samples(void) {
+    pthread_t threads[3];
+    for (int n = 0; n < 3; n++)
+        CHECK(pthread_create(&threads[n], NULL, until_the_end, NULL) == 0);
+    for (int n = 0; n < 100; n++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            /* One that waits for what nobody gives is ended. */
+            alarm(60);
+            for (int block = 0; block < 50; block++)
+                free(malloc(100));
+            _exit(0);
+        }
+        int status = 0;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    has_ended = 1;
+    for (int n = 0; n < 3; n++)
+        pthread_join(threads[n], NULL);
+}
+
+/* A function whose unwind table says that its frame ends far above any stack. */
+void *mistold(void);
+__asm__(".text\n.globl mistold\n.type mistold, %function\nmistold:\n.cfi_startproc\n"
+#ifdef __aarch64__
+        "stp x29, x30, [sp, #-16]!\n.cfi_def_cfa_offset 0x4000000\n.cfi_offset 30, -8\n"
+        "mov x0, #100\nbl malloc\nldp x29, x30, [sp], #16\n"
+#else
+        "subq $8, %rsp\n.cfi_def_cfa_offset 0x4000000\n"
+        "movl $100, %edi\ncall malloc@PLT\naddq $8, %rsp\n"
+#endif
+        "ret\n.cfi_endproc\n.size mistold, .-mistold\n");
+
 __attribute__((noinline)) static void *kept_by_main(void) {
     void *block = malloc(3 << 20);
     memset(block, 1, 3 << 20);
@@ -97,6 +140,11 @@ int main(int count, char **arguments) {
         void *other = NULL;
         pthread_join(thread, &other);
         kept = other;
+    } else if (strcmp(what, "fork_beside_samples") == 0) {
+        fork_beside_samples();
+    } else if (strcmp(what, "mistold") == 0) {
+        for (int n = 0; n < 10; n++)
+            free(mistold());
     } else if (strcmp(what, "fork") == 0) {
         kept = kept_by_main();
         pid_t child = fork();

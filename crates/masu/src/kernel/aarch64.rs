@@ -18,6 +18,7 @@ pub(super) mod number {
     pub(in super::super) const FUTEX: usize = 98;
     pub(in super::super) const CLOCK_GETTIME: usize = 113;
     pub(in super::super) const SCHED_GETAFFINITY: usize = 123;
+    pub(in super::super) const RT_SIGPROCMASK: usize = 135;
     pub(in super::super) const GETPID: usize = 172;
     pub(in super::super) const GETTID: usize = 178;
     pub(in super::super) const MUNMAP: usize = 215;

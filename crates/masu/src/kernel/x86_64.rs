@@ -12,6 +12,7 @@ pub(super) mod number {
     pub(in super::super) const MMAP: usize = 9;
     pub(in super::super) const MPROTECT: usize = 10;
     pub(in super::super) const MUNMAP: usize = 11;
+    pub(in super::super) const RT_SIGPROCMASK: usize = 14;
     pub(in super::super) const MADVISE: usize = 28;
     pub(in super::super) const GETPID: usize = 39;
     pub(in super::super) const FCNTL: usize = 72;

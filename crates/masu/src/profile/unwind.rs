@@ -12,6 +12,7 @@
 //! and aarch64.
 
 mod expression;
+mod memory;
 mod objects;
 mod reader;
 #[cfg_attr(target_arch = "aarch64", path = "unwind/registers/aarch64.rs")]
@@ -19,6 +20,7 @@ mod reader;
 mod registers;
 mod rules;
 
+use memory::Memory;
 use objects::Objects;
 use registers::Registers;
 use rules::{Base, Row, Rule};
@@ -29,6 +31,7 @@ use rules::{Base, Row, Rule};
 pub(super) fn capture(frames: &mut [usize]) -> usize {
     let mut registers = Registers::here();
     let mut objects = Objects::loaded();
+    let mut memory = Memory::new();
     let mut count = 0;
     // The address of a call is that behind it; of what a signal interrupted it is the very next.
     let mut is_behind_call = false;
@@ -41,7 +44,7 @@ pub(super) fn capture(frames: &mut [usize]) -> usize {
         let Some(row) = objects.tables_of(at).and_then(|tables| rules::find(&tables, at)) else {
             break;
         };
-        let Some(caller) = step(&registers, &row) else { break };
+        let Some(caller) = step(&registers, &row, &mut memory) else { break };
         let moves_up = caller.stack_pointer() > registers.stack_pointer();
         if !moves_up && !row.is_signal_frame {
             break;
@@ -62,10 +65,10 @@ pub(super) fn capture(frames: &mut [usize]) -> usize {
 }
 
 /// The registers as the caller has them.
-fn step(registers: &Registers, row: &Row) -> Option<Registers> {
+fn step(registers: &Registers, row: &Row, memory: &mut Memory) -> Option<Registers> {
     let base = match row.base {
         Base::Register(register, offset) => registers.get(register)?.wrapping_add_signed(offset),
-        Base::Expression(code) => expression::evaluate(code, registers, None)?,
+        Base::Expression(code) => expression::evaluate(code, registers, None, memory)?,
         Base::Unknown => return None,
     };
     let mut caller = registers.clone();
@@ -73,30 +76,19 @@ fn step(registers: &Registers, row: &Row) -> Option<Registers> {
         let value = match *rule {
             Rule::Same => continue,
             Rule::Undefined => 0,
-            Rule::SavedAt(offset) => word_at(base.wrapping_add_signed(offset))?,
+            Rule::SavedAt(offset) => memory.word_at(base.wrapping_add_signed(offset))?,
             Rule::Is(offset) => base.wrapping_add_signed(offset),
             Rule::Register(other) => registers.get(other)?,
             Rule::SavedAtExpression(code) => {
-                word_at(expression::evaluate(code, registers, Some(base))?)?
+                let address = expression::evaluate(code, registers, Some(base), memory)?;
+                memory.word_at(address)?
             }
-            Rule::IsExpression(code) => expression::evaluate(code, registers, Some(base))?,
+            Rule::IsExpression(code) => expression::evaluate(code, registers, Some(base), memory)?,
         };
         caller.set(register, value);
     }
     caller.enter_caller(base, row);
     Some(caller)
-}
-
-/// The word that lies at an address of the stack.
-fn word_at(address: usize) -> Option<usize> {
-    const LOWEST: usize = 4096;
-    if address < LOWEST || !address.is_multiple_of(size_of::<usize>()) {
-        return None;
-    }
-    let place: *const usize = core::ptr::with_exposed_provenance(address);
-    // SAFETY: A table that is right about its function leads to words of this thread's stack, which
-    // are there and which no other thread writes.
-    Some(unsafe { place.read_volatile() })
 }
 
 #[cfg(test)]

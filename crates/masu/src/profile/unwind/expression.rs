@@ -4,9 +4,9 @@
 //! for frames of signals; what those need is understood, the rest ends the walk (DWARF 5, section
 //! 2.5).
 
+use super::memory::Memory;
 use super::reader::Reader;
 use super::registers::Registers;
-use super::word_at;
 
 const DEPTH: usize = 16;
 
@@ -60,6 +60,7 @@ pub(super) fn evaluate(
     mut code: Reader,
     registers: &Registers,
     first: Option<usize>,
+    memory: &mut Memory,
 ) -> Option<usize> {
     let mut machine = Machine { words: [0; DEPTH], count: 0 };
     if let Some(first) = first {
@@ -70,7 +71,7 @@ pub(super) fn evaluate(
             // deref
             0x06 => {
                 let address = machine.pop()?;
-                machine.push(word_at(address)?)?;
+                machine.push(memory.word_at(address)?)?;
             }
             // const1u, const1s, const2u, const2s, const4u, const4s, const8u, constu, consts
             0x08 => machine.push(usize::from(code.u8()?))?,

@@ -1,12 +1,13 @@
 //! Reads the numbers of unwind tables where they lie.
 //!
 //! Relies on tables being mapped for as long as their object is loaded. A reader never goes beyond
-//! the end it was given, so a table that is wrong ends the walk and nothing else.
+//! what it was given, so a table that is wrong ends the walk and nothing else.
 
-/// A place in a table, and its end.
+/// A place in a table, and where that starts and ends.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     place: usize,
+    start: usize,
     end: usize,
 }
 
@@ -27,7 +28,7 @@ impl Reader {
     ///
     /// - These addresses are mapped, readable and do not change while the reader is used.
     pub(super) unsafe fn new(place: usize, end: usize) -> Reader {
-        Reader { place, end }
+        Reader { place, start: place, end }
     }
 
     pub(super) fn place(&self) -> usize {
@@ -38,16 +39,16 @@ impl Reader {
         self.place >= self.end
     }
 
-    /// The same table from another place on, which must not be beyond its end.
+    /// The same table from another place on; `None` where that is not in it.
     pub(super) fn at(&self, place: usize) -> Option<Reader> {
-        (place <= self.end).then_some(Reader { place, end: self.end })
+        (self.start..=self.end).contains(&place).then_some(Reader { place, ..*self })
     }
 
     /// The next `length` bytes apart, which this reader skips.
     #[inline(never)]
     pub(super) fn split(&mut self, length: usize) -> Option<Reader> {
         let end = self.place.checked_add(length).filter(|end| *end <= self.end)?;
-        let part = Reader { place: self.place, end };
+        let part = Reader { place: self.place, start: self.place, end };
         self.place = end;
         Some(part)
     }
