@@ -190,7 +190,8 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
     if grown {
         ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
         drop(ranges);
-        if slot::get().counts() {
+        // Blocks of first-class heaps are in no profile: nobody would say there that they went.
+        if slot::get().counts() && first.kind.get() == Kind::Large {
             // What was unused in the last slice was not counted, and what will be is.
             count_slow(first, size, (wanted - slices) * SLICE_BYTES);
         }

@@ -57,6 +57,10 @@ pub(crate) fn cache() -> Option<&'static ThreadCache> {
 #[cold]
 fn begin() -> Option<&'static ThreadCache> {
     options::settle();
+    // A profile that a variable asks for begins with this thread's cache.
+    if let Some(begun) = slot::get().cache() {
+        return Some(begun);
+    }
     let Some(cache) = idle::take() else { return begin_anew() };
     slot::set(&cache.stacks);
     cache.traffic.note_user(User::Unknown, GENERATION.get());

@@ -14,6 +14,7 @@ use std::fs;
 use std::hint::black_box;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -114,6 +115,52 @@ fn with_every_byte_sampled_figures_are_exact() {
     drop((small, large, grown));
     let freed = now().live_bytes - before.live_bytes;
     assert!(freed.abs() < 100_000, "{freed}");
+}
+
+/// Nobody would say of a heap's block that it went: heaps end without a word about their blocks.
+#[test]
+fn large_blocks_of_heaps_that_grow_are_in_no_profile() {
+    let _taken = Taken::start(1);
+    let before = now();
+    let heap = masu::Heap::new();
+    let of = |mebibytes: usize| Layout::from_size_align(mebibytes << 20, 16).expect("valid");
+    let mut block = heap.alloc(of(1)).expect("memory");
+    for mebibytes in 2..40 {
+        // SAFETY: The block is the heap's, of this layout, and its old address is forgotten.
+        let grown = unsafe { heap.realloc(block, of(mebibytes - 1), mebibytes << 20) };
+        block = grown.expect("memory");
+    }
+    drop(heap);
+    let live = now().live_bytes - before.live_bytes;
+    assert!(live < 1 << 20, "{live}");
+}
+
+/// How many thread caches a program has that asks as its first thing.
+fn caches_with(variable: Option<(&str, &std::path::Path)>) -> usize {
+    let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
+    program.args(["--exact", "says_how_many_caches", "--ignored", "--nocapture"]);
+    program.args(["--test-threads", "1"]).env_remove("MASU_PROFILE").envs(variable);
+    let output = program.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = said.split_ascii_whitespace().skip_while(|word| *word != "caches:");
+    let number = words.nth(1).and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("{}: {said}", output.status))
+}
+
+#[test]
+#[ignore = "run by the test below"]
+fn says_how_many_caches() {
+    println!("caches: {}", masu::statistics::threads().count());
+}
+
+#[test]
+fn a_profile_that_a_variable_asks_for_begins_with_the_first_thread_s_own_cache() {
+    let folder = new_path();
+    fs::create_dir(&folder).expect("a new folder");
+    let caches = caches_with(Some(("MASU_PROFILE", &folder.join("heap"))));
+    let files = fs::read_dir(&folder).expect("the folder").count();
+    fs::remove_dir_all(&folder).expect("ours to remove");
+    assert_eq!((caches, files), (caches_with(None), 1));
 }
 
 /// Resizes and aligns in many ways, checking contents; the sum of all bytes seen.
