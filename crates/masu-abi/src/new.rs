@@ -34,6 +34,20 @@ type Handler = unsafe extern "C" fn();
 /// `std::get_new_handler`.
 type GetHandler = unsafe extern "C" fn() -> Option<Handler>;
 
+/// A throwing operator without an alignment, where the cache had nothing.
+#[inline(never)]
+extern "C" fn plain_slow(size: usize) -> *mut u8 {
+    let block = c::cached_and_counted(size);
+    if block.is_null() { arch::new_slow(size, C_ALIGN) } else { block }
+}
+
+/// A nothrow one.
+#[inline(never)]
+extern "C" fn plain_nothrow_slow(size: usize) -> *mut u8 {
+    let block = c::cached_and_counted(size);
+    if block.is_null() { arch::new_nothrow_slow(size, C_ALIGN) } else { block }
+}
+
 /// The throwing operators: a block or an exception, never null.
 macro_rules! throwing_new {
     ($($plain:ident, $aligned:ident;)*) => {$(
@@ -42,7 +56,7 @@ macro_rules! throwing_new {
         pub extern "C" fn $plain(size: usize) -> *mut u8 {
             count::allocation(size);
             let block = c::cached(size);
-            if block.is_null() { arch::new_slow(size, C_ALIGN) } else { block }
+            if block.is_null() { plain_slow(size) } else { block }
         }
 
         /// `operator new(size, std::align_val_t)`, or `new[]`.
@@ -66,7 +80,7 @@ macro_rules! nothrow_new {
         pub extern "C" fn $plain(size: usize, _nothrow: *const u8) -> *mut u8 {
             count::allocation(size);
             let block = c::cached(size);
-            if block.is_null() { arch::new_nothrow_slow(size, C_ALIGN) } else { block }
+            if block.is_null() { plain_nothrow_slow(size) } else { block }
         }
 
         /// `operator new(size, std::align_val_t, std::nothrow)`, or `new[]`.

@@ -29,6 +29,12 @@ pub(crate) fn cached(size: usize) -> *mut u8 {
     if size > TABLE_LIMIT { ptr::null_mut() } else { slot::get().pop_for_size(size) }
 }
 
+/// The same while a heap profile counts what this thread allocates: [`cached`] then finds nothing.
+#[inline(always)]
+pub(crate) fn cached_and_counted(size: usize) -> *mut u8 {
+    slot::get().pop_counted(size)
+}
+
 /// Allocates `size` bytes aligned to 16; null for want of memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
@@ -79,6 +85,15 @@ pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
         return ptr::null_mut();
     }
     slot::get().pop_for_layout(layout.size())
+}
+
+/// The same while a heap profile counts what this thread allocates: [`cached_layout`] then finds nothing.
+#[inline(always)]
+pub(crate) fn cached_layout_and_counted(size: usize, align: usize) -> *mut u8 {
+    if !is_in_table(size, align) {
+        return ptr::null_mut();
+    }
+    slot::get().pop_counted_for_layout(size)
 }
 
 /// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
@@ -176,6 +191,18 @@ pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
 /// - As [`free_layout`], `size` and `align` being the layout's.
 #[inline(never)]
 unsafe fn free_layout_slow(block: *mut u8, size: usize, align: usize) {
+    if is_in_table(size, align) && counted::keeps(block, size) {
+        return;
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_layout_slower(block, size, align) };
+}
+
+/// # Safety
+///
+/// - As [`free_layout_slow`].
+#[inline(never)]
+unsafe fn free_layout_slower(block: *mut u8, size: usize, align: usize) {
     if counted::sees_layouts_free() && code_of(block) == SAMPLED {
         // SAFETY: The caller's condition, and this is what the class map says.
         return unsafe { counted::free_sampled(block) };
@@ -416,7 +443,8 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
     let new = if grows_large(old_size, new_size) {
         large::allocate(new_size, align, false)
     } else {
-        allocate_aligned(new_size, align, FreedBy::Layout)
+        let cached = cached_layout_and_counted(new_size, align);
+        if cached.is_null() { allocate_aligned(new_size, align, FreedBy::Layout) } else { cached }
     };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.

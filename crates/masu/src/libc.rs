@@ -97,6 +97,15 @@ struct ObjectInfo {
     count: u16,
 }
 
+/// The same where it goes on, as it does in glibc and musl.
+#[repr(C)]
+struct CountedObjectInfo {
+    object: ObjectInfo,
+    /// Objects that were loaded so far, and unloaded.
+    loaded: u64,
+    unloaded: u64,
+}
+
 /// A program header of ELF.
 #[repr(C)]
 pub(crate) struct Segment {
@@ -122,6 +131,8 @@ pub(crate) struct Object<'a> {
     /// What its own addresses count from.
     pub(crate) address: usize,
     segments: &'a [Segment],
+    /// How often one was loaded or unloaded so far.
+    changes: Option<u64>,
 }
 
 impl Object<'_> {
@@ -165,19 +176,37 @@ pub(crate) fn forget_asking() {
     }
 }
 
+/// How often an object was loaded or unloaded so far; `None` where the C library does not say.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn object_changes() -> Option<u64> {
+    let mut changes = None;
+    for_each_object(&mut |object| {
+        changes = object.changes;
+        // The first one says it for all.
+        false
+    });
+    changes
+}
+
 /// # Safety
 ///
 /// - As `dl_iterate_phdr(3)` calls it, with the argument of [`for_each_object`].
 #[unsafe(link_section = ".text.masu_cold.profile")]
 unsafe extern "C" fn visit_object(
     info: *const ObjectInfo,
-    _length: usize,
+    length: usize,
     argument: *mut c_void,
 ) -> c_int {
     let argument = argument.cast::<&mut dyn FnMut(&Object<'_>) -> bool>();
     // SAFETY: It is the argument of `for_each_object`, which waits for this.
     let visit = unsafe { &mut *argument };
-    // SAFETY: The C library passes a valid structure.
+    let changes = (length >= size_of::<CountedObjectInfo>()).then(|| {
+        // SAFETY: The C library passes a valid structure of that length.
+        let counted = unsafe { &*info.cast::<CountedObjectInfo>() };
+        counted.loaded.wrapping_add(counted.unloaded)
+    });
+    // SAFETY: As above.
     let info = unsafe { &*info };
     let segments = if info.headers.is_null() {
         &[]
@@ -185,7 +214,7 @@ unsafe extern "C" fn visit_object(
         // SAFETY: An object's headers are mapped, constant and so many.
         unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) }
     };
-    c_int::from(!visit(&Object { address: info.address, segments }))
+    c_int::from(!visit(&Object { address: info.address, segments, changes }))
 }
 
 /// A number for this thread, not 0; its copy in a forked child has the same.

@@ -338,8 +338,9 @@ impl Profile {
     }
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds the locks of this room across `fork`.
 pub(crate) fn hold_for_fork() {
+    unwind::hold_for_fork();
     PROFILE.hold();
 }
 
@@ -351,4 +352,6 @@ pub(crate) fn hold_for_fork() {
 pub(crate) unsafe fn let_go_after_fork() {
     // SAFETY: The caller's condition.
     unsafe { PROFILE.let_go() };
+    // SAFETY: As above.
+    unsafe { unwind::let_go_after_fork() };
 }

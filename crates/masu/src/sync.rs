@@ -27,8 +27,8 @@ pub(crate) use table::Table;
 /// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
 ///
 /// Locks are taken in one order only, the *rank*: the threads, idle caches, the list of first-class
-/// heaps, what one of them owns, a class's pages in a shard, a class's transfer cache, the
-/// profile, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
+/// heaps, what one of them owns, a class's pages in a shard, a class's transfer cache, what the
+/// unwinder knows, the profile, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
 // In this order, so that a long value's first fields lie beside the lock's word.
 #[repr(C)]
 pub(crate) struct Lock<T> {

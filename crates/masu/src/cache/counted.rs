@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::{OFFSETS, Stack, ThreadCache};
-use crate::class::{CLASSES, Class, HOMED_FIRST};
+use crate::class::{CLASSES, Class, HOMED_FIRST, TABLE_LENGTH, TABLE_LIMIT};
 use crate::profile::chance;
 use crate::sync::Ordering;
 use crate::{kernel, metadata, options, profile, thread};
@@ -32,6 +32,9 @@ pub(super) struct Countdown {
     is_sampling: Cell<bool>,
     /// The stacks without a home while others are seen in their place.
     hidden: Cell<Option<&'static [Stack; CLASSES]>>,
+    /// Where the true stack for a size lies, in the form of [`super::Stacks::offsets`]; [`NOTHING`] before
+    /// the thread has drawn, and while that stack is hidden.
+    offsets: [Cell<u16>; TABLE_LENGTH],
 }
 
 impl Countdown {
@@ -42,6 +45,7 @@ impl Countdown {
             session: Cell::new(0),
             is_sampling: Cell::new(false),
             hidden: Cell::new(None),
+            offsets: [const { Cell::new(NOTHING as u16) }; TABLE_LENGTH],
         }
     }
 }
@@ -52,6 +56,46 @@ impl super::Stacks {
     pub(crate) fn counts(&self) -> bool {
         // ORDERING: Relaxed: whoever sees it late counts a few blocks less.
         profile::IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
+    }
+
+    /// A block for `size` bytes from its true stack, counted, where this thread's allocations are. Null where
+    /// there is more to do, as when the next sample is due: nothing is counted then.
+    #[inline(always)]
+    pub(crate) fn pop_counted(&'static self, size: usize) -> *mut u8 {
+        if !self.counts() {
+            return ptr::null_mut();
+        }
+        // SAFETY: Only a live cache counts, and its stacks are its first part.
+        let cache: &'static ThreadCache = unsafe { &*ptr::from_ref(self).cast() };
+        cache.pop_counted(size)
+    }
+
+    /// The same for a layout of `size` bytes, at most [`TABLE_LIMIT`], from the hidden stack of its class.
+    #[inline(always)]
+    pub(crate) fn pop_counted_for_layout(&'static self, size: usize) -> *mut u8 {
+        let Some((cache, stack)) = self.hidden_stack(size) else { return ptr::null_mut() };
+        cache.count_pop(size, stack)
+    }
+
+    /// Keeps a block whose layout has `size` bytes, at most [`TABLE_LIMIT`], in the hidden stack of its class; false where
+    /// that is full or nothing is hidden.
+    #[inline(always)]
+    pub(crate) fn push_hidden(&'static self, size: usize, block: *mut u8) -> bool {
+        self.hidden_stack(size).is_some_and(|(_, stack)| stack.push(block))
+    }
+
+    /// The true stack for a layout of `size` bytes where another is seen in its place, and its cache.
+    #[inline(always)]
+    fn hidden_stack(&'static self, size: usize) -> Option<(&'static ThreadCache, &'static Stack)> {
+        if !self.counts() {
+            return None;
+        }
+        // SAFETY: As above.
+        let cache: &'static ThreadCache = unsafe { &*ptr::from_ref(self).cast() };
+        let hidden = ptr::from_ref(cache.countdown.hidden.get()?).cast::<Stack>();
+        let offset = usize::from(OFFSETS[(size + 15) >> 4]);
+        // SAFETY: Offsets from the first stack are those of stacks without a home, which are all there.
+        Some((cache, unsafe { &*hidden.byte_add(offset) }))
     }
 }
 
@@ -72,14 +116,53 @@ impl ThreadCache {
         self.reveal();
         self.countdown.left.set(0);
         for (step, offset) in self.stacks.offsets.iter().enumerate() {
-            let class = Class::of_size(step * 16).homed();
-            let own = usize::from(class.code_in(self.shard.0)) * size_of::<Stack>();
-            debug_assert!(class.is_homed() || own == usize::from(OFFSETS[step]));
             // ORDERING: Relaxed, as above.
-            offset.store(own as u32, Ordering::Relaxed);
+            offset.store(self.own_offset(step) as u32, Ordering::Relaxed);
         }
         // ORDERING: Relaxed, as above.
         self.stacks.counts.store(false, Ordering::Relaxed);
+    }
+
+    /// Where the stack of this thread's for sizes of `step` times 16 bytes lies, in bytes.
+    fn own_offset(&self, step: usize) -> usize {
+        let class = Class::of_size(step * 16).homed();
+        let own = usize::from(class.code_in(self.shard.0)) * size_of::<Stack>();
+        debug_assert!(class.is_homed() || own == usize::from(OFFSETS[step]));
+        own
+    }
+
+    /// Notes where the true stacks are.
+    fn note_true_stacks(&self) {
+        let has_hidden = self.countdown.hidden.get().is_some();
+        for (step, offset) in self.countdown.offsets.iter().enumerate() {
+            let is_hidden = has_hidden && !Class::of_size(step * 16).homed().is_homed();
+            let own = if is_hidden { NOTHING as usize } else { self.own_offset(step) };
+            offset.set(own as u16);
+        }
+    }
+
+    #[inline(always)]
+    fn pop_counted(&'static self, size: usize) -> *mut u8 {
+        if size > TABLE_LIMIT {
+            return ptr::null_mut();
+        }
+        let offset = usize::from(self.countdown.offsets[(size + 15) >> 4].get());
+        self.count_pop(size, self.stacks.stack_at(offset))
+    }
+
+    /// A block from this stack, counted as `size` bytes. Null where there is none or the next sample is due: nothing is
+    /// counted then.
+    #[inline(always)]
+    fn count_pop(&self, size: usize, stack: &Stack) -> *mut u8 {
+        let left = self.countdown.left.get();
+        if size >= left || self.countdown.session.get() != profile::session() {
+            return ptr::null_mut();
+        }
+        let block = stack.pop();
+        if !block.is_null() {
+            self.countdown.left.set(left - size);
+        }
+        block
     }
 
     /// Counts bytes that are allocated; whether none of them is to be sampled. If not,
@@ -111,6 +194,7 @@ impl ThreadCache {
             let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
             self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
             self.hide();
+            self.note_true_stacks();
             self.countdown.left.set(self.draw(interval));
             if self.passes(bytes) {
                 return false;
@@ -171,8 +255,8 @@ impl ThreadCache {
         unsafe { place.write([const { Stack::inert() }; CLASSES]) };
         // SAFETY: Written just now, and never given back: a thread may begin with this cache again.
         let hidden: &'static [Stack; CLASSES] = unsafe { &*place };
-        self.swap(hidden);
         self.countdown.hidden.set(Some(hidden));
+        self.swap(hidden);
     }
 
     /// Puts hidden stacks back.
@@ -187,12 +271,13 @@ impl ThreadCache {
         }
     }
 
-    /// Exchanges the stacks without a home with others.
+    /// Exchanges the stacks without a home with others, hidden ones or those that hid them.
     fn swap(&self, others: &[Stack; CLASSES]) {
         for (visible, other) in self.stacks.stacks[..HOMED_FIRST].iter().zip(others) {
             let top = visible.top.replace(other.top.get());
             other.top.set(top);
             other.limit.swap(&visible.limit);
         }
+        self.note_true_stacks();
     }
 }

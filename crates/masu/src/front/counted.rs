@@ -7,9 +7,9 @@
 
 use super::FreedBy;
 use crate::cache::ThreadCache;
-use crate::class::Class;
+use crate::class::{Class, FIRST};
 use crate::slice::Slice;
-use crate::{profile, shard, slot, thread};
+use crate::{map, profile, shard, slot, thread};
 
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
@@ -33,6 +33,15 @@ fn allocate_slow(cache: &'static ThreadCache, class: Class, size: usize, kept: C
         }
     }
     cache.pop_true(kept)
+}
+
+/// Keeps a block whose layout has `size` bytes where frees by layout look for sampled ones, and this is none; false where
+/// there is more to do.
+#[inline(always)]
+pub(super) fn keeps(block: *mut u8, size: usize) -> bool {
+    // Without a class map the arenas would have to be asked.
+    let is_of_class = map::double_code(block.addr()) >= 2 * FIRST;
+    profile::IS_BUILT_IN && is_of_class && slot::get().push_hidden(size, block)
 }
 
 /// Whether this thread's frees by layout have to look for sampled blocks. Not while no profile is taken, for

@@ -8,8 +8,9 @@ use super::rules::Row;
 /// x0 to x30 and the stack pointer.
 pub(super) const COUNT: usize = 32;
 
-const LINK: usize = 30;
-const STACK_POINTER: usize = 31;
+/// Where the caller goes on.
+pub(super) const RETURN: usize = 30;
+pub(super) const STACK_POINTER: usize = 31;
 /// Bits of a code address; a signature may stand above them (pointer authentication).
 const ADDRESS_BITS: u32 = 48;
 
@@ -69,6 +70,13 @@ impl Registers {
         if row.is_same(STACK_POINTER) {
             self.values[STACK_POINTER] = base;
         }
-        self.program_counter = self.values[LINK] & ((1 << ADDRESS_BITS) - 1);
+        self.program_counter = self.values[RETURN] & ((1 << ADDRESS_BITS) - 1);
+    }
+
+    /// The same where rules say where it goes on, and nothing of the stack pointer.
+    #[inline]
+    pub(super) fn enter_caller_of_usual(&mut self, base: usize) {
+        self.values[STACK_POINTER] = base;
+        self.program_counter = self.values[RETURN] & ((1 << ADDRESS_BITS) - 1);
     }
 }

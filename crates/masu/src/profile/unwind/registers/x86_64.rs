@@ -10,8 +10,9 @@ pub(super) const COUNT: usize = 17;
 
 const RBX: usize = 3;
 const RBP: usize = 6;
-const RSP: usize = 7;
-const RETURN_ADDRESS: usize = 16;
+pub(super) const STACK_POINTER: usize = 7;
+/// Where the caller goes on.
+pub(super) const RETURN: usize = 16;
 
 /// What registers hold, as far as that is known: those that calls keep.
 #[derive(Clone)]
@@ -53,7 +54,7 @@ impl Registers {
         }
         values[RBX] = rbx;
         values[RBP] = rbp;
-        values[RSP] = rsp;
+        values[STACK_POINTER] = rsp;
         values[12..].copy_from_slice(&[r12, r13, r14, r15, rip]);
         Registers(values)
     }
@@ -69,20 +70,26 @@ impl Registers {
     }
 
     pub(super) fn program_counter(&self) -> usize {
-        self.0[RETURN_ADDRESS]
+        self.0[RETURN]
     }
 
     pub(super) fn stack_pointer(&self) -> usize {
-        self.0[RSP]
+        self.0[STACK_POINTER]
     }
 
     /// Makes these the caller's, whose frame ends at `base`, where no rule says otherwise.
     pub(super) fn enter_caller(&mut self, base: usize, row: &Row) {
-        if row.is_same(RSP) {
-            self.0[RSP] = base;
+        if row.is_same(STACK_POINTER) {
+            self.0[STACK_POINTER] = base;
         }
-        if row.is_same(RETURN_ADDRESS) {
-            self.0[RETURN_ADDRESS] = 0;
+        if row.is_same(RETURN) {
+            self.0[RETURN] = 0;
         }
+    }
+
+    /// The same where rules say where it goes on, and nothing of the stack pointer.
+    #[inline]
+    pub(super) fn enter_caller_of_usual(&mut self, base: usize) {
+        self.0[STACK_POINTER] = base;
     }
 }
