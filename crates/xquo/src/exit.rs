@@ -25,6 +25,11 @@ impl Ending {
         Self::Failed(format!("writing to standard output: {error}"))
     }
 
+    /// Reading standard input failed.
+    pub(crate) fn of_input(error: &io::Error) -> Self {
+        Self::Failed(format!("reading standard input: {error}"))
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Enough => 0,

@@ -1,6 +1,10 @@
 //! The filter: blocks of input, quoted on as many cores as asked for, written in order.
+//!
+//! Relies on masu-chunk once there is much to do. The one hard idea is when that is: a block that
+//! comes full says that more may wait, so threads begin there, and never for what one keeps up with.
 
-use std::io::{self, IsTerminal};
+use std::convert::Infallible;
+use std::io::{self, IsTerminal, Read};
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -25,46 +29,92 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ending> {
         ));
     }
     output::widen();
-    let input_delimiter = arguments.in_delimiter.0;
-    let quoter = Quoter::new(input_delimiter, arguments.out_delimiter.byte(), !arguments.no_escape);
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let at_once = usize::from(arguments.workers).clamp(1, cores);
-    // One more than quote at once, to read and write meanwhile; each has a block in its hands.
-    let executor = Executor::new()
-        .workers(at_once + 1)
-        .concurrency(at_once)
-        .window(at_once + 2)
-        .chunk(BLOCK_BYTES);
-    let spare: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
-    let unlocked = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+    let delimiter = arguments.in_delimiter.0;
+    let quoter = Quoter::new(delimiter, arguments.out_delimiter.byte(), !arguments.no_escape);
+    let stream = Stream { quoter, delimiter };
+    let mut input = Input::new();
     let mut last = None;
-    let outcome = executor.blocks(Input::new()).deliver(
-        |block| {
-            let mut quoted = unlocked().pop().unwrap_or_default();
-            quoted.clear();
-            let begins = block.before().is_none_or(|before| before == input_delimiter);
-            quoter.quote(&block, begins, &mut quoted);
-            Ok((quoted, block.last().copied()))
-        },
-        |_, (quoted, ended_with)| {
-            if let Err(error) = output::write_all(&quoted) {
-                exit::now(&Ending::of_output(&error));
-            }
-            unlocked().push(quoted);
-            last = ended_with;
-            Ok::<(), std::convert::Infallible>(())
-        },
-    );
+    let outcome = match stream.alone(&mut input, &mut last) {
+        Ok(true) => stream.together(arguments.workers, input, &mut last),
+        Ok(false) => Ok(()),
+        Err(error) => Err(Ending::of_input(&error)),
+    };
     // The last record may lack its delimiter; what was read of it is a record all the same.
-    if last.is_some_and(|byte| byte != input_delimiter) {
-        let end = quoter.end();
-        output::write_all(&end).map_err(|error| Ending::of_output(&error))?;
+    if last.is_some_and(|byte| byte != delimiter) {
+        write(&stream.quoter.end());
     }
-    match outcome {
-        Ok(_) => Ok(()),
-        Err(failure) => match failure.cause {
-            Cause::Read(error) => Err(Ending::Failed(format!("reading standard input: {error}"))),
-            _ => Err(Ending::Failed(failure.to_string())),
-        },
+    outcome
+}
+
+/// What is the same for every block. Beside it goes the last byte that was written, quoted: it tells
+/// whether the next begins a record.
+struct Stream {
+    quoter: Quoter,
+    delimiter: u8,
+}
+
+impl Stream {
+    /// Quotes block after block on this thread, for as long as reads come short: one thread keeps up
+    /// with what gives no more, and little input is done before another could have started. Returns
+    /// whether there may be more.
+    fn alone(&self, input: &mut Input, last: &mut Option<u8>) -> io::Result<bool> {
+        let (mut block, mut quoted) = (vec![0; BLOCK_BYTES], Vec::new());
+        loop {
+            let count = input.read(&mut block)?;
+            let Some(&ends_with) = block[..count].last() else { return Ok(false) };
+            self.quote(&block[..count], *last, &mut quoted);
+            write(&quoted);
+            *last = Some(ends_with);
+            if count == BLOCK_BYTES {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Quotes what is left of the input on several threads.
+    fn together(&self, workers: u8, input: Input, last: &mut Option<u8>) -> Result<(), Ending> {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let at_once = usize::from(workers).clamp(1, cores);
+        // One more than quote at once, to read and write meanwhile, where there is a core for it; each
+        // has a block in its hands.
+        let executor = Executor::new()
+            .workers((at_once + 1).min(cores))
+            .concurrency(at_once)
+            .window(at_once + 2)
+            .chunk(BLOCK_BYTES);
+        let spare: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+        let unlocked = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *last;
+        let outcome = executor.blocks(input).deliver(
+            |block| {
+                let mut quoted = unlocked().pop().unwrap_or_default();
+                self.quote(&block, block.before().or(before), &mut quoted);
+                Ok((quoted, block.last().copied()))
+            },
+            |_, (quoted, ended_with)| {
+                write(&quoted);
+                unlocked().push(quoted);
+                *last = ended_with;
+                Ok::<(), Infallible>(())
+            },
+        );
+        match outcome.map_err(|failure| (failure.to_string(), failure.cause)) {
+            Ok(_) => Ok(()),
+            Err((_, Cause::Read(error))) => Err(Ending::of_input(&error)),
+            Err((said, _)) => Err(Ending::Failed(said)),
+        }
+    }
+
+    /// Makes `quoted` what becomes of `block`, which `before` stands before.
+    fn quote(&self, block: &[u8], before: Option<u8>, quoted: &mut Vec<u8>) {
+        quoted.clear();
+        self.quoter.quote(block, before.is_none_or(|byte| byte == self.delimiter), quoted);
+    }
+}
+
+/// Writes, or ends the program: at once, because other threads may wait for input that does not come.
+fn write(bytes: &[u8]) {
+    if let Err(error) = output::write_all(bytes) {
+        exit::now(&Ending::of_output(&error));
     }
 }

@@ -154,6 +154,28 @@ fn a_record_is_quoted_before_the_next_one_comes() {
     assert!(child.wait().unwrap().success());
 }
 
+/// What comes slowly is quoted by one thread, what comes fast by several.
+#[test]
+fn a_record_that_begins_slowly_may_go_on_fast() {
+    let mut child = xquo(&["-w2"]).stdin(Stdio::piped()).spawn().unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    stdin.write_all(b"slow").unwrap();
+    let mut begun = [0; 5];
+    stdout.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"'slow");
+    let rest = std::thread::spawn(move || {
+        let mut rest = Vec::new();
+        stdout.read_to_end(&mut rest).unwrap();
+        rest
+    });
+    let fast = vec![b'x'; 3 << 20];
+    stdin.write_all(&fast).unwrap();
+    stdin.write_all(b"\0end").unwrap();
+    drop(stdin);
+    assert!(rest.join().unwrap() == [&fast[..], b"'\n'end'\n"].concat());
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn memory_stays_bounded_whatever_the_record_length() {
     let mut child = xquo(&["-w2"]).stdin(Stdio::piped()).spawn().unwrap();
