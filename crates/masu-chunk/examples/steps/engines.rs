@@ -1,4 +1,5 @@
-//! The steps: each takes the data and a job, and gives the results in order and the data back.
+//! The steps: each takes the data and a job, and gives the results in order, and the data back unless
+//! it was handed over.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -10,45 +11,45 @@ use std::time::Duration;
 use masu_chunk::Executor;
 use rayon::prelude::*;
 
-use crate::Job;
+use crate::{Item, Job};
 
 /// From data and a job to the results and the data.
-type Run = fn(Vec<i64>, Job) -> (Vec<i64>, Vec<i64>);
+type Run<T> = fn(Vec<T>, Job) -> (Vec<i64>, Option<Vec<T>>);
 
 /// A step.
-pub(crate) struct Engine {
+pub(crate) struct Engine<T> {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) run: Run,
+    pub(crate) run: Run<T>,
 }
 
-pub(crate) const ENGINES: &[Engine] = &[
-    Engine { name: "loop", about: "a plain loop on one thread", run: plain_loop },
-    Engine { name: "threads", about: "a thread for each chunk, which is a copy", run: threads },
-    Engine {
-        name: "semaphore",
-        about: "the same, so many at once as there are workers",
-        run: semaphore,
-    },
-    Engine {
-        name: "pool",
-        about: "a pool with one locked queue, 10 ms of sleep when it is empty",
-        run: pool,
-    },
-    Engine { name: "channel", about: "the same, results through a channel", run: channel },
-    Engine { name: "rayon-copy", about: "rayon on copies of the chunks", run: rayon_copy },
-    Engine { name: "rayon", about: "rayon on the slice", run: rayon_slice },
-    Engine { name: "ours", about: "masu-chunk on the slice", run: ours },
-    Engine { name: "ours-owned", about: "masu-chunk on the vector, handed over", run: ours_owned },
-    Engine {
-        name: "limit",
-        about: "no chunks: each worker sums its share, as fast as memory goes",
-        run: limit,
-    },
-];
+const fn engine<T>(name: &'static str, about: &'static str, run: Run<T>) -> Engine<T> {
+    Engine { name, about, run }
+}
 
-fn plain_loop(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
-    (data.chunks(job.chunk).map(|chunk| job.work(chunk)).collect(), data)
+/// All steps, for items of this type.
+pub(crate) fn engines<T: Item>() -> [Engine<T>; 11] {
+    [
+        engine("none", "nothing is worked on: what the rest of the program takes", nothing),
+        engine("loop", "a plain loop on one thread", plain_loop),
+        engine("threads", "a thread for each chunk, which is a copy", threads),
+        engine("semaphore", "the same, so many at once as there are workers", semaphore),
+        engine("pool", "a pool with one locked queue, 10 ms of sleep when it is empty", pool),
+        engine("channel", "the same, results through a channel", channel),
+        engine("rayon-copy", "rayon on copies of the chunks", rayon_copy),
+        engine("rayon", "rayon on the slice", rayon_slice),
+        engine("ours", "masu-chunk on the slice", ours),
+        engine("ours-owned", "masu-chunk on the vector, handed over", ours_owned),
+        engine("limit", "no chunks: each worker sums its share, as fast as memory goes", limit),
+    ]
+}
+
+fn nothing<T: Item>(data: Vec<T>, _: Job) -> (Vec<i64>, Option<Vec<T>>) {
+    (Vec::new(), Some(data))
+}
+
+fn plain_loop<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
+    (data.chunks(job.chunk).map(|chunk| job.work(chunk)).collect(), Some(data))
 }
 
 /// Results by the number of their chunk.
@@ -60,7 +61,7 @@ fn in_order(results: &Results) -> Vec<i64> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn threads(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn threads<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let results = Results::default();
     let mut handles = Vec::new();
     for (index, chunk) in data.chunks(job.chunk).enumerate() {
@@ -75,10 +76,10 @@ fn threads(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
         }
     }
     handles.into_iter().for_each(|handle| handle.join().unwrap());
-    (in_order(&results), data)
+    (in_order(&results), Some(data))
 }
 
-fn semaphore(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn semaphore<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let permits = Arc::new((Mutex::new(job.workers), Condvar::new()));
     let results = Results::default();
     let mut handles = Vec::new();
@@ -102,15 +103,15 @@ fn semaphore(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
         }
     }
     handles.into_iter().for_each(|handle| handle.join().unwrap());
-    (in_order(&results), data)
+    (in_order(&results), Some(data))
 }
 
 /// Chunks that wait, and whether no more will come.
-type Queue = Mutex<(VecDeque<(usize, Vec<i64>)>, bool)>;
+type Queue<T> = Mutex<(VecDeque<(usize, Vec<T>)>, bool)>;
 
 /// Workers that take chunks from one locked queue and hand results to `put`.
-fn with_pool(data: &[i64], job: Job, put: impl Fn(usize, i64) + Clone + Send + 'static) {
-    let queue: Arc<Queue> = Arc::default();
+fn with_pool<T: Item>(data: &[T], job: Job, put: impl Fn(usize, i64) + Clone + Send + 'static) {
+    let queue: Arc<Queue<T>> = Arc::default();
     let work = |put: Box<dyn Fn(usize, i64) + Send>| {
         let queue = Arc::clone(&queue);
         thread::spawn(move || {
@@ -134,18 +135,18 @@ fn with_pool(data: &[i64], job: Job, put: impl Fn(usize, i64) + Clone + Send + '
     handles.into_iter().for_each(|handle| handle.join().unwrap());
 }
 
-fn pool(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn pool<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let results = Results::default();
     let shared = Arc::clone(&results);
     with_pool(&data, job, move |index, result| shared.lock().unwrap().push((index, result)));
-    (in_order(&results), data)
+    (in_order(&results), Some(data))
 }
 
-fn channel(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn channel<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let (sender, receiver) = mpsc::channel();
     with_pool(&data, job, move |index, result| sender.send((index, result)).unwrap());
     let results: Results = Arc::new(Mutex::new(receiver.into_iter().collect()));
-    (in_order(&results), data)
+    (in_order(&results), Some(data))
 }
 
 fn rayon_pool(workers: usize) -> &'static rayon::ThreadPool {
@@ -155,43 +156,34 @@ fn rayon_pool(workers: usize) -> &'static rayon::ThreadPool {
     POOL.get_or_init(build)
 }
 
-fn rayon_copy(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
-    let copies = || data.par_chunks(job.chunk).map(<[i64]>::to_vec);
+fn rayon_copy<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
+    let copies = || data.par_chunks(job.chunk).map(<[T]>::to_vec);
     let map = || copies().map(|chunk| job.work(&chunk)).collect();
-    (rayon_pool(job.workers).install(map), data)
+    (rayon_pool(job.workers).install(map), Some(data))
 }
 
-fn rayon_slice(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn rayon_slice<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let map = || data.par_chunks(job.chunk).map(|chunk| job.work(chunk)).collect();
-    (rayon_pool(job.workers).install(map), data)
+    (rayon_pool(job.workers).install(map), Some(data))
 }
 
-fn ours(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn ours<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let executor = Executor::new().chunk(job.chunk).workers(job.workers);
-    (executor.slice(&data).map(|chunk| job.work(&chunk)).unwrap().value, data)
+    (executor.slice(&data).map(|chunk| job.work(&chunk)).unwrap().value, Some(data))
 }
 
-fn ours_owned(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn ours_owned<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let executor = Executor::new().chunk(job.chunk).workers(job.workers);
-    // The data must come back for the next round, so what is handed over is a vector on the same
-    // memory, which the executor would free: it is told that there is none.
-    let lent = std::mem::ManuallyDrop::new(data);
-    let count = lent.len();
-    let (first, capacity) = (lent.as_ptr().cast_mut(), lent.capacity());
-    // SAFETY: The parts are the vector's, which is not used before the executor is done.
-    let results = executor.vec(unsafe { Vec::from_raw_parts(first, count, 0) });
-    let results = results.map(|chunk| job.work(&chunk)).unwrap().value;
-    // SAFETY: A vector without capacity freed nothing, and numbers are not changed by being dropped.
-    (results, unsafe { Vec::from_raw_parts(first, count, capacity) })
+    (executor.vec(data).map(|chunk| job.work(&chunk)).unwrap().value, None)
 }
 
-fn limit(data: Vec<i64>, job: Job) -> (Vec<i64>, Vec<i64>) {
+fn limit<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
     let share = data.len().div_ceil(job.workers);
     let results = thread::scope(|scope| {
-        let sum = |share: &[i64]| black_box(share.iter().sum::<i64>());
+        let sum = |share: &[T]| black_box(share.iter().map(|item| item.widen()).sum::<i64>());
         let handles: Vec<_> =
             data.chunks(share.max(1)).map(|share| scope.spawn(move || sum(share))).collect();
         handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
-    (results, data)
+    (results, Some(data))
 }

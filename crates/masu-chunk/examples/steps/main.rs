@@ -4,11 +4,12 @@
 //! ```text
 //! cargo build --release --example steps
 //! target/release/examples/steps ours --items 100000000
-//! masu compare -P step=pool,rayon,ours -- target/release/examples/steps {step} --repeat 20
+//! masu compare --suite workloads/steps.toml     # all of them, measured in turns
 //! ```
 //!
 //! Making the data, working on it and printing the results are timed apart: in the report the last
 //! took most of what was thought to be the second. `--print` prints every result, as the report did.
+//! A comparison measures whole processes: its row `none` says what is not work.
 
 mod engines;
 
@@ -17,15 +18,48 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use engines::{ENGINES, Engine};
+use engines::{Engine, engines};
 
 /// What is asked for.
 struct Request {
-    engine: &'static Engine,
-    items: i64,
+    step: String,
+    items: u64,
+    /// The items are bytes, so that a billion of them is a gigabyte.
+    bytes: bool,
     job: Job,
     repeat: u32,
+    /// The data is made anew for each repetition, as it must be where it is handed over.
+    fresh: bool,
     print: bool,
+}
+
+/// What the data may consist of.
+pub(crate) trait Item: Copy + Send + Sync + 'static {
+    /// The item at this place, counted from 1.
+    fn at(place: u64) -> Self;
+    fn widen(self) -> i64;
+}
+
+impl Item for i64 {
+    fn at(place: u64) -> Self {
+        place as Self
+    }
+
+    #[inline(always)]
+    fn widen(self) -> i64 {
+        self
+    }
+}
+
+impl Item for u8 {
+    fn at(place: u64) -> Self {
+        place as Self
+    }
+
+    #[inline(always)]
+    fn widen(self) -> i64 {
+        self.into()
+    }
 }
 
 /// How the work is cut.
@@ -40,11 +74,11 @@ pub(crate) struct Job {
 impl Job {
     /// The report's function, with so many turns more where heavy work was asked for.
     #[inline(always)]
-    pub(crate) fn work(self, chunk: &[i64]) -> i64 {
+    pub(crate) fn work<T: Item>(self, chunk: &[T]) -> i64 {
         for turn in 0..self.turns {
             black_box(turn);
         }
-        chunk.iter().sum::<i64>() * 100 / 10 + 1
+        chunk.iter().map(|item| item.widen()).sum::<i64>() * 100 / 10 + 1
     }
 }
 
@@ -57,7 +91,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&request) {
+    let ran = if request.bytes { run::<u8>(&request) } else { run::<i64>(&request) };
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("steps: {error}");
@@ -67,9 +102,11 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> String {
-    let mut text = "Usage: steps STEP [--items N] [--chunk N] [--workers N] [--turns N] [--repeat N] [--print]\n"
-        .to_owned();
-    for Engine { name, about, .. } in ENGINES {
+    let mut text = "\
+Usage: steps STEP [--items N] [--bytes] [--chunk N] [--workers N] [--turns N] [--repeat N] [--fresh] [--print]
+"
+    .to_owned();
+    for Engine { name, about, .. } in engines::<i64>() {
         text.push_str(&format!("  {name:<12} {about}\n"));
     }
     text
@@ -77,20 +114,34 @@ fn usage() -> String {
 
 fn parse(arguments: &[String]) -> Result<Request, String> {
     let (first, rest) = arguments.split_first().ok_or("a step is missing")?;
-    let engine = ENGINES.iter().find(|engine| engine.name == first);
-    let engine = engine.ok_or_else(|| format!("there is no step `{first}`"))?;
-    let job = Job { chunk: 100, workers: 2, turns: 0 };
-    let mut request = Request { engine, items: 10_000_000, job, repeat: 1, print: false };
+    if !engines::<i64>().iter().any(|engine| engine.name == first) {
+        return Err(format!("there is no step `{first}`"));
+    }
+    let mut request = Request {
+        step: first.clone(),
+        items: 10_000_000,
+        bytes: false,
+        job: Job { chunk: 100, workers: 2, turns: 0 },
+        repeat: 1,
+        fresh: false,
+        print: false,
+    };
     let mut rest = rest.iter();
     while let Some(option) = rest.next() {
-        if option == "--print" {
-            request.print = true;
+        let flag = match option.as_str() {
+            "--bytes" => Some(&mut request.bytes),
+            "--fresh" => Some(&mut request.fresh),
+            "--print" => Some(&mut request.print),
+            _ => None,
+        };
+        if let Some(flag) = flag {
+            *flag = true;
             continue;
         }
         let value = rest.next().ok_or_else(|| format!("{option} lacks its number"))?;
         let number: u32 = value.parse().map_err(|_| format!("{option}: `{value}` is no number"))?;
         match option.as_str() {
-            "--items" => request.items = i64::from(number),
+            "--items" => request.items = number.into(),
             "--chunk" => request.job.chunk = (number as usize).max(1),
             "--workers" => request.job.workers = (number as usize).max(1),
             "--turns" => request.job.turns = u64::from(number),
@@ -101,17 +152,26 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
     Ok(request)
 }
 
-fn run(request: &Request) -> io::Result<()> {
+fn run<T: Item>(request: &Request) -> io::Result<()> {
+    let engine = engines::<T>().into_iter().find(|engine| engine.name == request.step);
+    let engine = engine.expect("the name was looked up when the arguments were read");
+    let make = || -> Vec<T> { (1..=request.items).map(T::at).collect() };
     let begin = Instant::now();
-    let mut data: Vec<i64> = (1..=request.items).collect();
+    let mut data = make();
     let generation = begin.elapsed();
     let mut times = Vec::new();
     let mut results = Vec::new();
-    for _ in 0..request.repeat {
+    for turn in 0..request.repeat {
+        if turn > 0 && (data.is_empty() || request.fresh) {
+            drop(std::mem::take(&mut data));
+            data = make();
+        }
         drop(std::mem::take(&mut results));
         let begin = Instant::now();
-        (results, data) = (request.engine.run)(data, request.job);
+        let (made, returned) = (engine.run)(data, request.job);
         times.push(begin.elapsed());
+        results = made;
+        data = returned.unwrap_or_default();
     }
     times.sort();
     let begin = Instant::now();
@@ -126,10 +186,10 @@ fn run(request: &Request) -> io::Result<()> {
     let check = results.iter().fold(0_i64, |sum, result| sum.wrapping_add(*result));
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let median = times[times.len() / 2];
-    let speed = (request.items * 8) as f64 / median.as_secs_f64() / 1e9;
+    let speed = request.items as f64 * size_of::<T>() as f64 / median.as_secs_f64() / 1e9;
     eprintln!(
         "{:<12} generation {:8.2} ms  compute {:8.3} ms ({:.3} to {:.3})  {speed:5.1} GB/s  output {:7.2} ms  sum {check}",
-        request.engine.name,
+        engine.name,
         ms(generation),
         ms(median),
         ms(times[0]),
