@@ -1,55 +1,60 @@
 //! The executor's job on several machines: the same function on every chunk, the results brought to
 //! the first process, on the engine of the `timely` crate.
 //!
-//! Relies on timely for moving results and for knowing when all have come, and on TCP for knowing
-//! that a process is gone. The one hard idea is what a lost process becomes. Timely's threads panic
-//! then, here as in every process that is left; that is caught and becomes an error. (A program that
-//! is built with `panic = "abort"` ends there and then, with timely's message.)
+//! Relies on timely for moving chunks and results, on TCP for knowing that a process is gone, and in
+//! each process on the [stream engine](crate::stream) for its workers. The one hard idea is that the
+//! first process deals ([`dealer`]): it alone reads the data, every other process says how much it can
+//! hold and asks for more with each result. So chunks go to whoever is free, what is under way is
+//! bounded, and whatever goes wrong anywhere ends in one place, which tells everybody.
 
-use std::any::Any;
-use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::mem::ManuallyDrop;
+use std::io::Read;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
 
-use timely::communication::allocator::ProcessBuilder;
-use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
-use timely::communication::{AllocatorBuilder, Hooks};
-use timely::dataflow::InputHandle;
-use timely::dataflow::operators::{Exchange, Input, Inspect, Probe};
-use timely::worker::Worker;
-use timely::{ExchangeData, WorkerConfig};
-
-use crate::failure::Cause;
+use crate::executor::Executor;
 use crate::place::{Chunk, Place};
+use crate::reader::{Blocks, Items};
 
+mod dealer;
+mod job;
+mod member;
 mod sockets;
+mod spread;
 
-/// Processes that do a job together. Each calls the same method with the same arguments.
+pub use spread::{Spread, SpreadBlocks, SpreadItems, SpreadNumbers, SpreadRecords, SpreadSlice};
+/// What can be sent to another process: what serde can take apart and put together again.
+pub use timely::ExchangeData;
+
+/// Processes that do jobs together. Each calls the same methods, in the same order, with the same
+/// function.
+///
+/// ```
+/// use masu_chunk::cluster::Cluster;
+///
+/// // A cluster of this process alone; others would have more addresses, and each its own number.
+/// let cluster = Cluster::new(vec!["127.0.0.1:0".into()], 0).workers(2).chunk(100);
+/// let sums = cluster.range(0..1050).map(|chunk| chunk.into_inner().sum::<u64>())?;
+/// assert_eq!(sums.map(|sums| sums.len()), Some(11));
+/// # Ok::<(), masu_chunk::cluster::ClusterError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Cluster {
     addresses: Vec<String>,
     process: usize,
-    workers: usize,
-    chunk: u64,
-    unordered: bool,
+    executor: Executor<'static>,
     patience: Duration,
 }
 
 /// Why a job of a cluster ended early.
 #[derive(Debug)]
 pub enum ClusterError {
-    /// A chunk failed or panicked, in whichever process.
+    /// A chunk failed, panicked or could not be read, in whichever process.
     Chunk {
         /// Which.
         place: Place,
-        /// What it said.
+        /// What happened: it `failed: …`, `panicked: …`, or `cannot be read: …`.
         said: String,
     },
     /// The other processes could not all be reached.
@@ -66,7 +71,7 @@ pub enum ClusterError {
 impl fmt::Display for ClusterError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Chunk { place, said } => write!(to, "{place}, failed: {said}"),
+            Self::Chunk { place, said } => write!(to, "{place}, {said}"),
             Self::Connect { address, error } => {
                 write!(to, "the cluster did not come together: {address}: {error}")
             }
@@ -77,35 +82,37 @@ impl fmt::Display for ClusterError {
 
 impl std::error::Error for ClusterError {}
 
-/// How often a worker that waits for others looks whether they are still there.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// A chunk that failed, on its way to every worker: to whom, which, and what it said.
-type Failed = (u64, u64, String);
-
 impl Cluster {
     /// The process number `process` of those at `addresses`, each `HOST:PORT`, with one worker.
     pub fn new(addresses: Vec<String>, process: usize) -> Self {
         let patience = Duration::from_secs(30);
-        Self { addresses, process, workers: 1, chunk: 1, unordered: false, patience }
+        Self { addresses, process, executor: Executor::new().workers(1), patience }
     }
 
-    /// Workers in each process; 0 means 1.
+    /// Workers of this process; 0 means 1. Processes may have different numbers.
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
-        Self { workers: workers.max(1), ..self }
+        Self { executor: self.executor.workers(workers), ..self }
     }
 
-    /// Items a chunk; 0 means 1.
+    /// Items a chunk, of a reader bytes; 0 means 1. Without: as [`Executor`] has it. What the first
+    /// process says counts.
     #[must_use]
-    pub fn chunk(self, items: u64) -> Self {
-        Self { chunk: items.max(1), ..self }
+    pub fn chunk(self, items: usize) -> Self {
+        Self { executor: self.executor.chunk(items), ..self }
+    }
+
+    /// How many chunks may be begun and not yet delivered; 0 means 1. Without: four for each worker of
+    /// all processes. What the first process says counts.
+    #[must_use]
+    pub fn window(self, chunks: usize) -> Self {
+        Self { executor: self.executor.window(chunks), ..self }
     }
 
     /// Results come as they are made.
     #[must_use]
     pub fn unordered(self) -> Self {
-        Self { unordered: true, ..self }
+        Self { executor: self.executor.unordered(), ..self }
     }
 
     /// How long to wait for the other processes to come; 30 seconds where nothing is said.
@@ -114,243 +121,166 @@ impl Cluster {
         Self { patience, ..self }
     }
 
-    /// Puts chunks of `items` through `work`, in turn on the workers of all processes. The results
-    /// are returned in process 0, in order unless unordered; `None` in the others, which return when
-    /// all is done.
+    /// Numbers: chunks are ranges of them, indexes perhaps into what every process can reach.
+    pub fn range(&self, range: Range<u64>) -> ClusterJob<'_, SpreadNumbers> {
+        ClusterJob { cluster: self, source: SpreadNumbers(range) }
+    }
+
+    /// A slice that every process has, the same in each: chunks are parts of it, no item is sent.
+    pub fn slice<'d, T: Sync>(&self, items: &'d [T]) -> ClusterJob<'_, SpreadSlice<'d, T>> {
+        ClusterJob { cluster: self, source: SpreadSlice(items) }
+    }
+
+    /// An iterator of the first process, which may be endless: chunks are vectors. Those of other
+    /// processes are not asked for anything.
+    pub fn iter<I>(&self, items: I) -> ClusterJob<'_, SpreadItems<I::IntoIter>>
+    where
+        I: IntoIterator,
+        I::IntoIter: Send,
+        I::Item: ExchangeData + Clone,
+    {
+        let items = Items::new(items.into_iter(), self.executor.items_of_iterator());
+        ClusterJob { cluster: self, source: SpreadItems(items) }
+    }
+
+    /// A reader of the first process, cut anywhere: a chunk is what one `read` gave. Those of other
+    /// processes are not read.
+    pub fn blocks<R: Read + Send>(&self, reader: R) -> ClusterJob<'_, SpreadBlocks<R>> {
+        let blocks = Blocks::new(reader, self.executor.bytes_of_block());
+        ClusterJob { cluster: self, source: SpreadBlocks(blocks) }
+    }
+
+    /// A reader of the first process, cut after delimiters: chunks are whole records, of 16 MiB at
+    /// most. Those of other processes are not read.
+    pub fn records<R: Read + Send>(
+        &self,
+        reader: R,
+        delimiter: u8,
+    ) -> ClusterJob<'_, SpreadRecords<R>> {
+        let records = self.executor.whole_records(reader, delimiter);
+        ClusterJob { cluster: self, source: SpreadRecords(records) }
+    }
+}
+
+/// Data with a cluster, ready for a function: what [`crate::Job`] is in one process.
+///
+/// What the methods give, they give in process 0, and `None` in the others, which return when all is
+/// done. The first process waits for its reader or iterator like any other program: results that come
+/// meanwhile, and the news that a process is gone, wait with it.
+pub struct ClusterJob<'e, S> {
+    cluster: &'e Cluster,
+    source: S,
+}
+
+impl<S: Spread> ClusterJob<'_, S> {
+    /// The results of all chunks; in order, unless the cluster is unordered.
     ///
     /// # Errors
     ///
-    /// The first chunk that failed or panicked, in every process alike; a process that did not come,
-    /// or went away.
-    pub fn try_map<R, E, W>(
-        &self,
-        items: Range<u64>,
-        work: W,
-    ) -> Result<Option<Vec<R>>, ClusterError>
-    where
-        R: ExchangeData + Clone,
-        E: fmt::Display,
-        W: Fn(Chunk<Range<u64>>) -> Result<R, E> + Send + Sync + 'static,
-    {
-        let cut = Cut { items, size: self.chunk };
-        let mut results = self.run(cut, move |_, chunk| work(chunk).map(Some))?;
-        if !self.unordered {
-            results.sort_by_key(|(index, _)| *index);
-        }
-        let results = results.into_iter().map(|(_, result)| result).collect();
-        Ok((self.process == 0).then_some(results))
+    /// The first chunk that panicked or could not be read, in every process alike; a process that did
+    /// not come, or went away.
+    pub fn map<R: ExchangeData + Clone>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> R + Sync,
+    ) -> Result<Option<Vec<R>>, ClusterError> {
+        self.try_map(|chunk| Ok::<_, String>(work(chunk)))
     }
 
-    /// The results of all chunks, combined; see [`Self::try_map`]. In order, they are combined from
-    /// first to last in process 0; unordered, each worker combines its own and sends one result.
-    /// `None` in the other processes, and where there are no chunks.
+    /// The results of all chunks; in order, unless the cluster is unordered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::map`], and the first chunk that failed.
+    pub fn try_map<R: ExchangeData + Clone, E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,
+    ) -> Result<Option<Vec<R>>, ClusterError> {
+        let is_first = self.cluster.process == 0;
+        let mut results = Vec::new();
+        self.deliver(work, |_, result| {
+            results.push(result);
+            Ok(())
+        })?;
+        Ok(is_first.then_some(results))
+    }
+
+    /// All results combined into one; `None` also where there is no chunk. In order, they are combined
+    /// from first to last in process 0; unordered, each process combines its own and sends one result.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::map`].
+    pub fn reduce<R: ExchangeData + Clone>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> R + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Result<Option<R>, ClusterError> {
+        self.try_reduce(|chunk| Ok::<_, String>(work(chunk)), combine)
+    }
+
+    /// All results combined into one; see [`Self::reduce`].
     ///
     /// # Errors
     ///
     /// As [`Self::try_map`].
-    pub fn try_reduce<R, E, W, C>(
-        &self,
-        items: Range<u64>,
-        work: W,
-        combine: C,
-    ) -> Result<Option<R>, ClusterError>
-    where
-        R: ExchangeData + Clone,
-        E: fmt::Display,
-        W: Fn(Chunk<Range<u64>>) -> Result<R, E> + Send + Sync + 'static,
-        C: Fn(R, R) -> R + Send + Sync + 'static,
-    {
-        if !self.unordered {
-            let results = self.try_map(items, work)?;
-            return Ok(results.and_then(|results| results.into_iter().reduce(combine)));
-        }
-        let cut = Cut { items, size: self.chunk };
-        let combine = Arc::new(combine);
-        let shared = Arc::clone(&combine);
-        let values = self.run(cut, move |kept: &mut Option<R>, chunk| {
-            let result = work(chunk)?;
-            *kept = Some(match kept.take() {
-                Some(before) => shared(before, result),
-                None => result,
-            });
-            Ok::<_, E>(None)
-        })?;
-        Ok(values.into_iter().map(|(_, value)| value).reduce(|one, other| combine(one, other)))
-    }
-
-    /// Runs `step` on every chunk; what it returns, and what it kept at the end, is gathered in
-    /// process 0.
-    fn run<R, E, S>(&self, cut: Cut, step: S) -> Result<Vec<(u64, R)>, ClusterError>
-    where
-        R: ExchangeData + Clone,
-        E: fmt::Display,
-        S: Fn(&mut Option<R>, Chunk<Range<u64>>) -> Result<Option<R>, E> + Send + Sync + 'static,
-    {
-        let sockets = sockets::connect(&self.addresses, self.process, self.patience)?;
-        let lost = |said: &str| ClusterError::Lost(said.to_owned());
-        let refill = Hooks::default().refill;
-        let builders = ProcessBuilder::new_typed_vector(self.workers, refill, None);
-        let hooks = Hooks::default();
-        let (process, workers) = (self.process, self.workers);
-        let networking =
-            initialize_networking_from_sockets(builders, sockets, process, workers, hooks);
-        let (builders, guard) = networking.map_err(|error| lost(&error.to_string()))?;
-        let builders = builders.into_iter().map(AllocatorBuilder::Tcp).collect();
-        let place = cut.clone();
-        let (sender, receiver) = mpsc::channel();
-        let member = move |worker: &mut Worker| {
-            let ended = member(worker, &cut, &step);
-            let is_lost = matches!(ended, Err(Why::Lost));
-            // The caller waits for it, unless another worker told it already that all is lost.
-            let _ = sender.send(ended);
-            if is_lost {
-                // Timely would go on, panic, and on the way of that panic again, which is an abort.
-                loop {
-                    thread::park();
-                }
-            }
+    pub fn try_reduce<R: ExchangeData + Clone, E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Result<Option<R>, ClusterError> {
+        let join = |before: Option<R>, result| match before {
+            Some(before) => combine(before, result),
+            None => result,
         };
-        let config = WorkerConfig::default();
-        let started = timely::execute::execute_from(builders, Box::new(()), config, member);
-        let members = started.map_err(|said| lost(&said))?;
-        let mut gathered = Vec::new();
-        let mut failed = None;
-        for _ in 0..workers {
-            match receiver.recv() {
-                Ok(Ok(mut results)) => gathered.append(&mut results),
-                Ok(Err(Why::Failed(index, said))) => failed = Some((index, said)),
-                Ok(Err(Why::Lost)) | Err(_) => {
-                    // Their ends would wait for threads that wait for ever, or panic.
-                    std::mem::forget(members);
-                    std::mem::forget(guard);
-                    return Err(lost("its connection broke before the job was done"));
-                }
-            }
+        let mut value = None;
+        if self.cluster.executor.in_order() {
+            self.deliver(work, |_, result| {
+                value = Some(join(value.take(), result));
+                Ok::<_, E>(())
+            })?;
+            return Ok(value);
         }
-        let closed = catch_unwind(AssertUnwindSafe(|| {
-            drop(members);
-            drop(guard);
-        }));
-        closed.map_err(|_| lost("its connection broke when the job was done"))?;
-        match failed {
-            Some((index, said)) => Err(ClusterError::Chunk { place: place.place(index), said }),
-            None => Ok(gathered),
-        }
-    }
-}
-
-/// Numbers cut into chunks.
-#[derive(Clone)]
-struct Cut {
-    items: Range<u64>,
-    size: u64,
-}
-
-impl Cut {
-    fn chunks(&self) -> u64 {
-        self.items.end.saturating_sub(self.items.start).div_ceil(self.size)
+        let keep = |kept: &mut Option<R>, result| *kept = Some(join(kept.take(), result));
+        let kept = job::run(self.cluster, self.source, work, Some(&keep), |_, _| Ok::<_, E>(()))?;
+        Ok(kept.into_iter().reduce(combine))
     }
 
-    fn place(&self, index: u64) -> Place {
-        let start = index * self.size;
-        let count = self.items.end - self.items.start;
-        Place { index, items: start..start.saturating_add(self.size).min(count) }
+    /// Calls the function on every chunk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::map`].
+    pub fn for_each(self, work: impl Fn(Chunk<S::Data>) + Sync) -> Result<(), ClusterError> {
+        self.try_for_each(|chunk| {
+            work(chunk);
+            Ok::<_, String>(())
+        })
     }
 
-    fn chunk(&self, index: u64) -> Chunk<Range<u64>> {
-        let place = self.place(index);
-        let begin = self.items.start;
-        let numbers = begin + place.items.start..begin + place.items.end;
-        Chunk::new(place, numbers)
+    /// Calls the function on every chunk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::try_map`].
+    pub fn try_for_each<E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<(), E> + Sync,
+    ) -> Result<(), ClusterError> {
+        self.deliver(work, |_, ()| Ok(()))
     }
-}
 
-/// What a worker ends with: results, in process 0, or why there are none.
-type Ended<R> = Result<Vec<(u64, R)>, Why>;
-
-/// Why a worker has no results.
-enum Why {
-    /// The first chunk that failed anywhere, and what it said.
-    Failed(u64, String),
-    /// A process is gone.
-    Lost,
-}
-
-/// Does something with timely, which panics when a process is gone.
-fn alive<T>(body: impl FnOnce() -> T) -> Result<T, Why> {
-    catch_unwind(AssertUnwindSafe(body)).map_err(|_| Why::Lost)
-}
-
-/// What one worker does: its share of the chunks, looking at what comes in between them.
-fn member<R, E, S>(worker: &mut Worker, cut: &Cut, step: &S) -> Ended<R>
-where
-    R: ExchangeData + Clone,
-    E: fmt::Display,
-    S: Fn(&mut Option<R>, Chunk<Range<u64>>) -> Result<Option<R>, E>,
-{
-    let gathered: Rc<RefCell<Vec<(u64, R)>>> = Rc::default();
-    let failed: Rc<RefCell<Option<(u64, String)>>> = Rc::default();
-    let (into, first) = (Rc::clone(&gathered), Rc::clone(&failed));
-    // Not dropped where a process is lost: they would send what they hold, panic, and that on the way
-    // of a panic.
-    let mut results = ManuallyDrop::new(InputHandle::<u64, _>::new());
-    let mut failures = ManuallyDrop::new(InputHandle::<u64, _>::new());
-    let (all_results, all_failures) = worker.dataflow(|scope| {
-        let results = scope.input_from(&mut *results).container::<Vec<(u64, R)>>();
-        let gather = move |result: &(u64, R)| into.borrow_mut().push(result.clone());
-        let results = results.exchange(|_| 0).inspect(gather).probe();
-        let failures = scope.input_from(&mut *failures).container::<Vec<Failed>>();
-        let note = move |(_, index, said): &Failed| {
-            let mut first = first.borrow_mut();
-            if first.as_ref().is_none_or(|(before, _)| index < before) {
-                *first = Some((*index, said.clone()));
-            }
-        };
-        let failures = failures.exchange(|failed: &Failed| failed.0).inspect(note).probe();
-        (results.0, failures.0)
-    });
-    let (index, peers) = (worker.index() as u64, worker.peers() as u64);
-    let mut kept = None;
-    for chunk in (index..cut.chunks()).step_by(worker.peers()) {
-        let made = catch_unwind(AssertUnwindSafe(|| step(&mut kept, cut.chunk(chunk))));
-        let said = match made {
-            Ok(Ok(None)) => None,
-            Ok(Ok(Some(result))) => {
-                alive(|| results.send((chunk, result)))?;
-                None
-            }
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(payload) => Some(panicked(payload)),
-        };
-        if let Some(said) = said {
-            alive(|| (0..peers).for_each(|peer| failures.send((peer, chunk, said.clone()))))?;
-            break;
-        }
-        alive(|| worker.step())?;
-        if failed.borrow().is_some() {
-            break;
-        }
+    /// Hands results to the `take` of process 0, one at a time, while further chunks are worked on: in
+    /// order, unless the cluster is unordered. If a chunk fails, in order everything before it has been
+    /// taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::try_map`], and what `take` returns.
+    pub fn deliver<R: ExchangeData + Clone, E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,
+        take: impl FnMut(Place, R) -> Result<(), E> + Send,
+    ) -> Result<(), ClusterError> {
+        job::run(self.cluster, self.source, work, None, take).map(|_| ())
     }
-    if let Some(kept) = kept {
-        alive(|| results.send((index, kept)))?;
-    }
-    alive(|| results.advance_to(1))?;
-    alive(|| failures.advance_to(1))?;
-    while all_results.less_than(&1) || all_failures.less_than(&1) {
-        // Not for ever: a lost connection wakes nobody, but is noticed by the next step.
-        alive(|| worker.step_or_park(Some(LOOK)))?;
-    }
-    // Everybody has everything: nothing is left to be sent.
-    ManuallyDrop::into_inner(results).close();
-    ManuallyDrop::into_inner(failures).close();
-    let failed = failed.borrow_mut().take();
-    match failed {
-        Some((index, said)) => Err(Why::Failed(index, said)),
-        None => Ok(gathered.take()),
-    }
-}
-
-fn panicked(payload: Box<dyn Any + Send>) -> String {
-    let cause = Cause::<String>::Panic(payload);
-    format!("panicked: {}", cause.panic_message().unwrap_or("without words"))
 }

@@ -134,21 +134,22 @@ impl<'a> Executor<'a> {
         I::IntoIter: Send,
         I::Item: Send,
     {
-        let chunk = self.chunk.map_or(ITERATOR_CHUNK, NonZero::get);
-        Job { executor: self, source: Stream(Items::new(items.into_iter(), chunk)) }
+        let items = Items::new(items.into_iter(), self.items_of_iterator());
+        Job { executor: self, source: Stream(items) }
     }
 
     /// A reader cut anywhere: a chunk is what one `read` gave, so that nothing waits for more.
     pub fn blocks<R: Read + Send>(&self, reader: R) -> Job<'_, Stream<Blocks<R>>> {
-        let size = self.chunk.map_or(BLOCK_BYTES, NonZero::get);
-        Job { executor: self, source: Stream(Blocks::new(reader, size)) }
+        let blocks = Blocks::new(reader, self.bytes_of_block());
+        Job { executor: self, source: Stream(blocks) }
     }
 
     /// A reader cut after delimiters: chunks are whole records, about as many bytes as asked for.
     /// A record of more than 16 MiB is an error, so that memory stays bounded;
     /// [`Self::records_up_to`] sets another limit.
     pub fn records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Job<'_, Stream<Records<R>>> {
-        self.records_up_to(reader, delimiter, RECORD_BYTES)
+        let records = self.whole_records(reader, delimiter);
+        Job { executor: self, source: Stream(records) }
     }
 
     /// As [`Self::records`], for records of up to so many bytes.
@@ -158,8 +159,7 @@ impl<'a> Executor<'a> {
         delimiter: u8,
         longest: usize,
     ) -> Job<'_, Stream<Records<R>>> {
-        let size = self.chunk.map_or(BLOCK_BYTES, NonZero::get);
-        let records = Records::new(reader, delimiter, size, longest);
+        let records = Records::new(reader, delimiter, self.bytes_of_block(), longest);
         Job { executor: self, source: Stream(records) }
     }
 
@@ -176,13 +176,29 @@ impl<'a> Executor<'a> {
     }
 
     pub(crate) fn window_or_default(&self, workers: usize) -> usize {
-        self.window.map_or(2 * workers, NonZero::get)
+        self.window_or(2 * workers)
     }
 
     pub(crate) fn chunk_of(&self, items: u64, item_bytes: usize) -> u64 {
         let fits = (CHUNK_BYTES / (item_bytes as u64).max(1)).max(1);
         let shared = items.div_ceil(self.workers_or_default() as u64 * CHUNKS_A_WORKER);
         self.chunk.map_or(fits.min(shared).max(1), |chunk| chunk.get() as u64)
+    }
+
+    pub(crate) fn items_of_iterator(&self) -> usize {
+        self.chunk.map_or(ITERATOR_CHUNK, NonZero::get)
+    }
+
+    pub(crate) fn bytes_of_block(&self) -> usize {
+        self.chunk.map_or(BLOCK_BYTES, NonZero::get)
+    }
+
+    pub(crate) fn whole_records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Records<R> {
+        Records::new(reader, delimiter, self.bytes_of_block(), RECORD_BYTES)
+    }
+
+    pub(crate) fn window_or(&self, chunks: usize) -> usize {
+        self.window.map_or(chunks, NonZero::get)
     }
 
     pub(crate) fn in_order(&self) -> bool {

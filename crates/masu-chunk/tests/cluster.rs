@@ -4,13 +4,17 @@
 //! Each process is this test program again, told by its environment which one it is.
 
 use std::env;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use masu_chunk::cluster::Cluster;
+use masu_chunk::{Block, Chunk, Place};
 
 /// `PROCESS;ADDRESSES;JOB`.
 const TOLD: &str = "MASU_CHUNK_TEST_CLUSTER";
@@ -26,40 +30,137 @@ fn process_of_a_cluster() {
     let addresses: Vec<String> = addresses.split(',').map(str::to_owned).collect();
     let process: usize = process.parse().unwrap();
     let cluster = Cluster::new(addresses, process).workers(2).chunk(100);
-    let sum = |chunk: masu_chunk::Chunk<std::ops::Range<u64>>| chunk.into_inner().sum::<u64>();
-    let said = match job {
-        "map" => {
-            format!("{:?}", cluster.try_map(0..1050, move |chunk| Ok::<_, String>(sum(chunk))))
+    let said = outcome(job, &cluster, process).or_else(|| error(job, cluster, process));
+    println!("\nsaid: {}", said.expect("there is such a job"));
+}
+
+fn sum(chunk: Chunk<Range<u64>>) -> u64 {
+    chunk.into_inner().sum()
+}
+
+fn numbers() -> Vec<u64> {
+    (0..1050).collect()
+}
+
+/// What jobs give that end well.
+fn outcome(job: &str, cluster: &Cluster, process: usize) -> Option<String> {
+    Some(match job {
+        "range" => format!("{:?}", cluster.range(0..1050).map(sum)),
+        "slice" => {
+            let data = numbers();
+            format!("{:?}", cluster.slice(&data).map(|chunk| chunk.iter().sum::<u64>()))
         }
-        "reduce" => {
-            let cluster = cluster.unordered();
-            let work = move |chunk| Ok::<_, String>(sum(chunk));
-            format!("{:?}", cluster.try_reduce(0..1_000_000, work, |a, b| a + b))
+        "iterator" => {
+            // Only the first process has the data.
+            let data = if process == 0 { numbers() } else { Vec::new() };
+            format!("{:?}", cluster.iter(data).map(|chunk| chunk.iter().sum::<u64>()))
+        }
+        "records" => {
+            let text = numbers().iter().map(|n| format!("{n}\n")).collect::<String>();
+            let reader = text.as_bytes();
+            let lines = |chunk: Chunk<Block>| {
+                let text = std::str::from_utf8(&chunk).unwrap();
+                assert!(text.ends_with('\n') && chunk.before().is_none_or(|byte| byte == b'\n'));
+                text.lines().map(|line| line.parse::<u64>().unwrap()).collect::<Vec<_>>()
+            };
+            let lines = cluster.records(reader, b'\n').map(lines).unwrap();
+            format!("{:?}", lines.map(|lines| lines.concat() == numbers()))
+        }
+        "blocks" => {
+            let text = "0123456789".repeat(105);
+            let joined = cluster
+                .blocks(text.as_bytes())
+                .reduce(|chunk| chunk.to_vec(), |a, b| [a, b].concat());
+            format!("{:?}", joined.unwrap().map(|joined| joined == text.as_bytes()))
+        }
+        "unordered" => {
+            let sums = cluster.clone().unordered().range(0..1_000_000).reduce(sum, |a, b| a + b);
+            format!("{sums:?}")
+        }
+        "nothing" => {
+            let none = cluster.range(5..5).reduce(sum, |a, b| a + b).unwrap();
+            let some = cluster.range(5..6).reduce(sum, |a, b| a + b).unwrap();
+            format!("{none:?} {some:?}")
+        }
+        _ => return None,
+    })
+}
+
+/// What jobs say that do not end well.
+fn error(job: &str, cluster: Cluster, process: usize) -> Option<String> {
+    Some(match job {
+        "window" => {
+            // An endless iterator: it must be asked for no more than the window beyond what was taken.
+            let (asked, mut most, mut taken) = (AtomicU64::new(0), 0, Vec::new());
+            let endless = (0_u64..).inspect(|_| {
+                asked.fetch_add(1, Ordering::SeqCst);
+            });
+            let take = |place: Place, sum: u64| {
+                let chunks = asked.load(Ordering::SeqCst).div_ceil(100);
+                most = most.max(chunks - place.index);
+                taken.push(sum);
+                if place.index == 40 { Err("enough") } else { Ok(()) }
+            };
+            let work = |chunk: Chunk<Vec<u64>>| Ok(chunk.iter().sum::<u64>());
+            let outcome = cluster.window(3).iter(endless).deliver(work, take);
+            let expected: Vec<u64> =
+                (0..=40).map(|index| (index * 100..index * 100 + 100).sum()).collect();
+            let right = taken == if process == 0 { expected } else { Vec::new() };
+            format!("{} {right} {}", outcome.unwrap_err(), most <= 3)
+        }
+        "error" => {
+            let mut taken = 0;
+            let outcome = cluster.range(0..1_000_000).deliver(
+                |chunk| {
+                    if chunk.place().index >= 57 { Err("bad") } else { Ok(chunk.place().index) }
+                },
+                |place, index| {
+                    assert_eq!((place.index, index), (taken, taken));
+                    taken += 1;
+                    Ok(())
+                },
+            );
+            format!("{} {taken}", outcome.unwrap_err())
         }
         "panic" => {
-            let outcome = cluster.try_map(0..1_000_000, move |chunk| {
+            let outcome = cluster.range(0..1_000_000).map(|chunk| {
                 assert!(chunk.place().index != 57, "no chunk 57");
-                Ok::<_, String>(sum(chunk))
+                sum(chunk)
             });
-            format!("{outcome:?}")
+            outcome.unwrap_err().to_string()
+        }
+        "unreadable" => {
+            let reader = File::open("/").unwrap();
+            cluster.records(reader, b'\n').for_each(|_| ()).unwrap_err().to_string()
+        }
+        "different" => {
+            let data = numbers();
+            let data = if process == 0 { &data[..] } else { &data[..100] };
+            let first = |chunk: Chunk<&[u64]>| chunk[0];
+            cluster.slice(data).map(first).unwrap_err().to_string()
         }
         "absent" => {
             let cluster = cluster.patience(Duration::from_millis(300));
-            format!("{:?}", cluster.try_map(0..10, move |chunk| Ok::<_, String>(sum(chunk))))
+            format!("{:?}", cluster.range(0..10).map(sum))
         }
-        _ => {
+        "killed" | "killed-iterator" => {
             // Says that the job is under way, and never ends it.
-            let outcome = cluster.try_map(0..1_000_000, move |chunk| {
-                if chunk.place().index == 2 * process as u64 {
+            let begun = AtomicU64::new(0);
+            let slowly = || {
+                if begun.fetch_add(1, Ordering::SeqCst) == 2 {
                     println!("\nunder way");
                 }
                 thread::sleep(Duration::from_millis(20));
-                Ok::<_, String>(sum(chunk))
-            });
+            };
+            let outcome = if job == "killed" {
+                cluster.range(0..100_000_000).for_each(|_| slowly())
+            } else {
+                cluster.iter(0_u64..).for_each(|_| slowly())
+            };
             format!("{outcome:?}")
         }
-    };
-    println!("\nsaid: {said}");
+        _ => return None,
+    })
 }
 
 /// Addresses on loopback that nobody listens at.
@@ -104,23 +205,64 @@ fn all_say(job: &str) -> Vec<String> {
 }
 
 #[test]
-fn results_come_to_the_first_process_in_order() {
+fn results_come_to_the_first_process_in_order_whatever_the_data_is() {
     let sums: Vec<u64> =
         (0..1050).collect::<Vec<u64>>().chunks(100).map(|c| c.iter().sum()).collect();
     let expected = format!("Ok(Some({sums:?}))");
-    assert_eq!(all_say("map"), [expected.as_str(), "Ok(None)", "Ok(None)"]);
+    for data in ["range", "slice", "iterator"] {
+        assert_eq!(all_say(data), [expected.as_str(), "Ok(None)", "Ok(None)"], "{data}");
+    }
 }
 
 #[test]
-fn an_unordered_reduction_sends_one_result_a_worker() {
-    assert_eq!(all_say("reduce"), ["Ok(Some(499999500000))", "Ok(None)", "Ok(None)"]);
+fn a_reader_of_the_first_process_is_cut_as_in_one_process() {
+    for data in ["records", "blocks"] {
+        assert_eq!(all_say(data), ["Some(true)", "None", "None"], "{data}");
+    }
+}
+
+#[test]
+fn an_unordered_reduction_sends_one_result_a_process() {
+    assert_eq!(all_say("unordered"), ["Ok(Some(499999500000))", "Ok(None)", "Ok(None)"]);
+}
+
+#[test]
+fn a_second_job_of_the_same_cluster_works_and_nothing_is_nothing() {
+    assert_eq!(all_say("nothing"), ["None Some(5)", "None None", "None None"]);
+}
+
+#[test]
+fn no_more_is_read_than_the_window_has_room_for_and_the_taker_ends_the_job() {
+    for said in all_say("window") {
+        assert_eq!(said, "chunk 40, which is 4000 to 4099, failed: enough true true");
+    }
+}
+
+#[test]
+fn what_stands_before_an_error_has_been_taken() {
+    let error = "chunk 57, which is 5700 to 5799, failed: bad";
+    let expected = [format!("{error} 57"), format!("{error} 0"), format!("{error} 0")];
+    assert_eq!(all_say("error"), expected);
 }
 
 #[test]
 fn a_panic_is_reported_in_every_process_with_its_place() {
     for said in all_say("panic") {
-        assert!(said.contains("index: 57, items: 5700..5800"), "{said}");
-        assert!(said.contains("panicked: no chunk 57"), "{said}");
+        assert_eq!(said, "chunk 57, which is 5700 to 5799, panicked: no chunk 57");
+    }
+}
+
+#[test]
+fn data_that_cannot_be_read_is_reported_in_every_process() {
+    for said in all_say("unreadable") {
+        assert!(said.starts_with("chunk 0, which begins at 0, cannot be read: Is a dir"), "{said}");
+    }
+}
+
+#[test]
+fn a_slice_that_is_shorter_in_another_process_is_reported() {
+    for said in all_say("different") {
+        assert!(said.contains("the slice of this process has 100 items"), "{said}");
     }
 }
 
@@ -137,8 +279,15 @@ fn a_process_that_never_comes_is_an_error() {
 
 #[test]
 fn a_killed_process_is_an_error_in_the_others_and_nobody_hangs() {
+    // The first one deals, so that another's end and its own are different stories.
+    for (job, victim) in [("killed", 1), ("killed-iterator", 2), ("killed", 0)] {
+        kill(job, victim);
+    }
+}
+
+fn kill(job: &str, victim: usize) {
     let addresses = addresses(3);
-    let children = (0..3).map(|process| start(process, &addresses, "killed"));
+    let children = (0..3).map(|process| start(process, &addresses, job));
     let mut running: Vec<(Child, BufReader<_>)> = children
         .map(|mut child| {
             let output = BufReader::new(child.stdout.take().unwrap());
@@ -152,7 +301,7 @@ fn a_killed_process_is_an_error_in_the_others_and_nobody_hangs() {
             assert_ne!(output.read_line(&mut line).unwrap(), 0, "a process ended early");
         }
     }
-    let (mut victim, _) = running.remove(1);
+    let (mut victim, _) = running.remove(victim);
     victim.kill().unwrap();
     victim.wait().unwrap();
     for (child, output) in running {
