@@ -4,21 +4,20 @@
 //! grew to 64 KiB and blocks of the class of that size look alike from outside, so these two are
 //! compared together; every other class by itself. Tests take turns: they look at one process.
 
+#[path = "properties/turn.rs"]
+mod turn;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Barrier, Mutex, PoisonError, mpsc};
 use std::{fs, panic, ptr, thread};
 
 use masu::c;
 use masu::statistics::{self, ClassStatistics, Statistics, ThreadStatistics};
+use turn::alone;
 
 const THREADS: usize = 4;
 /// From this usable size on a block may be a large one.
 const MAYBE_LARGE: usize = 64 << 10;
-
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A block by its address, so that it can go to another thread.
 #[derive(Clone, Copy)]

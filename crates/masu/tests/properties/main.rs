@@ -8,15 +8,11 @@ mod arenas;
 mod memory;
 mod requests;
 mod threads;
+mod turn;
 
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Holds the other tests off, so that counts over the process are this test's.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use turn::alone;
 
 /// A block of masu's, freed when dropped.
 struct Block {

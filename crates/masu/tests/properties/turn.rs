@@ -1,0 +1,25 @@
+//! Turns of tests that compare sums over the process.
+//!
+//! It relies on `/proc` to say which threads there are. The hard idea is when a turn is over: a test's thread
+//! gives its cache away after the test has returned, so whoever is next waits until it is gone, lest blocks
+//! come home while they are counted.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fs, thread};
+
+/// The right to be alone, until it is dropped.
+pub(crate) struct Turn(#[expect(dead_code, reason = "held")] MutexGuard<'static, Option<PathBuf>>);
+
+/// Holds the other tests off, so that counts over the process are this test's.
+pub(crate) fn alone() -> Turn {
+    static LAST: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let link = fs::read_link("/proc/thread-self").expect("proc is mounted");
+    let this = Path::new("/proc").join(link);
+    while last.as_ref().is_some_and(|last| *last != this && last.exists()) {
+        thread::yield_now();
+    }
+    *last = Some(this);
+    Turn(last)
+}
