@@ -259,11 +259,7 @@ static void promises_are_counted(void)
     }
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} groups[] = {
-#define GROUP(name) {#name, name}
+static const struct group groups[] = {
     GROUP(madvise_is_refused),
     GROUP(mprotect_is_refused),
     GROUP(mapping_is_refused),
@@ -274,15 +270,6 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    alarm(300);
     answer_name = count > 2 ? arguments[2] : NULL;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (count > 1 && strcmp(groups[i].name, arguments[1]) == 0) {
-            groups[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(groups, count, arguments, 300);
 }

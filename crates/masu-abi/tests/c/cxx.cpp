@@ -341,11 +341,7 @@ void destructors_after_main()
     std::thread([] { another_static.held["thread"] = std::string(10000, 't'); }).join();
 }
 
-const struct {
-    const char *name;
-    void (*run)();
-} groups[] = {
-#define GROUP(name) {#name, name}
+const group groups[] = {
     GROUP(all_operators),
     GROUP(sized_delete_does_not_believe_the_size),
     GROUP(bad_alloc_is_caught),
@@ -362,13 +358,5 @@ const struct {
 
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    for (const auto &group : groups) {
-        if (count == 2 && std::string(group.name) == arguments[1]) {
-            group.run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(groups, count, arguments, 300);
 }

@@ -204,15 +204,15 @@ static int used_when_gone(void) {
 
 int main(int count, char **arguments) {
     const char *group = count > 1 ? arguments[1] : "";
-#define GROUP(name) \
+#define RUN(name) \
     if (strcmp(group, #name) == 0) return name()
-    GROUP(plain_free);
-    GROUP(rules);
-    GROUP(destroy_returns_memory);
-    GROUP(threads);
-    GROUP(fork_keeps_heaps);
-    GROUP(totals);
-    GROUP(used_when_gone);
+    RUN(plain_free);
+    RUN(rules);
+    RUN(destroy_returns_memory);
+    RUN(threads);
+    RUN(fork_keeps_heaps);
+    RUN(totals);
+    RUN(used_when_gone);
     fprintf(stderr, "no such group: %s\n", group);
     return 2;
 }

@@ -11,16 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static atomic_int stop;
-
-static void *work_until_stopped(void *argument)
-{
-    unsigned seed = (unsigned)(uintptr_t)argument;
-    while (!stop)
-        work(seed++, 200);
-    return NULL;
-}
-
 enum { THREADS = 3 };
 static pthread_t workers[THREADS];
 
@@ -72,13 +62,6 @@ static void signals_rain_while_threads_allocate(void)
 }
 
 /* --- Programs --- */
-
-static void expect_success(pid_t child)
-{
-    int status;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 extern char **environ;
 
@@ -211,11 +194,7 @@ static void keys_free_late(void)
     }
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} groups[] = {
-#define GROUP(name) {#name, name}
+static const struct group groups[] = {
     GROUP(signals_rain_while_threads_allocate),
     GROUP(spawned_while_threads_allocate),
     GROUP(exec_while_threads_allocate),
@@ -227,16 +206,6 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    /* A call that waits for ever shall end the test. */
-    alarm(120);
     self = arguments[0];
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (count > 1 && strcmp(groups[i].name, arguments[1]) == 0) {
-            groups[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(groups, count, arguments, 120);
 }

@@ -35,24 +35,7 @@ static void first_malloc_before_constructors(void)
     free(earliest);
 }
 
-static atomic_int stop;
-
-static void *work_until_stopped(void *argument)
-{
-    unsigned seed = (unsigned)(uintptr_t)argument;
-    while (!stop)
-        work(seed++, 200);
-    return NULL;
-}
-
 /* --- fork --- */
-
-static void expect_success(pid_t child)
-{
-    int status;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 static void fork_and_work(unsigned seed)
 {
@@ -418,11 +401,7 @@ static void a_large_block_freed_twice_ends_the_program(void)
     free(block);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} groups[] = {
-#define GROUP(name) {#name, name}
+static const struct group groups[] = {
     GROUP(first_malloc_before_constructors),
     GROUP(fork_while_threads_allocate),
     GROUP(fork_beside_a_thread_that_trims),
@@ -444,16 +423,6 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    /* A lock that is never given back shall end the test, not hold it for ever. */
-    alarm(getenv("MASU_SOAK") ? 0 : 300);
     guest_path = count > 2 ? arguments[2] : NULL;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (count > 1 && strcmp(groups[i].name, arguments[1]) == 0) {
-            groups[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(groups, count, arguments, getenv("MASU_SOAK") ? 0 : 300);
 }

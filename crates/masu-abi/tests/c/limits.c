@@ -187,11 +187,7 @@ static void settings_are_accepted(void)
     CHECK(mallopt(12345, 1) == 0);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} groups[] = {
-#define GROUP(name) {#name, name}
+static const struct group groups[] = {
     GROUP(locked_memory),
     GROUP(up_to_the_limit),
     GROUP(limit_that_comes_and_goes),
@@ -203,15 +199,5 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    /* A lock that is never given back shall end the test, not hold it for ever. */
-    alarm(300);
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (count == 2 && strcmp(groups[i].name, arguments[1]) == 0) {
-            groups[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(groups, count, arguments, 300);
 }

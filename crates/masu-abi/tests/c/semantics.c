@@ -319,11 +319,7 @@ static void second_names(void)
     free(result);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} groups[] = {
-#define GROUP(name) {#name, name}
+static const struct group groups[] = {
     GROUP(zero_sizes),
     GROUP(every_size_is_aligned_and_writable),
     GROUP(impossible_sizes_fail),
@@ -339,13 +335,5 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (count == 2 && strcmp(groups[i].name, arguments[1]) == 0) {
-            groups[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(groups, count, arguments, 300);
 }

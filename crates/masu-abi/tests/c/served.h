@@ -1,4 +1,5 @@
-/* Shared by the test programs: the check that libmasu serves them, and a check that says where.
+/* Shared by the test programs: the check that libmasu serves them, a check that says where, and running
+ * a group of checks by its name.
  *
  * A preload that does not take effect is silent, and a test of glibc's malloc would pass as one of
  * ours; so each program first calls `served_by_masu`. */
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                  \
     do {                                                                                  \
@@ -35,6 +37,33 @@ static inline void served_by_masu(void)
         fprintf(stderr, "this program is not served by libmasu.so\n");
         abort();
     }
+}
+
+/* A group of checks; its name, given as argument, runs it. */
+struct group {
+    const char *name;
+    void (*run)(void);
+};
+#define GROUP(name) {#name, name}
+
+/* Runs the group that the first argument names; what `main` returns. After `seconds` the program is
+ * ended, 0 for never: a lock that is never given back shall end the test, not hold it for ever. */
+#define run_group(groups, count, arguments, seconds) \
+    run_one_of(groups, sizeof(groups) / sizeof *(groups), (count) > 1 ? (arguments)[1] : "", seconds)
+
+static inline int run_one_of(const struct group *groups, size_t count, const char *name,
+                             unsigned seconds)
+{
+    served_by_masu();
+    alarm(seconds);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(groups[i].name, name) == 0) {
+            groups[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "no group of that name\n");
+    return 2;
 }
 
 #endif

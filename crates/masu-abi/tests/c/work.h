@@ -4,7 +4,9 @@
 
 #include "served.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
@@ -52,6 +54,26 @@ static inline void *work_once(void *argument)
 {
     work((unsigned)(uintptr_t)argument, 100);
     return NULL;
+}
+
+/* Ends `work_until_stopped`. */
+__attribute__((unused)) static atomic_int stop;
+
+/* `work` again and again, as a thread. */
+static inline void *work_until_stopped(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    while (!stop)
+        work(seed++, 200);
+    return NULL;
+}
+
+/* Waits for a child, which must succeed. */
+static inline void expect_success(pid_t child)
+{
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 /* Resident memory in bytes. */
