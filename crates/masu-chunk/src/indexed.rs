@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use crate::control::Reporter;
 use crate::executor::Executor;
 use crate::failure::{Cause, Failure};
 use crate::idle::Idle;
+use crate::pace::Pace;
 use crate::place::{Chunk, Place};
 use crate::pool;
 use crate::spans::Spans;
@@ -62,10 +62,6 @@ pub(crate) unsafe trait Gather<R>: Sync {
     /// `index` is below the number of chunks and is put once.
     unsafe fn put(&self, local: &mut Self::Local, index: usize, result: R);
 }
-
-/// How long a batch is to last: long enough that taking it costs nothing, short enough that one
-/// whose worker is interrupted is not missed.
-const BATCH_TIME: Range<Duration> = Duration::from_micros(10)..Duration::from_micros(40);
 
 /// Data cut into chunks.
 pub(crate) struct Cut<'a, S> {
@@ -190,15 +186,16 @@ where
         let mut clock = Clock::start();
         let mut local = self.gather.local();
         let mut begun: Vec<Range<u64>> = Vec::new();
-        let mut most = 1;
+        let mut pace = Pace::new();
         while !self.idle.is_stopped() {
             if self.executor.is_cancelled() {
                 lock(&self.total).cancelled = true;
                 self.idle.stop();
                 break;
             }
-            let Some(units) = self.spans.take(worker, most) else {
+            let Some(units) = self.spans.take(worker, pace.most()) else {
                 if self.idle.look(|| self.spans.steal(worker)) {
+                    pace = Pace::new();
                     continue;
                 }
                 break;
@@ -220,13 +217,11 @@ where
                 break;
             }
             let rest = (done.end.div_ceil(1 << self.shift) as u32).min(units.end)..units.end;
-            if !rest.is_empty() {
+            if rest.is_empty() {
+                pace.took(lap);
+            } else {
                 self.spans.give_back(worker, rest);
-            } else if lap < BATCH_TIME.start {
-                most = most.saturating_mul(2);
-            }
-            if lap > BATCH_TIME.end {
-                most = (most / 2).max(1);
+                pace = Pace::new();
             }
         }
         let (mut total, worked) = (lock(&self.total), clock.finish());

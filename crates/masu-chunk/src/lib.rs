@@ -28,6 +28,7 @@ mod idle;
 mod indexed;
 mod limit;
 mod owned;
+mod pace;
 mod place;
 mod pool;
 mod reader;
@@ -36,6 +37,8 @@ mod spans;
 mod statistics;
 mod stream;
 mod sync;
+#[cfg(test)]
+mod uneven;
 mod window;
 
 pub use control::{Cancel, Progress};

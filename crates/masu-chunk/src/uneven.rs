@@ -1,0 +1,158 @@
+//! Uneven work in simulated time: the real spans and the real pace, worked off by workers whose clocks
+//! are numbers. No test here knows what time it is.
+//!
+//! COUPLING: `run` below is the loop of `indexed.rs` and what `idle.rs` makes of it, one chunk an event.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::pace::Pace;
+use crate::spans::Spans;
+
+struct Simulated {
+    /// When the chunk that it is in will be done; as an idle one, when it ran out.
+    time: u64,
+    began: u64,
+    /// What it took, from the chunk that it is in; empty: it is idle.
+    batch: Range<u32>,
+    pace: Pace,
+}
+
+/// When the last chunk is done, by chunks that take so many nanoseconds.
+fn run(times: &[u64], workers: usize) -> u64 {
+    let spans = Spans::new(times.len() as u32, workers);
+    let fresh = |_| Simulated { time: 0, began: 0, batch: 0..0, pace: Pace::new() };
+    let mut all: Vec<Simulated> = (0..workers).map(fresh).collect();
+    let mut done = 0;
+    for (number, worker) in all.iter_mut().enumerate() {
+        begin(&spans, worker, number, times, 0);
+    }
+    loop {
+        let busy = (0..workers).filter(|&worker| !all[worker].batch.is_empty());
+        let Some(next) = busy.min_by_key(|&worker| all[worker].time) else { break };
+        let is_asked = all.iter().any(|worker| worker.batch.is_empty());
+        let worker = &mut all[next];
+        let now = worker.time;
+        worker.batch.start += 1;
+        done += 1;
+        if !worker.batch.is_empty() && !is_asked {
+            worker.time += times[worker.batch.start as usize];
+            continue;
+        }
+        if worker.batch.is_empty() {
+            worker.pace.took(Duration::from_nanos(now - worker.began));
+        } else {
+            spans.give_back(next, worker.batch.clone());
+            worker.pace = Pace::new();
+        }
+        begin(&spans, worker, next, times, now);
+        // Whoever is idle looks again, for something may have come back.
+        for (other, worker) in all.iter_mut().enumerate() {
+            if worker.batch.is_empty() {
+                begin(&spans, worker, other, times, now);
+            }
+        }
+    }
+    assert_eq!(done, times.len(), "a chunk was lost or done twice");
+    all.iter().map(|worker| worker.time).max().unwrap_or(0)
+}
+
+/// Takes a batch, if there is one.
+fn begin(spans: &Spans, worker: &mut Simulated, number: usize, times: &[u64], now: u64) {
+    let mut taken = spans.take(number, worker.pace.most());
+    if taken.is_none() && spans.steal(number) {
+        worker.pace = Pace::new();
+        taken = spans.take(number, worker.pace.most());
+    }
+    worker.batch = taken.unwrap_or(0..0);
+    if let Some(chunk) = worker.batch.clone().next() {
+        worker.began = now;
+        worker.time = now + times[chunk as usize];
+    }
+}
+
+/// When the last chunk is done if each goes to whoever is free first.
+fn greedy(times: &[u64], workers: usize) -> u64 {
+    let mut free = vec![0; workers];
+    for time in times {
+        if let Some(first) = free.iter_mut().min() {
+            *first += time;
+        }
+    }
+    free.into_iter().max().unwrap_or(0)
+}
+
+/// Numbers that look drawn, the same ones each time.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Calls `holds` with many cases: workers, and the chunks' times by `time`, which is told the chunk's
+/// number, how many there are, and how long a long one and a short one take here.
+fn each_case(
+    time: impl Fn(&mut Draw, (u64, u64), (u64, u64)) -> u64,
+    holds: impl Fn(&[u64], usize, u64) -> bool,
+) {
+    let mut draw = Draw(1);
+    for case in 0..120 {
+        let workers = 2 + draw.below(15) as usize;
+        let count = 1 + draw.below(1000);
+        let (long, short) = (1000 + draw.below(30_000_000), 20 + draw.below(2000));
+        let times: Vec<u64> =
+            (0..count).map(|chunk| time(&mut draw, (chunk, count), (long, short))).collect();
+        let ours = run(&times, workers);
+        assert!(holds(&times, workers, ours), "case {case}: {workers} workers, {ours} ns");
+    }
+}
+
+/// Total by workers, and the longest chunk.
+fn share(times: &[u64], workers: usize) -> (u64, u64) {
+    let longest = times.iter().copied().max().unwrap_or(0);
+    (times.iter().sum::<u64>().div_ceil(workers as u64), longest)
+}
+
+fn is_near_greedy(times: &[u64], workers: usize, ours: u64) -> bool {
+    let (share, longest) = share(times, workers);
+    ours * 10 <= greedy(times, workers) * 11 && ours <= share + longest
+}
+
+#[test]
+fn chunks_that_are_never_short_are_scheduled_as_by_the_list() {
+    let time = |draw: &mut Draw, _, (long, _)| 40_001 + draw.below(long);
+    each_case(time, |times, workers, ours| ours == greedy(times, workers));
+}
+
+#[test]
+fn uneven_work_is_within_a_tenth_of_list_scheduling_and_below_share_and_longest() {
+    each_case(|draw, _, (long, _)| 1 + draw.below(long), is_near_greedy);
+    each_case(|_, _, (_, short)| short, is_near_greedy);
+    let first = |_: &mut Draw, (chunk, _), (long, short)| if chunk < 20 { long } else { short };
+    each_case(first, is_near_greedy);
+    let last = |_: &mut Draw, (chunk, count), (long, short)| {
+        if chunk + 20 >= count { long } else { short }
+    };
+    each_case(last, is_near_greedy);
+    each_case(|_, (chunk, _), (long, _)| 20 + chunk * long / 1000, is_near_greedy);
+}
+
+/// Where chunks were very short, many are taken at once; if long ones are among those, others wait for
+/// the one that their worker is in. That is the price of chunks that cost nothing.
+#[test]
+fn long_chunks_among_very_short_ones_cost_no_more_than_a_few_of_the_longest() {
+    let holds = |times: &[u64], workers: usize, ours: u64| {
+        let (share, longest) = share(times, workers);
+        ours <= share + 3 * longest
+    };
+    let rare = |draw: &mut Draw, _, (long, short)| if draw.below(50) == 0 { long } else { short };
+    each_case(rare, holds);
+    let together = |_: &mut Draw, (chunk, count), (long, short)| {
+        if (count / 2..count / 2 + 30).contains(&chunk) { long } else { short }
+    };
+    each_case(together, holds);
+    each_case(|draw, _, _| 20 << draw.below(20), holds);
+}
