@@ -185,6 +185,20 @@ fn a_program_with_more_rights_than_its_user_writes_nothing() {
 }
 
 #[test]
+fn a_limit_on_the_length_of_files_does_not_end_the_program() {
+    let program = library::compile("profile.c", "limited", &["-pthread"]);
+    let mut limited = Command::new("sh");
+    let line = format!("ulimit -f 0; exec {} $0", program.display());
+    limited.args(["-c", &line]).env("LD_PRELOAD", library::path());
+    let run = Run::of(limited, "kept", "1");
+    assert!(
+        run.said.contains("could not be written") && run.said.contains("errno 27"),
+        "{}",
+        run.said
+    );
+}
+
+#[test]
 fn a_place_that_takes_no_file_is_said_and_the_program_runs() {
     let program = library::compile("profile.c", "nowhere", &["-pthread"]);
     for (prefix, said) in [

@@ -32,6 +32,8 @@ impl Errno {
     pub(crate) const NOMEM: Errno = Errno(12);
     /// Something is mapped there already.
     pub(crate) const EXIST: Errno = Errno(17);
+    /// A file longer than this process may make.
+    const TOO_BIG: Errno = Errno(27);
     /// More locked memory than this process may have, `mlock(2)`.
     const AGAIN: Errno = Errno(11);
 }
@@ -267,6 +269,12 @@ pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
 pub(crate) fn address_space_limit() -> usize {
     const RLIMIT_AS: usize = 9;
     limit(RLIMIT_AS)
+}
+
+/// The limit on the length of files that this process makes, in bytes (`RLIMIT_FSIZE`).
+fn file_size_limit() -> usize {
+    const RLIMIT_FSIZE: usize = 1;
+    limit(RLIMIT_FSIZE)
 }
 
 /// The limit on a resource of this process (`getrlimit(2)`); `usize::MAX` where there is none.

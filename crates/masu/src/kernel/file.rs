@@ -2,10 +2,11 @@
 //!
 //! Relies on its parent module for the calls.
 
+use core::cell::Cell;
 use core::ffi::CStr;
 
 use super::arch::{self, number};
-use super::{Errno, check};
+use super::{Errno, check, file_size_limit};
 
 const AT_FDCWD: usize = (-100_isize).cast_unsigned();
 const O_WRONLY: usize = 1;
@@ -19,7 +20,11 @@ const O_NOFOLLOW: usize = if cfg!(target_arch = "aarch64") { 0o100_000 } else { 
 const PRIVATE: usize = 0o600;
 
 /// An open file, closed when dropped.
-pub(crate) struct File(usize);
+pub(crate) struct File {
+    descriptor: usize,
+    /// Bytes that may still be written to a new one: beyond the limit a signal comes that ends the program.
+    room: Cell<usize>,
+}
 
 impl File {
     /// Makes a file that nobody else can read and opens it for writing; where there is one already,
@@ -45,7 +50,8 @@ impl File {
         let (path, flags) = (path.as_ptr().expose_provenance(), flags | O_NOCTTY | O_CLOEXEC);
         // SAFETY: The kernel only reads the path, which is a string.
         let result = unsafe { arch::call6(number::OPENAT, AT_FDCWD, path, flags, PRIVATE, 0, 0) };
-        check(result).map(File)
+        let room = Cell::new(file_size_limit());
+        check(result).map(|descriptor| File { descriptor, room })
     }
 
     /// Reads into `bytes`; returns how many, 0 at the end.
@@ -56,20 +62,23 @@ impl File {
     pub(crate) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         let place = bytes.as_mut_ptr().expose_provenance();
         // SAFETY: The kernel writes at most so many bytes there.
-        check(unsafe { arch::call6(number::READ, self.0, place, bytes.len(), 0, 0, 0) })
+        check(unsafe { arch::call6(number::READ, self.descriptor, place, bytes.len(), 0, 0, 0) })
     }
 
     /// Writes all of `bytes`.
     ///
     /// # Errors
     ///
-    /// What `write(2)` returns.
+    /// What `write(2)` returns; `EFBIG` where a limit on file sizes forbids it.
     pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
         const EINTR: Errno = Errno(4);
+        let room = self.room.get().checked_sub(bytes.len()).ok_or(Errno::TOO_BIG)?;
+        self.room.set(room);
         while !bytes.is_empty() {
             let place = bytes.as_ptr().expose_provenance();
             // SAFETY: The kernel only reads these bytes.
-            let result = unsafe { arch::call6(number::WRITE, self.0, place, bytes.len(), 0, 0, 0) };
+            let result =
+                unsafe { arch::call6(number::WRITE, self.descriptor, place, bytes.len(), 0, 0, 0) };
             match check(result) {
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
                 Err(EINTR) => {}
@@ -83,7 +92,7 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         // SAFETY: The descriptor was opened here and is not used again.
-        let _ = unsafe { arch::call6(number::CLOSE, self.0, 0, 0, 0, 0, 0) };
+        let _ = unsafe { arch::call6(number::CLOSE, self.descriptor, 0, 0, 0, 0, 0) };
     }
 }
 

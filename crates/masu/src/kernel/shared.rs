@@ -10,7 +10,7 @@ use core::ffi::CStr;
 use core::ptr::{self, NonNull};
 
 use super::arch::{self, number};
-use super::{Errno, check, limit};
+use super::{Errno, check, file_size_limit};
 
 /// A file in memory by its descriptor.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +33,9 @@ const DESCRIPTOR_MIN: usize = 960;
 pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
     const CLOSE_ON_EXEC: usize = 1;
     const ALLOW_SEALING: usize = 2;
-    const RLIMIT_FSIZE: usize = 1;
-    const TOO_BIG: Errno = Errno(27);
     // Beyond the limit a signal comes that ends the program.
-    if limit(RLIMIT_FSIZE) < length {
-        return Err(TOO_BIG);
+    if file_size_limit() < length {
+        return Err(Errno::TOO_BIG);
     }
     let flags = CLOSE_ON_EXEC | ALLOW_SEALING;
     let descriptor = call(number::MEMFD_CREATE, [name.as_ptr().expose_provenance(), flags, 0])?;
