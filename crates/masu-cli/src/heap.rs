@@ -47,8 +47,8 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
         (None, None) => Shape::Text,
         (None, Some(path)) => Shape::of_file(path).with_context(|| {
             format!(
-                "{}: the name says no format; end it in .txt, .folded, .svg or .pb, or give \
-                 --format",
+                "{}: the name says no format; end it in .txt, .folded, .svg or .pb.gz, or \
+                 give --format",
                 path.display()
             )
         })?,

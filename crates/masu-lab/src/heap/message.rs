@@ -1,11 +1,15 @@
 //! pprof's `profile.proto`, read and written by hand: it is small, and what is read may be anybody's.
 //!
-//! Relies on nothing. A file is taken for what it says only as far as it is well formed; numbers that lead
+//! Relies on flate2 for compressed files. A file is taken for what it says only as far as it is well formed; numbers that lead
 //! nowhere are an error, not a crash.
 //!
 //! Reference: github.com/google/pprof/proto/profile.proto.
 
 use std::collections::HashMap;
+use std::io::Read;
+
+use flate2::Compression;
+use flate2::read::{GzDecoder, GzEncoder};
 
 use super::{Frame, Profile, Sums};
 
@@ -228,10 +232,13 @@ impl<'a> Parts<'a> {
 impl Message {
     /// Reads a file's bytes; the error says what is wrong with them and what to do.
     pub(super) fn read(bytes: &[u8]) -> Result<Message, String> {
-        const GZIP: [u8; 2] = [0x1f, 0x8b];
         if bytes.starts_with(&GZIP) {
-            return Err("it is compressed; unpack it first: gunzip -c FILE > profile.pb".to_owned());
+            return Message::read_plain(&unpacked(bytes)?);
         }
+        Message::read_plain(bytes)
+    }
+
+    fn read_plain(bytes: &[u8]) -> Result<Message, String> {
         let broken = || {
             "it is no heap profile, or was cut off; MASU_PROFILE=PREFIX has a program write one"
                 .to_owned()
@@ -320,9 +327,32 @@ impl Strings {
     }
 }
 
-/// The profile with names, for tools that read pprof's format. A frame is a location of its own, so that
-/// nothing need be known of addresses.
+/// How a compressed file starts (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The most that a file may hold unpacked: more than any profile has, and less than would do harm.
+const UNPACKED_BYTES_MAX: u64 = 1 << 30;
+
+fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut plain = Vec::new();
+    let mut unpacking = GzDecoder::new(bytes).take(UNPACKED_BYTES_MAX);
+    unpacking.read_to_end(&mut plain).map_err(|error| {
+        format!("it is compressed, and cannot be unpacked: {error}; it may have been cut off")
+    })?;
+    Ok(plain)
+}
+
+/// The profile with names, for tools that read pprof's format: compressed, as they write it themselves.
 pub(super) fn write(profile: &Profile) -> Vec<u8> {
+    let plain = write_plain(profile);
+    let mut packing = GzEncoder::new(plain.as_slice(), Compression::default());
+    let mut packed = Vec::new();
+    packing.read_to_end(&mut packed).expect("memory to memory, nothing fails");
+    packed
+}
+
+/// A frame is a location of its own, so that nothing need be known of addresses.
+fn write_plain(profile: &Profile) -> Vec<u8> {
     let mut strings = Strings(HashMap::new(), Vec::new());
     strings.number("");
     let mut writer = Writer::default();

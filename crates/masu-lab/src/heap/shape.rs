@@ -11,7 +11,7 @@ pub enum Shape {
     Folded,
     /// A flame graph, one SVG file that needs no other.
     Flame,
-    /// pprof's `profile.proto` with names in it.
+    /// pprof's `profile.proto` with names in it, compressed by gzip.
     Pprof,
 }
 
@@ -28,6 +28,10 @@ impl Shape {
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Shape> {
         match path.extension()?.to_str()? {
+            // pprof's own tools write this ending; the others are not compressed.
+            "gz" => {
+                Shape::of_file(Path::new(path.file_stem()?)).filter(|shape| *shape == Shape::Pprof)
+            }
             "txt" => Some(Shape::Text),
             "folded" => Some(Shape::Folded),
             "svg" => Some(Shape::Flame),

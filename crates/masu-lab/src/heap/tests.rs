@@ -117,7 +117,20 @@ fn a_file_that_is_cut_off_anywhere_is_an_error_or_a_shorter_profile() {
         let _ = Message::read(&changed);
     }
     let error = Message::read(b"\x1f\x8bcompressed").err().unwrap();
-    assert!(error.contains("gunzip"), "{error}");
+    assert!(error.contains("cannot be unpacked"), "{error}");
+    let packed = message::write(&made_up());
+    assert!(packed.starts_with(b"\x1f\x8b"), "as pprof writes its files");
+    assert!(Message::read(&packed).is_ok());
+    let error = Message::read(&packed[..packed.len() / 2]).err().unwrap();
+    assert!(error.contains("cut off"), "{error}");
     let error = Profile::read(Path::new("/nonexistent/profile")).unwrap_err().to_string();
     assert!(error.contains("/nonexistent/profile"), "{error}");
+}
+
+#[test]
+fn a_name_s_ending_asks_for_a_shape() {
+    let shape = |name: &str| Shape::of_file(Path::new(name));
+    assert_eq!(shape("a/heap.pb.gz"), Some(Shape::Pprof));
+    assert_eq!((shape("heap.pb"), shape("heap.svg")), (Some(Shape::Pprof), Some(Shape::Flame)));
+    assert_eq!((shape("heap.svg.gz"), shape("heap.gz"), shape("heap")), (None, None, None));
 }
