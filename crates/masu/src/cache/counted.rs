@@ -12,7 +12,7 @@
 use core::cell::Cell;
 use core::ptr;
 
-use super::{OFFSETS, Stack, ThreadCache};
+use super::{OFFSETS, Shared, Stack, ThreadCache};
 use crate::class::{CLASSES, Class, HOMED_FIRST, TABLE_LENGTH, TABLE_LIMIT};
 use crate::profile::chance;
 use crate::sync::Ordering;
@@ -31,7 +31,8 @@ pub(super) struct Countdown {
     /// Inside a sample: what is allocated there is not sampled.
     is_sampling: Cell<bool>,
     /// The stacks without a home while others are seen in their place.
-    hidden: Cell<Option<&'static [Stack; CLASSES]>>,
+    // Its thread hides and reveals them; whoever counts blocks from outside looks here too.
+    hidden: Shared<[Stack; CLASSES]>,
     /// Where the true stack for a size lies, in the form of [`super::Stacks::offsets`]; [`NOTHING`] before
     /// the thread has drawn, and while that stack is hidden.
     offsets: [Cell<u16>; TABLE_LENGTH],
@@ -44,9 +45,17 @@ impl Countdown {
             random: Cell::new(0),
             session: Cell::new(0),
             is_sampling: Cell::new(false),
-            hidden: Cell::new(None),
+            hidden: Shared::new(ptr::null_mut()),
             offsets: [const { Cell::new(NOTHING as u16) }; TABLE_LENGTH],
         }
+    }
+
+    /// The stacks that are hidden, if any are.
+    #[inline(always)]
+    fn hidden(&self) -> Option<&'static [Stack; CLASSES]> {
+        // SAFETY: It is null or leads to stacks in memory that is never unmapped; given back, it is
+        // numbers still, of which others make a count that they check.
+        unsafe { self.hidden.get().as_ref() }
     }
 }
 
@@ -92,7 +101,7 @@ impl super::Stacks {
         }
         // SAFETY: As above.
         let cache: &'static ThreadCache = unsafe { &*ptr::from_ref(self).cast() };
-        let hidden = ptr::from_ref(cache.countdown.hidden.get()?).cast::<Stack>();
+        let hidden = ptr::from_ref(cache.countdown.hidden()?).cast::<Stack>();
         let offset = usize::from(OFFSETS[(size + 15) >> 4]);
         // SAFETY: Offsets from the first stack are those of stacks without a home, which are all there.
         Some((cache, unsafe { &*hidden.byte_add(offset) }))
@@ -133,7 +142,7 @@ impl ThreadCache {
 
     /// Notes where the true stacks are.
     fn note_true_stacks(&self) {
-        let has_hidden = self.countdown.hidden.get().is_some();
+        let has_hidden = self.countdown.hidden().is_some();
         for (step, offset) in self.countdown.offsets.iter().enumerate() {
             let is_hidden = has_hidden && !Class::of_size(step * 16).homed().is_homed();
             let own = if is_hidden { NOTHING as usize } else { self.own_offset(step) };
@@ -240,12 +249,12 @@ impl ThreadCache {
     #[inline(always)]
     pub(super) fn true_stacks(&self) -> *const Stack {
         let visible = self.stacks.stacks.as_ptr();
-        self.countdown.hidden.get().map_or(visible, |hidden| hidden.as_ptr())
+        self.countdown.hidden().map_or(visible, |hidden| hidden.as_ptr())
     }
 
     /// Hides the stacks where layouts lead to them. Without memory for that, nothing is counted there.
     fn hide(&self) {
-        if self.countdown.hidden.get().is_some() || !options::layouts_are_used() {
+        if self.countdown.hidden().is_some() || !options::layouts_are_used() {
             return;
         }
         const WORDS: usize = size_of::<[Stack; CLASSES]>() / size_of::<usize>();
@@ -255,13 +264,14 @@ impl ThreadCache {
         unsafe { place.write([const { Stack::inert() }; CLASSES]) };
         // SAFETY: Written just now, and never given back: a thread may begin with this cache again.
         let hidden: &'static [Stack; CLASSES] = unsafe { &*place };
-        self.countdown.hidden.set(Some(hidden));
+        self.countdown.hidden.set(ptr::from_ref(hidden).cast_mut());
         self.swap(hidden);
     }
 
     /// Puts hidden stacks back.
     fn reveal(&self) {
-        if let Some(hidden) = self.countdown.hidden.take() {
+        if let Some(hidden) = self.countdown.hidden() {
+            self.countdown.hidden.set(ptr::null_mut());
             self.swap(hidden);
             let place = ptr::NonNull::from(hidden).cast();
             const WORDS: usize = size_of::<[Stack; CLASSES]>() / size_of::<usize>();
