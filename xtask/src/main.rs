@@ -8,6 +8,7 @@ mod bench;
 mod ci;
 mod duel;
 mod first_look;
+mod fuzz;
 mod install;
 mod layout;
 mod machine;
@@ -32,6 +33,7 @@ Usage: cargo xtask CHORE
                --prefix DIR (/usr/local); --destdir DIR: into DIR/PREFIX, for packages
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
                (about 20 minutes; --quick: aarch64 under qemu in 2; --target NAME, --group NAME)
+  fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
                --jobs N, or the names of some)
   bench        Run every allocation pattern and real programs under every malloc, write benches/record
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
+        ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),

@@ -176,7 +176,7 @@ impl State {
         self.clean[region as usize]
     }
 
-    /// Room in a region, as addresses.
+    /// Room in a region, as addresses; of nothing, the region's first.
     pub(crate) fn take(
         &mut self,
         region: Region,
@@ -186,7 +186,7 @@ impl State {
         let start = self.range.bytes(region).start;
         let at = self.space_mut(region).allocate(size, align);
         let at = at.ok_or_else(|| self.full(region, size))?;
-        Ok(if size == 0 { 0..0 } else { start + at..start + at + size })
+        Ok(start + at..start + at + size)
     }
 
     /// Gives room back, and the memory of OS pages that are thereby free as a whole.

@@ -154,6 +154,20 @@ fn cxx_with_templates_exceptions_and_globals_computes_what_the_linked_program_do
     }
 }
 
+#[test]
+fn what_has_no_bytes_has_an_address() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "int none[0]; long f(void) { return (long)none; }";
+    let source = workshop.source(CC, "none.c", text, &["-O0", "-fPIC", "-fcommon"]);
+    // SAFETY: No initialisers.
+    let object = unsafe { arena.load(&source) }.unwrap();
+    let address = arena.symbol(object, "none").unwrap();
+    assert!(!address.is_null());
+    assert_eq!(call(&arena, object, "f"), address as i64);
+    arena.unload(object).unwrap();
+    assert_eq!(arena.report().data.used, 0);
+}
+
 /// These libraries are no part of this program, and loaded code needs them in the process.
 fn load(name: &std::ffi::CStr) {
     // SAFETY: A library of the system.

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Of `masu-abi` the command takes the library's bytes, never a symbol (see `doors.rs`).
     ("masu-cli", &["masu-lab", "masu-abi"]),
     ("masu-code", &[]),
+    ("masu-code-fuzz", &["masu-code"]),
     ("masu-lab", &[]),
     ("xquo", &["masu", "masu-chunk"]),
     ("xtask", &["masu-lab"]),

@@ -1,0 +1,108 @@
+//! `cargo xtask fuzz`: libFuzzer on the code arena's loader, on the stable toolchain.
+//!
+//! It relies on `crates/masu-code/fuzz`, which is outside the workspace and has cargo-fuzz's layout: `cargo fuzz run
+//! load` works there too. The one hard idea: coverage is a pass of LLVM's that stable rustc can be told to run; only
+//! AddressSanitizer needs rustc to be taken for a nightly one.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::steps;
+
+const USAGE: &str = "\
+Usage: cargo xtask fuzz [--seconds N] [--asan]
+  --seconds N  how long to search (60)
+  --asan       under AddressSanitizer, by RUSTC_BOOTSTRAP=1";
+
+const FOLDER: &str = "crates/masu-code/fuzz";
+
+/// What is kept: compilers' objects, and what broke the loader before.
+const CORPUS: &str = "crates/masu-code/tests/corpus";
+
+/// Counters for libFuzzer in every block, and what comparisons compare.
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    seconds: u32,
+    asan: bool,
+}
+
+impl Request {
+    fn parse(arguments: &[&str]) -> Result<Request> {
+        let mut request = Request { seconds: 60, asan: false };
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            match *option {
+                "--asan" => request.asan = true,
+                "--seconds" => {
+                    let value = rest.next().and_then(|value| value.parse().ok());
+                    let value = value.filter(|seconds| *seconds > 0);
+                    request.seconds = value.with_context(|| {
+                        format!("--seconds needs a whole number from 1 on\n{USAGE}")
+                    })?;
+                }
+                _ => bail!("fuzz: `{option}` is no option\n{USAGE}"),
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// Builds the fuzz target and searches; what it finds on the way stays in the target folder.
+///
+/// # Errors
+///
+/// When the build fails, or an object breaks the loader: its file is named.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
+    let request = Request::parse(arguments)?;
+    let target = steps::target_folder()?.join(if request.asan { "fuzz-asan" } else { "fuzz" });
+    steps::take("build", || {
+        let mut build = steps::cargo(root, &["build", "--release", "--locked", "--target", TARGET]);
+        build.current_dir(root.join(FOLDER)).arg("--target-dir").arg(&target);
+        // Flags of `CARGO_ENCODED_RUSTFLAGS` would stand in for these.
+        build.env_remove("CARGO_ENCODED_RUSTFLAGS");
+        if request.asan {
+            build.env("RUSTC_BOOTSTRAP", "1");
+            build.env("RUSTFLAGS", format!("{COVERAGE} -Zsanitizer=address"));
+        } else {
+            build.env("RUSTFLAGS", COVERAGE);
+        }
+        steps::succeed(&mut build)
+    })?;
+    let (found, broken) = (target.join("found"), target.join("broken"));
+    for folder in [&found, &broken] {
+        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    steps::take("fuzz", || {
+        let mut fuzzer = Command::new(target.join(TARGET).join("release/load"));
+        fuzzer.arg(format!("-max_total_time={}", request.seconds));
+        fuzzer.arg(format!("-artifact_prefix={}/", broken.display()));
+        fuzzer.args(["-max_len=16384", "-timeout=20", "-rss_limit_mb=3000"]);
+        // Found objects are written into the first folder.
+        fuzzer.arg(&found).arg(root.join(CORPUS));
+        steps::succeed(&mut fuzzer)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_or_refused() {
+        assert_eq!(Request::parse(&[]).unwrap(), Request { seconds: 60, asan: false });
+        let long = Request::parse(&["--asan", "--seconds", "3600"]).unwrap();
+        assert_eq!(long, Request { seconds: 3600, asan: true });
+        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--secnods", "9"]] {
+            assert!(Request::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
