@@ -52,7 +52,8 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         clippy.args(["--manifest-path", patterns, "--target-dir"]).arg(target);
         steps::succeed(clippy.args(["--", "-D", "warnings"]))
     })?;
-    let rooms = ["masu", "masu-abi", "masu-code", "xquo"].map(|room| ["--package", room]);
+    let rooms =
+        ["masu", "masu-abi", "masu-code", "masu-code-abi", "xquo"].map(|room| ["--package", room]);
     let other_cpu = [&["check", "--locked", "--target", machine::OTHER_CPU], rooms.as_flattened()];
     let other_cpu = other_cpu.concat();
     steps::take("other CPU", || cargo(&other_cpu))?;

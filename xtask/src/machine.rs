@@ -114,6 +114,8 @@ pub(crate) const TESTED: &[Need] = &[
     program("musl-gcc", "musl-tools", "links C programs against musl"),
     file("/usr/lib/x86_64-linux-gnu/libz.a", "zlib1g-dev", "a real library's objects, loaded"),
     file("/usr/lib/x86_64-linux-gnu/libsqlite3.a", "libsqlite3-dev", "likewise"),
+    file("/usr/lib/x86_64-linux-gnu/libgtest.a", "libgtest-dev", "a real library of C++, likewise"),
+    file("/usr/src/googletest/googletest/CMakeLists.txt", "googletest", "its own tests"),
     program("valgrind", "valgrind", "counts instructions under cachegrind"),
     program("strace", "strace", "counts system calls"),
     program("pkg-config", "pkgconf", "finds masu for programs in C"),

@@ -4,6 +4,7 @@
 //! one hard idea: code of others (initialisers, destructors) runs while the lock is not held, so
 //! that it may load and unload itself.
 
+mod call;
 mod compact;
 mod entry;
 mod load;
@@ -27,6 +28,20 @@ pub use report::{Report, Usage};
 /// An object that was loaded: a number, which stays its own when it is unloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(pub(crate) u64);
+
+/// For interfaces of other languages, which keep the number.
+impl From<Handle> for u64 {
+    fn from(handle: Handle) -> u64 {
+        handle.0
+    }
+}
+
+/// Any number may be one: that of no object is [`Error::NoObject`] wherever it is used.
+impl From<u64> for Handle {
+    fn from(number: u64) -> Handle {
+        Handle(number)
+    }
+}
 
 /// What all handles of an arena share.
 pub(crate) struct Shared {
@@ -174,15 +189,38 @@ impl Arena {
     ///
     /// [`Error::NoObject`], also for one that was unloaded before; [`Error::Forked`].
     pub fn unload(&self, object: Handle) -> Result<(), Error> {
+        self.unload_all(&[object])
+    }
+
+    /// Takes objects out together, or none of them: those that nothing else leads to go at once, the
+    /// destructors of the last loaded first.
+    ///
+    /// For objects that hold pointers to each other which the arena cannot know of, such as tests that
+    /// registered with a library.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Arena::unload`]; then all stay loaded.
+    pub fn unload_all(&self, objects: &[Handle]) -> Result<(), Error> {
         {
             let mut state = self.shared.lock();
             refuse_fork(&state)?;
-            match state.objects.get_mut(&object.0) {
-                Some(loaded) if loaded.stage == Stage::Live => loaded.stage = Stage::Unloading,
-                _ => return Err(Error::NoObject),
+            let mut wanted: Vec<u64> = objects.iter().map(|object| object.0).collect();
+            wanted.sort_unstable();
+            let is_live = |number: &u64| {
+                state.objects.get(number).is_some_and(|loaded| loaded.stage == Stage::Live)
+            };
+            let is_twice = wanted.windows(2).any(|pair| pair[0] == pair[1]);
+            if is_twice || !wanted.iter().all(is_live) {
+                return Err(Error::NoObject);
             }
-            state.waiting += 1;
-            state.unpublish(object.0);
+            for number in wanted {
+                if let Some(loaded) = state.objects.get_mut(&number) {
+                    loaded.stage = Stage::Unloading;
+                }
+                state.waiting += 1;
+                state.unpublish(number);
+            }
         }
         self.collect();
         Ok(())
@@ -205,7 +243,8 @@ impl Arena {
                 return count;
             }
             count += passed.len();
-            for (_, loaded) in &passed {
+            // As programs end: what was initialised last goes first.
+            for (_, loaded) in passed.iter().rev() {
                 // SAFETY: The object is still in memory, and nothing else leads to it.
                 unsafe { run_destructors(loaded) };
             }

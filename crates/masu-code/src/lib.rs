@@ -11,7 +11,6 @@
 //! portability beyond ELF on Linux. No page is ever writable and executable at once.
 
 mod arena;
-mod c;
 mod debugger;
 mod error;
 mod evict;

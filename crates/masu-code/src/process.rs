@@ -50,6 +50,12 @@ pub(crate) fn close_library(library: usize) {
     unsafe { libc::dlclose(library as *mut c_void) };
 }
 
+/// Writes out what the C library's streams hold back.
+pub(crate) fn flush_streams() {
+    // SAFETY: A null stream stands for all of them.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
 /// A thread-local variable of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadLocal {

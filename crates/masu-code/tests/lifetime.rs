@@ -213,6 +213,36 @@ fn initialisers_and_destructors_run_in_order_and_once() {
 }
 
 #[test]
+fn objects_unloaded_together_end_in_reverse_and_are_freed_only_then() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let log =
+        workshop.c("log.c", "char seen[64]; static int n; void note(char c) { seen[n++] = c; }");
+    let log = load(&arena, &log);
+    // At its end the registry calls what registered, of which no symbol tells.
+    let registry = "static void (*member)(void);\n\
+        void enter(void (*call)(void)) { member = call; }\n\
+        __attribute__((destructor)) static void end(void) { member(); }";
+    let user = "void note(char); void enter(void (*)(void));\n\
+        static void call(void) { note('c'); }\n\
+        __attribute__((constructor)) static void begin(void) { note('a'); enter(call); }\n\
+        __attribute__((destructor)) static void end(void) { note('b'); }";
+    let sources = [workshop.c("registry.c", registry), workshop.c("user.c", user)];
+    // SAFETY: The initialisers are these.
+    let mut objects = unsafe { arena.load_all(&sources) }.unwrap();
+    objects.push(objects[0]);
+    assert!(arena.unload_all(&objects).is_err());
+    objects.pop();
+    assert_eq!((arena.report().objects, arena.waiting()), (3, 0));
+    arena.unload_all(&objects).unwrap();
+    assert_eq!((arena.report().objects, arena.waiting()), (1, 0));
+    let seen = arena.find("seen").unwrap().cast::<std::ffi::c_char>();
+    // SAFETY: The array ends with zeros.
+    let seen = unsafe { std::ffi::CStr::from_ptr(seen) };
+    assert_eq!(seen.to_str().unwrap(), "abc");
+    arena.unload(log).unwrap();
+}
+
+#[test]
 fn threads_call_while_code_is_replaced_and_freed() {
     for &writing in WAYS {
         let workshop = Workshop::open();

@@ -1,5 +1,5 @@
-//! Real libraries loaded by the arena: zlib with its own test program, sqlite with all its objects, and
-//! objects of rustc, each against the same linked by the system's linker.
+//! Real libraries loaded by the arena: zlib with its own test program, sqlite with all its objects, googletest and
+//! miniz_oxide with their own tests, and objects of rustc, each against the same linked by the system's linker.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::path::Path;
 
-use fixture::{CC, Workshop, call, options, quiet, text};
+use fixture::{CC, CXX, Workshop, call, options, quiet, text};
 use masu_code::{Arena, Options, Source, Tools};
 
 /// What `main` of loaded objects prints and returns, in a child process of its own.
@@ -48,7 +48,7 @@ fn run(arena: &Arena, sources: &[Source], arguments: &[&str], folder: &Path) -> 
     // SAFETY: Waits for the child.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     drop(main);
-    objects.into_iter().for_each(|object| arena.unload(object).unwrap());
+    arena.unload_all(&objects).unwrap();
     assert_eq!(arena.report().text.used, 0);
     (said, status)
 }
@@ -133,4 +133,125 @@ fn objects_of_rustc_run() {
     let objects = unsafe { arena.load_all(&sources) }.unwrap_or_else(|error| panic!("{error}"));
     let with = objects.iter().position(|&object| arena.symbol(object, "check").is_ok()).unwrap();
     assert_eq!(call(&arena, objects[with], "check").to_string(), expected.trim());
+}
+
+/// A library of the system or of a test, whose symbols all that is loaded later sees.
+fn share(path: &Path) {
+    let name = CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+    need(&name);
+}
+
+#[test]
+fn a_cxx_library_passes_tests_of_its_own_in_the_arena() {
+    // Debian's googletest: the library with its samples, which are tests, and tests of its own parts.
+    need(c"libstdc++.so.6");
+    let (workshop, root) = (Workshop::open(), Path::new("/usr/src/googletest/googletest"));
+    let include = format!("-I{}", root.display());
+    let flags = ["-std=c++17", "-O1", "-fPIC", "-w", &include];
+    let mut objects = Vec::new();
+    let names = [
+        "samples/sample1.cc",
+        "samples/sample2.cc",
+        "samples/sample4.cc",
+        "samples/sample1_unittest.cc",
+        "samples/sample2_unittest.cc",
+        "samples/sample3_unittest.cc",
+        "samples/sample4_unittest.cc",
+        "samples/sample5_unittest.cc",
+        "samples/sample6_unittest.cc",
+        "samples/sample7_unittest.cc",
+        "samples/sample8_unittest.cc",
+        "test/googletest-message-test.cc",
+        "test/googletest-test-part-test.cc",
+        "test/gtest_prod_test.cc",
+        "test/production.cc",
+    ];
+    for name in names {
+        let object = format!("{}.o", name.replace('/', "-"));
+        let source = root.join(name).display().to_string();
+        workshop.run(CXX, &[&flags[..], &["-c", &source, "-o", &object]].concat());
+        objects.push(object);
+    }
+    let archives =
+        ["/usr/lib/x86_64-linux-gnu/libgtest_main.a", "/usr/lib/x86_64-linux-gnu/libgtest.a"];
+    let words: Vec<&str> = objects.iter().map(String::as_str).collect();
+    workshop.run(CXX, &[&words[..], &archives, &["-o", "linked"]].concat());
+    let linked =
+        workshop.run(&workshop.path("linked").display().to_string(), &["--gtest_print_time=0"]);
+    let mut sources = library(archives[0]);
+    sources.extend(objects.iter().map(|name| Source::file(workshop.path(name)).unwrap()));
+    sources.extend(library(archives[1]));
+    let arena = Arena::open(Options { tools: Tools::default(), ..options() }).unwrap();
+    let program = workshop.path("linked").display().to_string();
+    let (said, status) =
+        run(&arena, &sources, &[&program, "--gtest_print_time=0"], &workshop.path(""));
+    assert_eq!((said.as_str(), status), (linked.as_str(), 0));
+    assert!(linked.contains("[  PASSED  ] ") && linked.lines().count() > 60, "{linked}");
+}
+
+/// Where the source of a crate lies that cargo fetched for this one.
+fn crate_source(name: &str) -> std::path::PathBuf {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--offline", "--format-version=1"]);
+    cargo.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mark = "\"manifest_path\":\"";
+    let paths = said.split(mark).skip(1).filter_map(|rest| rest.split_once('"'));
+    let folder = |(path, _): (&str, &str)| Some(Path::new(path).parent()?.to_path_buf());
+    let is_it = |folder: &std::path::PathBuf| {
+        let last = folder.file_name().unwrap_or_default().to_string_lossy();
+        last.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'))
+    };
+    let found = paths.filter_map(folder).find(is_it);
+    found.unwrap_or_else(|| {
+        panic!("cargo has no {name}: {}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+#[test]
+fn a_rust_library_passes_its_own_tests_in_the_arena() {
+    let workshop = Workshop::open();
+    let place = |name: &str| crate_source(name).join("src/lib.rs").display().to_string();
+    let common =
+        ["--edition=2021", "-O", "-Cprefer-dynamic", "-Ccodegen-units=1", "--cap-lints=allow"];
+    let compile = |arguments: &[&str]| workshop.run("rustc", &[&common[..], arguments].concat());
+    compile(&["--crate-type=rlib", "--crate-name=adler2", &place("adler2")]);
+    // Its tests and their `main`; the program is linked as rustc does, the object is what the arena loads.
+    let name = ["--test", "--crate-name=miniz_oxide", "--extern=adler2=libadler2.rlib"];
+    let kinds = ["--cfg=feature=\"with-alloc\"", "--emit=obj,link"];
+    compile(&[&name[..], &kinds, &[&place("miniz_oxide")]].concat());
+    // The harness defines thread-local variables, which an arena does not: it becomes a library.
+    let libraries = workshop.run("rustc", &["--print=target-libdir"]);
+    let file = |start: &str, end: &str| {
+        let entries =
+            std::fs::read_dir(libraries.trim()).unwrap().map(|entry| entry.unwrap().path());
+        let is_it = |path: &std::path::PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(start) && name.ends_with(end)
+        };
+        entries.into_iter().find(is_it).unwrap_or_else(|| panic!("no {start}…{end}"))
+    };
+    let standard = file("libstd-", ".so");
+    let harness = ["libtest-", "libgetopts-"].map(|name| file(name, ".rlib").display().to_string());
+    let whole =
+        ["-shared", "-Wl,--whole-archive", &harness[0], &harness[1], "-Wl,--no-whole-archive"];
+    let standard_name = standard.display().to_string();
+    workshop.run(CC, &[&whole[..], &[&standard_name, "-o", "libharness.so"]].concat());
+    share(&standard);
+    share(&workshop.path("libharness.so"));
+    // The order of tests and the time they take are the harness's.
+    let lines = |said: &str| -> Vec<String> {
+        let kept = said.lines().map(|line| line.split("; finished in").next().unwrap_or(line));
+        kept.map(str::to_owned).collect()
+    };
+    let search = format!("LD_LIBRARY_PATH={}", libraries.trim());
+    let linked = workshop.run("env", &[&search, "./miniz_oxide", "--test-threads=1"]);
+    let mut sources = vec![Source::file(workshop.path("miniz_oxide.o")).unwrap()];
+    sources.extend(library(&workshop.path("libadler2.rlib").display().to_string()));
+    let arena = Arena::open(Options { tools: Tools::default(), ..options() }).unwrap();
+    let arguments = ["miniz_oxide", "--test-threads=1"];
+    let (said, status) = run(&arena, &sources, &arguments, &workshop.path(""));
+    assert_eq!((lines(&said), status), (lines(&linked), 0));
+    assert!(linked.contains("test result: ok. 2") && linked.lines().count() > 20, "{linked}");
 }

@@ -12,8 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu-abi", &["masu"]),
     ("masu-chunk", &[]),
     // Of `masu-abi` the command takes the library's bytes, never a symbol (see `doors.rs`).
-    ("masu-cli", &["masu-lab", "masu-abi"]),
+    ("masu-cli", &["masu-lab", "masu-abi", "masu-code"]),
     ("masu-code", &[]),
+    ("masu-code-abi", &["masu-code"]),
     ("masu-code-fuzz", &["masu-code"]),
     ("masu-lab", &[]),
     ("xquo", &["masu", "masu-chunk"]),

@@ -2,6 +2,7 @@
 //! the library exports.
 #![cfg(target_arch = "x86_64")]
 
+#[path = "../../masu-code/tests/fixture/mod.rs"]
 mod fixture;
 
 use std::collections::BTreeSet;

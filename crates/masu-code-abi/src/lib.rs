@@ -1,13 +1,14 @@
-//! The C interface: `include/masu_code.h`.
+//! The C interface of the code arena: `include/masu_code.h`.
 //!
-//! Relies on [`crate::Arena`] and adds nothing to it. The one hard idea is whose memory is whose:
+//! Relies on [`Arena`] and adds nothing to it. It is a crate of its own, because cargo gives a library that is made for
+//! C one file name, whoever asks for it, and programs in Rust that link the arena are built in more than one way. The one hard idea is whose memory is whose:
 //! an arena, a reader and an entry are boxes that C holds by pointer and gives back once; the text
 //! of an error is its thread's.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
 
-use crate::{Arena, Entry, Error, Handle, Options, Place, Reader, Source, Tools, Writing};
+pub use code_arena::*;
 
 /// `masu_code_options`.
 #[repr(C)]
@@ -90,7 +91,7 @@ fn options(given: &COptions) -> Result<Options, Error> {
     };
     let resolver = given.resolver.map(|function| {
         let context = given.context as usize;
-        let resolver: crate::Resolver = Box::new(move |name| {
+        let resolver: Resolver = Box::new(move |name| {
             let name = CString::new(name).ok()?;
             // SAFETY: The caller's function gets what its type says.
             let found = unsafe { function(name.as_ptr(), context as *mut c_void) };
@@ -142,7 +143,7 @@ unsafe fn close<T>(given: *mut T) {
 /// - As of [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
-    or(source.and_then(|source| unsafe { (*arena).load(&source) }).map(|handle| handle.0), 0)
+    or(source.and_then(|source| unsafe { (*arena).load(&source) }).map(u64::from), 0)
 }
 
 /// `masu_code_load`.
@@ -228,7 +229,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
     let done = loaded.map(|loaded| {
         for (index, handle) in loaded.iter().enumerate() {
             // SAFETY: As above.
-            unsafe { *handles.add(index) = handle.0 };
+            unsafe { *handles.add(index) = (*handle).into() };
         }
         0
     });
@@ -247,7 +248,7 @@ pub(crate) unsafe extern "C" fn masu_code_symbol(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found = unsafe { text(name).and_then(|name| (*arena).symbol(Handle(object), name)) };
+    let found = unsafe { text(name).and_then(|name| (*arena).symbol(Handle::from(object), name)) };
     or(found, std::ptr::null())
 }
 
@@ -278,7 +279,7 @@ pub(crate) unsafe extern "C" fn masu_code_find(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u64) -> c_int {
     // SAFETY: The caller's condition.
-    or(unsafe { (*arena).unload(Handle(object)) }.map(|()| 0), -1)
+    or(unsafe { (*arena).unload(Handle::from(object)) }.map(|()| 0), -1)
 }
 
 /// `masu_code_collect`.
@@ -375,7 +376,9 @@ pub(crate) unsafe extern "C" fn masu_code_entry_open(
     let names = unsafe { text(name).and_then(|name| Ok((name, text(symbol)?))) };
     // SAFETY: As above.
     pointer(
-        names.and_then(|(name, symbol)| unsafe { (*arena).entry(name, Handle(object), symbol) }),
+        names.and_then(|(name, symbol)| unsafe {
+            (*arena).entry(name, Handle::from(object), symbol)
+        }),
     )
 }
 
@@ -417,7 +420,8 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace(
     symbol: *const c_char,
 ) -> c_int {
     // SAFETY: The caller's conditions.
-    let done = unsafe { text(symbol).and_then(|symbol| (*entry).replace(Handle(object), symbol)) };
+    let done =
+        unsafe { text(symbol).and_then(|symbol| (*entry).replace(Handle::from(object), symbol)) };
     or(done.map(|()| 0), -1)
 }
 
