@@ -3,6 +3,7 @@
 //! Relies on clap for the grammar. The page `masu --help` prints is written out here, because the
 //! commands stand in groups; a test holds it against the commands that exist.
 
+mod code;
 mod heap;
 
 use std::ffi::{OsStr, OsString};
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+pub(crate) use code::{Code, CodeCommand, CodeLoad, CodeMap};
 pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View};
 use masu_lab::report::Format;
 use masu_lab::variant::parse_size;
@@ -26,7 +28,7 @@ Fix a program
 See into a program
   top          What a program that runs on masu holds, live
   heap         Who allocated what lives: heap profiles
-  code         Machine code: map -p PID says how scattered it is
+  code         Machine code: map -p PID, how scattered; load FILE, try objects
 Know the ground
   list         Allocators found; --settings, --options: what can be set
   report       Saved results as text, Markdown, CSV, HTML, JSON
@@ -346,25 +348,6 @@ pub(crate) struct Top {
     /// Look this often: 500ms, 2s, 1m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
-}
-
-/// Machine code: map -p PID says how scattered it is
-#[derive(Debug, Args)]
-#[command(override_usage = "masu code map -p PID")]
-#[command(after_help = "\
-Every OS page of code in use wants an entry of the instruction TLB, and code at
-equal offsets competes for the same few sets of the caches: a JIT that makes a
-library of every method gets slower the more it compiles.
-
-Example:
-  masu code map -p 4711")]
-pub(crate) struct Code {
-    /// What to look at: map, the executable mappings
-    #[arg(value_name = "WHAT", value_parser = ["map"])]
-    pub(crate) what: String,
-    /// The process
-    #[arg(short, long, value_name = "PID")]
-    pub(crate) pid: u32,
 }
 
 /// Saved results as text, Markdown, CSV, HTML, JSON

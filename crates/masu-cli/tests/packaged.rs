@@ -19,15 +19,18 @@ fn masu_installed_from_its_packages_carries_its_malloc() {
     let target = folder.path().join("target");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut package = cargo(&workspace, &["package", "--no-verify", "--allow-dirty"]);
-    package.args(["--package=masu-cli", "--package=masu-lab"]).arg("--target-dir").arg(&target);
-    succeed(&mut package);
+    package.args(["--package=masu-cli", "--package=masu-lab", "--package=masu-code"]);
+    succeed(package.arg("--target-dir").arg(&target));
 
     let cli = unpack(&target, "masu-cli", folder.path());
-    let lab = unpack(&target, "masu-lab", folder.path());
-    // A registry would hand out the lab; here its unpacked package stands in for that.
-    let patch = format!("patch.crates-io.masu-lab.path='{}'", lab.display());
     let root = folder.path().join("root");
-    let mut install = cargo(folder.path(), &["install", "--debug", "--config", &patch]);
+    let mut install = cargo(folder.path(), &["install", "--debug"]);
+    for used in ["masu-lab", "masu-code"] {
+        // A registry would hand these out; here their unpacked packages stand in for that.
+        let package = unpack(&target, used, folder.path());
+        let patch = format!("patch.crates-io.{used}.path='{}'", package.display());
+        install.arg("--config").arg(patch);
+    }
     install.arg("--path").arg(&cli).arg("--root").arg(&root).arg("--target-dir").arg(&target);
     succeed(&mut install);
 

@@ -27,6 +27,8 @@ pub(super) const EXAMPLES: &[&str] = &[
     "masu compare -P bin=./old,./new -- {bin} input",
     "masu run -a mimalloc -- ./server",
     "masu top -p 1234",
+    "masu code map -p 1234",
+    "masu code load build/ --call main",
     "masu list --settings",
     "masu list --options",
     "masu report runs.jsonl -o runs.html",
@@ -171,6 +173,7 @@ pub(super) fn see_also(page: &str) -> &'static [&'static str] {
         "masu-run" => &["masu-compare(1)", "masu-top(1)", "ld.so(8)"],
         "masu-top" => &["masu-run(1)", "malloc_stats(3)"],
         "masu-report" => &["masu-compare(1)"],
+        "masu-code" => &["ld(1)", "dlopen(3)", "gdb(1)"],
         _ => &[],
     }
 }

@@ -39,6 +39,8 @@ fn help() {
     pages(&["list", "--help"], file!["text/list.txt"]);
     pages(&["report", "--help"], file!["text/report.txt"]);
     pages(&["top", "--help"], file!["text/top.txt"]);
+    pages(&["code", "--help"], file!["text/code.txt"]);
+    pages(&["code", "load", "--help"], file!["text/code-load.txt"]);
 }
 
 #[test]
@@ -78,7 +80,14 @@ fn every_short_page_fits_a_screen() {
 
 #[test]
 fn no_page_is_wider_than_80_columns() {
-    for arguments in [&["--help"][..], &["compare", "--help"], &["compare", "-h"], &["run", "-h"]] {
+    for arguments in [
+        &["--help"][..],
+        &["compare", "--help"],
+        &["compare", "-h"],
+        &["run", "-h"],
+        &["code", "-h"],
+        &["code", "load", "-h"],
+    ] {
         let output = masu(arguments).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

@@ -90,8 +90,20 @@ const REFUSED: &[(&str, &[&str])] = &[
             "report",
             "report text --format pdf",
             "list everything",
+            "code",
+            "code load",
+            "code load words -- a",
             "man dianose",
             "completions cmd.exe",
+        ],
+    ),
+    (
+        "the object",
+        &[
+            "code load no-such.o",
+            "code load words",
+            "code load words empty --call main",
+            "code load .",
         ],
     ),
     (

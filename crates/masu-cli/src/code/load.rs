@@ -1,0 +1,113 @@
+//! `masu code load`: objects loaded into a code arena of this process, and a function of theirs called.
+//!
+//! Relies on `masu-code`, whose errors name what is wrong with an object and where. The one hard idea:
+//! what is loaded is code of the user's, which runs here with all that a program may do.
+
+use std::ffi::{CStr, CString, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use masu_code::{Arena, Handle, Options, Place, Report, Source};
+
+use crate::arguments::CodeLoad;
+
+/// What a static library begins with.
+const ARCHIVE: &[u8] = b"!<arch>\n";
+
+/// Loads, says what that took, and calls.
+pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
+    let sources = sources(&arguments.paths)?;
+    let place = if arguments.low { Place::Low } else { Place::default() };
+    let arena = Arena::open(Options { place, ..Options::default() })?;
+    let empty = arena.report();
+    let start = Instant::now();
+    #[expect(unsafe_code, reason = "whoever names an object has its initialisers run")]
+    // SAFETY: That they are sound to run is the user's to know, as of a program that is started.
+    let objects = unsafe { arena.load_all(&sources)? };
+    let page = page(&empty, &arena.report(), start.elapsed());
+    write!(anstream::stdout(), "{page}").context("printing the page")?;
+    let Some(name) = &arguments.call else { return Ok(()) };
+    let returned = call(&arena, &objects, name, &arguments.words)?;
+    writeln!(anstream::stdout(), "{name} returned {returned}").context("printing the result")
+}
+
+/// The objects in files, static libraries and folders.
+fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let files = objects_in(path)?;
+            if files.is_empty() {
+                bail!("{}: no file in this folder ends in .o or .a", path.display());
+            }
+            for file in files {
+                sources.extend(sources_of(&file)?);
+            }
+        } else {
+            sources.extend(sources_of(path)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// The objects and static libraries in a folder, in the order of their names.
+fn objects_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let reading = || format!("reading {}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(reading)? {
+        let path = entry.with_context(reading)?.path();
+        if path.extension().is_some_and(|end| end == "o" || end == "a") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn sources_of(path: &Path) -> Result<Vec<Source>> {
+    let name = path.display().to_string();
+    let bytes = fs::read(path).with_context(|| format!("reading {name}"))?;
+    if !bytes.starts_with(ARCHIVE) {
+        return Ok(vec![Source::new(name, &bytes)]);
+    }
+    let members = Source::archive(&name, &bytes)?;
+    if members.is_empty() {
+        bail!("{name}: this static library holds no object (a thin one names files: give those)");
+    }
+    Ok(members)
+}
+
+fn call(arena: &Arena, objects: &[Handle], name: &str, words: &[OsString]) -> Result<i32> {
+    let argument = |word: &[u8]| CString::new(word).context("an argument with a zero byte in it");
+    let words = std::iter::once(name.as_bytes()).chain(words.iter().map(|word| word.as_bytes()));
+    let words = words.map(argument).collect::<Result<Vec<CString>>>()?;
+    let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
+    for &object in objects {
+        #[expect(unsafe_code, reason = "whoever names a function has it called")]
+        // SAFETY: That it is a function of this type is the user's to know; the help says so.
+        let returned = unsafe { arena.call_main(object, name, &words) };
+        if !matches!(returned, Err(masu_code::Error::NoSymbol { .. })) {
+            return Ok(returned?);
+        }
+    }
+    bail!("no object defines a function `{name}`; `nm` lists what they define")
+}
+
+/// What the objects took, beyond what an arena takes without any.
+fn page(empty: &Report, full: &Report, time: Duration) -> String {
+    let count = full.objects;
+    let objects = if count == 1 { "object" } else { "objects" };
+    let mut page = format!("{count} {objects} loaded in {:.2} ms\n", time.as_secs_f64() * 1000.0);
+    let mut line = |name: &str, value: String| page.push_str(&format!("  {name:<24}{value}\n"));
+    line("text", format!("{} bytes at {:#x}", full.text.used - empty.text.used, full.base));
+    line("read-only data", format!("{} bytes", full.sealed.used - empty.sealed.used));
+    line("writable data", format!("{} bytes", full.data.used - empty.data.used));
+    line("GOT entries, stubs", format!("{}, {}", full.got, full.stubs));
+    let way = if full.dual { "through a second mapping" } else { "before it was made executable" };
+    line("text was written", way.to_owned());
+    page
+}
