@@ -30,6 +30,7 @@ See into a program
   heap         Who allocated what lives: heap profiles
   code         Machine code: map -p PID, how scattered; load FILE, try objects
 Know the ground
+  doctor       What this machine allows, its noise, its prices
   list         Allocators found; --settings, --options: what can be set
   report       Saved results as text, Markdown, CSV, HTML, JSON
   help         This page, or the one of a command; man: the manual page
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Top(Top),
     Heap(Heap),
     Code(Code),
+    Doctor(Doctor),
     List(List),
     Report(Report),
     #[command(name = "man")]
@@ -375,6 +377,24 @@ pub(crate) struct Report {
     /// Write to this file, replacing it, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// What this machine allows and what limits it, what its kernel's services cost
+#[derive(Debug, Args)]
+#[command(override_usage = "masu doctor [--json]")]
+#[command(after_help = "\
+Takes about three seconds, needs no rights and changes nothing. A line with !
+limits what programs can do here or what masu can see; below it stands what to
+do. Prices are wall-clock time as a program meets it, each of the median of up
+to 41 batches; where the machine is busy, look at the middle half of them.
+
+Examples:
+  masu doctor
+  masu doctor --json > machine.json")]
+pub(crate) struct Doctor {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Allocators found, and those a package would bring

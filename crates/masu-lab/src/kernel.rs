@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub(crate) mod lean;
+pub(crate) mod prices;
 pub(crate) mod trace;
 
 /// Turns a system call's −1 into the error it stands for.

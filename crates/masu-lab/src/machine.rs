@@ -43,10 +43,7 @@ impl Machine {
             kernel: line("/proc/sys/kernel/osrelease"),
             system: field("/etc/os-release", "PRETTY_NAME", '=')
                 .map(|name| name.trim_matches('"').to_owned()),
-            huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|choices| {
-                let chosen = choices.split_once('[')?.1.split_once(']')?.0;
-                Some(chosen.to_owned())
-            }),
+            huge_pages: chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             host_takes_free_memory: host_takes_free_memory(),
         }
@@ -74,15 +71,38 @@ pub(crate) fn memory_available() -> Option<u64> {
     machine.into_iter().chain(group::room()).min()
 }
 
-fn memory(name: &str) -> Option<u64> {
+/// CPUs' worth of time that control groups leave; none where they leave all.
+pub(crate) fn cpu_quota() -> Option<f64> {
+    group::cpus()
+}
+
+/// Bytes that control groups leave; none where they have no limit.
+pub(crate) fn memory_room() -> Option<u64> {
+    group::room()
+}
+
+/// Threads that control groups let start; none where they have no limit.
+pub(crate) fn thread_room() -> Option<u64> {
+    group::threads()
+}
+
+/// A figure of `/proc/meminfo` in bytes.
+pub(crate) fn memory(name: &str) -> Option<u64> {
     let value = field("/proc/meminfo", name, ':')?;
     let kibibytes = value.strip_suffix("kB").unwrap_or(&value).trim();
     Some(kibibytes.parse::<u64>().ok()? * 1024)
 }
 
-fn line(path: &str) -> Option<String> {
+/// The first line of a file of the kernel's.
+pub(crate) fn line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.lines().next()?.trim().to_owned())
+}
+
+/// The chosen one of several words in such a line, which stands in brackets.
+pub(crate) fn chosen(path: &str) -> Option<String> {
+    let choices = line(path)?;
+    Some(choices.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
 fn field(path: &str, name: &str, separator: char) -> Option<String> {

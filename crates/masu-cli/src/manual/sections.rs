@@ -29,6 +29,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "masu top -p 1234",
     "masu code map -p 1234",
     "masu code load build/ --call main",
+    "masu doctor",
     "masu list --settings",
     "masu list --options",
     "masu report runs.jsonl -o runs.html",
@@ -138,7 +139,7 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
         "masu" => [&colours[..], &runs].concat(),
         "masu-compare" => [&colours[..], &runs, &temporary].concat(),
         "masu-run" => [&runs[..], &[statistics]].concat(),
-        "masu-list" | "masu-report" => colours.to_vec(),
+        "masu-doctor" | "masu-list" | "masu-report" => colours.to_vec(),
         _ => Vec::new(),
     };
     chosen.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect()
@@ -174,6 +175,7 @@ pub(super) fn see_also(page: &str) -> &'static [&'static str] {
         "masu-top" => &["masu-run(1)", "malloc_stats(3)"],
         "masu-report" => &["masu-compare(1)"],
         "masu-code" => &["ld(1)", "dlopen(3)", "gdb(1)"],
+        "masu-doctor" => &["masu-list(1)", "masu-compare(1)"],
         _ => &[],
     }
 }

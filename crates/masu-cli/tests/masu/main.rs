@@ -5,6 +5,7 @@
 
 mod code;
 mod compare;
+mod doctor;
 mod documented;
 mod heap;
 mod laid_out;

@@ -41,6 +41,7 @@ fn help() {
     pages(&["top", "--help"], file!["text/top.txt"]);
     pages(&["code", "--help"], file!["text/code.txt"]);
     pages(&["code", "load", "--help"], file!["text/code-load.txt"]);
+    pages(&["doctor", "--help"], file!["text/doctor.txt"]);
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn what_is_not_there() {
 
 #[test]
 fn every_short_page_fits_a_screen() {
-    for command in ["compare", "run", "top", "list", "report"] {
+    for command in ["compare", "run", "top", "doctor", "list", "report"] {
         let output = masu(&[command, "-h"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().count() <= 40, "{} lines: {text}", text.lines().count());

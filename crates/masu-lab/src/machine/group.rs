@@ -1,65 +1,130 @@
-//! The memory that control groups leave to this process, in a container or a service.
+//! What control groups leave to this process, in a container or a service: memory, CPU time, threads.
 //!
 //! It relies on `/proc/self/cgroup` and on the kernel's files for either version of control groups.
 //! Limits hold for a group with all it contains, so every group on the way up is asked. File pages
 //! that nobody used lately count as room: the kernel takes them back before it refuses anything.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-/// The names of what is asked, in one version of control groups.
-struct Names {
+/// Where one kind of limit stands, in one version of control groups.
+struct Place {
     /// Where its groups are, below the mount.
     folder: &'static str,
+    /// The controller that the first version lists in `/proc/self/cgroup`; none for the second.
+    controller: Option<&'static str>,
+}
+
+/// The names of what is asked of memory.
+struct Names {
+    place: Place,
     limit: &'static str,
     used: &'static str,
     /// The line of `memory.stat` with the file pages that can go.
     idle: &'static str,
 }
 
-const SECOND: Names =
-    Names { folder: "", limit: "memory.max", used: "memory.current", idle: "inactive_file" };
+const SECOND: Place = Place { folder: "", controller: None };
 
-const FIRST: Names = Names {
-    folder: "memory",
-    limit: "memory.limit_in_bytes",
-    used: "memory.usage_in_bytes",
-    idle: "total_inactive_file",
-};
+const MEMORY: [Names; 2] = [
+    Names { place: SECOND, limit: "memory.max", used: "memory.current", idle: "inactive_file" },
+    Names {
+        place: Place { folder: "memory", controller: Some("memory") },
+        limit: "memory.limit_in_bytes",
+        used: "memory.usage_in_bytes",
+        idle: "total_inactive_file",
+    },
+];
+
+const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Bytes this process and its children can still take before a group's limit stops them; none where
 /// no group has a limit.
 pub(super) fn room() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    room_in(&groups, Path::new("/sys/fs/cgroup"))
+    room_in(&groups()?, Path::new(MOUNT))
+}
+
+/// CPUs' worth of time that groups leave to this process and its neighbours in them; none where no group has a
+/// quota.
+pub(super) fn cpus() -> Option<f64> {
+    cpus_in(&groups()?, Path::new(MOUNT))
+}
+
+/// Threads that can still be started before a group's limit stops them; none where no group has a limit.
+pub(super) fn threads() -> Option<u64> {
+    threads_in(&groups()?, Path::new(MOUNT))
+}
+
+fn groups() -> Option<String> {
+    fs::read_to_string("/proc/self/cgroup").ok()
 }
 
 /// The same for the groups listed in `groups` (the content of `/proc/self/cgroup`), mounted at
 /// `mount`.
 fn room_in(groups: &str, mount: &Path) -> Option<u64> {
-    let rooms = groups.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let names = match (number, controllers) {
-            ("0", "") => SECOND,
-            (_, list) if list.split(',').any(|one| one == "memory") => FIRST,
-            _ => return None,
-        };
-        let top = mount.join(names.folder);
-        // A group that this mount does not show has no files there, but those above it may.
-        let group = top.join(path.trim_start_matches('/'));
-        let on_the_way = group.ancestors().take_while(|folder| folder.starts_with(&top));
-        on_the_way.filter_map(|folder| room_of(folder, &names)).min()
+    let rooms = MEMORY.iter().flat_map(|names| {
+        let folders = folders(groups, mount, &names.place);
+        folders.into_iter().filter_map(|folder| room_of(&folder, names))
     });
     rooms.min()
 }
 
+fn cpus_in(groups: &str, mount: &Path) -> Option<f64> {
+    let second = folders(groups, mount, &SECOND).into_iter().filter_map(|folder| {
+        let text = fs::read_to_string(folder.join("cpu.max")).ok()?;
+        let (quota, period) = text.trim().split_once(' ')?;
+        Some((quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?))
+    });
+    let first = Place { folder: "cpu", controller: Some("cpu") };
+    let first = folders(groups, mount, &first).into_iter().filter_map(|folder| {
+        // Without a quota it is -1.
+        let quota = number(&folder, "cpu.cfs_quota_us").filter(|quota: &f64| *quota > 0.0)?;
+        Some((quota, number(&folder, "cpu.cfs_period_us")?))
+    });
+    let all = second.chain(first).filter(|(_, period)| *period > 0.0);
+    all.map(|(quota, period)| quota / period).min_by(f64::total_cmp)
+}
+
+fn threads_in(groups: &str, mount: &Path) -> Option<u64> {
+    let first = Place { folder: "pids", controller: Some("pids") };
+    let all = [SECOND, first].into_iter().flat_map(|place| folders(groups, mount, &place));
+    let rooms = all.filter_map(|folder| {
+        // Without a limit it is `max`, which is no number.
+        let limit: u64 = number(&folder, "pids.max")?;
+        Some(limit.saturating_sub(number(&folder, "pids.current").unwrap_or(0)))
+    });
+    rooms.min()
+}
+
+/// The folders of the groups that limit this process at one place, its own first and then on the way up.
+fn folders(groups: &str, mount: &Path, place: &Place) -> Vec<PathBuf> {
+    let own = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let fits = match place.controller {
+            None => number == "0" && controllers.is_empty(),
+            Some(wanted) => controllers.split(',').any(|one| one == wanted),
+        };
+        fits.then_some(path)
+    });
+    let Some(own) = own else { return Vec::new() };
+    let top = mount.join(place.folder);
+    // A group that this mount does not show has no files there, but those above it may.
+    let group = top.join(own.trim_start_matches('/'));
+    let on_the_way = group.ancestors().take_while(|folder| folder.starts_with(&top));
+    on_the_way.map(Path::to_owned).collect()
+}
+
+/// The number in a file; none where the file is not there, or says something else or a negative number to a
+/// type that has none.
+fn number<T: FromStr>(folder: &Path, name: &str) -> Option<T> {
+    fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
+}
+
 fn room_of(folder: &Path, names: &Names) -> Option<u64> {
-    let number = |name: &str| -> Option<u64> {
-        fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
-    };
-    let limit = number(names.limit)?;
-    let used = number(names.used).unwrap_or(0);
+    let limit: u64 = number(folder, names.limit)?;
+    let used: u64 = number(folder, names.used).unwrap_or(0);
     let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let idle = statistics.lines().find_map(|line| {
         line.strip_prefix(names.idle)?.strip_prefix(' ')?.trim().parse::<u64>().ok()
@@ -69,8 +134,6 @@ fn room_of(folder: &Path, names: &Names) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     /// A mount made for one test, removed at the end.
@@ -124,5 +187,30 @@ mod tests {
         );
         assert_eq!(room_in("4:cpu,memory:/x\n0::/\n", &mount.0), Some(0));
         assert_eq!(room_in("4:memory:/y\n", &mount.0), Some(9_223_372_036_854_771_712));
+    }
+
+    #[test]
+    fn quotas_of_cpu_time_and_of_threads_are_read_in_both_versions() {
+        let mount = Mount::new(
+            "quotas",
+            &[
+                ("a/cpu.max", "150000 100000\n"),
+                ("cpu.max", "max 100000\n"),
+                ("a/pids.max", "100\n"),
+                ("a/pids.current", "40\n"),
+                ("pids.max", "max\n"),
+                ("cpu/b/cpu.cfs_quota_us", "50000\n"),
+                ("cpu/b/cpu.cfs_period_us", "100000\n"),
+                ("cpu/cpu.cfs_quota_us", "-1\n"),
+                ("cpu/cpu.cfs_period_us", "100000\n"),
+                ("pids/b/pids.max", "7\n"),
+            ],
+        );
+        assert_eq!(cpus_in("0::/a\n", &mount.0), Some(1.5));
+        assert_eq!(cpus_in("1:cpu,cpuacct:/b\n", &mount.0), Some(0.5));
+        assert_eq!(cpus_in("1:cpu:/\n0::/\n", &mount.0), None);
+        assert_eq!(threads_in("0::/a\n", &mount.0), Some(60));
+        assert_eq!(threads_in("8:pids:/b\n0::/a\n", &mount.0), Some(7));
+        assert_eq!(threads_in("0::/\n", &mount.0), None);
     }
 }

@@ -1,0 +1,155 @@
+//! `masu doctor`: what this machine allows, what limits it, what its kernel's services cost.
+//!
+//! Relies on the lab's check-up for every judgement; here it becomes a page or JSON.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result};
+use masu_lab::doctor::{Checkup, Standing};
+use masu_lab::prices::{Price, Unpriced};
+
+use crate::{arguments, aside, carried};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const LIMIT: Style = AnsiColor::Yellow.on_default().bold();
+
+/// What a terminal holds.
+const WIDTH: usize = 80;
+
+/// Where values begin.
+const INDENT: usize = 23;
+
+/// Prints the check-up.
+pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {
+    let (catalogue, absences) = carried::whole_catalogue();
+    let checkup = Checkup::here(&catalogue);
+    let page = if arguments.json {
+        format!("{}\n", serde_json::to_string_pretty(&checkup).context("writing JSON")?)
+    } else {
+        page(&checkup)
+    };
+    write!(anstream::stdout(), "{page}").context("printing the check-up")?;
+    for absence in absences {
+        aside::say(format_args!("Note: {absence}"));
+    }
+    Ok(())
+}
+
+fn page(checkup: &Checkup) -> String {
+    let Checkup { machine, facts, prices, noise, .. } = checkup;
+    let told = [machine.cpu.as_deref(), machine.kernel.as_deref(), machine.system.as_deref()];
+    let told: Vec<&str> = told.into_iter().flatten().collect();
+    let mut page = format!("{BOLD}this machine{BOLD:#}\n");
+    entry(&mut page, false, "", &told.join(", "), None);
+    for fact in facts {
+        let limits = fact.standing == Standing::Limits;
+        entry(&mut page, limits, fact.name, &fact.value, fact.remedy.as_deref());
+    }
+    page.push_str(&format!(
+        "\n{BOLD}{:<INDENT$}{:>10}   middle half of the batches{BOLD:#}\n",
+        "prices", "each"
+    ));
+    for price in &prices.known {
+        let Price { service, median_ns, lower_ns, upper_ns, remark, .. } = price;
+        let spread = format!("{} – {}", time(*lower_ns), time(*upper_ns));
+        let value = format!("{:>10}   {spread}", time(*median_ns));
+        entry(&mut page, remark.is_some(), service.name(), &value, remark.as_deref());
+    }
+    for Unpriced { service, reason } in &prices.unknown {
+        entry(&mut page, false, service.name(), &format!("{:>10}   {reason}", "–"), None);
+    }
+    page.push_str(&format!("\n{BOLD}noise{BOLD:#}\n"));
+    let slowest = format!(
+        "a piece of work of {}; the slowest tenth {:.1} % over it",
+        time(noise.piece_s * 1e9),
+        noise.slowest_tenth * 100.0
+    );
+    entry(&mut page, noise.remark.is_some(), "same work", &slowest, noise.remark.as_deref());
+    let share = |share: Option<f64>| {
+        share.map_or("not told".to_owned(), |share| format!("{:.0} %", share * 100.0))
+    };
+    let load = noise.load.map_or("not told".to_owned(), |load| format!("{load:.2}"));
+    let others = format!(
+        "{} of the CPUs; hypervisor {}; load {load}",
+        share(noise.others),
+        share(noise.steal)
+    );
+    entry(&mut page, false, "others", &others, None);
+    let limits = match checkup.limits() {
+        0 => "Nothing limits what masu can do here.".to_owned(),
+        1 => format!("{LIMIT}!{LIMIT:#} One thing limits what can be done or measured here."),
+        many => format!("{LIMIT}!{LIMIT:#} {many} things limit what can be done or measured here."),
+    };
+    page.push_str(&format!("\n{limits}\n"));
+    page
+}
+
+/// A line of the page: a name, its value, and below it what to do.
+fn entry(page: &mut String, limits: bool, name: &str, value: &str, remedy: Option<&str>) {
+    let mark = if limits { format!("{LIMIT}!{LIMIT:#}") } else { " ".to_owned() };
+    let mut lines = wrapped(value, WIDTH - INDENT).into_iter();
+    let first = lines.next().unwrap_or_default();
+    page.push_str(&format!("{mark} {name:<width$}{first}\n", width = INDENT - 2));
+    for line in lines {
+        page.push_str(&format!("{:INDENT$}{line}\n", ""));
+    }
+    for line in remedy.map(|remedy| wrapped(remedy, WIDTH - INDENT - 2)).into_iter().flatten() {
+        page.push_str(&format!("{:INDENT$}{DIM}  {line}{DIM:#}\n", ""));
+    }
+}
+
+/// Breaks text into lines; a word that is longer than a line has one of its own, and blanks at the front stay.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut words = text.split(' ');
+    let mut line = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(std::mem::replace(&mut line, word.to_owned()));
+        } else {
+            line.push(' ');
+            line.push_str(word);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// Nanoseconds with a unit that fits: three digits that matter.
+fn time(nanoseconds: f64) -> String {
+    let (value, unit) = match nanoseconds {
+        _ if nanoseconds < 999.5 => (nanoseconds, "ns"),
+        _ if nanoseconds < 999_500.0 => (nanoseconds / 1e3, "µs"),
+        _ => (nanoseconds / 1e6, "ms"),
+    };
+    match value {
+        _ if value < 9.995 => format!("{value:.2} {unit}"),
+        _ if value < 99.95 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_a_unit() {
+        let cases =
+            [(9.0, "9.00 ns"), (112.4, "112 ns"), (999.7, "1.00 µs"), (12_340.0, "12.3 µs")];
+        for (nanoseconds, text) in cases {
+            assert_eq!(time(nanoseconds), text);
+        }
+        assert_eq!(time(2_345_678.0), "2.35 ms");
+    }
+
+    #[test]
+    fn text_is_broken_between_words_and_loses_none() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("incomprehensible word", 5), ["incomprehensible", "word"]);
+        assert_eq!(wrapped("  in front", 10), ["  in front"]);
+        assert_eq!(wrapped("", 10), [""]);
+    }
+}

@@ -1,0 +1,60 @@
+//! `masu doctor` on the machine the tests run on, whatever that allows.
+
+use serde_json::Value;
+
+use crate::masu;
+
+/// The names under which JSON has the prices.
+const SERVICES: [&str; 8] = [
+    "system_call",
+    "page_fault",
+    "huge_page_fault",
+    "break_pair",
+    "map_pair",
+    "thread",
+    "context_switch",
+    "futex_wake",
+];
+
+#[test]
+fn the_page_has_facts_prices_and_noise_within_80_columns() {
+    let output = masu(&["doctor"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    for name in ["mallocs", "huge pages", "overcommit", "tracing", "system call", "same work"] {
+        assert!(text.contains(name), "{name} is missing: {text}");
+    }
+    assert!(text.contains("glibc") || text.contains("musl"), "{text}");
+    let marks =
+        text.lines().filter(|line| line.starts_with("! ") && !line.contains("limit")).count();
+    let last = text.lines().last().unwrap();
+    assert_eq!(marks == 0, last.starts_with("Nothing limits"), "{text}");
+    // What it prints of others, the CPU's name and paths, may be a word that is longer than a line.
+    let long = text.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(long, None, "{text}");
+}
+
+#[test]
+fn the_json_says_its_version_and_has_every_price_or_the_reason() {
+    let output = masu(&["doctor", "--json"]).output().unwrap();
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&all["schema"], &all["version"]), (&"masu-doctor".into(), &1.into()));
+    let services = |list: &str| {
+        let list = all["prices"][list].as_array().unwrap().iter();
+        list.map(|one| one["service"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let mut told = services("known");
+    told.extend(services("unknown"));
+    told.sort();
+    let mut expected = SERVICES.map(str::to_owned);
+    expected.sort();
+    assert_eq!(told, expected);
+    for price in all["prices"]["known"].as_array().unwrap() {
+        assert!(price["median_ns"].as_f64().unwrap() > 0.0, "{price}");
+    }
+    for fact in all["facts"].as_array().unwrap() {
+        let limits = fact["standing"] == "limits";
+        assert_eq!(fact["remedy"].is_string(), limits, "{fact}");
+    }
+    assert!(all["noise"]["piece_s"].is_f64() && all["machine"]["cpus"].is_u64(), "{all}");
+}

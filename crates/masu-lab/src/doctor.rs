@@ -1,0 +1,56 @@
+//! The check-up of a machine: what it allows, what limits it, what its kernel's services cost, how much it
+//! disturbs whoever measures on it.
+//!
+//! It relies on `machine` for facts that results carry too, on [`prices`](crate::prices), and on the kernel door
+//! for what can only be known by trying. Nothing here needs rights, and nothing is changed. The hard part is to
+//! say "limits" only where somebody should do something, and then to say what.
+
+use serde::Serialize;
+
+use crate::{Catalogue, Machine, Prices};
+
+mod facts;
+mod noise;
+
+pub use facts::{Fact, Standing};
+pub use noise::Noise;
+
+/// What a check-up found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checkup {
+    /// `masu-doctor`.
+    pub schema: &'static str,
+    /// Counted up when a reader of the JSON would have to change.
+    pub version: u32,
+    /// The machine.
+    pub machine: Machine,
+    /// What it allows, and what limits it, in the order of the page.
+    pub facts: Vec<Fact>,
+    /// What the kernel's services cost.
+    pub prices: Prices,
+    /// How much the machine disturbs measurements at the moment.
+    pub noise: Noise,
+}
+
+impl Checkup {
+    /// Looks at this machine, which takes about three seconds; `catalogue` is what was found on it.
+    #[must_use]
+    pub fn here(catalogue: &Catalogue) -> Checkup {
+        Checkup {
+            schema: "masu-doctor",
+            version: 1,
+            machine: Machine::here(),
+            facts: facts::here(catalogue),
+            noise: Noise::measure(),
+            prices: Prices::measure(),
+        }
+    }
+
+    /// How many facts and prices limit what can be done or measured here.
+    #[must_use]
+    pub fn limits(&self) -> usize {
+        let facts = self.facts.iter().filter(|fact| fact.standing == Standing::Limits);
+        let prices = self.prices.known.iter().filter(|price| price.remark.is_some());
+        facts.count() + prices.count() + usize::from(self.noise.remark.is_some())
+    }
+}

@@ -1,0 +1,146 @@
+//! How much the machine disturbs whoever measures on it, at the moment.
+//!
+//! The same piece of work is done again and again; on a quiet machine it takes the same time each time. What
+//! others used of the CPUs meanwhile is told by the same look at `/proc/stat` as in every run.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::execute::Neighbours;
+use crate::kernel;
+
+/// The most pieces of work; together about half a second.
+const PIECES: usize = 400;
+
+/// Fewer than this are never done, however long they take.
+const PIECES_MIN: usize = 30;
+
+/// The longest that pieces are begun, apart from the fewest.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// Steps of a piece, each waiting for the one before: about a millisecond.
+const STEPS: u32 = 500_000;
+
+/// From this share on that the slowest tenth of pieces takes longer than the median, single runs say little:
+/// a difference of 5 % is what many comparisons are about.
+const NOISY: f64 = 0.05;
+
+/// From this share of the CPUs on that others use, runs with a thread for each CPU are disturbed.
+const BUSY: f64 = 0.10;
+
+/// From this share of the time on that the hypervisor takes, so are all others.
+const STOLEN: f64 = 0.01;
+
+/// What was seen while the same work was done many times.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Noise {
+    /// Seconds of the median piece.
+    pub piece_s: f64,
+    /// How much longer than that the tenth of the pieces took at least that took longest, as a share.
+    pub slowest_tenth: f64,
+    /// The share of the CPUs that others used meanwhile; none where the kernel does not tell.
+    pub others: Option<f64>,
+    /// The share of the CPUs' time that the hypervisor gave to other machines; none likewise.
+    pub steal: Option<f64>,
+    /// The one-minute load average.
+    pub load: Option<f64>,
+    /// What disturbs, and what to do; none where it is quiet.
+    pub remark: Option<String>,
+}
+
+impl Noise {
+    /// Works for about half a second on one CPU, longer where others want it too.
+    pub(super) fn measure() -> Noise {
+        let own_cpu_s = || {
+            let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
+            own.unwrap_or_default().as_secs_f64()
+        };
+        let (neighbours, cpu_s, began) = (Neighbours::look(), own_cpu_s(), Instant::now());
+        let mut pieces = Vec::with_capacity(PIECES);
+        while pieces.len() < PIECES && (pieces.len() < PIECES_MIN || began.elapsed() < PATIENCE) {
+            pieces.push(piece());
+        }
+        let wall_s = began.elapsed().as_secs_f64();
+        let meanwhile = neighbours.meanwhile();
+        let others_s = meanwhile.others_s(own_cpu_s() - cpu_s);
+        #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
+        let all_s = wall_s * meanwhile.cpus as f64;
+        let share = |seconds: f64| (seconds / all_s).min(1.0);
+        Noise::judge(pieces, others_s.map(share), meanwhile.steal_s.map(share), meanwhile.load)
+    }
+
+    fn judge(
+        mut pieces: Vec<f64>,
+        others: Option<f64>,
+        steal: Option<f64>,
+        load: Option<f64>,
+    ) -> Noise {
+        pieces.sort_by(f64::total_cmp);
+        let piece_s = pieces[pieces.len() / 2];
+        let slowest_tenth = pieces[pieces.len() * 9 / 10] / piece_s - 1.0;
+        let mut seen = Vec::new();
+        let per_cent = |share: f64| format!("{:.0} %", share * 100.0);
+        if let Some(share) = steal.filter(|share| *share >= STOLEN) {
+            seen.push(format!("the hypervisor takes {} of the CPUs' time", per_cent(share)));
+        }
+        if let Some(share) = others.filter(|share| *share >= BUSY) {
+            seen.push(format!("other processes use {} of the CPUs", per_cent(share)));
+        }
+        if slowest_tenth >= NOISY {
+            let share = per_cent(slowest_tenth);
+            seen.push(format!("one piece of work in ten takes {share} longer than the median"));
+        }
+        let remark = (!seen.is_empty()).then(|| {
+            format!(
+                "{}: end what else runs, or compare with more rounds (masu compare --precision 1)",
+                seen.join("; ")
+            )
+        });
+        Noise { piece_s, slowest_tenth, others, steal, load, remark }
+    }
+}
+
+/// Does the work once and returns its seconds: additions and shifts that wait for each other, in registers.
+fn piece() -> f64 {
+    let began = Instant::now();
+    let mut state = black_box(88_172_645_463_325_252_u64);
+    for _ in 0..STEPS {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    black_box(state);
+    began.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_is_quiet_and_each_disturbance_is_named() {
+        let even = || vec![1e-3; 100];
+        let quiet = Noise::judge(even(), Some(0.01), Some(0.0), Some(0.5));
+        assert_eq!((quiet.remark, quiet.slowest_tenth), (None, 0.0));
+        let stolen = Noise::judge(even(), None, Some(0.03), None).remark.unwrap();
+        assert!(stolen.contains("hypervisor takes 3 %"), "{stolen}");
+        let busy = Noise::judge(even(), Some(0.5), None, None).remark.unwrap();
+        assert!(busy.contains("use 50 %") && busy.contains("--precision"), "{busy}");
+        let mut uneven = even();
+        uneven.extend([2e-3; 20]);
+        let uneven = Noise::judge(uneven, None, None, None);
+        assert!((uneven.slowest_tenth - 1.0).abs() < 1e-9 && uneven.remark.is_some());
+        // A wild one among a hundred is nothing that many rounds would not see through.
+        let mut wild = even();
+        wild.push(1.0);
+        assert_eq!(Noise::judge(wild, None, None, None).remark, None);
+    }
+
+    #[test]
+    fn this_machine_does_the_work() {
+        let noise = Noise::measure();
+        assert!(noise.piece_s > 0.0 && noise.slowest_tenth >= 0.0, "{noise:?}");
+    }
+}

@@ -1,0 +1,252 @@
+//! What is needed to measure what the kernel's services cost: each of them once, behind a safe function, and
+//! the questions whether it allows tracing and counting.
+//!
+//! The hard one is `brk`: the program break belongs to the malloc of this process, so it is moved in a child
+//! that does nothing else.
+
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use super::{Status, checked, monotonic_nanoseconds, os_page_bytes, wait_for};
+
+/// Makes the cheapest system call that the C library answers by none of its own means.
+pub(crate) fn system_call() {
+    // SAFETY: The call takes nothing and returns a number.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// Page faults without disk that the calling thread has had.
+pub(crate) fn faults_of_thread() -> u64 {
+    // SAFETY: All-zero is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: The pointer is to a local of the right type that lives through the call.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    u64::try_from(usage.ru_minflt).unwrap_or(0)
+}
+
+/// New memory that nobody has touched, unmapped when dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+/// Which pages a mapping asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// OS pages, even where the kernel gives huge ones to everybody.
+    Small,
+    /// Huge ones, where the kernel allows.
+    Huge,
+}
+
+impl Mapping {
+    /// Maps `bytes`, readable and writable.
+    pub(crate) fn new(bytes: usize) -> io::Result<Mapping> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: A new mapping at an address of the kernel's choice takes nothing from anyone.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::Other)?;
+        Ok(Mapping { start, bytes })
+    }
+
+    /// Asks for pages of this kind where nothing is touched yet.
+    pub(crate) fn ask_for(&self, pages: Pages) -> io::Result<()> {
+        let advice = match pages {
+            Pages::Small => libc::MADV_NOHUGEPAGE,
+            Pages::Huge => libc::MADV_HUGEPAGE,
+        };
+        // SAFETY: The range is this mapping's own; the advice changes no content.
+        let result = unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) };
+        checked(result).map(drop)
+    }
+
+    /// Writes to the byte at `offset`, which must lie within.
+    pub(crate) fn touch(&self, offset: usize) {
+        assert!(offset < self.bytes, "{offset} lies behind the mapping's {} bytes", self.bytes);
+        // SAFETY: The byte lies in the mapping, as was just checked, and nobody else knows of it.
+        unsafe { self.start.add(offset).write_volatile(1) };
+    }
+
+    /// The first offset from which the address is a multiple of `bytes`, a power of two.
+    pub(crate) fn aligned_offset(&self, bytes: usize) -> usize {
+        self.start.as_ptr().addr().wrapping_neg() & (bytes - 1)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: The mapping is ours, and nothing points into it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Sleeps while `word` is `value`, at most for `patience`; may return earlier for no reason.
+pub(crate) fn sleep_while(word: &AtomicU32, value: u32, patience: Duration) {
+    let patience = libc::timespec {
+        tv_sec: i32::try_from(patience.as_secs()).unwrap_or(i32::MAX).into(),
+        tv_nsec: patience.subsec_nanos().into(),
+    };
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: The word and the time live through the call; the kernel only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const patience) };
+}
+
+/// Wakes one thread that sleeps on `word`; true if there was one.
+pub(crate) fn wake_one(word: &AtomicU32) -> bool {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: The kernel uses the address as a name only.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) == 1 }
+}
+
+/// Keeps the calling thread on the CPU with this number.
+pub(crate) fn stay_on(cpu: usize) -> io::Result<()> {
+    // SAFETY: All-zero is a valid set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if cpu >= size_of_val(&set) * 8 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: The number lies within the set, as was just checked.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: The set is as long as is said and lives through the call; 0 is the calling thread.
+    checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
+}
+
+/// The CPU that the calling thread runs on at the moment.
+pub(crate) fn current_cpu() -> usize {
+    // SAFETY: The call returns a number.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// Moves the program break of a child up by one OS page and back, `batches` times `pairs` times, and returns
+/// the nanoseconds of each batch.
+pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u64>> {
+    let (mut reader, writer) = io::pipe()?;
+    let page = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
+    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        // SAFETY: Whoever had a use for the break is the parent; this process has one thread and ends without
+        // asking for memory.
+        let begin = unsafe { libc::syscall(libc::SYS_brk, 0_usize) };
+        let higher = begin.wrapping_add(page.cast_signed() as libc::c_long);
+        for _ in 0..batches {
+            let before = monotonic_nanoseconds();
+            let mut refused = false;
+            for _ in 0..pairs {
+                // SAFETY: As above. The page is never touched.
+                refused |= unsafe { libc::syscall(libc::SYS_brk, higher) } != higher;
+                // SAFETY: As above: back to where it was.
+                unsafe { libc::syscall(libc::SYS_brk, begin) };
+            }
+            if refused {
+                break;
+            }
+            let took = (monotonic_nanoseconds() - before).to_ne_bytes();
+            // SAFETY: The buffer is as long as it says.
+            unsafe { libc::write(writer.as_raw_fd(), took.as_ptr().cast(), took.len()) };
+        }
+        // SAFETY: Nothing is left to be done.
+        unsafe { libc::_exit(0) };
+    }
+    drop(writer);
+    let mut told = Vec::new();
+    let read = reader.read_to_end(&mut told);
+    wait_for(pid)?;
+    read?;
+    let took: Vec<u64> =
+        told.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
+    if took.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+    }
+    Ok(took)
+}
+
+/// Whether the system lets a process trace its child.
+pub(crate) fn try_tracing() -> io::Result<()> {
+    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: The request ignores all else, and nothing of this process is left afterwards.
+        unsafe {
+            let result = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none);
+            libc::_exit(if result == -1 { *libc::__errno_location() } else { 0 });
+        }
+    }
+    match wait_for(pid)?.0 {
+        Status::Exited(0) => Ok(()),
+        Status::Exited(errno) => Err(io::Error::from_raw_os_error(errno)),
+        // A sandbox that ends whoever asks.
+        Status::Signalled(_) => Err(io::Error::from_raw_os_error(libc::EPERM)),
+    }
+}
+
+/// A counter of the kernel's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    /// The CPU clock, which the kernel keeps by itself.
+    Clock,
+    /// Cycles, which only the CPU counts.
+    Cycles,
+}
+
+/// Whether the system lets this user count events of a process of its own, as far as its own code goes.
+pub(crate) fn try_counting(counter: Counter) -> io::Result<()> {
+    /// The attributes of an event in their first version, `PERF_ATTR_SIZE_VER0` (perf_event_open(2)).
+    #[repr(C)]
+    struct Attributes {
+        kind: u32,
+        bytes: u32,
+        config: u64,
+        period: u64,
+        sample: u64,
+        read: u64,
+        flags: u64,
+        wakeup: u32,
+        breakpoint: u32,
+        breakpoint_address: u64,
+    }
+    const HARDWARE: u32 = 0;
+    const SOFTWARE: u32 = 1;
+    /// The same number among hardware's events: `PERF_COUNT_HW_CPU_CYCLES` and `PERF_COUNT_SW_CPU_CLOCK`.
+    const FIRST: u64 = 0;
+    const DISABLED: u64 = 1;
+    const EXCLUDE_KERNEL: u64 = 1 << 5;
+    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+    let attributes = Attributes {
+        kind: if counter == Counter::Clock { SOFTWARE } else { HARDWARE },
+        bytes: size_of::<Attributes>() as u32,
+        config: FIRST,
+        period: 0,
+        sample: 0,
+        read: 0,
+        flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        wakeup: 0,
+        breakpoint: 0,
+        breakpoint_address: 0,
+    };
+    // SAFETY: The attributes are as long as they say and live through the call: this process, any CPU, no
+    // group, no flags.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, 0) };
+    let descriptor = checked(libc::c_int::try_from(descriptor).unwrap_or(-1))?;
+    // SAFETY: The kernel just made this descriptor for us and no one else knows it.
+    drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    Ok(())
+}
+
+/// The most bytes of addresses that this process may have (`ulimit -v`); none where it is unlimited.
+pub(crate) fn address_space_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: The pointer is to a local of the right type that lives through the call.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) }).ok()?;
+    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}

@@ -1,0 +1,252 @@
+//! What the kernel's services cost on this machine: a system call, a page fault, a thread, and so on.
+//!
+//! It relies on the kernel door, which makes each of them once, and on nothing that needs rights. A finding
+//! multiplies counts by these prices, so each comes with how far its measurements lie apart. The hard part is
+//! to measure the price and not the neighbours: each is measured in many short batches, and the median batch
+//! counts, so that those into which somebody else's work fell do not.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::execute;
+
+mod measured;
+
+/// The most batches of a price, after one that does not count.
+const BATCHES: usize = 41;
+
+/// Fewer than this are never taken, however long they take.
+const BATCHES_MIN: usize = 5;
+
+/// The longest that a price is measured, apart from the fewest batches.
+const PATIENCE: Duration = Duration::from_millis(350);
+
+/// A service of the kernel's that has a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Service {
+    /// A system call that does nothing: `getppid`.
+    SystemCall,
+    /// The first write to an OS page: the kernel finds one, clears it and maps it.
+    PageFault,
+    /// The same with a huge page.
+    HugePageFault,
+    /// `brk` one OS page up, and back down; the page is not touched.
+    BreakPair,
+    /// `mmap` of 256 KiB and `munmap`, not touched.
+    MapPair,
+    /// A thread that does nothing, started and joined.
+    Thread,
+    /// A thread wakes another on the same CPU and sleeps until it is woken in turn: the system calls of one
+    /// side and one switch.
+    ContextSwitch,
+    /// `FUTEX_WAKE` of a thread that sleeps, for the one that calls it: what a contended lock costs when it
+    /// is released.
+    FutexWake,
+}
+
+impl Service {
+    /// Every service, in the order of the page.
+    pub const ALL: [Service; 8] = [
+        Service::SystemCall,
+        Service::PageFault,
+        Service::HugePageFault,
+        Service::BreakPair,
+        Service::MapPair,
+        Service::Thread,
+        Service::ContextSwitch,
+        Service::FutexWake,
+    ];
+
+    /// Its name on a page, of at most 20 characters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Service::SystemCall => "system call",
+            Service::PageFault => "page fault",
+            Service::HugePageFault => "huge-page fault",
+            Service::BreakPair => "brk up and down",
+            Service::MapPair => "mmap + munmap",
+            Service::Thread => "thread start + join",
+            Service::ContextSwitch => "context switch",
+            Service::FutexWake => "futex wake",
+        }
+    }
+
+    /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so dear that programs which use it much will be slow here, with
+    /// what makes it so. `docs/doctor.md` has the reason for each.
+    fn dear(self) -> (f64, &'static str) {
+        const SANDBOX: &str = "system calls are dear here, as under gVisor, WSL 1, ptrace or an emulator; \
+                               what saves calls (top_pad, larger buffers) gains more than elsewhere";
+        const FAULTS: &str = "fresh memory is dear here, as in virtual machines whose host hands out memory \
+                              when it is touched; a malloc that gives less back gains more than elsewhere";
+        const WAKING: &str = "waking threads is dear here, as in virtual machines whose idle CPUs must be \
+                              woken by the host; fewer, longer pieces of work gain more than elsewhere";
+        match self {
+            Service::SystemCall => (1_000.0, SANDBOX),
+            Service::BreakPair | Service::MapPair => (10_000.0, SANDBOX),
+            Service::PageFault => (5_000.0, FAULTS),
+            Service::HugePageFault => (1_000_000.0, FAULTS),
+            Service::Thread => (200_000.0, WAKING),
+            Service::ContextSwitch | Service::FutexWake => (20_000.0, WAKING),
+        }
+    }
+}
+
+/// What one service costs, in nanoseconds of wall-clock time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// What it is the price of.
+    pub service: Service,
+    /// Of the median batch.
+    pub median_ns: f64,
+    /// A quarter of the batches were cheaper.
+    pub lower_ns: f64,
+    /// A quarter of the batches were dearer.
+    pub upper_ns: f64,
+    /// How many batches were measured.
+    pub batches: usize,
+    /// How many times a batch has the service done.
+    pub batch: u32,
+    /// What it means that the price is as high as it is; none where it is usual.
+    pub remark: Option<String>,
+}
+
+/// Why a service has no price here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unpriced {
+    /// The service.
+    pub service: Service,
+    /// What kept it from being measured.
+    pub reason: String,
+}
+
+/// The prices of this machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Those that could be measured, in the order of [`Service::ALL`].
+    pub known: Vec<Price>,
+    /// The others.
+    pub unknown: Vec<Unpriced>,
+}
+
+impl Prices {
+    /// Measures all of them, in about two seconds.
+    ///
+    /// Where the machine is busy it takes longer, but no longer than a few batches of each need.
+    #[must_use]
+    pub fn measure() -> Prices {
+        // A run in progress would take the child that moves the break for its own, and disturb the rest.
+        let _alone = execute::alone();
+        let mut prices = Prices::default();
+        for service in Service::ALL {
+            match measured::batches(service) {
+                Ok((batch, took)) => prices.known.push(Price::new(service, batch, &took)),
+                Err(error) => {
+                    prices.unknown.push(Unpriced { service, reason: error.to_string() });
+                }
+            }
+        }
+        prices
+    }
+
+    /// The price of a service in nanoseconds, where it is known.
+    #[must_use]
+    pub fn of(&self, service: Service) -> Option<f64> {
+        self.known.iter().find(|price| price.service == service).map(|price| price.median_ns)
+    }
+}
+
+impl Price {
+    /// Of batches that did the service `batch` times each and took so many nanoseconds.
+    fn new(service: Service, batch: u32, took: &[f64]) -> Price {
+        let mut each: Vec<f64> = took.iter().map(|took| took / f64::from(batch)).collect();
+        each.sort_by(f64::total_cmp);
+        let at = |quarter: usize| each[(each.len() - 1) * quarter / 4];
+        let median_ns = at(2);
+        let (dear, remark) = service.dear();
+        Price {
+            service,
+            median_ns,
+            lower_ns: at(1),
+            upper_ns: at(3),
+            batches: each.len(),
+            batch,
+            // Others only ever add to a batch: what even the cheaper ones cost is the service's own.
+            remark: (at(1) >= dear).then(|| remark.to_owned()),
+        }
+    }
+}
+
+/// Takes batches until there are enough of them, or the time is up; the first one does not count. A batch
+/// returns the nanoseconds it took.
+fn sample(mut batch: impl FnMut() -> io::Result<f64>) -> io::Result<Vec<f64>> {
+    batch()?;
+    let began = Instant::now();
+    let mut took = Vec::with_capacity(BATCHES);
+    while took.len() < BATCHES && (took.len() < BATCHES_MIN || began.elapsed() < PATIENCE) {
+        took.push(batch()?);
+    }
+    Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_batch_counts_and_a_wild_one_does_not() {
+        let price = Price::new(Service::SystemCall, 10, &[1000.0, 1200.0, 1100.0, 9e9, 1300.0]);
+        assert_eq!(
+            (price.lower_ns, price.median_ns, price.upper_ns, price.batches),
+            (110.0, 120.0, 130.0, 5)
+        );
+        assert_eq!(price.remark, None);
+    }
+
+    #[test]
+    fn a_dear_service_is_said_to_be_one() {
+        for service in Service::ALL {
+            let (dear, _) = service.dear();
+            assert!(Price::new(service, 1, &[dear]).remark.is_some(), "{service:?}");
+            assert!(Price::new(service, 1, &[dear / 2.0]).remark.is_none(), "{service:?}");
+            // Nor where most batches were disturbed.
+            let disturbed = [dear / 2.0, dear / 2.0, dear * 9.0, dear * 9.0, dear * 9.0];
+            assert!(Price::new(service, 1, &disturbed).remark.is_none(), "{service:?}");
+        }
+    }
+
+    #[test]
+    fn a_slow_machine_gets_the_fewest_batches_and_a_fast_one_all() {
+        let mut count = 0;
+        let took = sample(|| {
+            count += 1;
+            Ok(1.0)
+        });
+        assert_eq!((took.unwrap().len(), count), (BATCHES, BATCHES + 1));
+        let refused = sample(|| Err(io::ErrorKind::OutOfMemory.into()));
+        assert!(refused.is_err());
+    }
+
+    #[test]
+    fn every_service_has_a_price_here_or_a_reason() {
+        let prices = Prices::measure();
+        let mut told: Vec<Service> = prices.known.iter().map(|price| price.service).collect();
+        told.extend(prices.unknown.iter().map(|unpriced| unpriced.service));
+        assert_eq!(told.len(), Service::ALL.len());
+        for price in &prices.known {
+            let Price { lower_ns, median_ns, upper_ns, .. } = *price;
+            assert!(0.0 < lower_ns && lower_ns <= median_ns && median_ns <= upper_ns, "{price:?}");
+            assert!(price.batches >= BATCHES_MIN, "{price:?}");
+        }
+        // Only huge pages are commonly not to be had.
+        for unpriced in &prices.unknown {
+            assert_eq!(unpriced.service, Service::HugePageFault, "{unpriced:?}");
+            assert!(!unpriced.reason.is_empty());
+        }
+        assert_eq!(prices.of(Service::Thread).is_some(), told.contains(&Service::Thread));
+    }
+}

@@ -1,0 +1,166 @@
+//! How each price is measured: what a batch does, and how often.
+//!
+//! It relies on the kernel door for the services and on [`sample`] for how many batches. A batch takes between
+//! a tenth of a millisecond and a few milliseconds: long against the clock, short against a time slice.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{BATCHES, Service, sample};
+use crate::kernel;
+use crate::kernel::prices::{self as door, Mapping, Pages};
+
+const HUGE_PAGE: usize = 2 << 20;
+
+/// How often a batch has the service done, and the nanoseconds that each batch took.
+pub(super) fn batches(service: Service) -> io::Result<(u32, Vec<f64>)> {
+    let (batch, took) = match service {
+        Service::SystemCall => (2_000, repeated(2_000, system_call)?),
+        Service::PageFault => (256, sample(|| faults(256))?),
+        Service::HugePageFault => (4, sample(|| huge_faults(4))?),
+        Service::BreakPair => (200, break_pairs(200)?),
+        Service::MapPair => (200, repeated(200, || Mapping::new(256 << 10).map(drop))?),
+        Service::Thread => (10, repeated(10, start_and_join)?),
+        Service::ContextSwitch => (400, sample(|| switches(400))?),
+        Service::FutexWake => (50, sample(|| wakes(50))?),
+    };
+    Ok((batch, took))
+}
+
+fn repeated(times: u32, mut service: impl FnMut() -> io::Result<()>) -> io::Result<Vec<f64>> {
+    sample(|| {
+        let began = Instant::now();
+        for _ in 0..times {
+            service()?;
+        }
+        Ok(nanoseconds(began.elapsed()))
+    })
+}
+
+fn system_call() -> io::Result<()> {
+    door::system_call();
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a batch is far shorter than 2^53 nanoseconds")]
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+/// Touches so many OS pages for the first time.
+fn faults(count: usize) -> io::Result<f64> {
+    let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
+    let memory = Mapping::new(count * page)?;
+    // A kernel without huge pages refuses, and has small ones anyway.
+    let _ = memory.ask_for(Pages::Small);
+    let began = Instant::now();
+    for index in 0..count {
+        memory.touch(index * page);
+    }
+    Ok(nanoseconds(began.elapsed()))
+}
+
+/// Touches so many huge pages for the first time, and looks whether they were any: the second OS page of one
+/// costs no fault.
+fn huge_faults(count: usize) -> io::Result<f64> {
+    let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
+    let memory = Mapping::new((count + 1) * HUGE_PAGE)?;
+    memory.ask_for(Pages::Huge)?;
+    let first = memory.aligned_offset(HUGE_PAGE);
+    let began = Instant::now();
+    for index in 0..count {
+        memory.touch(first + index * HUGE_PAGE);
+    }
+    let took = nanoseconds(began.elapsed());
+    let before = door::faults_of_thread();
+    for index in 0..count {
+        memory.touch(first + index * HUGE_PAGE + page);
+    }
+    if door::faults_of_thread() > before {
+        return Err(io::Error::other("the kernel gave small pages where huge ones were asked for"));
+    }
+    Ok(took)
+}
+
+fn break_pairs(pairs: u32) -> io::Result<Vec<f64>> {
+    let batches = u32::try_from(BATCHES + 1).map_err(io::Error::other)?;
+    let took = door::move_break_in_child(batches, pairs)?;
+    // As in `sample`, the first does not count.
+    Ok(took.into_iter().skip(1).map(|took| nanoseconds(Duration::from_nanos(took))).collect())
+}
+
+fn start_and_join() -> io::Result<()> {
+    let thread = thread::Builder::new().spawn(|| ())?;
+    thread.join().map_err(|_| io::Error::other("a thread that does nothing failed"))
+}
+
+/// How long a thread sleeps that nobody wakes: only if the other one failed.
+const LOST: Duration = Duration::from_millis(100);
+
+/// So many switches between two threads on one CPU: whose turn it is stands in a word, and each gives the turn
+/// to the other and sleeps until it has it again.
+fn switches(count: u32) -> io::Result<f64> {
+    let cpu = door::current_cpu();
+    let turn = AtomicU32::new(0);
+    let play = |own: u32, turns: u32| -> io::Result<f64> {
+        let pinned = door::stay_on(cpu);
+        let mut began = Instant::now();
+        for round in 0..turns {
+            // ORDERING: Acquire and Release hand the turn over; nothing else is shared.
+            while turn.load(Ordering::Acquire) != own {
+                door::sleep_while(&turn, 1 - own, LOST);
+            }
+            // In the first round the other thread may still be starting.
+            if round == 1 {
+                began = Instant::now();
+            }
+            // ORDERING: Release, as above.
+            turn.store(1 - own, Ordering::Release);
+            door::wake_one(&turn);
+        }
+        pinned.map(|()| nanoseconds(began.elapsed()))
+    };
+    // The time runs from the second turn to the last, and there are two switches in each.
+    let turns = count / 2 + 2;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| play(1, turns));
+        let first = scope.spawn(|| play(0, turns));
+        let failed = |_| io::Error::other("a thread that hands over a turn failed");
+        other.join().map_err(failed)??;
+        first.join().map_err(failed)?
+    })
+}
+
+/// The time inside so many wakes of a thread that sleeps. How long the woken thread takes to run is not in it,
+/// unless it runs in the waker's place.
+fn wakes(count: u32) -> io::Result<f64> {
+    const ASLEEP: u32 = 0;
+    const DONE: u32 = 1;
+    let word = AtomicU32::new(ASLEEP);
+    let mut inside = Duration::ZERO;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // ORDERING: Relaxed: the word guards nothing.
+            while word.load(Ordering::Relaxed) == ASLEEP {
+                door::sleep_while(&word, ASLEEP, LOST);
+            }
+        });
+        let mut woken = 0;
+        while woken < count {
+            let began = Instant::now();
+            if door::wake_one(&word) {
+                inside += began.elapsed();
+                woken += 1;
+            } else {
+                // It does not sleep yet, and may want this CPU for it.
+                thread::yield_now();
+            }
+        }
+        // ORDERING: Relaxed, as above: the thread sees it when it is woken, or when it looks next.
+        word.store(DONE, Ordering::Relaxed);
+        door::wake_one(&word);
+    });
+    Ok(nanoseconds(inside))
+}
