@@ -13,6 +13,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub(crate) mod calls;
 pub(crate) mod lean;
 pub(crate) mod prices;
 pub(crate) mod trace;
@@ -125,6 +126,16 @@ impl Status {
             Status::Signalled(libc::WTERMSIG(status))
         } else {
             Status::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+
+    /// What came of a try in a child of its own, which returned zero or an error number.
+    fn as_tried(self) -> io::Result<()> {
+        match self {
+            Status::Exited(0) => Ok(()),
+            Status::Exited(errno) => Err(io::Error::from_raw_os_error(errno)),
+            // A sandbox that ends whoever asks.
+            Status::Signalled(_) => Err(io::Error::from_raw_os_error(libc::EPERM)),
         }
     }
 }

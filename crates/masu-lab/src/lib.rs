@@ -35,6 +35,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("masu-lab reads /proc and preloads libraries: it works on Linux only");
 
+pub mod calls;
 pub mod catalogue;
 pub mod compare;
 pub mod count;
@@ -69,6 +70,7 @@ pub mod variant;
 pub mod verify;
 pub mod workload;
 
+pub use calls::{Call, Calls};
 pub use catalogue::{Allocator, Catalogue, Places};
 pub use compare::{Comparison, Event, Options as CompareOptions, compare};
 pub use count::{CountPage, Totals};

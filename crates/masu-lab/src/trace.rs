@@ -11,7 +11,7 @@
 //! The hard part is that a breakpoint is shared by all threads and copied by `fork`: so addresses
 //! stay known for as long as the program runs, and whoever hits one late is put right.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -19,11 +19,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Doing;
 use crate::execute::{self, Conditions, Run, assemble};
-use crate::kernel::trace::{self as ptrace, BREAKPOINT, Change, PASSED};
-use crate::kernel::{Status, Usage};
+use crate::kernel::trace::{self as ptrace, BREAKPOINT, PASSED};
 use crate::program::elf::{ENTRIES, Image};
 use crate::program::privileges;
 use crate::{Error, Stop, Variant, Workload};
+
+mod follow;
+
+pub(crate) use follow::Witness;
 
 type Pid = i32;
 
@@ -76,16 +79,32 @@ pub(crate) fn run_traced(
     conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Vec<Seen>), Error> {
+    let mut tracer = Tracer::new(variant.library.as_deref());
+    let run = run_witnessed(workload, variant, conditions, stop, &mut tracer)?;
+    Ok((run, tracer.seen))
+}
+
+/// Runs `workload` once under `variant` while `witness` is told what its threads do.
+///
+/// # Errors
+///
+/// As [`run_traced`].
+pub(crate) fn run_witnessed(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+    witness: &mut impl Witness,
+) -> Result<Run, Error> {
     let _alone = execute::alone();
     let (mut started, tree) = execute::start(workload, variant, conditions, true)?;
     let root = tree.root;
-    let mut tracer = Tracer::new(variant.library.as_deref(), root);
     let (watched, traced) = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
             let watched = started.watch(&tree, stop);
             (watched, tree)
         });
-        let traced = tracer.run();
+        let traced = follow::follow(root, witness);
         if traced.is_err() {
             // Nobody lets the program go on any more, so the watch would wait for ever.
             crate::kernel::kill(root);
@@ -94,97 +113,27 @@ pub(crate) fn run_traced(
     });
     let Ok((watched, tree)) = watched else { unreachable!("the watch does not panic") };
     let (status, usage) = traced.doing(|| "tracing the program")?;
-    let run = assemble(watched?, status, usage.plus(tree.reap()));
-    Ok((run, tracer.seen))
+    Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
 
-/// Follows the threads of one tree.
+/// What is known of the programs of one tree.
 struct Tracer<'a> {
     library: Option<&'a Path>,
-    root: Pid,
     /// Every program seen so far.
     seen: Vec<Seen>,
     /// The program each live thread runs, as an index into `seen`.
     runs: HashMap<Pid, usize>,
-    /// New threads whose first stop is still to come.
-    newborn: HashSet<Pid>,
-    /// New threads that stopped before their starter's stop told whose they are.
-    early: HashSet<Pid>,
     /// Libraries read so far.
     images: HashMap<PathBuf, Option<Image>>,
 }
 
 impl<'a> Tracer<'a> {
-    fn new(library: Option<&'a Path>, root: Pid) -> Tracer<'a> {
-        Tracer {
-            library,
-            root,
-            seen: Vec::new(),
-            runs: HashMap::new(),
-            newborn: HashSet::new(),
-            early: HashSet::new(),
-            images: HashMap::new(),
-        }
-    }
-
-    /// Follows until the last thread is gone; returns how the root ended and what it used.
-    fn run(&mut self) -> std::io::Result<(Status, Usage)> {
-        let mut root_end = None;
-        while let Some((pid, change)) = ptrace::next_change()? {
-            match change {
-                Change::Ended(status, usage) => {
-                    self.runs.remove(&pid);
-                    self.newborn.remove(&pid);
-                    self.early.remove(&pid);
-                    if pid == self.root {
-                        root_end = Some((status, usage));
-                    }
-                    if root_end.is_some() && self.runs.is_empty() {
-                        break;
-                    }
-                }
-                Change::Started(new) => {
-                    if let Some(&program) = self.runs.get(&pid) {
-                        self.runs.insert(new, program);
-                    }
-                    if self.early.remove(&new) {
-                        ptrace::go_on(new, 0);
-                    } else {
-                        self.newborn.insert(new);
-                    }
-                    ptrace::go_on(pid, 0);
-                }
-                Change::Exec => {
-                    self.begin(pid);
-                    ptrace::go_on(pid, 0);
-                }
-                Change::Signal(signal) => self.on_signal(pid, signal)?,
-                Change::Other => ptrace::go_on(pid, 0),
-            }
-        }
-        root_end.ok_or_else(|| std::io::Error::other("the program vanished while it was traced"))
-    }
-
-    fn on_signal(&mut self, pid: Pid, signal: i32) -> std::io::Result<()> {
-        if self.seen.is_empty() && pid == self.root {
-            // The stop after the very first `exec`; no options were set yet to tell it by.
-            ptrace::follow(pid)?;
-            self.begin(pid);
-            ptrace::go_on(pid, 0);
-        } else if signal == ptrace::STOP && self.newborn.remove(&pid) {
-            ptrace::go_on(pid, 0);
-        } else if !self.runs.contains_key(&pid) {
-            self.early.insert(pid);
-        } else if signal == ptrace::TRAP && self.on_breakpoint(pid) {
-            ptrace::go_on(pid, 0);
-        } else {
-            ptrace::go_on(pid, signal);
-        }
-        Ok(())
+    fn new(library: Option<&'a Path>) -> Tracer<'a> {
+        Tracer { library, seen: Vec::new(), runs: HashMap::new(), images: HashMap::new() }
     }
 
     /// A new program is about to run its loader in `pid`.
-    fn begin(&mut self, pid: Pid) {
+    fn begin_program(&mut self, pid: Pid) {
         let mut seen = Seen {
             program: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
             ..Seen::default()
@@ -259,6 +208,26 @@ impl<'a> Tracer<'a> {
                 }
             }
         }
+    }
+}
+
+impl Witness for Tracer<'_> {
+    fn begin(&mut self, pid: Pid) {
+        self.begin_program(pid);
+    }
+
+    fn start(&mut self, pid: Pid, new: Pid) {
+        if let Some(&program) = self.runs.get(&pid) {
+            self.runs.insert(new, program);
+        }
+    }
+
+    fn trap(&mut self, pid: Pid) -> bool {
+        self.on_breakpoint(pid)
+    }
+
+    fn end(&mut self, pid: Pid) {
+        self.runs.remove(&pid);
     }
 }
 

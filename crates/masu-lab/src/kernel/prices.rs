@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use super::{Status, checked, monotonic_nanoseconds, os_page_bytes, wait_for};
+use super::{checked, monotonic_nanoseconds, os_page_bytes, wait_for};
 
 /// Makes the cheapest system call that the C library answers by none of its own means.
 pub(crate) fn system_call() {
@@ -181,12 +181,7 @@ pub(crate) fn try_tracing() -> io::Result<()> {
             libc::_exit(if result == -1 { *libc::__errno_location() } else { 0 });
         }
     }
-    match wait_for(pid)?.0 {
-        Status::Exited(0) => Ok(()),
-        Status::Exited(errno) => Err(io::Error::from_raw_os_error(errno)),
-        // A sandbox that ends whoever asks.
-        Status::Signalled(_) => Err(io::Error::from_raw_os_error(libc::EPERM)),
-    }
+    wait_for(pid)?.0.as_tried()
 }
 
 /// A counter of the kernel's.

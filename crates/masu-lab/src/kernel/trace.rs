@@ -9,10 +9,10 @@ use super::{Status, Usage, checked, wait4};
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
-mod machine;
+pub(super) mod machine;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64.rs"]
-mod machine;
+pub(super) mod machine;
 
 pub(crate) use machine::{BREAKPOINT, PASSED};
 use machine::{PROGRAM_COUNTER, REGISTERS};
@@ -32,6 +32,8 @@ pub(crate) enum Change {
     Started(libc::pid_t),
     /// It runs a new program.
     Exec,
+    /// It is about to make a system call that a filter wants traced.
+    Call,
     /// This signal is about to be delivered to it.
     Signal(i32),
     /// Something that needs no answer but to go on.
@@ -52,6 +54,7 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
     let change = match status >> 16 {
         0 => Change::Signal(libc::WSTOPSIG(status)),
         libc::PTRACE_EVENT_EXEC => Change::Exec,
+        libc::PTRACE_EVENT_SECCOMP => Change::Call,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
             match started_by(pid) {
                 Ok(new) => Change::Started(new),
@@ -63,10 +66,11 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
     Ok(Some((pid, change)))
 }
 
-/// Asks to be told of new threads, processes and programs, and to take all of them along should
-/// the tracer end.
-pub(crate) fn follow(pid: libc::pid_t) -> io::Result<()> {
-    let options = libc::PTRACE_O_TRACECLONE
+/// Asks to be told of new threads, processes and programs, of `calls` that a filter wants traced where that
+/// is wanted, and to take all of them along should the tracer end.
+pub(crate) fn follow(pid: libc::pid_t, calls: bool) -> io::Result<()> {
+    let options = if calls { libc::PTRACE_O_TRACESECCOMP } else { 0 }
+        | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACEEXEC
@@ -100,26 +104,51 @@ fn started_by(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     libc::pid_t::try_from(message).map_err(io::Error::other)
 }
 
+/// The general registers of a stopped thread.
+pub(super) type Registers = [u64; REGISTERS];
+
 /// Where a stopped thread is.
 pub(crate) fn program_counter(pid: libc::pid_t) -> io::Result<u64> {
-    let mut registers = [0_u64; REGISTERS];
-    transfer(libc::PTRACE_GETREGSET as libc::c_uint, pid, &mut registers)?;
-    Ok(registers[PROGRAM_COUNTER])
+    Ok(read_registers(pid)?[PROGRAM_COUNTER])
 }
 
 /// Makes a stopped thread go on at `address`.
 pub(crate) fn set_program_counter(pid: libc::pid_t, address: u64) -> io::Result<()> {
-    let mut registers = [0_u64; REGISTERS];
-    transfer(libc::PTRACE_GETREGSET as libc::c_uint, pid, &mut registers)?;
+    let mut registers = read_registers(pid)?;
     registers[PROGRAM_COUNTER] = address;
-    transfer(libc::PTRACE_SETREGSET as libc::c_uint, pid, &mut registers)
+    write_registers(pid, &mut registers)
 }
 
-fn transfer(
-    request: libc::c_uint,
-    pid: libc::pid_t,
-    registers: &mut [u64; REGISTERS],
-) -> io::Result<()> {
+/// The registers of a stopped thread.
+pub(super) fn read_registers(pid: libc::pid_t) -> io::Result<Registers> {
+    let mut registers = [0; REGISTERS];
+    transfer(libc::PTRACE_GETREGSET as libc::c_uint, pid, &mut registers)?;
+    Ok(registers)
+}
+
+/// Gives a stopped thread other registers.
+pub(super) fn write_registers(pid: libc::pid_t, registers: &mut Registers) -> io::Result<()> {
+    transfer(libc::PTRACE_SETREGSET as libc::c_uint, pid, registers)
+}
+
+/// Lets a stopped thread, the only one of its process, run to a breakpoint. Returns the signals that came
+/// meanwhile and were not delivered.
+pub(super) fn resume_to_trap(pid: libc::pid_t) -> io::Result<Vec<i32>> {
+    let mut late = Vec::new();
+    loop {
+        go_on(pid, 0);
+        let (_, status, _) = wait4(pid, libc::__WALL)?;
+        if !libc::WIFSTOPPED(status) {
+            return Err(io::Error::other("it ended before its first instruction"));
+        }
+        match libc::WSTOPSIG(status) {
+            TRAP => return Ok(late),
+            signal => late.push(signal),
+        }
+    }
+}
+
+fn transfer(request: libc::c_uint, pid: libc::pid_t, registers: &mut Registers) -> io::Result<()> {
     /// The number of the general registers among the register sets (`NT_PRSTATUS`).
     const GENERAL: usize = 1;
     let mut area =

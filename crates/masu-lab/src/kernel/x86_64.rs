@@ -6,8 +6,29 @@ pub(crate) const BREAKPOINT: &[u8] = &[0xcc];
 /// How far the program counter lies behind the breakpoint when it was hit.
 pub(crate) const PASSED: u64 = 1;
 
+/// `syscall`, and `int3` behind it.
+pub(crate) const CALL_AND_BREAK: &[u8] = &[0x0f, 0x05, 0xcc];
+
 /// Where the program counter stands among the words of the general registers (`rip`).
-pub(super) const PROGRAM_COUNTER: usize = 16;
+pub(crate) const PROGRAM_COUNTER: usize = 16;
+
+/// Where the stack pointer stands (`rsp`).
+pub(crate) const STACK_POINTER: usize = 19;
+
+/// Where a program puts the number of the call it wants (`rax`).
+pub(crate) const CALL_REQUEST: usize = 10;
+
+/// Where the number stands while a thread is stopped at the call (`orig_rax`).
+pub(crate) const CALL_NUMBER: usize = 15;
+
+/// Where the call leaves its result (`rax`).
+pub(crate) const RESULT: usize = 10;
+
+/// Where the arguments of a call stand: `rdi`, `rsi`, `rdx`, `r10`, `r8`, `r9`.
+pub(crate) const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
+
+/// Whose numbers of calls these are (`AUDIT_ARCH_X86_64` of `<linux/audit.h>`).
+pub(crate) const AUDIT: u32 = 0xc000_003e;
 
 /// Words of general registers (`user_regs_struct`).
-pub(super) const REGISTERS: usize = 27;
+pub(crate) const REGISTERS: usize = 27;

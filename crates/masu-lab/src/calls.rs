@@ -1,0 +1,315 @@
+//! A counted run: how often a process tree asks the kernel for memory, waits for locks, starts threads, and
+//! writes.
+//!
+//! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at
+//! full speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than
+//! another, so it is none of the timed ones; what a call costs is told by [`prices`](crate::prices). The hard
+//! part is a program that starts a million threads: what is known of each is kept for the first so many, and
+//! summed for the others.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::execute::Conditions;
+use crate::kernel::calls::{self as door, FutexRequest, Stopped};
+use crate::program::privileges;
+use crate::trace::{Witness, run_witnessed};
+use crate::{Error, Run, Stop, Variant, Workload};
+
+mod writes;
+
+pub use writes::Writes;
+
+type Pid = i32;
+
+/// A system call that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is the system call of that name")]
+#[non_exhaustive]
+pub enum Call {
+    Brk,
+    Mmap,
+    Munmap,
+    Mremap,
+    Madvise,
+    Mprotect,
+    Futex,
+    Clone,
+    Clone3,
+    Fork,
+    Vfork,
+    Execve,
+    Execveat,
+    Write,
+    Pwrite64,
+    Writev,
+    Pwritev,
+    Pwritev2,
+    Sendto,
+    Sendmsg,
+    Sendmmsg,
+    SchedYield,
+}
+
+impl Call {
+    /// Every call that is counted.
+    pub const ALL: [Call; 22] = [
+        Call::Brk,
+        Call::Mmap,
+        Call::Munmap,
+        Call::Mremap,
+        Call::Madvise,
+        Call::Mprotect,
+        Call::Futex,
+        Call::Clone,
+        Call::Clone3,
+        Call::Fork,
+        Call::Vfork,
+        Call::Execve,
+        Call::Execveat,
+        Call::Write,
+        Call::Pwrite64,
+        Call::Writev,
+        Call::Pwritev,
+        Call::Pwritev2,
+        Call::Sendto,
+        Call::Sendmsg,
+        Call::Sendmmsg,
+        Call::SchedYield,
+    ];
+
+    /// Its name as the kernel's manual has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Brk => "brk",
+            Call::Mmap => "mmap",
+            Call::Munmap => "munmap",
+            Call::Mremap => "mremap",
+            Call::Madvise => "madvise",
+            Call::Mprotect => "mprotect",
+            Call::Futex => "futex",
+            Call::Clone => "clone",
+            Call::Clone3 => "clone3",
+            Call::Fork => "fork",
+            Call::Vfork => "vfork",
+            Call::Execve => "execve",
+            Call::Execveat => "execveat",
+            Call::Write => "write",
+            Call::Pwrite64 => "pwrite64",
+            Call::Writev => "writev",
+            Call::Pwritev => "pwritev",
+            Call::Pwritev2 => "pwritev2",
+            Call::Sendto => "sendto",
+            Call::Sendmsg => "sendmsg",
+            Call::Sendmmsg => "sendmmsg",
+            Call::SchedYield => "sched_yield",
+        }
+    }
+}
+
+/// How often each call was made, be it with success or not, and what was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    calls: [u64; Call::ALL.len()],
+    /// Of the futex calls, those that asked to sleep.
+    pub futex_waits: u64,
+    /// Of the futex calls, those that woke others.
+    pub futex_wakes: u64,
+    /// What was written, as far as its size was seen.
+    pub writes: Writes,
+}
+
+impl Counts {
+    /// How often `call` was made.
+    #[must_use]
+    pub fn of(&self, call: Call) -> u64 {
+        self.calls[call as usize]
+    }
+
+    /// How often any of `calls` was made.
+    #[must_use]
+    pub fn of_any(&self, calls: &[Call]) -> u64 {
+        calls.iter().map(|call| self.of(*call)).sum()
+    }
+
+    fn add(&mut self, other: &Counts) {
+        for (own, more) in self.calls.iter_mut().zip(other.calls) {
+            *own += more;
+        }
+        self.futex_waits += other.futex_waits;
+        self.futex_wakes += other.futex_wakes;
+        self.writes.add(&other.writes);
+    }
+}
+
+/// One thread of the tree, and what it did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ThreadCalls {
+    /// Its number, at the time: numbers are used again.
+    pub thread: i32,
+    /// The number of its process, likewise.
+    pub process: i32,
+    /// The name it had first: of its program, unless it is given another later.
+    pub name: String,
+    /// What it did.
+    pub counts: Counts,
+}
+
+/// What was counted in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Calls {
+    /// Of all threads together.
+    pub total: Counts,
+    /// The first threads, at most [`Calls::THREADS_MAX`], in the order in which they began.
+    pub threads: Vec<ThreadCalls>,
+    /// Threads that are in `total` alone.
+    pub more_threads: u64,
+    /// Processes that there were, the first among them.
+    pub processes: u64,
+    /// Threads that there were, the first of each process among them.
+    pub threads_begun: u64,
+    /// Programs that were run, each file once, in the order of their first run.
+    pub programs: Vec<PathBuf>,
+    /// Programs among them that would have had more rights than their user, and ran without: why.
+    pub privileged: Vec<(PathBuf, String)>,
+}
+
+impl Calls {
+    /// So many threads are kept apart.
+    pub const THREADS_MAX: usize = 1024;
+}
+
+/// Runs `workload` once under `variant` and counts its calls and those of everything it starts. The run's
+/// times are those of a traced program.
+///
+/// The tree can get no more rights than this process has (`no_new_privs`), so programs such as sudo fail in
+/// it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should this process end, the
+/// tree is killed.
+///
+/// # Errors
+///
+/// As [`execute`](crate::execute::execute), and [`Error::System`] where tracing or filters are not permitted.
+pub fn count(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+) -> Result<(Run, Calls), Error> {
+    let mut counter = Counter::default();
+    let run = run_witnessed(workload, variant, conditions, stop, &mut counter)?;
+    Ok((run, counter.finish()))
+}
+
+/// Counts while the tree runs.
+#[derive(Debug, Default)]
+struct Counter {
+    calls: Calls,
+    /// What is known of the threads that are alive, each with its number in the order of beginning.
+    live: HashMap<Pid, (u64, ThreadCalls)>,
+    /// Threads that have ended and are kept apart.
+    ended: Vec<(u64, ThreadCalls)>,
+}
+
+impl Witness for Counter {
+    fn prepare(&mut self, root: Pid) -> io::Result<bool> {
+        let refused = |source: io::Error| {
+            let advice = "the system refuses the filter (seccomp) that counting needs; a sandbox \
+                          around this process may forbid it";
+            io::Error::other(format!("{advice}: {source}"))
+        };
+        door::install_filter(root).map_err(refused)?;
+        self.meet(root);
+        // The call by which the program began was made before there was a filter.
+        self.note(root, Call::Execve);
+        Ok(true)
+    }
+
+    fn begin(&mut self, pid: Pid) {
+        // A thread that is not the first takes the first one's number when it runs a program.
+        self.meet(pid);
+        let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else { return };
+        if self.calls.programs.contains(&program) {
+            return;
+        }
+        if let Some(reason) = privileges(&program) {
+            // The reason's second half speaks of preloads.
+            let reason = reason.split(',').next().unwrap_or_default().to_owned();
+            self.calls.privileged.push((program.clone(), reason));
+        }
+        self.calls.programs.push(program);
+    }
+
+    fn start(&mut self, _pid: Pid, new: Pid) {
+        self.meet(new);
+    }
+
+    fn call(&mut self, pid: Pid) {
+        // A thread that is being killed has no registers any more.
+        let Ok(Some(Stopped { call, arguments })) = door::stopped_at(pid) else { return };
+        self.note(pid, call);
+        let Some((_, thread)) = self.live.get_mut(&pid) else { return };
+        match call {
+            Call::Futex => match door::futex_request(arguments[1]) {
+                FutexRequest::Wait => thread.counts.futex_waits += 1,
+                FutexRequest::Wake => thread.counts.futex_wakes += 1,
+                FutexRequest::Other => {}
+            },
+            _ => thread.counts.writes.note(pid, call, arguments),
+        }
+    }
+
+    fn end(&mut self, pid: Pid) {
+        let Some((order, thread)) = self.live.remove(&pid) else { return };
+        self.calls.total.add(&thread.counts);
+        if order < Calls::THREADS_MAX as u64 {
+            self.ended.push((order, thread));
+        } else {
+            self.calls.more_threads += 1;
+        }
+    }
+}
+
+impl Counter {
+    /// A thread of which something may be heard from now on.
+    fn meet(&mut self, pid: Pid) {
+        if self.live.contains_key(&pid) {
+            return;
+        }
+        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
+        let status = read("status").unwrap_or_default();
+        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+        let process = process.and_then(|number| number.trim().parse().ok()).unwrap_or(pid);
+        let thread = ThreadCalls {
+            thread: pid,
+            process,
+            name: read("comm").unwrap_or_default().trim_end().to_owned(),
+            counts: Counts::default(),
+        };
+        self.live.insert(pid, (self.calls.threads_begun, thread));
+        self.calls.threads_begun += 1;
+        self.calls.processes += u64::from(process == pid);
+    }
+
+    fn note(&mut self, pid: Pid, call: Call) {
+        self.meet(pid);
+        if let Some((_, thread)) = self.live.get_mut(&pid) {
+            thread.counts.calls[call as usize] += 1;
+        }
+    }
+
+    fn finish(mut self) -> Calls {
+        // Threads whose end nobody heard of: those that another thread of their process replaced.
+        for pid in self.live.keys().copied().collect::<Vec<_>>() {
+            self.end(pid);
+        }
+        self.ended.sort_by_key(|(order, _)| *order);
+        self.calls.threads = self.ended.into_iter().map(|(_, thread)| thread).collect();
+        self.calls
+    }
+}

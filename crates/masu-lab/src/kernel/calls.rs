@@ -1,0 +1,231 @@
+//! Which system calls are counted, as the kernel sees them: their numbers, the filter that stops a thread at
+//! them and nowhere else, and how a new program is given that filter.
+//!
+//! The hard part is when. A filter that is there before `exec` would stop the lab's own last steps, and before
+//! the tracer could answer. So a program gets it when it stops before its first instruction: its tracer has it
+//! make the two calls that install the filter, and then puts everything back as it was.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::trace::{machine, read_registers, resume_to_trap, write_registers};
+use super::{checked, wait_for};
+use crate::calls::Call;
+
+/// The number of each call on this CPU; a call that is not here does not exist on it.
+const NUMBERS: &[(Call, libc::c_long)] = &[
+    (Call::Futex, libc::SYS_futex),
+    (Call::Write, libc::SYS_write),
+    (Call::Brk, libc::SYS_brk),
+    (Call::Mmap, libc::SYS_mmap),
+    (Call::Munmap, libc::SYS_munmap),
+    (Call::Madvise, libc::SYS_madvise),
+    (Call::Mprotect, libc::SYS_mprotect),
+    (Call::Mremap, libc::SYS_mremap),
+    (Call::SchedYield, libc::SYS_sched_yield),
+    (Call::Writev, libc::SYS_writev),
+    (Call::Pwrite64, libc::SYS_pwrite64),
+    (Call::Pwritev, libc::SYS_pwritev),
+    (Call::Pwritev2, libc::SYS_pwritev2),
+    (Call::Sendto, libc::SYS_sendto),
+    (Call::Sendmsg, libc::SYS_sendmsg),
+    (Call::Sendmmsg, libc::SYS_sendmmsg),
+    (Call::Clone, libc::SYS_clone),
+    (Call::Clone3, libc::SYS_clone3),
+    (Call::Execve, libc::SYS_execve),
+    (Call::Execveat, libc::SYS_execveat),
+    #[cfg(target_arch = "x86_64")]
+    (Call::Fork, libc::SYS_fork),
+    #[cfg(target_arch = "x86_64")]
+    (Call::Vfork, libc::SYS_vfork),
+];
+
+/// A counted call that a thread has stopped at, with what it was given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopped {
+    pub(crate) call: Call,
+    pub(crate) arguments: [u64; 6],
+}
+
+/// What a `futex` call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FutexRequest {
+    /// To sleep until it is woken.
+    Wait,
+    /// To wake others.
+    Wake,
+    /// Something else.
+    Other,
+}
+
+/// What the second argument of `futex` asks for.
+pub(crate) fn futex_request(operation: u64) -> FutexRequest {
+    let flags = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
+    let command = i32::try_from(operation & 0xffff).unwrap_or(-1) & !flags;
+    match command {
+        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI => FutexRequest::Wait,
+        libc::FUTEX_WAKE
+        | libc::FUTEX_WAKE_BITSET
+        | libc::FUTEX_WAKE_OP
+        | libc::FUTEX_UNLOCK_PI => FutexRequest::Wake,
+        _ => FutexRequest::Other,
+    }
+}
+
+/// The call that a thread has stopped at because of the filter; none for one that somebody else's filter wants
+/// traced.
+pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
+    let registers = read_registers(pid)?;
+    let number = registers[machine::CALL_NUMBER].cast_signed();
+    let found = NUMBERS.iter().find(|(_, known)| *known == number);
+    let arguments = machine::ARGUMENTS.map(|place| registers[place]);
+    Ok(found.map(|(call, _)| Stopped { call: *call, arguments }))
+}
+
+/// Bytes of one instruction of a filter, `struct sock_filter`.
+const INSTRUCTION: usize = 8;
+
+/// The filter: stops at the calls that are counted and lets all others run; calls by the numbers of another
+/// CPU (32-bit programs) run too, and are not counted.
+fn filter() -> Vec<u8> {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    /// Where `struct seccomp_data` has the number of the call, and the CPU whose number it is.
+    const NUMBER_AT: u32 = 0;
+    const CPU_AT: u32 = 4;
+    let mut filter = Vec::new();
+    let mut add = |code: u32, if_true: usize, if_false: usize, value: u32| {
+        let short = |number: usize| u8::try_from(number).expect("the filter has few instructions");
+        let code = u16::try_from(code).expect("codes of instructions have 16 bits");
+        filter.extend(code.to_ne_bytes());
+        filter.extend([short(if_true), short(if_false)]);
+        filter.extend(value.to_ne_bytes());
+    };
+    let count = NUMBERS.len();
+    add(LOAD, 0, 0, CPU_AT);
+    add(JUMP_IF_EQUAL, 0, count + 1, machine::AUDIT);
+    add(LOAD, 0, 0, NUMBER_AT);
+    for (index, (_, number)) in NUMBERS.iter().enumerate() {
+        let number = u32::try_from(*number).expect("numbers of calls are small");
+        add(JUMP_IF_EQUAL, count - index, 0, number);
+    }
+    add(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    add(RETURN, 0, 0, libc::SECCOMP_RET_TRACE);
+    filter
+}
+
+/// Gives `pid`, which has stopped before the first instruction of a program, the filter. From then on neither it
+/// nor what it starts can get more rights than it has.
+///
+/// # Errors
+///
+/// Where the kernel has no filters, or a sandbox forbids them.
+pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
+    /// Room below the stack for the filter and its head, `struct sock_fprog`; far less than the kernel maps there.
+    const ROOM: u64 = 1024;
+    const HEAD: usize = 16;
+    let before = read_registers(pid)?;
+    let place = (before[machine::STACK_POINTER] - ROOM) & !15;
+    let filter = filter();
+    let length = u16::try_from(filter.len() / INSTRUCTION).map_err(io::Error::other)?;
+    let mut content = vec![0; HEAD];
+    content[..2].copy_from_slice(&length.to_ne_bytes());
+    content[8..].copy_from_slice(&(place + HEAD as u64).to_ne_bytes());
+    content.extend(filter);
+    let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+    let code_at = before[machine::PROGRAM_COUNTER];
+    let (mut code, mut stack) = (vec![0; machine::CALL_AND_BREAK.len()], vec![0; content.len()]);
+    memory.read_exact_at(&mut code, code_at)?;
+    memory.read_exact_at(&mut stack, place)?;
+    memory.write_all_at(machine::CALL_AND_BREAK, code_at)?;
+    memory.write_all_at(&content, place)?;
+    let no_more_rights = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0];
+    let with_filter = [u64::from(libc::SECCOMP_SET_MODE_FILTER), 0, place, 0, 0, 0];
+    let mut late = Vec::new();
+    let calls = [(libc::SYS_prctl, no_more_rights), (libc::SYS_seccomp, with_filter)];
+    let made = calls.into_iter().try_for_each(|(number, arguments)| {
+        let mut registers = before;
+        registers[machine::CALL_REQUEST] = number.cast_unsigned();
+        for (place, argument) in machine::ARGUMENTS.into_iter().zip(arguments) {
+            registers[place] = argument;
+        }
+        write_registers(pid, &mut registers)?;
+        late.extend(resume_to_trap(pid)?);
+        let result = read_registers(pid)?[machine::RESULT].cast_signed();
+        match i32::try_from(result) {
+            Ok(result) if result < 0 => Err(io::Error::from_raw_os_error(-result)),
+            _ => Ok(()),
+        }
+    });
+    memory.write_all_at(&code, code_at)?;
+    memory.write_all_at(&stack, place)?;
+    write_registers(pid, &mut { before })?;
+    for signal in late {
+        // SAFETY: The call takes numbers only.
+        unsafe { libc::kill(pid, signal) };
+    }
+    made
+}
+
+/// Whether the system lets a process have a filter.
+pub(crate) fn try_filter() -> io::Result<()> {
+    let everything = libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: libc::SECCOMP_RET_ALLOW,
+    };
+    let mut filter = [everything];
+    let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
+    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        // SAFETY: The program is as long as it says and lives as long as this process.
+        unsafe {
+            let done = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::syscall(
+                    libc::SYS_seccomp,
+                    libc::SECCOMP_SET_MODE_FILTER,
+                    0,
+                    &raw const program,
+                ) == 0;
+            libc::_exit(if done { 0 } else { *libc::__errno_location() });
+        }
+    }
+    wait_for(pid)?.0.as_tried()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_of_this_cpu_has_one_number_and_fits_the_filter() {
+        let mut numbers: Vec<_> = NUMBERS.iter().map(|(_, number)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), NUMBERS.len());
+        for call in Call::ALL {
+            let count = NUMBERS.iter().filter(|(known, _)| *known == call).count();
+            let expected = match call {
+                Call::Fork | Call::Vfork => usize::from(cfg!(target_arch = "x86_64")),
+                _ => 1,
+            };
+            assert_eq!(count, expected, "{call:?}");
+        }
+        assert_eq!(filter().len(), (NUMBERS.len() + 5) * INSTRUCTION);
+    }
+
+    #[test]
+    fn waits_and_wakes_are_told_apart_whatever_their_flags() {
+        for flags in [0, libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_CLOCK_REALTIME] {
+            let request =
+                |command: i32| futex_request(u64::from((command | flags).cast_unsigned()));
+            assert_eq!(request(libc::FUTEX_WAIT_BITSET), FutexRequest::Wait);
+            assert_eq!(request(libc::FUTEX_WAKE), FutexRequest::Wake);
+            assert_eq!(request(libc::FUTEX_REQUEUE), FutexRequest::Other);
+        }
+    }
+}
