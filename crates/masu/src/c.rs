@@ -126,11 +126,8 @@ pub unsafe fn free(block: *mut u8) {
 #[cold]
 #[inline(never)]
 unsafe fn free_slow(block: *mut u8) {
-    // SAFETY: The caller's condition.
-    if unsafe { front::free(block) }.is_err() {
-        // SAFETY: As above.
-        unsafe { (foreign().free)(block) };
-    }
+    // SAFETY: The caller's condition, of `free` and of the function for foreign blocks.
+    unsafe { front::free(block, |block| (foreign().free)(block)) };
 }
 
 /// Allocates `count` × `size` zero bytes.

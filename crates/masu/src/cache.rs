@@ -6,14 +6,16 @@
 //! was popped. And codes that no cache takes (foreign, large) have a stack that is always full, so
 //! a push of such a pointer ends in the slow path without a test of its own.
 //!
-//! How deep each stack may grow is decided in `cache/depth.rs`. Blocks of homed classes whose home
-//! is another lane have stacks that only `free` uses: `cache/remote.rs`.
+//! How deep each stack may grow is decided in `cache/depth.rs`; blocks that come and go one at a time
+//! have slow paths of their own: `cache/single.rs`. Blocks of homed classes whose home is another lane
+//! have stacks that only `free` uses: `cache/remote.rs`.
 
 mod counted;
 mod depth;
 pub(crate) mod idle;
 pub(crate) mod near;
 mod remote;
+mod single;
 mod traffic;
 
 use core::cell::Cell;

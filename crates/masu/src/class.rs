@@ -10,6 +10,8 @@
 //! kept apart by lane. The same class without a home stands for blocks of any lane together, for
 //! callers that do not look at the map.
 
+use core::hint::assert_unchecked;
+
 use crate::slice::SLICE_BYTES;
 
 /// Memory that is not ours.
@@ -59,6 +61,7 @@ const BIG: usize = 8 << 10;
 pub(crate) const PAGE_SLICES_MAX: usize = 8;
 
 /// A size class, named by its code; a homed one by its code in lane 0.
+// INVARIANT: at least `FIRST` and below `CLASSES`, whoever makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class(u8);
 
@@ -97,7 +100,9 @@ impl Class {
         Some(class)
     }
 
+    #[inline(always)]
     const fn compute(size: usize) -> Class {
+        debug_assert!(size <= LARGEST_SMALL, "larger blocks have no class");
         if size <= STEP_LIMIT {
             let steps = size.div_ceil(MIN_ALIGN);
             let steps = if steps == 0 { 1 } else { steps };
@@ -105,9 +110,11 @@ impl Class {
         }
         let last = size - 1;
         let doubling = last.ilog2() as usize;
-        let step = (last >> (doubling - PER_DOUBLING_LOG2)) & ((1 << PER_DOUBLING_LOG2) - 1);
-        let doublings = doubling - STEP_LIMIT.ilog2() as usize;
-        Class((FIRST + STEP_LIMIT / MIN_ALIGN + (doublings << PER_DOUBLING_LOG2) + step) as u8)
+        // The steps of a doubling begin at 1 << PER_DOUBLING_LOG2, so they count one doubling more.
+        let step = last >> (doubling - PER_DOUBLING_LOG2);
+        let steps = (doubling << PER_DOUBLING_LOG2) + step;
+        let steps_below = (STEP_LIMIT.ilog2() as usize + 1) << PER_DOUBLING_LOG2;
+        Class((FIRST + STEP_LIMIT / MIN_ALIGN + steps - steps_below) as u8)
     }
 
     /// The class that a map code stands for; `None` for memory that no cache takes.
@@ -120,6 +127,12 @@ impl Class {
             }
             _ => None,
         }
+    }
+
+    /// The class with this index; `None` where there is none.
+    #[inline]
+    pub(crate) const fn from_index(index: usize) -> Option<Class> {
+        if index >= FIRST && index < CLASSES { Some(Class(index as u8)) } else { None }
     }
 
     /// All classes, smallest first, without a home.
@@ -157,13 +170,22 @@ impl Class {
     /// The class as an index into arrays of [`CLASSES`] entries.
     #[inline(always)]
     pub(crate) const fn index(self) -> usize {
-        // Not written as a plain cast, so that the compiler sees the bound.
-        if self.0 as usize >= CLASSES { CLASSES - 1 } else { self.0 as usize }
+        // SAFETY: The invariant. Said so that arrays of that length are indexed without a check.
+        unsafe { assert_unchecked((self.0 as usize) < CLASSES) };
+        self.0 as usize
     }
 
     /// The class without a home as an index, for what does not care: pages.
+    #[inline]
     pub(crate) const fn page_index(self) -> usize {
-        if self.is_homed() { self.index() - HOMED_FIRST + FIRST } else { self.index() }
+        let index = SHAPES[self.index()].page_index as usize;
+        // SAFETY: The table holds indices. Said as above.
+        unsafe { assert_unchecked(index < CLASSES) };
+        index
+    }
+
+    const fn without_home(self) -> Class {
+        if self.is_homed() { Class(self.0 - (HOMED_FIRST - FIRST) as u8) } else { self }
     }
 
     /// Bytes of a block.
@@ -198,20 +220,24 @@ struct Shape {
     reciprocal: u32,
     page_blocks: u16,
     page_slices: u8,
+    page_index: u8,
 }
 
 static SHAPES: [Shape; CLASSES] = shapes();
 
 const fn shapes() -> [Shape; CLASSES] {
-    let mut shapes = [Shape { size: 0, reciprocal: 0, page_blocks: 0, page_slices: 0 }; CLASSES];
+    let mut shapes =
+        [Shape { size: 0, reciprocal: 0, page_blocks: 0, page_slices: 0, page_index: 0 }; CLASSES];
     let mut code = FIRST;
     while code < CLASSES {
-        let size = size_of_code(Class(code as u8).page_index());
+        let plain = Class(code as u8).without_home().0;
+        let size = size_of_code(plain as usize);
         shapes[code] = Shape {
             size: size as u32,
             reciprocal: ((1_u64 << 32) / size as u64 + 1) as u32,
             page_blocks: (fewest_slices(size) * SLICE_BYTES / size) as u16,
             page_slices: fewest_slices(size) as u8,
+            page_index: plain,
         };
         code += 1;
     }

@@ -38,10 +38,14 @@ pub(crate) fn cached_and_counted(size: usize) -> *mut u8 {
 /// Allocates `size` bytes aligned to 16; null for want of memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
-    if size > LARGEST_SMALL {
-        return large::allocate(size, MIN_ALIGN, false);
+    if size <= TABLE_LIMIT {
+        allocate_class(Class::of_size(size), size, FreedBy::Map)
+    } else if size <= LARGEST_SMALL {
+        // No class of these sizes has a home, so it does not matter by what a block is freed.
+        allocate_class(Class::of_size(size), size, FreedBy::Layout)
+    } else {
+        large::allocate(size, MIN_ALIGN, false)
     }
-    allocate_class(Class::of_size(size), size, FreedBy::Map)
 }
 
 /// How the caller's blocks are freed, which says where free ones are kept.
@@ -56,21 +60,32 @@ pub(crate) enum FreedBy {
 /// Allocates a block of `class` for `size` bytes; null for want of memory.
 #[inline(always)]
 fn allocate_class(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
-    if slot::get().counts() {
+    let stacks = slot::get();
+    if stacks.counts() {
         return counted::allocate(class, size, freed_by);
     }
     let homed = class.homed();
     if freed_by == FreedBy::Map && homed != class {
-        let block = slot::get().pop_for_size(homed.size());
+        let block = stacks.pop_for_size(homed.size());
         return if block.is_null() { allocate_class_slow(homed) } else { block };
     }
-    let block = slot::get().pop(class);
+    let block = stacks.pop(class);
     if block.is_null() { allocate_class_slow(class) } else { block }
 }
 
 #[cold]
 #[inline(never)]
 fn allocate_class_slow(class: Class) -> *mut u8 {
+    match slot::get().cache() {
+        Some(cache) => cache.pop_slow(class),
+        None => allocate_class_first(class),
+    }
+}
+
+/// The same where the thread has no cache yet, or no longer.
+#[cold]
+#[inline(never)]
+fn allocate_class_first(class: Class) -> *mut u8 {
     match thread::cache() {
         Some(cache) => cache.pop_slow(class),
         None => thread::take_uncached(class),
@@ -139,36 +154,30 @@ pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
     slot::get().push(map::double_code(block.addr()), block)
 }
 
-/// Frees a block that did not fit the cache; null is nothing to free.
-///
-/// # Errors
-///
-/// [`Foreign`] for a pointer that is not ours; nothing was done.
+/// Frees a block that did not fit the cache; null is nothing to free. A pointer that is not ours is
+/// `foreign`'s to free.
 ///
 /// # Safety
 ///
 /// - If `block` is ours, it was handed out, is not free, and is not used any more.
-pub(crate) unsafe fn free(block: *mut u8) -> Result<(), Foreign> {
-    let Some(block) = NonNull::new(block) else { return Ok(()) };
+// In its caller, so that what frees a block is called last and leaves no frame behind.
+#[inline(always)]
+pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
+    let Some(block) = NonNull::new(block) else { return };
     let code = code_of(block.as_ptr());
-    if code == HEAP {
-        // SAFETY: The caller's condition, and this is what the map says.
-        unsafe { heap::free(block) };
-        return Ok(());
-    }
     if let Some(class) = Class::from_code(code) {
-        // SAFETY: As above.
-        unsafe { free_code_slow(block.as_ptr(), code, class) };
-        return Ok(());
+        // SAFETY: The caller's condition, and this is what the map says.
+        return unsafe { free_code_slow(block.as_ptr(), code, class) };
     }
     match code {
+        // SAFETY: As above.
+        HEAP => unsafe { heap::free(block) },
         // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
         LARGE => unsafe { large::free(block) },
         // SAFETY: As above, of a page of sampled blocks.
         SAMPLED => unsafe { counted::free_sampled(block.as_ptr()) },
-        _ => return Err(Foreign),
+        _ => foreign(block.as_ptr()),
     }
-    Ok(())
 }
 
 /// Frees a block that was allocated with `layout`.
@@ -230,8 +239,8 @@ unsafe fn free_layout_slower(block: *mut u8, size: usize, align: usize) {
 unsafe fn free_by_map(block: *mut u8) {
     // SAFETY: The caller's condition.
     if !unsafe { free_cached(block) } {
-        // SAFETY: As above. It is ours, so nothing is left to do.
-        let _ = unsafe { free(block) };
+        // SAFETY: As above. It is ours, so nothing else is left to do.
+        unsafe { free(block, |_| {}) };
     }
 }
 
@@ -242,8 +251,6 @@ unsafe fn free_by_map(block: *mut u8) {
 #[inline(never)]
 unsafe fn free_class_slow(block: *mut u8, class: Class) {
     match thread::cache() {
-        // A thread that begins here may have got a stack with room.
-        Some(cache) if cache.stacks.push_class(class, block) => {}
         Some(cache) => cache.push_slow(class, block),
         None => thread::put_uncached(class, block),
     }
@@ -252,10 +259,24 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 /// # Safety
 ///
 /// - As [`free`], and `code` is what the class map says, which stands for `class`.
+#[inline(always)]
 unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
+    match slot::get().cache() {
+        Some(cache) => cache.push_code_slow(code, class, block),
+        // SAFETY: The caller's condition.
+        None => unsafe { free_code_first(block, code, class) },
+    }
+}
+
+/// The same where the thread has no cache yet, or no longer.
+///
+/// # Safety
+///
+/// - As [`free_code_slow`].
+#[cold]
+#[inline(never)]
+unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
     match thread::cache() {
-        // As above; or it had room all the while, where there is no class map.
-        Some(cache) if cache.stacks.push(usize::from(code) * 2, block) => {}
         Some(cache) => cache.push_code_slow(code, class, block),
         None => thread::put_uncached(class, block),
     }
@@ -329,11 +350,8 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
-        // SAFETY: The caller's condition; what did not fit the cache goes the other way.
-        if !unsafe { free_cached(block.as_ptr()) } {
-            // SAFETY: As above.
-            unsafe { free(block.as_ptr()) }?;
-        }
+        // SAFETY: The caller's condition; it is ours, for its size is known.
+        unsafe { free_by_map(block.as_ptr()) };
     }
     Ok(new)
 }

@@ -123,6 +123,7 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> usize {
 /// # Safety
 ///
 /// - As [`first_slice`], and nobody uses the block any more.
+#[inline(never)]
 pub(crate) unsafe fn free(block: NonNull<u8>) {
     // SAFETY: The caller's condition.
     let first = unsafe { first_slice(block) };

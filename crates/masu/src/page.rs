@@ -33,6 +33,7 @@ pub(crate) struct Page(pub(crate) &'static Slice);
 
 impl Page {
     /// A new page of `class` that belongs to `shard`, all blocks free; `None` for want of memory.
+    #[inline(never)]
     pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
         let page = Page::allocate(class, Kind::Page)?;
         let is_sampled = Shard(shard) == Shard::SAMPLED;
@@ -112,7 +113,10 @@ impl Page {
         for distance in 0..slices {
             // SAFETY: The slice lies in this page.
             let slice = unsafe { self.0.ahead(distance) };
-            dirty -= slice.purged.replace(0).count_ones() as usize * PIECE_BYTES;
+            // Few pages were purged, and few are long.
+            if slice.purged.get() != 0 {
+                dirty -= slice.purged.replace(0).count_ones() as usize * PIECE_BYTES;
+            }
             slice.back.set(0);
             slice.kind.set(Kind::Opaque);
         }

@@ -7,6 +7,7 @@
 
 mod delay;
 mod kept;
+mod occupied;
 mod parked;
 mod together;
 
@@ -19,6 +20,7 @@ use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
 use delay::Period;
+use occupied::Occupied;
 pub(crate) use parked::Parked;
 
 /// All runs of the process.
@@ -43,10 +45,10 @@ pub(crate) struct Run {
 // What every program touches comes first, to lie on one OS page.
 #[repr(C)]
 pub(crate) struct Ranges {
-    /// Bit *i* is set while list *i* holds a run.
-    occupied: u128,
-    /// Bit *i* is set while dirty list *i* holds a run.
-    dirty_occupied: u128,
+    /// The lists that hold a run.
+    occupied: Occupied,
+    /// The dirty lists that hold a run.
+    dirty_occupied: Occupied,
     /// The arena that grows.
     arena: Option<&'static Arena>,
     live_slices: usize,
@@ -85,10 +87,10 @@ impl Ranges {
     const fn new() -> Ranges {
         Ranges {
             lists: [const { List::new() }; LISTS],
-            occupied: 0,
+            occupied: Occupied::new(),
             dirty_lists: [const { List::new() }; LISTS],
             period: Period::new(),
-            dirty_occupied: 0,
+            dirty_occupied: Occupied::new(),
             arena: None,
             live_slices: 0,
             dirty_bytes: 0,
@@ -235,8 +237,8 @@ impl Ranges {
 
     fn take_free(&mut self, slices: usize) -> Option<Run> {
         // Resident memory first, for it costs no fault and makes nothing else resident.
-        let run = fitting(&self.dirty_lists, self.dirty_occupied, slices)
-            .or_else(|| fitting(&self.lists, self.occupied, slices))?;
+        let run = fitting(&self.dirty_lists, &self.dirty_occupied, slices)
+            .or_else(|| fitting(&self.lists, &self.occupied, slices))?;
         Some(self.split(run, slices))
     }
 
@@ -420,17 +422,18 @@ impl Ranges {
         first.zero.set(zero);
         let list = list_of(count);
         self.lists[list].push_first(first);
-        self.occupied |= 1 << list;
+        self.occupied.insert(list);
         self.insert_dirty(first, list);
         first
     }
 
+    #[inline(never)]
     fn remove(&mut self, run: &'static Slice) {
         let count = run.count.get() as usize;
         let list = list_of(count);
         self.lists[list].remove(run);
         if self.lists[list].is_empty() {
-            self.occupied &= !(1 << list);
+            self.occupied.remove(list);
         }
         self.remove_dirty(run, list);
         // SAFETY: The last slice of the run.
@@ -442,22 +445,20 @@ impl Ranges {
     }
 }
 
-/// The run in the lists that is the shortest of at least `slices`, or nearly so; bit *i* of `occupied`
-/// is set while list *i* holds a run.
+/// The run in the lists that is the shortest of at least `slices`, or nearly so; `occupied` are the ones
+/// that hold a run.
 fn fitting<const DIRTY: bool>(
     lists: &[List<DIRTY>; LISTS],
-    occupied: u128,
+    occupied: &Occupied,
     slices: usize,
 ) -> Option<&'static Slice> {
-    let smallest = list_of(slices);
-    let mut left = occupied >> smallest << smallest;
-    while left != 0 {
-        let list = left.trailing_zeros() as usize;
-        left &= left - 1;
+    let mut from = list_of(slices);
+    while let Some(list) = occupied.first_from(from) {
         let run = lists[list].iter().take(TRIES).find(|run| run.count.get() as usize >= slices);
         if run.is_some() {
             return run;
         }
+        from = list + 1;
     }
     None
 }

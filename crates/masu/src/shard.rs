@@ -136,26 +136,30 @@ impl Shard {
     /// One block of a class that needs no colour, as big ones are asked for; 0 for want of memory.
     pub(crate) fn refill_one(self, class: Class) -> usize {
         let taken = self.pages(class).lock().take_one(class);
-        if taken != 0 {
-            return taken;
-        }
-        let mut block = [0];
-        self.refill(class, &mut block);
-        block[0]
+        if taken != 0 { taken } else { self.refill_one_slow(class) }
     }
 
-    /// The same from a new page, which enters the list only if blocks of it are left.
+    /// The same where none of this shard's pages has one.
+    #[inline(never)]
+    fn refill_one_slow(self, class: Class) -> usize {
+        for other in Shard::used().filter(|other| *other != self) {
+            let taken = other.pages(class).lock().take_one(class);
+            if taken != 0 {
+                return taken;
+            }
+        }
+        let Some(page) = Page::create(class, self.0) else { return 0 };
+        let block = page.take_one(class);
+        self.pages(class).lock().enter(page, 1);
+        block
+    }
+
+    /// The same as [`Shard::refill`] from a new page.
     #[inline(never)]
     fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
         let Some(page) = Page::create(class, self.0) else { return 0 };
         let taken = page.take(class, blocks);
-        let mut pages = self.pages(class).lock();
-        pages.pages += 1;
-        pages.handed_out += taken;
-        pages.taken += taken;
-        if !page.is_full() {
-            pages.link(page);
-        }
+        self.pages(class).lock().enter(page, taken);
         taken
     }
 }
@@ -208,16 +212,18 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 }
 
 /// The same for a single block, as big ones come.
-fn flush_one(class: Class, block: usize) -> Pages {
+#[inline(never)]
+pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-    let shard = Shard(unsafe { Slice::at(block) }.page().shard.get());
+    let page = Page(unsafe { Slice::at(block) }.page());
+    let shard = Shard(page.0.shard.get());
     let mut pages = shard.pages(class).lock();
-    let empty = pages.put_one(class, block);
+    let releases = pages.put_one(class, page, block);
     let found = pages.look(class);
     drop(pages);
     note_brought(shard, 1);
-    if let Some(page) = empty {
-        // SAFETY: `put` took the page out of its list because every block of it is free.
+    if releases {
+        // SAFETY: `put_one` took the page out of its list because every block of it is free.
         unsafe { page.release(class) };
     }
     found
@@ -328,6 +334,18 @@ impl ClassPages {
         }
     }
 
+    /// Takes a new page into the books, of which `taken` blocks were taken: into the list only if some
+    /// are left.
+    #[inline]
+    fn enter(&mut self, page: Page, taken: usize) {
+        self.pages += 1;
+        self.handed_out += taken;
+        self.taken += taken;
+        if !page.is_full() {
+            self.link(page);
+        }
+    }
+
     /// Takes a page with free blocks into the list: lower addresses to the front, so that high
     /// ones empty.
     #[inline(never)]
@@ -374,7 +392,7 @@ impl ClassPages {
     }
 
     /// Takes one block of a class that needs no colour; 0 where no page has one.
-    #[inline]
+    #[inline(always)]
     fn take_one(&mut self, class: Class) -> usize {
         let Some(first) = self.partial.first() else { return 0 };
         let page = Page(first);
@@ -409,11 +427,10 @@ impl ClassPages {
         (count, releases.then_some(page))
     }
 
-    /// The same for a single block.
-    #[inline]
-    fn put_one(&mut self, class: Class, block: usize) -> Option<Page> {
-        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        let page = Page(unsafe { Slice::at(block) }.page());
+    /// The same for a single block; whether its page, which is `page`, is now empty and out of the
+    /// books.
+    #[inline(always)]
+    fn put_one(&mut self, class: Class, page: Page, block: usize) -> bool {
         page.put_one(class, block);
         self.handed_out -= 1;
         let was_full = page.0.free_blocks.get() == 1;
@@ -426,7 +443,7 @@ impl ClassPages {
             (false, true) => self.give_up(page),
             (false, false) => {}
         }
-        releases.then_some(page)
+        releases
     }
 
     /// Looks at the pages after a flush, and gives memory back where few blocks keep many.

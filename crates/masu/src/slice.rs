@@ -123,7 +123,17 @@ impl Slice {
     #[inline]
     pub(crate) unsafe fn at(address: usize) -> &'static Slice {
         let arena = address & !(ARENA_BYTES - 1);
-        let slot = arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>();
+        // SAFETY: The caller's condition.
+        unsafe { Slice::in_slot(arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>()) }
+    }
+
+    /// The slice whose slot lies at an address.
+    ///
+    /// # Safety
+    ///
+    /// - It is a slot in the head of an arena that stays reserved.
+    #[inline(always)]
+    unsafe fn in_slot(slot: usize) -> &'static Slice {
         // SAFETY: The head of an arena is committed as long as the arena is reserved, and holds a
         // slot for each of its slices; zero bytes are a valid slice.
         unsafe { &*ptr::with_exposed_provenance(slot) }
@@ -159,8 +169,8 @@ impl Slice {
     ///
     /// - It lies in the same arena.
     pub(crate) unsafe fn ahead(&self, distance: usize) -> &'static Slice {
-        // SAFETY: The caller's condition.
-        unsafe { Slice::at(self.address() + distance * SLICE_BYTES) }
+        // SAFETY: The caller's condition: its slot lies as far ahead in the arena's head.
+        unsafe { Slice::in_slot(ptr::from_ref(self).addr() + distance * size_of::<Slice>()) }
     }
 
     /// The slice `distance` slots before.
@@ -169,8 +179,8 @@ impl Slice {
     ///
     /// - It lies in the same arena.
     pub(crate) unsafe fn behind(&self, distance: usize) -> &'static Slice {
-        // SAFETY: The caller's condition.
-        unsafe { Slice::at(self.address() - distance * SLICE_BYTES) }
+        // SAFETY: The caller's condition, as above.
+        unsafe { Slice::in_slot(ptr::from_ref(self).addr() - distance * size_of::<Slice>()) }
     }
 
     /// The first slice of the page that this slice belongs to.

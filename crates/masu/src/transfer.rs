@@ -126,9 +126,9 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
 }
 
 /// The same for one block of a class of [`SHARED_ONLY`] bytes or more; 0 for want of memory.
-#[inline]
+#[inline(always)]
 pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
-    if !keeps(class) {
+    if !is_shared() {
         return shard.refill_one(class);
     }
     let mut block = [0];
@@ -161,6 +161,12 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
         send_home(code, class);
     }
     pages
+}
+
+/// The same for one block of a class of [`SHARED_ONLY`] bytes or more.
+#[inline(always)]
+pub(crate) fn give_one(class: Class, shard: Shard, block: usize) -> Pages {
+    if is_shared() { give(class, shard, &[block]) } else { shard::flush_one(class, block) }
 }
 
 impl Line {

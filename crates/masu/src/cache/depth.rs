@@ -12,8 +12,9 @@
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
+use super::single::is_single;
 use super::{Shared, Stack, ThreadCache, idle};
-use crate::class::{CLASSES, Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
+use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::shard::{self, Pages};
 use crate::statistics::page;
 use crate::{metadata, options, transfer};
@@ -34,7 +35,7 @@ const WORDS_FIRST: usize = 16;
 /// The first refill of a stack in bytes, so that a thread that needs little takes little; each
 /// further one is double, up to the last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
-const REFILL_BYTES_LAST: usize = 8 << 10;
+pub(super) const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
 /// thread there are more looks.
 const EPOCH: usize = 256;
@@ -62,8 +63,10 @@ pub(super) struct Depth {
     /// The block that the mark stands for.
     marked: Cell<usize>,
     /// A pop missed since the last overflow, and the other way round.
-    missed: Cell<bool>,
-    overflowed: Cell<bool>,
+    pub(super) missed: Cell<bool>,
+    pub(super) overflowed: Cell<bool>,
+    /// The limit was found at its ceiling, which holds for an epoch.
+    at_ceiling: Cell<bool>,
 }
 
 impl Depth {
@@ -77,12 +80,25 @@ impl Depth {
             marked: Cell::new(0),
             missed: Cell::new(false),
             overflowed: Cell::new(false),
+            at_ceiling: Cell::new(false),
         }
+    }
+
+    /// The array; null until first used.
+    #[inline(always)]
+    pub(super) fn base(&self) -> *mut usize {
+        self.base.get()
+    }
+
+    /// The limit in entries.
+    #[inline(always)]
+    pub(super) fn limit(&self) -> usize {
+        self.limit.get() as usize
     }
 }
 
 /// What the stacks of a thread may hold together, in bytes.
-#[inline(never)]
+#[inline]
 pub(super) fn budget() -> usize {
     options::cache_size()
         .unwrap_or_else(|| if transfer::is_shared() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
@@ -108,6 +124,9 @@ fn entries_in_many(bytes: usize, class: Class) -> usize {
 /// The limit at which a stack starts, in entries.
 #[inline(never)]
 fn floor(class: Class) -> usize {
+    if is_single(class) {
+        return 1;
+    }
     let bytes =
         if budget_is_strict() { FLOOR_BYTES.min(budget() / FLOOR_SHARE) } else { FLOOR_BYTES };
     entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
@@ -137,7 +156,34 @@ pub(super) enum Destination {
     Pages,
 }
 
+/// The classes that a set names, by index. Behind the last one no class has that index.
+fn classes_in(mut set: u128) -> impl Iterator<Item = Class> {
+    core::iter::from_fn(move || {
+        let class = Class::from_index(set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(class)
+    })
+}
+
+/// Calls `each` with them. A number of two words is slow to walk over: for what is done often.
+#[inline(always)]
+fn for_classes_in(set: u128, mut each: impl FnMut(Class)) {
+    for (start, word) in [(0, set as u64), (64, (set >> 64) as u64)] {
+        let mut left = word;
+        while left != 0
+            && let Some(class) = Class::from_index(start + left.trailing_zeros() as usize)
+        {
+            left &= left - 1;
+            each(class);
+        }
+    }
+}
+
+/// The classes of [`BIG`] blocks, as a set.
+const BIG_CLASSES: u128 = !((1 << Class::of_size(BIG).index()) - 1);
+
 impl ThreadCache {
+    #[inline(always)]
     pub(super) fn stack(&self, class: Class) -> &Stack {
         let all = self.stacks.stacks.as_ptr();
         let stacks = if class.is_homed() { all } else { self.true_stacks() };
@@ -145,18 +191,14 @@ impl ThreadCache {
         unsafe { &*stacks.add(usize::from(class.code_in(self.shard.0))) }
     }
 
-    fn depth(&self, class: Class) -> &Depth {
+    #[inline(always)]
+    pub(super) fn depth(&self, class: Class) -> &Depth {
         &self.depths[class.index()]
     }
 
-    /// The classes that have an array. Behind the last one no class has that code.
+    /// The classes that have an array.
     fn opened(&self) -> impl Iterator<Item = Class> + use<> {
-        let mut opened = self.opened.get();
-        core::iter::from_fn(move || {
-            let class = Class::from_code(opened.trailing_zeros() as u8)?;
-            opened &= opened - 1;
-            Some(class)
-        })
+        classes_in(self.opened.get())
     }
 
     /// Bytes of the blocks kept for the cache's own use, as its thread sees them.
@@ -187,9 +229,15 @@ impl ThreadCache {
         if base.is_null() || count > 2 * ceiling(class) { 0 } else { count }
     }
 
-    /// A block of `class` when its stack was found empty: fetches a batch. Null only for want of
-    /// memory.
+    /// A block of `class` when its stack was found empty: fetches a batch, or a single block of a
+    /// class that is fetched so. Null only for want of memory.
+    #[inline(always)]
     pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
+        if is_single(class) { self.pop_single(class) } else { self.pop_batch(class) }
+    }
+
+    #[inline(never)]
+    fn pop_batch(&'static self, class: Class) -> *mut u8 {
         // A thread that has just begun may have got a stack with blocks.
         let block = self.stack(class).pop();
         if !block.is_null() {
@@ -208,10 +256,6 @@ impl ThreadCache {
         }
         depth.missed.set(true);
         let wanted = depth.refill.get().min(depth.limit.get()) as usize;
-        // Blocks over this size are fetched one at a time.
-        if class.size() > REFILL_BYTES_LAST / 2 {
-            return self.pop_one(class);
-        }
         let next = (depth.refill.get() * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16);
         depth.refill.set(next);
         let base = depth.base.get();
@@ -231,19 +275,20 @@ impl ThreadCache {
         self.stack(class).pop()
     }
 
-    /// A big block, past the stack.
-    fn pop_one(&self, class: Class) -> *mut u8 {
-        let block = transfer::refill_one(class, self.shard);
-        if block != 0 {
-            self.traffic.refills.add(1);
-            self.traffic.refilled_blocks.add(1);
+    /// Keeps a block of `class` when its stack was found full: makes room first.
+    #[inline(always)]
+    pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
+        if is_single(class) {
+            self.push_single(class, block);
+        } else {
+            self.push_batch(class, block);
         }
-        ptr::with_exposed_provenance_mut(block)
     }
 
-    /// Keeps a block of `class` when its stack was found full: makes room first.
-    pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
-        // A hidden stack is not the one that was found full.
+    #[inline(never)]
+    fn push_batch(&'static self, class: Class, block: *mut u8) {
+        // A thread that begins here may have got a stack with room, a hidden stack is not the one that was
+        // found full, and where there is no class map no stack was tried.
         if self.stack(class).push(block) {
             return;
         }
@@ -269,14 +314,14 @@ impl ThreadCache {
     }
 
     /// A block of a class that has no array, past the cache. Null only for want of memory.
-    fn take_one(&self, class: Class) -> *mut u8 {
+    pub(super) fn take_one(&self, class: Class) -> *mut u8 {
         let mut block = [0];
         transfer::refill(class, self.shard, &mut block);
         ptr::with_exposed_provenance_mut(block[0])
     }
 
     /// Gives a class its array. False for want of memory, or of budget where that is strict.
-    fn open(&'static self, class: Class) -> bool {
+    pub(super) fn open(&'static self, class: Class) -> bool {
         let limit = floor(class).min(WORDS_FIRST - 1);
         if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
             return false;
@@ -306,24 +351,39 @@ impl ThreadCache {
 
     /// Doubles the limit of a class where its ceiling, the budget and memory allow it. Up to the floor
     /// the budget allows everything, unless it is strict.
-    fn deepen(&'static self, class: Class) -> bool {
+    #[inline(always)]
+    pub(super) fn deepen(&'static self, class: Class) -> bool {
+        !self.depth(class).at_ceiling.get() && self.deepen_slow(class)
+    }
+
+    #[inline(never)]
+    fn deepen_slow(&'static self, class: Class) -> bool {
         let depth = self.depth(class);
         let (limit, floor) = (depth.limit.get() as usize, floor(class));
         let wanted = if limit < floor { floor } else { (limit * 2).min(ceiling(class)) };
-        let fits = || {
-            limit < floor && !budget_is_strict()
-                || self.fits_budget(class, (wanted - limit) * entry_bytes(class))
-        };
-        if wanted <= limit || !fits() {
+        if wanted <= limit {
+            depth.at_ceiling.set(true);
             return false;
         }
-        if wanted >= depth.words.get() as usize && !self.lengthen(class, wanted + 1) {
+        let is_free = limit < floor && !budget_is_strict();
+        if !(is_free || self.fits_budget(class, (wanted - limit) * entry_bytes(class))) {
             return false;
         }
-        self.set_limit(class, wanted);
-        true
+        self.raise_limit(class, wanted)
     }
 
+    /// Raises a limit as far as memory allows; whether it did.
+    #[inline(never)]
+    fn raise_limit(&self, class: Class, limit: usize) -> bool {
+        let fits = limit < self.depth(class).words.get() as usize;
+        let raises = fits || self.lengthen(class, limit + 1);
+        if raises {
+            self.set_limit(class, limit);
+        }
+        raises
+    }
+
+    #[inline(never)]
     pub(super) fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
         let budget = budget();
         let fits = || self.limit_bytes.get() + more_bytes <= budget;
@@ -341,30 +401,33 @@ impl ThreadCache {
     /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where
     /// the budget is strict, all of them if that was not enough.
     fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
-        let start = self.last_giver.get() as usize + 1;
         let budget = budget();
-        let turns = if budget_is_strict() { 2 * CLASSES } else { CLASSES };
-        for turn in 0..turns {
-            if self.limit_bytes.get() + more_bytes <= budget {
-                return;
-            }
-            let code = ((start + turn) % CLASSES) as u8;
-            self.last_giver.set(code);
-            let Some(giver) = Class::from_code(code).filter(|giver| Some(*giver) != class) else {
-                continue;
-            };
-            let limit = self.depth(giver).limit.get() as usize;
-            if limit == 0 {
+        let mut turns = self.opened.get().count_ones() as usize;
+        let again = if budget_is_strict() { turns } else { 0 };
+        turns += again;
+        while turns > 0 && self.limit_bytes.get() + more_bytes > budget {
+            turns -= 1;
+            let Some(giver) = self.next_giver() else { return };
+            if Some(giver) == class {
                 continue;
             }
-            let floor = floor(giver);
+            let (limit, floor) = (self.depth(giver).limit.get() as usize, floor(giver));
             if limit > floor {
                 self.lower_limit(giver, floor.max(limit * 3 / 4));
-            } else if turn >= CLASSES {
+            } else if turns < again {
                 self.close_remote();
                 self.shut(giver);
             }
         }
+    }
+
+    /// The class with an array whose turn it is to give: the one behind the last giver.
+    fn next_giver(&self) -> Option<Class> {
+        let opened = self.opened.get();
+        let behind = opened & !((2 << self.last_giver.get()) - 1);
+        let giver = classes_in(if behind != 0 { behind } else { opened }).next()?;
+        self.last_giver.set(giver.index() as u8);
+        Some(giver)
     }
 
     /// Moves a stack to a longer array. False for want of memory.
@@ -410,6 +473,7 @@ impl ThreadCache {
         let without = self.limit_bytes.get() - bytes(depth.limit.get() as usize);
         self.limit_bytes.set(without + bytes(limit));
         depth.limit.set(limit as u16);
+        depth.at_ceiling.set(false);
         self.stack(class).limit.set(depth.base.get().wrapping_add(limit));
     }
 
@@ -422,7 +486,7 @@ impl ThreadCache {
     }
 
     /// Sends away the `count` lowest entries of a stack, which were not needed for longest.
-    fn send_oldest(&'static self, class: Class, count: usize, destination: Destination) {
+    pub(super) fn send_oldest(&'static self, class: Class, count: usize, destination: Destination) {
         self.take_mark_away(class);
         let have = self.count(class);
         let base = self.depth(class).base.get();
@@ -436,12 +500,8 @@ impl ThreadCache {
             Destination::Pages => shard::flush(class, &entries[..count]),
         };
         if pages == Pages::Sparse {
-            // The blocks held here are among the few that keep many pages.
-            let _ = shard::flush(class, &entries[count..]);
-            self.traffic.flushed_blocks.add(have - count);
+            self.send_from_sparse(class, &entries[count..]);
             count = have;
-            self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
-            idle::empty_warm();
         }
         if let [left] = entries[count..] {
             entries[0] = left;
@@ -451,8 +511,19 @@ impl ThreadCache {
         self.stack(class).top.set(base.wrapping_add(have - count));
     }
 
+    /// Sends what a class's stack holds home too, for it is among the few blocks that keep many pages.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_from_sparse(&self, class: Class, blocks: &[usize]) {
+        let _ = shard::flush(class, blocks);
+        self.traffic.flushed_blocks.add(blocks.len());
+        self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
+        idle::empty_warm();
+    }
+
     /// Puts the block back that the mark stands for; whether there was a mark.
-    fn take_mark_away(&self, class: Class) -> bool {
+    #[inline(always)]
+    pub(super) fn take_mark_away(&self, class: Class) -> bool {
         let depth = self.depth(class);
         let mark = depth.mark.replace(0) as usize;
         if mark == 0 {
@@ -464,7 +535,7 @@ impl ThreadCache {
     }
 
     fn set_mark(&self, class: Class) {
-        let (depth, count) = (self.depth(class), self.count(class));
+        let (depth, count) = (self.depth(class), self.count_inline(class));
         let mark = count.div_ceil(2);
         if mark == 0 {
             return;
@@ -488,12 +559,19 @@ impl ThreadCache {
     /// Ends the epochs that are over after so many slow calls, but for `class`.
     #[inline(never)]
     fn end_epochs(&'static self, calls: usize, class: Option<Class>) {
-        let big = !transfer::is_shared();
-        let ends = |other: Class| calls.is_multiple_of(EPOCH) || big && other.size() >= BIG;
-        for other in self.opened().filter(|other| Some(*other) != class && ends(*other)) {
-            self.end_epoch(other);
+        let all = calls.is_multiple_of(EPOCH);
+        let mut ending = self.opened.get();
+        if all {
+            // The budget may have changed since, and the ceilings with it.
+            for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
+        } else {
+            ending &= if transfer::is_shared() { 0 } else { BIG_CLASSES };
         }
-        if calls.is_multiple_of(EPOCH) {
+        if let Some(class) = class {
+            ending &= !(1 << class.index());
+        }
+        for_classes_in(ending, |other| self.end_epoch(other));
+        if all {
             self.end_remote_epoch();
             // An option may have made the budget smaller since.
             if budget_is_strict() {
@@ -504,16 +582,23 @@ impl ThreadCache {
     }
 
     /// Sends surplus home, and marks what may turn out to be surplus next.
+    #[inline(always)]
     fn end_epoch(&'static self, class: Class) {
         let depth = self.depth(class);
         let surplus = depth.mark.get() as usize;
         if surplus > 0 {
-            self.send_oldest(class, surplus, Destination::Pages);
-            let limit = depth.limit.get() as usize;
-            self.set_limit(class, limit.saturating_sub(surplus).max(floor(class)).min(limit));
-            depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
+            self.send_surplus(class, surplus);
         }
         self.set_mark(class);
+    }
+
+    #[inline(never)]
+    fn send_surplus(&'static self, class: Class, surplus: usize) {
+        self.send_oldest(class, surplus, Destination::Pages);
+        let depth = self.depth(class);
+        let limit = depth.limit.get() as usize;
+        self.set_limit(class, limit.saturating_sub(surplus).max(floor(class)).min(limit));
+        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
     }
 
     /// Sends every block home; the stacks stay.

@@ -73,6 +73,7 @@ impl ThreadCache {
     }
 
     /// Keeps a block of `class` whose code is `code` when the stack for it was found full.
+    #[inline(always)]
     pub(crate) fn push_code_slow(&'static self, code: u8, class: Class, block: *mut u8) {
         if code == class.code_in(self.shard.0) {
             self.push_slow(class, block);
@@ -81,9 +82,15 @@ impl ThreadCache {
         }
     }
 
+    #[inline(never)]
     fn push_remote(&'static self, code: u8, class: Class, block: *mut u8) {
-        self.count_slow_call(None);
         let stack = &self.stacks.stacks[usize::from(code)];
+        // A thread that begins here may have got a stack with room; or it had room all the while, where
+        // there is no class map.
+        if stack.push(block) {
+            return;
+        }
+        self.count_slow_call(None);
         let entries = self.remote_limit(code, stack);
         if entries > 0 {
             self.remote.note_busy(code);

@@ -129,7 +129,7 @@ impl Ranges {
         let dirty = run.dirty.get() as usize;
         if dirty > 0 {
             self.dirty_lists[list].push_first(run);
-            self.dirty_occupied |= 1 << list;
+            self.dirty_occupied.insert(list);
             self.dirty_bytes += dirty;
         }
     }
@@ -142,7 +142,7 @@ impl Ranges {
         if dirty > 0 {
             self.dirty_lists[list].remove(run);
             if self.dirty_lists[list].is_empty() {
-                self.dirty_occupied &= !(1 << list);
+                self.dirty_occupied.remove(list);
             }
             self.dirty_bytes -= dirty;
         }
@@ -163,14 +163,14 @@ impl Ranges {
     pub(super) fn purge_down_to(&mut self, bytes: usize) -> bool {
         let before = self.dirty_bytes;
         while self.dirty_bytes > bytes
-            && let Some(list) = self.dirty_occupied.checked_ilog2()
-            && let Some(run) = self.dirty_lists[list as usize].first()
+            && let Some(list) = self.dirty_occupied.last()
+            && let Some(run) = self.dirty_lists[list].first()
         {
             let surplus = self.dirty_bytes - bytes;
-            let dirty = self.remove_dirty(run, list as usize);
+            let dirty = self.remove_dirty(run, list);
             let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);
             purge(run, kept);
-            self.insert_dirty(run, list as usize);
+            self.insert_dirty(run, list);
             self.just_purged_bytes += dirty - kept;
         }
         self.dirty_bytes < before

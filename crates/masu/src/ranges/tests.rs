@@ -240,3 +240,21 @@ fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
         options::set("purge_delay_ms", None).expect("there is a default");
     });
 }
+
+#[test]
+fn occupied_lists_are_found_from_anywhere_and_from_the_end() {
+    let lists = [0, 1, 63, 64, 100, LISTS - 1];
+    let mut occupied = Occupied::new();
+    assert_eq!((occupied.first_from(0), occupied.last()), (None, None));
+    for list in lists {
+        occupied.insert(list);
+        assert_eq!(occupied.last(), Some(list));
+    }
+    for from in 0..=LISTS {
+        let first = lists.into_iter().find(|list| *list >= from);
+        assert_eq!(occupied.first_from(from), first, "from {from}");
+    }
+    occupied.remove(LISTS - 1);
+    occupied.remove(100);
+    assert_eq!((occupied.first_from(65), occupied.last()), (None, Some(64)));
+}
