@@ -66,7 +66,7 @@ impl Shared {
 /// # fn main() -> Result<(), masu_code::Error> {
 /// let arena = Arena::open(Options::default())?;
 /// // SAFETY: The object's initialisers, if it has any, are ours.
-/// let object = unsafe { arena.load(&Source::file("square.o")?)? };
+/// let object = unsafe { arena.load(Source::file("square.o")?)? };
 /// // SAFETY: `square.c` defines `int square(int)`.
 /// let square = unsafe { arena.function::<extern "C" fn(i32) -> i32>(object, "square")? };
 /// assert_eq!(square(7), 49);
@@ -265,9 +265,9 @@ impl Arena {
 ///
 /// - The object is in memory, and its initialisers ran.
 unsafe fn run_destructors(loaded: &crate::state::Loaded) {
-    if loaded.plan.handle != 0 {
+    if loaded.taken.handle != 0 {
         // SAFETY: The caller's condition.
-        unsafe { process::finalize(loaded.plan.handle) };
+        unsafe { process::finalize(loaded.taken.handle) };
     }
     for &address in loaded.fini.iter().rev() {
         // SAFETY: `.fini_array` holds functions without arguments.
@@ -283,7 +283,7 @@ pub(crate) fn refuse_fork(state: &State) -> Result<(), Error> {
 pub(crate) fn find(state: &State, object: Handle, name: &str) -> Result<usize, Error> {
     let loaded = state.objects.get(&object.0).filter(|loaded| loaded.stage == Stage::Live);
     let loaded = loaded.ok_or(Error::NoObject)?;
-    let found = loaded.symbols.get(name.as_bytes()).map(|(address, _)| *address);
+    let found = loaded.symbols.get(name.as_bytes());
     found.ok_or_else(|| Error::NoSymbol { object: loaded.name.clone(), symbol: name.to_owned() })
 }
 
@@ -297,7 +297,8 @@ impl Drop for Shared {
                 unsafe { run_destructors(loaded) };
             }
         }
-        for loaded in objects.into_values() {
+        // The last registered first: libgcc looks through its tables from there.
+        for loaded in objects.into_values().rev() {
             for &table in &loaded.frames {
                 // SAFETY: It was registered when the object was loaded, and not taken back.
                 unsafe { crate::unwind::deregister(table) };

@@ -14,10 +14,11 @@ use std::ops::Range as Bytes;
 
 use crate::error::{Error, Site};
 use crate::memory::Region;
-use crate::object::{Aligned, Object, Rela};
+use crate::object::{Object, Rela};
 use crate::process::ThreadLocal;
 use crate::relocation::{CPUS, HOST};
 use crate::slots::Shared;
+use crate::source::Source;
 use crate::state::State;
 
 use object::LittleEndian;
@@ -27,22 +28,20 @@ pub(crate) struct Input<'a> {
     pub(crate) name: &'a str,
     pub(crate) object: Object<'a>,
     pub(crate) is_private: bool,
+    pub(crate) is_inert: bool,
 }
 
 impl<'a> Input<'a> {
-    pub(crate) fn read(
-        name: &'a str,
-        data: &'a Aligned,
-        is_private: bool,
-    ) -> Result<Input<'a>, Error> {
+    pub(crate) fn read(source: &'a Source) -> Result<Input<'a>, Error> {
+        let Source { name, data, is_private, is_inert } = source;
         let object = Object::read(name, data.bytes())?;
         if object.machine != HOST.machine {
             let known = CPUS.iter().find(|cpu| cpu.machine == object.machine);
             let other = known.map_or("another CPU", |cpu| cpu.name);
             let what = format!("it is code for {other}, and this machine is {}", HOST.name);
-            return Err(Error::Unsupported { object: name.to_owned(), what });
+            return Err(Error::Unsupported { object: name.clone(), what });
         }
-        Ok(Input { name, object, is_private })
+        Ok(Input { name, object, is_private: *is_private, is_inert: *is_inert })
     }
 }
 
@@ -58,37 +57,50 @@ pub(crate) enum Target {
     Discarded,
 }
 
-/// Where one object of the batch goes and what it needs.
+/// What an object has of the arena for as long as it is loaded.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    /// Address of each section; 0 for those that are not loaded.
-    pub(crate) sections: Vec<usize>,
-    /// Sections of COMDAT groups that another object has.
-    pub(crate) dropped: Vec<bool>,
+pub(crate) struct Taken {
     pub(crate) groups: Vec<Box<[u8]>>,
     pub(crate) text: Bytes<usize>,
     pub(crate) sealed: Bytes<usize>,
     pub(crate) data: Bytes<usize>,
-    /// What each symbol is, as far as relocations ask.
-    pub(crate) targets: Vec<Option<Target>>,
     pub(crate) shared: HashSet<Shared>,
-    /// Objects loaded earlier, by number.
+    /// Objects that it is linked to, by number.
     pub(crate) uses: Vec<u64>,
-    /// Objects of this batch, by place.
-    pub(crate) uses_here: Vec<usize>,
     /// The address that `__dso_handle` has, 0 where it is not used.
     pub(crate) handle: usize,
-    /// Addresses of common symbols, by the symbol's number.
-    pub(crate) commons: Vec<(usize, usize)>,
 }
 
-impl Plan {
+impl Taken {
     pub(crate) fn bytes(&self, region: Region) -> &Bytes<usize> {
         match region {
             Region::Text => &self.text,
             Region::Sealed => &self.sealed,
             Region::Data => &self.data,
         }
+    }
+}
+
+/// Where one object of the batch goes and what it needs.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) taken: Taken,
+    /// Address of each section; 0 for those that are not loaded.
+    pub(crate) sections: Vec<usize>,
+    /// Sections of COMDAT groups that another object has; empty where there are no groups.
+    dropped: Vec<bool>,
+    /// What each symbol is, as far as relocations ask.
+    targets: Vec<Option<Target>>,
+    /// Objects of this batch that it is linked to, by place.
+    pub(crate) uses_here: Vec<usize>,
+    /// Addresses of common symbols, by the symbol's number.
+    pub(crate) commons: Vec<(usize, usize)>,
+}
+
+impl Plan {
+    /// Whether another object has the section.
+    fn drops(&self, section: usize) -> bool {
+        self.dropped.get(section).is_some_and(|&dropped| dropped)
     }
 }
 
@@ -144,7 +156,7 @@ impl Drop for Batch<'_, '_> {
     fn drop(&mut self) {
         self.give_stubs_back();
         for plan in std::mem::take(&mut self.plans) {
-            self.state.give_back(&plan);
+            self.state.give_back(&plan.taken);
         }
     }
 }

@@ -220,7 +220,8 @@ impl Range {
         done.map_err(|error| Error::kernel("cannot change what code memory may be used for", error))
     }
 
-    fn pages(&self, bytes: &Bytes<usize>) -> Bytes<usize> {
+    /// The OS pages that bytes touch.
+    pub(crate) fn pages(&self, bytes: &Bytes<usize>) -> Bytes<usize> {
         bytes.start / self.page * self.page..bytes.end.next_multiple_of(self.page)
     }
 

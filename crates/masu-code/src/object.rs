@@ -4,6 +4,10 @@
 //! idea: whatever is wrong with an object is found here or when a relocation is applied, as an
 //! error with its place; nothing later indexes with a number that came from the file unchecked.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian, SectionIndex};
@@ -29,6 +33,26 @@ impl Aligned {
         let mut copy = Aligned { words: vec![0; bytes.len().div_ceil(8)], length: bytes.len() };
         copy.bytes_mut().copy_from_slice(bytes);
         copy
+    }
+
+    /// The bytes of a file.
+    pub(crate) fn read(path: &Path) -> io::Result<Aligned> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            // Pipes and the like do not say how much they have.
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            return Ok(Aligned::copy(&bytes));
+        }
+        let length = usize::try_from(metadata.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut words = Vec::new();
+        // A file may be longer than memory.
+        words.try_reserve_exact(length.div_ceil(8)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        words.resize(length.div_ceil(8), 0);
+        let mut data = Aligned { words, length };
+        file.read_exact(data.bytes_mut())?;
+        Ok(data)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

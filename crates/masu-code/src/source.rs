@@ -1,9 +1,10 @@
 //! What is loaded: an object's bytes and the name that errors and reports call it by.
 //!
 //! Relies on the `object` crate for static libraries. An object is copied when it is read, so the
-//! caller's bytes are needed no longer than a call.
+//! caller's bytes are needed no longer than a call; copies of a source share the bytes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use object::read::archive::ArchiveFile;
 
@@ -11,19 +12,32 @@ use crate::error::Error;
 use crate::object::Aligned;
 
 /// An object to be loaded.
+///
+/// Where it is loaded by value, its bytes go to the debugger as they are; where by reference, the
+/// debugger gets a copy.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub(crate) name: String,
-    pub(crate) data: Aligned,
+    pub(crate) data: Arc<Aligned>,
     pub(crate) is_private: bool,
     pub(crate) is_inert: bool,
+}
+
+/// To be loaded more than once.
+impl From<&Source> for Source {
+    fn from(source: &Source) -> Source {
+        source.clone()
+    }
 }
 
 impl Source {
     /// An object in memory.
     pub fn new(name: impl Into<String>, bytes: &[u8]) -> Source {
-        let (name, data) = (name.into(), Aligned::copy(bytes));
-        Source { name, data, is_private: false, is_inert: false }
+        Source::of(name.into(), Aligned::copy(bytes))
+    }
+
+    fn of(name: String, data: Aligned) -> Source {
+        Source { name, data: Arc::new(data), is_private: false, is_inert: false }
     }
 
     /// An object in a file.
@@ -33,9 +47,9 @@ impl Source {
     /// When it cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Source, Error> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path)
+        let data = Aligned::read(path)
             .map_err(|error| Error::kernel(format!("cannot read {}", path.display()), error))?;
-        Ok(Source::new(path.display().to_string(), &bytes))
+        Ok(Source::of(path.display().to_string(), data))
     }
 
     /// All objects of a static library (`lib….a`), in its order.

@@ -2,9 +2,11 @@
 //!
 //! Relies on nothing. The one hard idea is the choice of a hole: always the lowest one that fits,
 //! so that what is loaded stays together at the region's beginning and holes are filled again
-//! before fresh memory is.
+//! before fresh memory is. Holes are found by the power of two in their lengths, because thousands
+//! of objects may leave thousands that are too small.
 
-use std::collections::BTreeMap;
+use std::array;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The free bytes of a region.
@@ -12,6 +14,8 @@ use std::ops::Range;
 pub(crate) struct Space {
     /// Length by offset; no two touch and none is empty.
     holes: BTreeMap<usize, usize>,
+    /// The offsets of the same holes, by the power of two in their lengths.
+    by_length: [BTreeSet<usize>; usize::BITS as usize],
     size: usize,
     /// The end of the highest bytes that were ever handed out.
     high: usize,
@@ -19,8 +23,46 @@ pub(crate) struct Space {
 
 impl Space {
     pub(crate) fn new(size: usize) -> Space {
-        let holes = if size > 0 { BTreeMap::from([(0, size)]) } else { BTreeMap::new() };
-        Space { holes, size, high: 0 }
+        let by_length = array::from_fn(|_| BTreeSet::new());
+        let mut space = Space { holes: BTreeMap::new(), by_length, size, high: 0 };
+        space.add(0, size);
+        space
+    }
+
+    /// Notes a hole, unless it is empty.
+    fn add(&mut self, start: usize, length: usize) {
+        if length > 0 {
+            self.holes.insert(start, length);
+            self.by_length[length.ilog2() as usize].insert(start);
+        }
+    }
+
+    /// Forgets a hole; returns its length.
+    fn remove(&mut self, start: usize) -> usize {
+        let length = self.holes.remove(&start).unwrap_or(0);
+        if length > 0 {
+            self.by_length[length.ilog2() as usize].remove(&start);
+        }
+        length
+    }
+
+    /// Where in a hole `size` bytes at a multiple of `align` lie, if they fit.
+    fn fit(&self, start: usize, size: usize, align: usize) -> Option<usize> {
+        let at = start.checked_next_multiple_of(align)?;
+        (at.checked_add(size)? <= start + self.holes[&start]).then_some(at)
+    }
+
+    /// The lowest hole that fits, and where in it.
+    fn find(&self, size: usize, align: usize) -> Option<(usize, usize)> {
+        let mut lowest: Option<(usize, usize)> = None;
+        for holes in &self.by_length[size.ilog2() as usize..] {
+            let lower =
+                holes.iter().take_while(|&&start| lowest.is_none_or(|(low, _)| start < low));
+            let mut fitting =
+                lower.filter_map(|&start| Some((start, self.fit(start, size, align)?)));
+            lowest = fitting.next().or(lowest);
+        }
+        lowest
     }
 
     /// The lowest `size` free bytes at a multiple of `align`; `None` where no hole fits.
@@ -30,19 +72,10 @@ impl Space {
         if size == 0 {
             return Some(0);
         }
-        let fits = |(&start, &length): (&usize, &usize)| {
-            let at = start.checked_next_multiple_of(align)?;
-            let end = at.checked_add(size)?;
-            (end <= start + length).then_some((start, length, at))
-        };
-        let (start, length, at) = self.holes.iter().find_map(fits)?;
-        self.holes.remove(&start);
-        if at > start {
-            self.holes.insert(start, at - start);
-        }
-        if start + length > at + size {
-            self.holes.insert(at + size, start + length - at - size);
-        }
+        let (start, at) = self.find(size, align)?;
+        let end = start + self.remove(start);
+        self.add(start, at - start);
+        self.add(at + size, end - at - size);
         self.high = self.high.max(at + size);
         Some(at)
     }
@@ -67,10 +100,11 @@ impl Space {
             assert!(end <= after, "freed twice");
             if after == end {
                 end += length;
-                self.holes.remove(&after);
+                self.remove(after);
             }
         }
-        self.holes.insert(start, end - start);
+        self.remove(start);
+        self.add(start, end - start);
         start..end
     }
 
@@ -113,6 +147,38 @@ mod tests {
         assert_eq!(space.inner_holes(), (1, 30));
         assert_eq!(space.allocate(31, 16), Some(64));
         assert_eq!(space.allocate(25, 16), Some(0));
+    }
+
+    #[test]
+    fn it_is_the_lowest_whatever_the_lengths_of_holes() {
+        // Against a plain search, over holes of many lengths and requests of many alignments.
+        let mut space = Space::new(1 << 16);
+        let mut held: Vec<(usize, usize)> = Vec::new();
+        let mut state = 7_u32;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % below
+        };
+        for _ in 0..4000 {
+            if !held.is_empty() && random(3) == 0 {
+                let (at, size) = held.swap_remove(random(held.len()));
+                space.free(at, size);
+                continue;
+            }
+            let (size, align) = (1 + random(100), 1 << random(6));
+            let plain = space.holes.iter().find_map(|(&start, &length)| {
+                let at = start.next_multiple_of(align);
+                (at + size <= start + length).then_some(at)
+            });
+            assert_eq!(space.allocate(size, align), plain);
+            held.extend(plain.map(|at| (at, size)));
+        }
+        let holes: usize = space.by_length.iter().map(BTreeSet::len).sum();
+        assert_eq!(holes, space.holes.len());
+        for (at, size) in held {
+            space.free(at, size);
+        }
+        assert_eq!((space.free_bytes(), space.largest()), (1 << 16, 1 << 16));
     }
 
     #[test]

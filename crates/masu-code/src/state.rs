@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::debugger::Known;
 use crate::error::Error;
-use crate::link::Plan;
+use crate::link::Taken;
 use crate::memory::{Range, Region};
 use crate::object::Aligned;
 use crate::options::Resolver;
@@ -50,12 +50,42 @@ pub(crate) enum Stage {
     Retired(usize),
 }
 
+/// A symbol of an object's own.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) is_local: bool,
+    pub(crate) address: usize,
+}
+
+/// An object's own symbols, in the order of their names. Most objects of a JIT have one.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols(Vec<Own>);
+
+impl Symbols {
+    /// Of two of one name, a global symbol comes before a local one, and the first before the next.
+    pub(crate) fn new(mut symbols: Vec<Own>) -> Symbols {
+        symbols.sort_by(|one, other| (&one.name, one.is_local).cmp(&(&other.name, other.is_local)));
+        symbols.dedup_by(|next, before| next.name == before.name);
+        Symbols(symbols)
+    }
+
+    /// The address of a symbol.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
+        let place = self.0.binary_search_by(|own| own.name.as_ref().cmp(name));
+        place.ok().map(|place| self.0[place].address)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|own| own.name.as_ref())
+    }
+}
+
 /// A loaded object.
 pub(crate) struct Loaded {
     pub(crate) name: String,
-    pub(crate) plan: Plan,
-    /// Its own symbols by name: address and size.
-    pub(crate) symbols: HashMap<Box<[u8]>, (usize, u64)>,
+    pub(crate) taken: Taken,
+    pub(crate) symbols: Symbols,
     /// How many other objects are linked to it.
     pub(crate) users: usize,
     /// How many entries lead to it.
@@ -69,7 +99,7 @@ pub(crate) struct Loaded {
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
     pub(crate) kept: Option<Arc<Aligned>>,
-    pub(crate) init: Vec<usize>,
+    pub(crate) has_initialisers: bool,
     pub(crate) fini: Vec<usize>,
     pub(crate) is_private: bool,
     /// Whether an address of it was given out that nothing keeps track of.
@@ -81,8 +111,8 @@ impl Loaded {
     pub(crate) fn is_movable(&self) -> bool {
         self.stage == Stage::Live
             && self.kept.is_some()
-            && self.plan.data.is_empty()
-            && self.init.is_empty()
+            && self.taken.data.is_empty()
+            && !self.has_initialisers
             && self.fini.is_empty()
             && !self.escaped
             && self.users == 0
@@ -113,7 +143,7 @@ pub(crate) struct State {
     pub(crate) slots: Slots,
     pub(crate) published: Published,
     pub(crate) groups: HashMap<Box<[u8]>, u64>,
-    pub(crate) objects: BTreeMap<u64, Loaded>,
+    pub(crate) objects: BTreeMap<u64, Box<Loaded>>,
     pub(crate) entries: HashMap<String, EntryState>,
     pub(crate) process: HashMap<Box<[u8]>, usize>,
     pub(crate) thread_locals: HashMap<Box<[u8]>, ThreadLocal>,
@@ -210,13 +240,12 @@ impl State {
         Error::Full { region: region.name(), wanted, free, largest }
     }
 
-    /// Gives back all that a plan took.
-    pub(crate) fn give_back(&mut self, plan: &Plan) {
+    /// Gives back all that an object took.
+    pub(crate) fn give_back(&mut self, taken: &Taken) {
         for region in [Region::Text, Region::Sealed, Region::Data] {
-            let bytes = plan.bytes(region).clone();
-            self.free(region, &bytes);
+            self.free(region, taken.bytes(region));
         }
-        for &shared in &plan.shared {
+        for &shared in &taken.shared {
             self.release(shared);
         }
     }
@@ -238,12 +267,12 @@ impl State {
     /// Takes an object's symbols and groups out of sight of later loads.
     pub(crate) fn unpublish(&mut self, number: u64) {
         let Some(loaded) = self.objects.get(&number) else { return };
-        for name in loaded.symbols.keys() {
+        for name in loaded.symbols.names() {
             if self.published.get(name).is_some_and(|known| known.owner == Owner::Object(number)) {
                 self.published.remove(name);
             }
         }
-        for group in &loaded.plan.groups {
+        for group in &loaded.taken.groups {
             if self.groups.get(group) == Some(&number) {
                 self.groups.remove(group);
             }
@@ -262,7 +291,7 @@ impl State {
         loop {
             let mut from_going: HashMap<u64, usize> = HashMap::new();
             for number in &going {
-                for used in &self.objects[number].plan.uses {
+                for used in &self.objects[number].taken.uses {
                     *from_going.entry(*used).or_default() += 1;
                 }
             }
@@ -286,12 +315,13 @@ impl State {
     }
 
     /// Takes out the objects that no thread can be running any more.
-    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<(u64, Loaded)> {
+    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<(u64, Box<Loaded>)> {
         let epoch = |loaded: &Loaded| match loaded.stage {
             Stage::Retired(epoch) => Some(epoch),
             _ => None,
         };
-        let newest = self.objects.values().filter_map(epoch).collect::<HashSet<usize>>();
+        let newest = self.objects.values().filter_map(|loaded| epoch(loaded));
+        let newest: HashSet<usize> = newest.collect();
         let passed: HashSet<usize> =
             newest.into_iter().filter(|&epoch| readers.passed(epoch)).collect();
         let has_passed = |loaded: &Loaded| epoch(loaded).is_some_and(|e| passed.contains(&e));
@@ -308,9 +338,9 @@ impl State {
     }
 
     /// Frees an object that was taken out and whose destructors have run.
-    pub(crate) fn reclaim(&mut self, loaded: Loaded) {
+    pub(crate) fn reclaim(&mut self, loaded: Box<Loaded>) {
         self.waiting -= 1;
-        for used in &loaded.plan.uses {
+        for used in &loaded.taken.uses {
             if let Some(used) = self.objects.get_mut(used) {
                 used.users -= 1;
             }
@@ -321,6 +351,6 @@ impl State {
             // spoken of.
             unsafe { crate::unwind::deregister(table) };
         }
-        self.give_back(&loaded.plan);
+        self.give_back(&loaded.taken);
     }
 }

@@ -43,7 +43,7 @@ fn code_for_shared_libraries_computes_what_the_linked_program_does() {
                 let expected = linked(&workshop, compiler, "constructs.c", &flags);
                 let source = workshop.source(compiler, "it.c", &text("constructs.c"), &flags);
                 // SAFETY: The object has no initialisers.
-                let object = unsafe { arena.load(&source.private()) }.unwrap();
+                let object = unsafe { arena.load(source.private()) }.unwrap();
                 assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}");
                 assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}, again");
                 arena.unload(object).unwrap();

@@ -43,7 +43,7 @@ fn a_symbol_defined_twice_is_named_with_both_objects() {
     let object = unsafe { arena.load(&one) }.unwrap();
     assert_tells(&refused(&arena, std::slice::from_ref(&two)), &["two.c.o", "`value`", "one.c.o"]);
     // SAFETY: No initialisers.
-    unsafe { arena.load(&two.clone().private()) }.unwrap();
+    unsafe { arena.load(two.clone().private()) }.unwrap();
     arena.unload(object).unwrap();
     // SAFETY: No initialisers.
     unsafe { arena.load(&two) }.unwrap();
@@ -156,7 +156,7 @@ fn a_full_arena_says_so_and_goes_on_working() {
 fn handles_and_names_that_are_not_there_are_told() {
     let (workshop, arena, other) = (Workshop::open(), quiet(), quiet());
     // SAFETY: No initialisers.
-    let object = unsafe { arena.load(&workshop.c("f.c", "long f(void) { return 1; }")) }.unwrap();
+    let object = unsafe { arena.load(workshop.c("f.c", "long f(void) { return 1; }")) }.unwrap();
     assert_tells(&arena.symbol(object, "g").unwrap_err().to_string(), &["f.c.o", "`g`"]);
     assert!(matches!(other.symbol(object, "f"), Err(Error::NoObject)));
     arena.entry("f", object, "f").expect_err("the object publishes f");

@@ -27,8 +27,8 @@ impl Arena {
             let mut movable: Vec<(usize, u64)> = state
                 .objects
                 .iter()
-                .filter(|(_, loaded)| loaded.is_movable() && !loaded.plan.text.is_empty())
-                .map(|(number, loaded)| (loaded.plan.text.start, *number))
+                .filter(|(_, loaded)| loaded.is_movable() && !loaded.taken.text.is_empty())
+                .map(|(number, loaded)| (loaded.taken.text.start, *number))
                 .collect();
             movable.sort_unstable_by(|a, b| b.cmp(a));
             for (_, number) in movable {
@@ -45,20 +45,25 @@ impl Arena {
     fn move_down(&self, state: &mut State, number: u64) -> Result<bool, Error> {
         let Some(loaded) = state.objects.get(&number) else { return Ok(false) };
         let Some(kept) = loaded.kept.clone() else { return Ok(false) };
-        let before = loaded.plan.text.start;
-        let source = super::load::source_of(loaded, &kept);
+        let before = loaded.taken.text.start;
+        let source = super::load::source_of(loaded, kept);
         // What it publishes would be defined twice.
         let published: Vec<_> = loaded
             .symbols
-            .keys()
-            .filter_map(|name| Some((name.clone(), *state.published.get(name)?)))
+            .names()
+            .filter_map(|name| Some((Box::from(name), *state.published.get(name)?)))
             .filter(|(_, known)| known.owner == crate::state::Owner::Object(number))
             .collect();
-        let groups = loaded.plan.groups.clone();
+        let groups = loaded.taken.groups.clone();
         state.unpublish(number);
-        let input = Input::read(&source.name, &source.data, source.is_private)?;
-        let copy = self.link(state, std::slice::from_ref(&source), std::slice::from_ref(&input));
-        let is_lower = |copy: &u64| state.objects[copy].plan.text.start < before;
+        let linked =
+            Input::read(&source).and_then(|input| self.link(state, std::slice::from_ref(&input)));
+        let copy = linked.map(|linked| {
+            let first = linked.first;
+            self.hand_over(state, &linked, vec![source]);
+            first
+        });
+        let is_lower = |copy: &u64| state.objects[copy].taken.text.start < before;
         let copy = match copy {
             Ok(copy) if is_lower(&copy) => copy,
             other => {
@@ -86,7 +91,7 @@ impl Arena {
         // From here on `number` is the new copy, and `copy` the old one.
         for (name, symbol) in leading {
             let found = state.objects[&number].symbols.get(&symbol);
-            let Some((address, _)) = found.copied() else { continue };
+            let Some(address) = found else { continue };
             entry::replace(state, &name, address, Some((number, symbol)));
         }
         let entries = state.objects[&number].entries;
@@ -107,14 +112,14 @@ impl Arena {
         else {
             return;
         };
-        for name in new.symbols.keys() {
+        for name in new.symbols.names() {
             if let Some(known) = state.published.get_mut(name)
                 && known.owner == crate::state::Owner::Object(copy)
             {
                 known.owner = crate::state::Owner::Object(number);
             }
         }
-        for group in &new.plan.groups {
+        for group in &new.taken.groups {
             state.groups.insert(group.clone(), number);
         }
         // Entries still name the object by `number`, whose count moves with it.
@@ -130,6 +135,6 @@ impl Arena {
     pub fn text_of(&self, object: Handle) -> Result<(usize, usize), Error> {
         let state = self.shared.lock();
         let loaded = state.objects.get(&object.0).ok_or(Error::NoObject)?;
-        Ok((loaded.plan.text.start, loaded.plan.text.len()))
+        Ok((loaded.taken.text.start, loaded.taken.text.len()))
     }
 }

@@ -3,7 +3,7 @@
 //! Relies on [`crate::link`]. The one hard idea: everything up to publishing is undone where it
 //! fails, so an error leaves the arena as it was.
 
-use std::collections::HashMap;
+use std::ops::Range as Bytes;
 use std::sync::Arc;
 
 use super::{Arena, Handle, refuse_fork};
@@ -16,14 +16,24 @@ use crate::object::{Aligned, Calls, Home, Kind, Object};
 use crate::perf::Named;
 use crate::process;
 use crate::source::Source;
-use crate::state::{Loaded, Stage, State};
+use crate::state::{Loaded, Own, Stage, State, Symbols};
 use crate::unwind;
 
 /// Bytes written at once from which on the alias's page table entries are given back.
 const MANY: usize = 16 * 4096;
 
+/// A batch that is in the books, but for the objects' names and bytes.
+pub(super) struct Linked {
+    /// The first object's number; the others follow.
+    pub(super) first: u64,
+    /// Where each object's sections lie.
+    sections: Vec<Vec<usize>>,
+    /// Initialisers with their priorities, in the order of the objects.
+    calls: Vec<(u32, usize)>,
+}
+
 impl Arena {
-    /// Loads one object.
+    /// Loads one object: a [`Source`], or a reference to one that is to be loaded again.
     ///
     /// # Safety
     ///
@@ -33,9 +43,9 @@ impl Arena {
     ///
     /// What is wrong with the object, with its place; [`Error::Full`], [`Error::Forked`]. The arena
     /// is then as it was.
-    pub unsafe fn load(&self, source: &Source) -> Result<Handle, Error> {
+    pub unsafe fn load(&self, source: impl Into<Source>) -> Result<Handle, Error> {
         // SAFETY: The caller's condition.
-        let handles = unsafe { self.load_all(std::slice::from_ref(source))? };
+        let handles = unsafe { self.load_batch(vec![source.into()])? };
         handles.first().copied().ok_or(Error::NoObject)
     }
 
@@ -49,44 +59,38 @@ impl Arena {
     /// # Errors
     ///
     /// As of [`Arena::load`].
-    pub unsafe fn load_all(&self, sources: &[Source]) -> Result<Vec<Handle>, Error> {
+    pub unsafe fn load_all(
+        &self,
+        sources: impl IntoIterator<Item: Into<Source>>,
+    ) -> Result<Vec<Handle>, Error> {
+        let sources = sources.into_iter().map(Into::into).collect();
+        // SAFETY: The caller's condition.
+        unsafe { self.load_batch(sources) }
+    }
+
+    /// # Safety
+    ///
+    /// - As of [`Arena::load`].
+    unsafe fn load_batch(&self, sources: Vec<Source>) -> Result<Vec<Handle>, Error> {
         self.collect();
-        let inputs = sources
-            .iter()
-            .map(|source| Input::read(&source.name, &source.data, source.is_private))
-            .collect::<Result<Vec<_>, Error>>()?;
+        let count = sources.len() as u64;
+        let inputs = sources.iter().map(Input::read).collect::<Result<Vec<_>, Error>>()?;
         let mut state = self.shared.lock();
         refuse_fork(&state)?;
-        let first = self.link(&mut state, sources, &inputs)?;
-        let numbers = first..first + sources.len() as u64;
-        let mut calls: Vec<(u32, usize)> = Vec::new();
-        for (number, input) in numbers.clone().zip(&inputs) {
-            let loaded = &state.objects[&number];
-            calls.extend(
-                loaded
-                    .init
-                    .iter()
-                    .copied()
-                    .zip(priorities(&input.object))
-                    .map(|(address, priority)| (priority, address)),
-            );
-        }
+        let mut linked = self.link(&mut state, &inputs)?;
+        drop(inputs);
+        self.hand_over(&mut state, &linked, sources);
         drop(state);
-        calls.sort_by_key(|(priority, _)| *priority);
-        for (_, address) in calls {
+        linked.calls.sort_by_key(|(priority, _)| *priority);
+        for (_, address) in linked.calls {
             // SAFETY: `.init_array` holds functions, which the caller vouches for.
             unsafe { process::call(address) };
         }
-        Ok(numbers.map(Handle).collect())
+        Ok((linked.first..linked.first + count).map(Handle).collect())
     }
 
-    /// Links a batch and enters it in the books; returns the first object's number.
-    pub(super) fn link(
-        &self,
-        state: &mut State,
-        sources: &[Source],
-        inputs: &[Input<'_>],
-    ) -> Result<u64, Error> {
+    /// Links a batch and enters it in the books.
+    pub(super) fn link(&self, state: &mut State, inputs: &[Input<'_>]) -> Result<Linked, Error> {
         state.note_clean();
         let first = state.next;
         let batch = Batch::link(state, inputs)?;
@@ -101,48 +105,53 @@ impl Arena {
         if reuses || cfg!(target_arch = "aarch64") {
             kernel::synchronize_cores();
         }
-        let mut loaded: Vec<Loaded> = Vec::with_capacity(plans.len());
-        for ((plan, input), source) in plans.into_iter().zip(inputs).zip(sources) {
-            loaded.push(self.enter(state, plan, input, source));
-        }
-        let here: Vec<Vec<usize>> =
-            loaded.iter_mut().map(|loaded| std::mem::take(&mut loaded.plan.uses_here)).collect();
-        for (index, mut entered) in loaded.into_iter().enumerate() {
-            entered.plan.uses.extend(here[index].iter().map(|&used| first + used as u64));
-            entered.plan.uses.sort_unstable();
-            entered.plan.uses.dedup();
-            let number = first + index as u64;
-            for group in &entered.plan.groups {
+        let sections = Vec::with_capacity(plans.len());
+        let mut linked = Linked { first, sections, calls: Vec::new() };
+        let mut used = Vec::new();
+        for ((number, plan), input) in (first..).zip(plans).zip(inputs) {
+            let loaded = self.enter(state, plan, input, &mut linked);
+            used.extend_from_slice(&loaded.taken.uses);
+            for group in &loaded.taken.groups {
                 state.groups.insert(group.clone(), number);
             }
-            state.objects.insert(number, entered);
+            state.objects.insert(number, Box::new(loaded));
         }
-        for number in first..state.next {
-            for used in state.objects[&number].plan.uses.clone() {
-                if let Some(used) = state.objects.get_mut(&used) {
-                    used.users += 1;
-                }
+        for number in used {
+            if let Some(used) = state.objects.get_mut(&number) {
+                used.users += 1;
             }
         }
         state.published.extend(definitions);
         if written.iter().map(|bytes| bytes.len()).sum::<usize>() > MANY {
             written.iter().for_each(|bytes| state.range.forget_alias(bytes));
         }
-        Ok(first)
+        Ok(linked)
     }
 
-    /// An object's entry in the books, after the tools were told.
-    fn enter(&self, state: &mut State, plan: Plan, input: &Input<'_>, source: &Source) -> Loaded {
-        let symbols = symbols(&input.object, &plan);
-        let (mut init, mut fini) = (Vec::new(), Vec::new());
-        let mut frames = Vec::new();
-        for (number, section) in input.object.sections.iter().enumerate() {
-            let address = plan.sections[number];
+    /// An object's entry in the books, after the unwinder and perf were told.
+    fn enter(
+        &self,
+        state: &mut State,
+        plan: Plan,
+        input: &Input<'_>,
+        linked: &mut Linked,
+    ) -> Loaded {
+        let object = &input.object;
+        let symbols = symbols(object, &plan);
+        let Plan { mut taken, sections, uses_here, .. } = plan;
+        taken.uses.extend(uses_here.into_iter().map(|used| linked.first + used as u64));
+        taken.uses.sort_unstable();
+        taken.uses.dedup();
+        let (calls_before, mut fini, mut frames) = (linked.calls.len(), Vec::new(), Vec::new());
+        for (section, &address) in object.sections.iter().zip(&sections) {
             if address == 0 || section.size == 0 {
                 continue;
             }
-            match section.calls.filter(|_| !source.is_inert) {
-                Some(Calls::Init(_)) => init.extend(functions(address, section.size)),
+            match section.calls.filter(|_| !input.is_inert) {
+                Some(Calls::Init(priority)) => {
+                    let calls = functions(address, section.size).map(|call| (priority, call));
+                    linked.calls.extend(calls);
+                }
                 Some(Calls::Fini(_)) => fini.extend(functions(address, section.size)),
                 None => {}
             }
@@ -154,43 +163,42 @@ impl Arena {
                 frames.push(address);
             }
         }
-        let tools = &self.shared.tools;
-        let kept = (self.shared.keep || tools.debugger).then(|| {
-            let mut copy = source.data.clone();
-            debugger::locate(&mut copy, &plan.sections);
-            Arc::new(copy)
-        });
-        let known = kept.as_ref().filter(|_| tools.debugger);
-        let known = known.map(|symfile| debugger::register(Arc::clone(symfile)));
-        tell_perf(state, &input.object, &plan);
+        tell_perf(state, object, &sections);
+        linked.sections.push(sections);
         Loaded {
-            name: input.name.to_owned(),
-            plan: Plan { targets: Vec::new(), ..plan },
+            name: String::new(),
+            taken,
             symbols,
             users: 0,
             entries: 0,
             pin: Arc::new(()),
             stage: Stage::Live,
             frames,
-            known,
-            kept: kept.filter(|_| self.shared.keep),
-            init,
+            known: None,
+            kept: None,
+            has_initialisers: linked.calls.len() > calls_before,
             fini,
             is_private: input.is_private,
             escaped: false,
         }
     }
-}
 
-/// Priorities of the functions of an object's `.init_array`s, in the order of its sections.
-fn priorities<'a>(object: &'a Object<'_>) -> impl Iterator<Item = u32> + 'a {
-    object.sections.iter().flat_map(|section| {
-        let (priority, count) = match section.calls {
-            Some(Calls::Init(priority)) => (priority, section.size / 8),
-            _ => (0, 0),
-        };
-        std::iter::repeat_n(priority, count)
-    })
+    /// Gives the objects of a batch their names, and their bytes to whoever wants them.
+    pub(super) fn hand_over(&self, state: &mut State, linked: &Linked, sources: Vec<Source>) {
+        let (keep, tools) = (self.shared.keep, &self.shared.tools);
+        let objects = state.objects.range_mut(linked.first..).map(|(_, loaded)| loaded);
+        for ((loaded, sections), source) in objects.zip(&linked.sections).zip(sources) {
+            loaded.name = source.name;
+            if !keep && !tools.debugger {
+                continue;
+            }
+            let mut bytes = source.data;
+            // Copies them only where the caller has them, too.
+            debugger::locate(Arc::make_mut(&mut bytes), sections);
+            loaded.known = tools.debugger.then(|| debugger::register(Arc::clone(&bytes)));
+            loaded.kept = keep.then_some(bytes);
+        }
+    }
 }
 
 /// The functions of an array; 0 and -1 mark nothing, as the dynamic linker has it.
@@ -202,8 +210,8 @@ fn functions(address: usize, size: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The object's own symbols that a handle can ask for.
-fn symbols(object: &Object<'_>, plan: &Plan) -> HashMap<Box<[u8]>, (usize, u64)> {
-    let mut symbols = HashMap::new();
+fn symbols(object: &Object<'_>, plan: &Plan) -> Symbols {
+    let mut symbols = Vec::new();
     for (number, symbol) in object.symbols.iter().enumerate() {
         let base = match symbol.home {
             Home::Section(home) if plan.sections[home] != 0 => plan.sections[home],
@@ -216,28 +224,24 @@ fn symbols(object: &Object<'_>, plan: &Plan) -> HashMap<Box<[u8]>, (usize, u64)>
         if symbol.name.is_empty() || symbol.is_local && symbol.kind != Kind::Function {
             continue;
         }
-        let found = (base.wrapping_add(symbol.value as usize), symbol.size);
-        // A global symbol comes before a local one of the same name.
-        if symbol.is_local {
-            symbols.entry(symbol.name.into()).or_insert(found);
-        } else {
-            symbols.insert(symbol.name.into(), found);
-        }
+        let address = base.wrapping_add(symbol.value as usize);
+        symbols.push(Own { name: symbol.name.into(), is_local: symbol.is_local, address });
     }
-    symbols
+    Symbols::new(symbols)
 }
 
 /// What was written as text or read-only data: one extent of each.
-fn extent(plans: &[Plan]) -> Vec<std::ops::Range<usize>> {
+fn extent(plans: &[Plan]) -> Vec<Bytes<usize>> {
     let extent = |region| {
-        let bytes = plans.iter().map(|plan| plan.bytes(region)).filter(|bytes| !bytes.is_empty());
+        let bytes = plans.iter().map(|plan| plan.taken.bytes(region));
+        let bytes = bytes.filter(|bytes| !bytes.is_empty());
         let start = bytes.clone().map(|bytes| bytes.start).min()?;
         Some(start..bytes.map(|bytes| bytes.end).max()?)
     };
     [Region::Text, Region::Sealed].into_iter().filter_map(extent).collect()
 }
 
-fn tell_perf(state: &mut State, object: &Object<'_>, plan: &Plan) {
+fn tell_perf(state: &mut State, object: &Object<'_>, sections: &[usize]) {
     if !state.perf.is_on() {
         return;
     }
@@ -245,7 +249,7 @@ fn tell_perf(state: &mut State, object: &Object<'_>, plan: &Plan) {
     for symbol in object.symbols.iter().filter(|symbol| symbol.kind == Kind::Function) {
         let Home::Section(home) = symbol.home else { continue };
         let section = &object.sections[home];
-        let (start, offset) = (plan.sections[home], symbol.value as usize);
+        let (start, offset) = (sections[home], symbol.value as usize);
         if start == 0 || section.region != Some(Region::Text) {
             continue;
         }
@@ -259,11 +263,6 @@ fn tell_perf(state: &mut State, object: &Object<'_>, plan: &Plan) {
 }
 
 /// The bytes of a kept object, for another load.
-pub(super) fn source_of(loaded: &Loaded, kept: &Aligned) -> Source {
-    Source {
-        name: loaded.name.clone(),
-        data: kept.clone(),
-        is_private: loaded.is_private,
-        is_inert: false,
-    }
+pub(super) fn source_of(loaded: &Loaded, kept: Arc<Aligned>) -> Source {
+    Source { name: loaded.name.clone(), data: kept, is_private: loaded.is_private, is_inert: false }
 }

@@ -30,9 +30,7 @@ struct Place<'b> {
 impl<'a> Batch<'_, 'a> {
     /// Writes everything and seals it.
     pub(super) fn write(&mut self) -> Result<(), Error> {
-        let mut sealed: Vec<Bytes<usize>> =
-            self.plans.iter().map(|plan| plan.sealed.clone()).collect();
-        sealed.retain(|bytes| !bytes.is_empty());
+        let sealed = self.sealed_pages();
         let piece = self.piece.clone();
         // SAFETY: The piece was free until now, in whole OS pages.
         unsafe { self.state.range.begin(&piece)? };
@@ -53,11 +51,31 @@ impl<'a> Batch<'_, 'a> {
         done.and(filled).and(closed).and(sealed)
     }
 
+    /// The OS pages of the batch's read-only data, neighbours joined: one call of the kernel for
+    /// all objects instead of one for each. None where they are written through the alias.
+    fn sealed_pages(&self) -> Vec<Bytes<usize>> {
+        if self.state.range.is_dual() {
+            return Vec::new();
+        }
+        let sealed = self.plans.iter().map(|plan| &plan.taken.sealed);
+        let sealed = sealed.filter(|bytes| !bytes.is_empty());
+        let mut pages: Vec<_> = sealed.map(|bytes| self.state.range.pages(bytes)).collect();
+        pages.sort_unstable_by_key(|pages| pages.start);
+        pages.dedup_by(|next, before| {
+            let joins = next.start <= before.end;
+            if joins {
+                before.end = before.end.max(next.end);
+            }
+            joins
+        });
+        pages
+    }
+
     fn write_object(&mut self, index: usize, plan: &mut Plan) -> Result<(), Error> {
         let inputs = self.inputs;
         let input = &inputs[index];
         for (number, section) in input.object.sections.iter().enumerate() {
-            let Some(region) = section.region.filter(|_| !plan.dropped[number]) else { continue };
+            let Some(region) = section.region.filter(|_| !plan.drops(number)) else { continue };
             if section.is_frames {
                 unwind::check(section.bytes).map_err(|why| Error::malformed(input.name, why))?;
             }
@@ -77,8 +95,8 @@ impl<'a> Batch<'_, 'a> {
             let size = usize::try_from(input.object.symbols[*symbol].size).unwrap_or(0);
             clean(*address, size);
         }
-        if plan.handle != 0 {
-            clean(plan.handle, 8);
+        if plan.taken.handle != 0 {
+            clean(plan.taken.handle, 8);
         }
         Ok(())
     }
@@ -228,7 +246,7 @@ impl<'a> Batch<'_, 'a> {
 
     fn slot(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Trouble> {
         let shared = Shared::Slot(slot);
-        if plan.shared.contains(&shared)
+        if plan.taken.shared.contains(&shared)
             && let Some(address) = self.state.slots.address(shared)
         {
             return Ok(address);
@@ -243,13 +261,13 @@ impl<'a> Batch<'_, 'a> {
                 address
             }
         };
-        plan.shared.insert(shared);
+        plan.taken.shared.insert(shared);
         Ok(address)
     }
 
     fn stub(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Trouble> {
         let shared = Shared::Stub(slot);
-        if plan.shared.contains(&shared)
+        if plan.taken.shared.contains(&shared)
             && let Some(address) = self.state.slots.address(shared)
         {
             return Ok(address);
@@ -263,7 +281,7 @@ impl<'a> Batch<'_, 'a> {
                 address
             }
         };
-        plan.shared.insert(shared);
+        plan.taken.shared.insert(shared);
         // The stub's users are users of what it reads, too.
         if !matches!(slot, Slot::Entry(_)) {
             self.slot(slot, plan)?;

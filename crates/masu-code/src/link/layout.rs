@@ -26,6 +26,9 @@ fn spaced(size: usize) -> Option<usize> {
     size.checked_add(if trap { PACK } else { 0 })
 }
 
+/// What an object's part of a region is a multiple of, so that no hole is too small for anything.
+const GRAIN: usize = 8;
+
 /// Bytes that follow a table of frames: the zeros that end it.
 pub(crate) const END_OF_FRAMES: usize = 4;
 
@@ -64,7 +67,9 @@ impl Batch<'_, '_> {
     pub(super) fn choose_groups(&mut self) {
         let mut here: HashMap<&[u8], usize> = HashMap::new();
         for (index, (input, plan)) in self.inputs.iter().zip(&mut self.plans).enumerate() {
-            plan.dropped = vec![false; input.object.sections.len()];
+            if !input.object.groups.is_empty() {
+                plan.dropped = vec![false; input.object.sections.len()];
+            }
             for group in &input.object.groups {
                 let earlier = self.state.groups.contains_key(group.signature);
                 // What is private is no other object's to use.
@@ -77,7 +82,7 @@ impl Batch<'_, '_> {
                     }
                 } else if !alone {
                     here.insert(group.signature, index);
-                    plan.groups.push(group.signature.into());
+                    plan.taken.groups.push(group.signature.into());
                 }
             }
         }
@@ -91,7 +96,7 @@ impl Batch<'_, '_> {
             let mut piles = [Pile { size: 0, align: 1 }; 3];
             plan.sections = vec![0; input.object.sections.len()];
             for (number, section) in input.object.sections.iter().enumerate() {
-                let Some(region) = section.region.filter(|_| !plan.dropped[number]) else {
+                let Some(region) = section.region.filter(|_| !plan.drops(number)) else {
                     continue;
                 };
                 let pile = &mut piles[region as usize];
@@ -106,7 +111,7 @@ impl Batch<'_, '_> {
             }
             let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
             if wants && let Some(at) = piles[Region::Data as usize].put(8, 8) {
-                plan.handle = at;
+                plan.taken.handle = at;
             }
             all.push(piles);
         }
@@ -115,17 +120,19 @@ impl Batch<'_, '_> {
         }
         for (index, piles) in all.iter().enumerate() {
             for region in REGIONS {
-                if self.plans[index].bytes(region).is_empty() {
-                    let (pile, plan) = (piles[region as usize], &mut self.plans[index]);
+                if self.plans[index].taken.bytes(region).is_empty() {
+                    let (pile, to) = (piles[region as usize], &mut self.plans[index].taken);
                     let high = self.state.space(region).high();
-                    let taken = self.state.take(region, pile.size, pile.align)?;
+                    let size = pile.size.checked_next_multiple_of(GRAIN);
+                    let size = size.ok_or_else(|| self.state.full(region, pile.size))?;
+                    let taken = self.state.take(region, size, pile.align)?;
                     let start = self.state.range.bytes(region).start;
                     self.reuses_text |=
                         region == Region::Text && !taken.is_empty() && taken.start - start < high;
                     match region {
-                        Region::Text => plan.text = taken,
-                        Region::Sealed => plan.sealed = taken,
-                        Region::Data => plan.data = taken,
+                        Region::Text => to.text = taken,
+                        Region::Sealed => to.sealed = taken,
+                        Region::Data => to.data = taken,
                     }
                 }
             }
@@ -157,12 +164,12 @@ impl Batch<'_, '_> {
             !piece.is_empty() && piece.start - self.state.range.bytes(Region::Text).start < high;
         for ((plan, at), piles) in self.plans.iter_mut().zip(places).zip(all) {
             let start = piece.start + at;
-            plan.text = start..start + piles[Region::Text as usize].size;
+            plan.taken.text = start..start + piles[Region::Text as usize].size;
         }
         // What lies between and behind belongs to nobody until whole OS pages are free again.
         let mut end = piece.start;
         for index in 0..self.plans.len() {
-            let text = self.plans[index].text.clone();
+            let text = self.plans[index].taken.text.clone();
             self.state.free(Region::Text, &(end..text.start));
             end = text.end;
         }
@@ -177,16 +184,16 @@ impl Batch<'_, '_> {
     fn settle(&mut self, index: usize) {
         let (input, plan) = (&self.inputs[index], &mut self.plans[index]);
         for (number, section) in input.object.sections.iter().enumerate() {
-            if let Some(region) = section.region.filter(|_| !plan.dropped[number]) {
-                let start = plan.bytes(region).start;
+            if let Some(region) = section.region.filter(|_| !plan.drops(number)) {
+                let start = plan.taken.bytes(region).start;
                 plan.sections[number] += start;
             }
         }
-        let start = plan.data.start;
+        let start = plan.taken.data.start;
         plan.commons.iter_mut().for_each(|(_, at)| *at += start);
         let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
         if wants {
-            plan.handle += start;
+            plan.taken.handle += start;
         }
     }
 }

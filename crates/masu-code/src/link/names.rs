@@ -44,7 +44,7 @@ fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength>
         Home::Common => {
             plan.commons.iter().any(|(symbol, _)| *symbol == number).then_some(Strength::Common)
         }
-        Home::Section(home) if plan.dropped[home] => None,
+        Home::Section(home) if plan.drops(home) => None,
         Home::Section(_) | Home::Absolute if symbol.is_weak => Some(Strength::Weak),
         Home::Section(_) | Home::Absolute => Some(Strength::Strong),
     }
@@ -74,7 +74,7 @@ impl<'a> Batch<'_, 'a> {
     ) -> Result<(), Error> {
         let input = &self.inputs[index];
         for (number, section) in input.object.sections.iter().enumerate() {
-            if section.region.is_none() || plans[index].dropped[number] {
+            if section.region.is_none() || plans[index].drops(number) {
                 continue;
             }
             for relocation in section.relocations {
@@ -101,7 +101,7 @@ impl<'a> Batch<'_, 'a> {
 
     /// The batch's public definitions, each once.
     fn define(&self) -> Result<Defined<'a>, Error> {
-        let mut defined = Defined::new();
+        let mut defined = Defined::with_capacity(self.inputs.len());
         for (object, input) in self.inputs.iter().enumerate() {
             refuse_indirect(input)?;
             if input.is_private {
@@ -160,7 +160,7 @@ impl<'a> Batch<'_, 'a> {
                 let common = commons.find(|(common, _)| *common == number);
                 common.map(|(_, at)| Target::Address(*at, symbol.size))
             }
-            Home::Section(home) if plans[index].dropped[home] => {
+            Home::Section(home) if plans[index].drops(home) => {
                 if symbol.is_local {
                     return Ok(Target::Discarded);
                 }
@@ -216,7 +216,7 @@ impl<'a> Batch<'_, 'a> {
         if let Some(Definition { address, size, owner, .. }) = published {
             return match owner {
                 Owner::Object(number) => {
-                    plans[index].uses.push(number);
+                    plans[index].taken.uses.push(number);
                     Some(Target::Address(address, size))
                 }
                 // The address of an entry is its stub's, which is made where it is first needed.
@@ -227,7 +227,7 @@ impl<'a> Batch<'_, 'a> {
             return None;
         }
         if name == b"__dso_handle" {
-            return Some(Target::Address(plans[index].handle, 8));
+            return Some(Target::Address(plans[index].taken.handle, 8));
         }
         if name == b"_GLOBAL_OFFSET_TABLE_" {
             return Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0));
