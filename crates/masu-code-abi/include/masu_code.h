@@ -74,6 +74,10 @@ void *masu_code_find(masu_code *arena, const char *name);
 /* Unloads an object: it is freed when no entry and no other object leads to it and all readers
  * were quiescent. 0, or -1 on failure. */
 int masu_code_unload(masu_code *arena, masu_code_object object);
+/* Unloads objects together, all or none: for those that hold pointers to each other of which no
+ * symbol tells. Destructors of the last loaded run first, and nothing is freed before all have. 0,
+ * or -1 on failure: one of them is not loaded, or stands there twice. */
+int masu_code_unload_all(masu_code *arena, size_t count, const masu_code_object *objects);
 /* Frees what can be freed, which loading and unloading do, too; returns how many objects. */
 size_t masu_code_collect(masu_code *arena);
 /* Moves objects together; returns how many, or -1 on failure. */

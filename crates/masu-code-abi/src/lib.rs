@@ -8,7 +8,9 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
 
-pub use code_arena::*;
+use code_arena::{
+    Arena, Entry, Error, Handle, Options, Place, Reader, Resolver, Source, Tools, Writing,
+};
 
 /// `masu_code_options`.
 #[repr(C)]
@@ -143,7 +145,7 @@ unsafe fn close<T>(given: *mut T) {
 /// - As of [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
-    or(source.and_then(|source| unsafe { (*arena).load(&source) }).map(u64::from), 0)
+    or(source.and_then(|source| unsafe { (*arena).load(source) }).map(u64::from), 0)
 }
 
 /// `masu_code_load`.
@@ -225,7 +227,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
     };
     let sources = (0..count).map(source).collect::<Result<Vec<Source>, Error>>();
     // SAFETY: The caller's conditions.
-    let loaded = sources.and_then(|sources| unsafe { (*arena).load_all(&sources) });
+    let loaded = sources.and_then(|sources| unsafe { (*arena).load_all(sources) });
     let done = loaded.map(|loaded| {
         for (index, handle) in loaded.iter().enumerate() {
             // SAFETY: As above.
@@ -280,6 +282,26 @@ pub(crate) unsafe extern "C" fn masu_code_find(
 pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u64) -> c_int {
     // SAFETY: The caller's condition.
     or(unsafe { (*arena).unload(Handle::from(object)) }.map(|()| 0), -1)
+}
+
+/// `masu_code_unload_all`.
+///
+/// # Safety
+///
+/// - The arena is open; there are `count` handles.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_unload_all(
+    arena: *const Arena,
+    count: usize,
+    objects: *const u64,
+) -> c_int {
+    let handle = |index: usize| {
+        // SAFETY: The caller's condition.
+        Handle::from(unsafe { *objects.add(index) })
+    };
+    let handles: Vec<Handle> = (0..count).map(handle).collect();
+    // SAFETY: As above.
+    or(unsafe { (*arena).unload_all(&handles) }.map(|()| 0), -1)
 }
 
 /// `masu_code_collect`.

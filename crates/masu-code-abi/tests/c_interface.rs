@@ -2,20 +2,26 @@
 //! the library exports.
 #![cfg(target_arch = "x86_64")]
 
+// The arena by its own name, which this package's library has, too.
+extern crate code_arena as masu_code;
+
 #[path = "../../masu-code/tests/fixture/mod.rs"]
 mod fixture;
+mod library;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use fixture::{CC, Workshop, text};
 
-/// The library that cargo built beside this test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.ancestors().find(|folder| folder.join("libmasu_code.so").exists());
-    folder.expect("libmasu_code.so beside the tests").to_path_buf()
-}
+/// Two objects of which the second calls the first when it goes, by an address that it was given.
+const PLUGINS: [&str; 2] = [
+    "#include <stdio.h>\n\
+     void said(const char *who) { printf(\"goodbye from %s\\n\", who); }\n\
+     __attribute__((destructor)) static void leave(void) { said(\"the first\"); }\n",
+    "static void (*said)(const char *);\n\
+     void meet(void (*other)(const char *)) { said = other; }\n\
+     __attribute__((destructor)) static void leave(void) { said(\"the second\"); }\n",
+];
 
 #[test]
 fn a_c_program_loads_calls_swaps_and_unloads() {
@@ -23,21 +29,26 @@ fn a_c_program_loads_calls_swaps_and_unloads() {
     let one = "long from_program(long); long f(long x) { return from_program(x) * 2; }";
     workshop.compile(CC, "one.c", one, &["-O2", "-fPIC"]);
     workshop.compile(CC, "two.c", "long f(long x) { return x + 41; }", &["-O2", "-fPIC"]);
+    workshop.compile(CC, "first.c", PLUGINS[0], &["-O2", "-fPIC"]);
+    workshop.compile(CC, "second.c", PLUGINS[1], &["-O2", "-fPIC"]);
     std::fs::write(workshop.path("client.c"), text("client.c")).unwrap();
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
-    let folder = library().display().to_string();
+    let folder = library::folder().display().to_string();
     let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
     let warnings = ["-Wall", "-Wextra", "-Werror", "-std=c11"];
     let arguments = [include, "client.c", "-o", "client", &search, "-lmasu_code", &run];
     workshop.run(CC, &[&warnings[..], &arguments].concat());
     let client = workshop.path("client").display().to_string();
-    let said = workshop.run(&client, &["one.c.o", "two.c.o"]);
+    let said = workshop.run(&client, &["one.c.o", "two.c.o", "first.c.o", "second.c.o"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "f(1) = 2002, resolver asked 1");
     assert!(lines[1].starts_with("replace 0, unload 0, again -1: no object is loaded"), "{said}");
     assert_eq!(lines[2..4], ["collected 0, then 1", "f(1) = 42"]);
     assert!(lines[4].starts_with("bad: 0: bad: not a relocatable object"), "{said}");
     assert!(lines[5].contains("two: it defines no symbol `g`"), "{said}");
+    assert!(lines[6].starts_with("twice -1: no object is loaded"), "{said}");
+    let end = ["none 0, all 0", "goodbye from the second", "goodbye from the first", "collected 2"];
+    assert_eq!(lines[7..], end);
 }
 
 #[test]
@@ -52,7 +63,7 @@ fn the_header_and_the_library_have_the_same_functions() {
     };
     let promised: BTreeSet<String> = header.lines().filter_map(in_header).collect();
     let workshop = Workshop::open();
-    let library = library().join("libmasu_code.so").display().to_string();
+    let library = library::folder().join("libmasu_code.so").display().to_string();
     let listed = workshop.run("readelf", &["--dyn-syms", "--wide", &library]);
     let exported: BTreeSet<String> = listed
         .lines()

@@ -1,8 +1,12 @@
 //! What gdb and perf make of code that a program in C loaded.
 #![cfg(target_arch = "x86_64")]
 
+// The arena by its own name, which this package's library has, too.
+extern crate code_arena as masu_code;
+
 #[path = "../../masu-code/tests/fixture/mod.rs"]
 mod fixture;
+mod library;
 
 use std::process::Command;
 
@@ -10,9 +14,7 @@ use fixture::{CC, Workshop};
 
 /// A program on the C interface that loads an object and calls `work` in it.
 fn program(workshop: &Workshop, tools: &str) -> String {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.ancestors().find(|folder| folder.join("libmasu_code.so").exists()).unwrap();
-    let folder = folder.display().to_string();
+    let folder = library::folder().display().to_string();
     let text = format!(
         "#include <masu_code.h>\n#include <stdio.h>\n\
          int main(int argc, char **argv) {{\n\

@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     masu_code_options options = {.size = 16 << 20, .tools = MASU_CODE_UNWINDER, .keep = 1,
                                  .resolver = resolve, .context = &asked};
     masu_code *arena = masu_code_open(&options);
-    if (argc < 3 || arena == NULL)
+    if (argc < 5 || arena == NULL)
         return 1;
     masu_code_object one = masu_code_load_file(arena, argv[1]);
     long (*f)(long) = (long (*)(long))masu_code_symbol(arena, one, "f");
@@ -48,6 +48,19 @@ int main(int argc, char **argv) {
     printf("%s\n", masu_code_error());
     printf("none: %d: ", masu_code_symbol(arena, two, "g") != NULL);
     printf("%s\n", masu_code_error());
+    /* Plug-ins: the second's destructor calls the first, and no symbol tells. */
+    masu_code_object plugins[3];
+    plugins[0] = masu_code_load_file(arena, argv[3]);
+    plugins[1] = masu_code_load_file(arena, argv[4]);
+    void (*meet)(void *) = (void (*)(void *))masu_code_symbol(arena, plugins[1], "meet");
+    meet(masu_code_symbol(arena, plugins[0], "said"));
+    plugins[2] = plugins[0];
+    printf("twice %d: ", masu_code_unload_all(arena, 3, plugins));
+    printf("%s\n", masu_code_error());
+    printf("none %d, ", masu_code_unload_all(arena, 0, NULL));
+    printf("all %d\n", masu_code_unload_all(arena, 2, plugins));
+    masu_code_quiescent(reader);
+    printf("collected %zu\n", masu_code_collect(arena));
     masu_code_entry_close(entry);
     masu_code_reader_close(reader);
     masu_code_close(arena);
