@@ -4,10 +4,10 @@
 //! run appends: nanoseconds a call, time to load, memory. The warm-up's figures, which come first
 //! for each row, do not count.
 
+mod page;
 mod plot;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -79,7 +79,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     let rows = read(&text)?;
     let plot = format!("benches/record/{}-layout.svg", record::today());
     fs::write(root.join(&plot), plot::draw(&rows))?;
-    let path = record::write(root, "layout", &page(&rows, &plot))?;
+    let path = record::write(root, "layout", &page::page(&rows, &plot))?;
     println!("{path}");
     Ok(())
 }
@@ -140,55 +140,6 @@ fn read(text: &str) -> Result<BTreeMap<Key, Figures>> {
     Ok(rows)
 }
 
-/// What each layout is.
-const LAYOUTS: [(&str, &str); 8] = [
-    ("one", "one linked library; the load is link and `dlopen`"),
-    ("own", "a library each"),
-    ("own2m", "a library each, aligned to 2 MiB"),
-    ("arena", "the arena, from files, debugger and unwinder told"),
-    ("arena-untold", "the arena, from files, nobody told"),
-    ("arena-memory", "the arena, from memory, debugger and unwinder told"),
-    ("arena-memory-untold", "the arena, from memory, nobody told"),
-    ("arena-each", "the arena, object by object, from files, all told"),
-];
-
-fn page(rows: &BTreeMap<Key, Figures>, plot: &str) -> String {
-    let mut text = format!("# What a call costs by where code lies, {}\n\n", record::today());
-    text.push_str(
-        "Small functions called in turn, each layout in runs that the lab made in turns (`cargo xtask \
-         layout`). Medians of the runs; a run's nanoseconds a call are the quickest of 15 samples. \
-         Ratios are to one linked library.\n\n",
-    );
-    for (name, meaning) in LAYOUTS {
-        let _ = writeln!(text, "- `{name}`: {meaning}");
-    }
-    let file = Path::new(plot).file_name().map_or(plot.into(), |name| name.to_string_lossy());
-    let _ = writeln!(text, "\n![nanoseconds a call by number of functions]({file})");
-    let mut last = (0, 0);
-    for (key, figures) in rows {
-        if (key.body, key.count) != last {
-            last = (key.body, key.count);
-            let (body, count) = last;
-            let _ = writeln!(text, "\n## Bodies of about {body} bytes, {count} functions\n");
-            text.push_str("| layout | runs | ns a call | lowest to highest | × one | load, ms | × faster to load than `one` | RSS, KiB | page tables, KiB | mappings |\n");
-            text.push_str("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
-        }
-        let one = rows.get(&Key { layout: "one".to_owned(), ..key.clone() });
-        let one = one.copied().unwrap_or_default();
-        let Figures { runs, call_ns, call_span_ns, load_ms, rss_kib, page_tables_kib, mappings } =
-            figures;
-        let (low, high) = call_span_ns;
-        let (slower, faster) = (call_ns / one.call_ns, one.load_ms / load_ms);
-        let _ = writeln!(
-            text,
-            "| {} | {runs} | {call_ns:.2} | {low:.2}–{high:.2} | {slower:.2} | {load_ms:.2} | {faster:.1} \
-             | {rss_kib:.0} | {page_tables_kib:.0} | {mappings:.0} |",
-            key.layout
-        );
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,7 +164,7 @@ mod tests {
     fn the_page_and_the_plot_have_every_layout() {
         let text = line("one", 2.0) + &line("own", 20.0);
         let rows = read(&text).unwrap();
-        let page = page(&rows, "benches/record/a.svg");
+        let page = page::page(&rows, "benches/record/a.svg");
         assert!(page.contains("| own | 1 | 20.00 | 20.00–20.00 | 10.00 |"), "{page}");
         let plot = plot::draw(&rows);
         assert!(plot.contains(">own<") && plot.contains(">one<") && plot.ends_with("</svg>\n"));

@@ -7,17 +7,17 @@
 //!
 //! All functions are one, compiled by gcc, whose constant and name are changed in the bytes of its
 //! object or library: so thousands of libraries are made in a second, and each is what the compiler
-//! and linker make.
+//! and linker make. The long body is instructions that do nothing, so that getting them to the CPU
+//! is all that it costs.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use masu_code::{Arena, Options, Source, Tools};
+use masu_code::{Arena, Options, Source, Tools, Writing};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 type Function = extern "C" fn(u32) -> u32;
@@ -26,8 +26,11 @@ type Function = extern "C" fn(u32) -> u32;
 const MARK: u32 = 0x1357_9bdf;
 const NAME: &str = "f00000";
 
-/// Names of the bodies: about 8 bytes, and about 200.
-const BODIES: [&str; 2] = ["8", "200"];
+/// Names of the bodies: about 8 bytes, and 204.
+const BODIES: [&str; 2] = ["8", "204"];
+
+/// Where files are memory and nothing else.
+const MEMORY: &str = "/dev/shm";
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,16 +44,10 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// C of a function; the long one is arithmetic that no compiler shortens.
+/// C of a function: an addition and a return, which take 7 bytes, and what fills the body up.
 fn text(body: &str) -> String {
-    let mut text = format!("unsigned {NAME}(unsigned x) {{ ");
-    if body == "200" {
-        for step in 0..24 {
-            let _ = write!(text, "x = (x ^ x >> {}) * {}u; ", 1 + step % 13, 2 * step + 3);
-        }
-    }
-    text.push_str(&format!("return x + {MARK}u; }}"));
-    text
+    let filling = if body == "204" { "__asm__ volatile(\".nops 197, 8\"); " } else { "" };
+    format!("unsigned {NAME}(unsigned x) {{ {filling}return x + {MARK}u; }}")
 }
 
 fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
@@ -63,25 +60,10 @@ fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
     Err(format!("gcc {arguments:?}: {first}").into())
 }
 
-/// A copy of an object or library with another constant and another name.
-fn vary(bytes: &[u8], number: u32, renames: bool) -> Vec<u8> {
-    let mut copy = bytes.to_vec();
-    let mark = MARK.to_le_bytes();
-    let at = bytes.windows(4).position(|window| window == mark).unwrap_or(0);
-    copy[at..at + 4].copy_from_slice(&number.to_le_bytes());
-    if renames {
-        let name = name(number);
-        let places: Vec<usize> = bytes
-            .windows(NAME.len())
-            .enumerate()
-            .filter(|(_, window)| *window == NAME.as_bytes())
-            .map(|(at, _)| at)
-            .collect();
-        for at in places {
-            copy[at..at + name.len()].copy_from_slice(name.as_bytes());
-        }
-    }
-    copy
+/// The places where something stands in an object or library.
+fn places(bytes: &[u8], what: &[u8]) -> Vec<usize> {
+    let windows = bytes.windows(what.len()).enumerate();
+    windows.filter(|(_, window)| *window == what).map(|(at, _)| at).collect()
 }
 
 fn name(number: u32) -> String {
@@ -97,9 +79,8 @@ fn prepare(folder: &Path, count: u32) -> Outcome<()> {
     for body in BODIES {
         let (source, object) = (format!("body{body}.c"), format!("body{body}.o"));
         fs::write(folder.join(&source), text(body))?;
-        let flags = ["-O2", "-fPIC", "-fno-asynchronous-unwind-tables", "-fcf-protection=none"];
+        let flags = ["-O2", "-fPIC", "-fcf-protection=none"];
         compile(folder, &[&flags[..], &["-c", &source, "-o", &object]].concat())?;
-        // One place of the name: the hash of another name would be another one.
         let page = "-Wl,-z,max-page-size=0x200000";
         compile(folder, &["-shared", "-nostdlib", &object, "-o", "own.so"])?;
         compile(folder, &["-shared", "-nostdlib", page, &object, "-o", "own2m.so"])?;
@@ -107,24 +88,36 @@ fn prepare(folder: &Path, count: u32) -> Outcome<()> {
             [("object", object.as_str(), "o"), ("own", "own.so", "so"), ("own2m", "own2m.so", "so")]
         {
             fs::create_dir_all(folder.join(format!("{kind}-{body}")))?;
-            let bytes = fs::read(folder.join(made))?;
+            let mut bytes = fs::read(folder.join(made))?;
+            let marks = places(&bytes, &MARK.to_le_bytes());
+            // The symbols of a library are found by hashes of their names, which stay.
+            let names = if kind == "object" { places(&bytes, NAME.as_bytes()) } else { Vec::new() };
+            let filled = |(_, page): &(usize, &[u8])| page.iter().any(|&byte| byte != 0);
+            let pages = bytes.chunks(PAGE).enumerate().filter(filled);
+            let pages: Vec<usize> = pages.map(|(page, _)| page * PAGE).collect();
             for number in 0..count {
-                let copy = vary(&bytes, number, kind == "object");
-                write_sparse(&file(folder, kind, body, number, end), &copy)?;
+                for &at in &marks {
+                    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                }
+                for &at in &names {
+                    bytes[at..at + NAME.len()].copy_from_slice(name(number).as_bytes());
+                }
+                write_sparse(&file(folder, kind, body, number, end), &bytes, &pages)?;
             }
         }
     }
     Ok(())
 }
 
+/// Bytes that are written at once.
+const PAGE: usize = 4096;
+
 /// Writes a file with holes where there are only zeros: libraries aligned to 2 MiB are mostly that.
-fn write_sparse(path: &Path, bytes: &[u8]) -> Outcome<()> {
+fn write_sparse(path: &Path, bytes: &[u8], pages: &[usize]) -> Outcome<()> {
     let file = fs::File::create(path)?;
     file.set_len(bytes.len() as u64)?;
-    for (index, page) in bytes.chunks(4096).enumerate() {
-        if page.iter().any(|&byte| byte != 0) {
-            file.write_all_at(page, index as u64 * 4096)?;
-        }
+    for &page in pages {
+        file.write_all_at(&bytes[page..bytes.len().min(page + PAGE)], page as u64)?;
     }
     Ok(())
 }
@@ -135,79 +128,124 @@ struct Loaded {
     load: Duration,
     /// Of `load`, what the linker took.
     link: Duration,
+    /// Resident memory before it, in KiB.
+    resident: u64,
     _arena: Option<Arena>,
 }
 
 fn load(folder: &Path, kind: &str, body: &str, count: u32) -> Outcome<Loaded> {
-    let objects: Vec<PathBuf> =
-        (0..count).map(|number| file(folder, "object", body, number, "o")).collect();
+    let files = |kind: &str, end: &str| -> Vec<PathBuf> {
+        (0..count).map(|number| file(folder, kind, body, number, end)).collect()
+    };
     match kind {
-        "own" | "own2m" => {
-            let files: Vec<PathBuf> =
-                (0..count).map(|number| file(folder, kind, body, number, "so")).collect();
-            let start = Instant::now();
-            let open = |path: &PathBuf| symbol(open(path)?, NAME);
-            let functions = files.iter().map(open).collect::<Outcome<Vec<Function>>>()?;
-            Ok(Loaded { functions, load: start.elapsed(), link: Duration::ZERO, _arena: None })
-        }
-        "one" => {
-            let library = folder.join(format!("one-{body}-{count}-{}.so", std::process::id()));
-            let list = library.with_extension("list");
-            let names = objects.iter().map(|path| format!("{}\n", path.display()));
-            let start = Instant::now();
-            fs::write(&list, names.collect::<String>())?;
-            let list_argument = format!("@{}", list.display());
-            let made = library.display().to_string();
-            compile(folder, &["-shared", "-nostdlib", &list_argument, "-o", &made])?;
-            let link = start.elapsed();
-            let handle = open(&library)?;
-            let functions = (0..count).map(|number| symbol(handle, &name(number)));
-            let functions = functions.collect::<Outcome<Vec<Function>>>()?;
-            let load = start.elapsed();
-            fs::remove_file(&library)?;
-            fs::remove_file(&list)?;
-            Ok(Loaded { functions, load, link, _arena: None })
-        }
-        "arena" | "arena-untold" | "arena-memory" | "arena-memory-untold" | "arena-each" => {
-            let tools = if kind.ends_with("untold") { Tools::none() } else { Tools::default() };
-            let from_memory = kind.starts_with("arena-memory");
-            let bytes: Vec<Vec<u8>> = if from_memory {
-                objects.iter().map(fs::read).collect::<Result<_, _>>()?
-            } else {
-                Vec::new()
-            };
-            let start = Instant::now();
-            let arena = Arena::open(Options { tools, ..Options::default() })?;
-            let sources = if from_memory {
-                let source =
-                    |(number, bytes): (usize, &Vec<u8>)| Source::new(name(number as u32), bytes);
-                bytes.iter().enumerate().map(source).collect()
-            } else {
-                objects.iter().map(Source::file).collect::<Result<Vec<_>, _>>()?
-            };
-            // SAFETY: The objects have no initialisers.
-            let each = |one| unsafe { arena.load(one) };
-            let handles = if kind == "arena-each" {
-                sources.iter().map(each).collect::<Result<Vec<_>, _>>()?
-            } else {
-                // SAFETY: As above.
-                unsafe { arena.load_all(&sources)? }
-            };
-            let mut functions = Vec::with_capacity(handles.len());
-            for (number, handle) in handles.into_iter().enumerate() {
-                let address = arena.symbol(handle, &name(number as u32))?;
-                // SAFETY: The objects define functions of this type.
-                functions.push(unsafe { std::mem::transmute::<*const _, Function>(address) });
+        "own" | "own2m" => load_each(&files(kind, "so")),
+        "one" => link(&files("object", "o"), folder),
+        "one-memory" => {
+            let memory = tempfile::tempdir_in(MEMORY)?;
+            let copies: Vec<PathBuf> =
+                (0..count).map(|number| memory.path().join(name(number))).collect();
+            for (object, copy) in files("object", "o").iter().zip(&copies) {
+                fs::copy(object, copy)?;
             }
-            let load = start.elapsed();
-            Ok(Loaded { functions, load, link: Duration::ZERO, _arena: Some(arena) })
+            link(&copies, memory.path())
         }
-        _ => Err(format!(
-            "{kind}: own, own2m, one, arena, arena-untold, arena-memory, \
-                          arena-memory-untold or arena-each"
-        )
-        .into()),
+        _ => load_into_arena(&files("object", "o"), Way::of(kind)?),
     }
+}
+
+/// A library each.
+fn load_each(files: &[PathBuf]) -> Outcome<Loaded> {
+    let (resident, start) = (status("VmRSS:")?, Instant::now());
+    let open = |path: &PathBuf| symbol(open(path)?, NAME);
+    let functions = files.iter().map(open).collect::<Outcome<Vec<Function>>>()?;
+    let (load, link) = (start.elapsed(), Duration::ZERO);
+    Ok(Loaded { functions, load, link, resident, _arena: None })
+}
+
+/// One library, linked from the objects into a folder.
+fn link(objects: &[PathBuf], folder: &Path) -> Outcome<Loaded> {
+    let library = folder.join(format!("one-{}.so", std::process::id()));
+    let list = library.with_extension("list");
+    let names = objects.iter().map(|path| format!("{}\n", path.display()));
+    let (resident, start) = (status("VmRSS:")?, Instant::now());
+    fs::write(&list, names.collect::<String>())?;
+    let list_argument = format!("@{}", list.display());
+    let made = library.display().to_string();
+    compile(folder, &["-shared", "-nostdlib", &list_argument, "-o", &made])?;
+    let link = start.elapsed();
+    let handle = open(&library)?;
+    let functions = (0..objects.len()).map(|number| symbol(handle, &name(number as u32)));
+    let functions = functions.collect::<Outcome<Vec<Function>>>()?;
+    let load = start.elapsed();
+    fs::remove_file(&library)?;
+    fs::remove_file(&list)?;
+    Ok(Loaded { functions, load, link, resident, _arena: None })
+}
+
+/// How the arena loads: its name begins with `arena`, and each of these is a word of it.
+#[derive(Default)]
+struct Way {
+    /// The objects are in the program's memory already.
+    memory: bool,
+    /// Neither debugger nor unwinder is told.
+    untold: bool,
+    /// Code is written before it is made executable, not through a second mapping.
+    batches: bool,
+    /// Object by object, not all at once.
+    each: bool,
+}
+
+impl Way {
+    fn of(kind: &str) -> Outcome<Way> {
+        let wrong = || {
+            format!(
+                "{kind}: own, own2m, one, one-memory or arena, with any of -memory -untold -batches -each"
+            )
+        };
+        let words = kind.strip_prefix("arena").ok_or_else(wrong)?;
+        let mut way = Way::default();
+        for word in words.split('-').skip(1) {
+            match word {
+                "memory" => way.memory = true,
+                "untold" => way.untold = true,
+                "batches" => way.batches = true,
+                "each" => way.each = true,
+                _ => return Err(wrong().into()),
+            }
+        }
+        Ok(way)
+    }
+}
+
+fn load_into_arena(objects: &[PathBuf], way: Way) -> Outcome<Loaded> {
+    let tools = if way.untold { Tools::none() } else { Tools::default() };
+    let writing = if way.batches { Writing::Batches } else { Writing::Dual };
+    let bytes = objects.iter().filter(|_| way.memory).map(fs::read);
+    let bytes = bytes.collect::<Result<Vec<Vec<u8>>, _>>()?;
+    let (resident, start) = (status("VmRSS:")?, Instant::now());
+    let arena = Arena::open(Options { tools, writing, ..Options::default() })?;
+    let sources: Vec<Source> = if way.memory {
+        let named = |(number, bytes): (usize, &Vec<u8>)| Source::new(name(number as u32), bytes);
+        bytes.iter().enumerate().map(named).collect()
+    } else {
+        objects.iter().map(Source::file).collect::<Result<Vec<_>, _>>()?
+    };
+    let handles = if way.each {
+        // SAFETY: The objects have no initialisers.
+        let each = |one: Source| unsafe { arena.load(one) };
+        sources.into_iter().map(each).collect::<Result<Vec<_>, _>>()?
+    } else {
+        // SAFETY: As above.
+        unsafe { arena.load_all(sources)? }
+    };
+    let mut functions = Vec::with_capacity(handles.len());
+    for (number, handle) in handles.into_iter().enumerate() {
+        let address = arena.symbol(handle, &name(number as u32))?;
+        // SAFETY: The objects define functions of this type.
+        functions.push(unsafe { std::mem::transmute::<*const _, Function>(address) });
+    }
+    let (load, link) = (start.elapsed(), Duration::ZERO);
+    Ok(Loaded { functions, load, link, resident, _arena: Some(arena) })
 }
 
 fn open(path: &Path) -> Outcome<*mut libc::c_void> {
@@ -246,9 +284,8 @@ const SAMPLES: usize = 15;
 const CALLS: usize = 400_000;
 
 fn run(folder: &Path, kind: &str, body: &str, count: u32, figures: &Path) -> Outcome<()> {
-    let before = status("VmRSS:")?;
     let loaded = load(folder, kind, body, count)?;
-    let memory = status("VmRSS:")?.saturating_sub(before);
+    let memory = status("VmRSS:")?.saturating_sub(loaded.resident);
     let functions = loaded.functions.as_slice();
     let calls = CALLS.div_ceil(functions.len()) * functions.len();
     let mut best = f64::INFINITY;
