@@ -1,11 +1,11 @@
 //! Workers of one job that have run out of chunks: they ask for more, and sleep until somebody has
 //! some to share or the job is over.
 //!
-//! Relies on one counter that every worker reads after each chunk, and a lock that only idle workers
-//! and those who share with them take. The one hard idea is the counter, `attention`: while it is 0
-//! a worker may hold many chunks for itself, which costs nothing; once it is not, each worker gives
-//! back what it has not begun. So chunks can be taken in large batches and yet no idle worker waits
-//! for more than the one chunk that another is in.
+//! Relies on one counter that every worker reads after it took a batch, and a lock that only idle workers
+//! and those who share with them take. The one hard idea is the counter, `attention`: a worker that
+//! took chunks and finds it 0 need not wake anybody, and one that is counted in it and finds no chunks may
+//! sleep. What a busy worker holds in its [batch](crate::batch) the idle one takes by itself, so no idle
+//! worker waits for more than the one chunk that another is in.
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, spin, wait};
 
@@ -45,15 +45,14 @@ impl Idle {
     }
 
     /// Whether somebody looks for chunks, or all is to stop.
-    #[inline(always)]
-    pub(crate) fn wants_attention(&self) -> bool {
-        // ORDERING: Relaxed, for it is asked again after the next chunk.
+    fn wants_attention(&self) -> bool {
+        // ORDERING: Relaxed, with the fence in `share`.
         self.attention.load(Ordering::Relaxed) != 0
     }
 
     /// Whether nothing more is to be begun.
     pub(crate) fn is_stopped(&self) -> bool {
-        // ORDERING: Relaxed, as above.
+        // ORDERING: Relaxed, for the locks of the batches that are stopped say which came first.
         self.attention.load(Ordering::Relaxed) & STOP != 0
     }
 

@@ -3,12 +3,13 @@
 //! Relies on [`spans`](crate::spans) for who does what, on [`idle`](crate::idle) for sharing, and on
 //! the [pool](crate::pool) for threads. The one hard idea is what a chunk costs: a worker takes
 //! batches that last some ten microseconds, and inside a batch a chunk is one turn of a plain loop
-//! that reads one word nobody writes. No lock, no atomic change, no allocation, no copy; a panic is
-//! caught around the batch, with the chunk it was in.
+//! that says where it is and reads one word nobody writes. No lock, no atomic change, no allocation, no
+//! copy; a panic is caught around the batch, with the chunk it was in.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::batch::{Batch, Turn};
 use crate::control::Reporter;
 use crate::executor::Executor;
 use crate::failure::{Cause, Failure};
@@ -106,8 +107,6 @@ pub(crate) struct Ran<L, E> {
 struct Job<'a, S, W, G: Gather<R>, R, E> {
     executor: &'a Executor<'a>,
     cut: Cut<'a, S>,
-    /// 2 to this many chunks are taken as one, where there are more than 32 bits can number.
-    shift: u32,
     spans: Spans,
     idle: Idle,
     work: W,
@@ -140,8 +139,6 @@ where
     let workers = executor.workers_or_default();
     let workers = executor.concurrency_or(workers).min(workers);
     let workers = workers.min(usize::try_from(cut.chunks).unwrap_or(workers)).max(1);
-    let shift = (u64::BITS - cut.chunks.leading_zeros()).saturating_sub(u32::BITS);
-    let units = cut.chunks.div_ceil(1 << shift) as u32;
     let total = Total {
         locals: Vec::new(),
         begun: Vec::new(),
@@ -151,8 +148,7 @@ where
     };
     let job = Job {
         executor,
-        shift,
-        spans: Spans::new(units, workers),
+        spans: Spans::new(cut.chunks, workers),
         idle: Idle::new(),
         work,
         gather,
@@ -165,7 +161,7 @@ where
 }
 
 /// What a batch came to.
-struct Batch<E> {
+struct Worked<E> {
     /// Chunks that gave a result.
     done: Range<u64>,
     /// Why the chunk after them gave none.
@@ -187,22 +183,26 @@ where
         let mut local = self.gather.local();
         let mut begun: Vec<Range<u64>> = Vec::new();
         let mut pace = Pace::new();
-        while !self.idle.is_stopped() {
+        loop {
             if self.executor.is_cancelled() {
                 lock(&self.total).cancelled = true;
-                self.idle.stop();
+                self.stop();
                 break;
             }
-            let Some(units) = self.spans.take(worker, pace.most()) else {
+            let Some(chunks) = self.spans.take(worker, pace.most()) else {
                 if self.idle.look(|| self.spans.steal(worker)) {
                     pace = Pace::new();
                     continue;
                 }
                 break;
             };
-            self.idle.share(|| self.spans.has_more(worker));
+            // After the batch began, for whoever stops the job stops the batches that there are.
+            if self.idle.is_stopped() {
+                break;
+            }
+            self.share(worker);
             clock.waited();
-            let Batch { done, failed } = self.batch(units.clone(), &mut local);
+            let Worked { done, failed } = self.work_off(worker, chunks.clone(), &mut local);
             let count = done.end - done.start;
             let lap = clock.worked(count);
             self.report(&done);
@@ -213,14 +213,12 @@ where
             }
             if let Some(cause) = failed {
                 lock(&self.total).causes.push((done.end, cause));
-                self.idle.stop();
+                self.stop();
                 break;
             }
-            let rest = (done.end.div_ceil(1 << self.shift) as u32).min(units.end)..units.end;
-            if rest.is_empty() {
+            if done == chunks {
                 pace.took(lap);
             } else {
-                self.spans.give_back(worker, rest);
                 pace = Pace::new();
             }
         }
@@ -232,23 +230,39 @@ where
         total.begun.append(&mut begun);
     }
 
-    /// Does chunks until the end of the units, a failure, or until others want some.
-    fn batch(&self, units: Range<u32>, local: &mut G::Local) -> Batch<E> {
-        let start = u64::from(units.start) << self.shift;
-        let end = (u64::from(units.end) << self.shift).min(self.cut.chunks);
-        let inside_unit = (1_u64 << self.shift) - 1;
-        let stops = |next| self.idle.wants_attention() && is_edge(next, inside_unit);
-        let mut at = start;
+    /// Does chunks until the end of the batch, wherever that comes to lie, or until one fails.
+    fn work_off(&self, worker: usize, chunks: Range<u64>, local: &mut G::Local) -> Worked<E> {
+        let batch = self.spans.batch(worker);
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: The span gave the chunks to this worker alone and once.
-            unsafe { each(self.cut, &self.work, self.gather, local, (&mut at, end), stops) }
+            loop {
+                // SAFETY: The batch has the chunks for this worker alone and once: the one that it is in,
+                // and each one it lets it go on to.
+                unsafe { each(self.cut, &self.work, self.gather, local, batch) }?;
+                match self.spans.turn(worker, batch.at()) {
+                    Turn::Go => {}
+                    Turn::Share => self.share(worker),
+                    Turn::Over => return Ok(()),
+                }
+            }
         }));
         let failed = match ended {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(Cause::Error(error)),
             Err(payload) => Some(Cause::Panic(payload)),
         };
-        Batch { done: start..at, failed }
+        Worked { done: chunks.start..batch.at(), failed }
+    }
+
+    /// Wakes those who would take some of what the worker has.
+    fn share(&self, worker: usize) {
+        self.idle.share(|| self.spans.has_more(worker));
+    }
+
+    /// Nothing more is to be begun.
+    #[cold]
+    fn stop(&self) {
+        self.idle.stop();
+        self.spans.stop();
     }
 
     fn report(&self, done: &Range<u64>) {
@@ -288,20 +302,13 @@ where
     }
 }
 
-/// Whether chunks can be given back from this one on. Cold, so that the loop has one comparison for it.
-#[cold]
-#[inline(never)]
-fn is_edge(chunk: u64, inside_unit: u64) -> bool {
-    chunk & inside_unit == 0
-}
-
-/// The loop: chunks from `at` to `end`, with `at` always at the one that is being done. A function of
+/// The loop: chunks from the one that the batch is at, as far as it lets go on. A function of
 /// its own, so that the compiler knows that nothing in it changes what it is called with, and keeps
 /// the data's place and the chunks' size in registers.
 ///
 /// # Safety
 ///
-/// - The chunks are this worker's alone, and are done once.
+/// - The batch is this worker's, and lets each chunk be done once.
 /// - The source outlives the job, which nothing else touches.
 #[inline(never)]
 unsafe fn each<S, W, G, R, E>(
@@ -309,19 +316,18 @@ unsafe fn each<S, W, G, R, E>(
     work: &W,
     gather: &G,
     local: &mut G::Local,
-    (at, end): (&mut u64, u64),
-    stops: impl Fn(u64) -> bool,
+    batch: &Batch,
 ) -> Result<(), E>
 where
     S: Indexed,
     W: for<'c> Fn(Chunk<S::Data<'c>>) -> Result<R, E>,
     G: Gather<R>,
 {
-    let mut index = *at;
+    let mut index = batch.at();
     let mut start = index * cut.size;
     // The last chunk has what is left. As a round of its own it costs the others no comparison.
     let full = cut.items / cut.size;
-    for (round_end, size) in [(end.min(full), cut.size), (end, cut.items % cut.size)] {
+    for (round_end, size) in [(full, cut.size), (cut.chunks, cut.items % cut.size)] {
         while index < round_end {
             let place = Place { index, items: start..start + size };
             // SAFETY: The chunk is this worker's, once (first condition), and the data is there for
@@ -332,8 +338,7 @@ where
             unsafe { gather.put(local, index as usize, result) };
             start += size;
             index += 1;
-            *at = index;
-            if stops(index) {
+            if !batch.next(index) {
                 return Ok(());
             }
         }

@@ -15,10 +15,11 @@
 //! combined, or taken one by one; in order or as they come. Whatever goes wrong in a chunk comes back
 //! as a [`Failure`] with the chunk's [`Place`], and the rest stops.
 //!
-//! Relies on the standard library, and with the feature `timely` on the crate of that name, for jobs of
-//! several processes in `cluster`. The one hard idea, chunks that cost nothing and are shared
-//! all the same, is in `indexed.rs` and `idle.rs`; that of streams in `window.rs`.
+//! Relies on the standard library, on one system call of Linux where there is one, and with the feature
+//! `timely` on the crate of that name, for jobs of several processes in `cluster`. The one hard idea, chunks that cost nothing and are shared
+//! all the same, is in `indexed.rs`, `batch.rs` and `idle.rs`; that of streams in `window.rs`.
 
+mod batch;
 #[cfg(feature = "timely")]
 pub mod cluster;
 mod control;
@@ -26,6 +27,7 @@ mod executor;
 mod failure;
 mod idle;
 mod indexed;
+mod kernel;
 mod limit;
 mod owned;
 mod pace;

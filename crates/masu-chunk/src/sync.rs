@@ -1,7 +1,8 @@
 //! The atomics door: every lock, condition and atomic of this crate's protocols comes from here.
 //!
-//! Relies on the standard library; `tests/loom.rs` puts a door with loom's in its place, which runs
-//! the protocols of `spans.rs`, `idle.rs`, `window.rs` and `pool/seats.rs` in every interleaving.
+//! Relies on the standard library, and on the kernel door for one fence; `tests/loom.rs` puts a door
+//! with loom's in its place, which runs the protocols of `spans.rs`, `batch.rs`, `idle.rs`, `window.rs` and
+//! `pool/seats.rs` in every interleaving.
 //! The one hard idea is that a lock is never poisoned: what users' functions do is caught where
 //! they are called, so a panic that reaches a lock unwinds out of the job anyway.
 
@@ -9,6 +10,16 @@ pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
 use std::sync::PoisonError;
+use std::sync::atomic::compiler_fence;
+
+pub(crate) use crate::kernel::barrier_everywhere as heavy_fence;
+
+/// The cheap side of a store-load pair: it costs nothing, for whoever comes to the other side,
+/// [`heavy_fence`], passes a full fence for both.
+#[inline(always)]
+pub(crate) fn light_fence() {
+    compiler_fence(Ordering::SeqCst);
+}
 
 /// Takes the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -334,3 +334,22 @@ fn what_was_read_before_an_error_is_worked_on() {
     assert!(matches!(failure.cause, Cause::Read(_)));
     assert_eq!((failure.place.index, taken), (2, b"abcdef".to_vec()));
 }
+
+/// Most chunks cost nothing, so they are taken many at once; some last, and what was taken with them is
+/// taken back by others.
+#[test]
+fn each_chunk_is_done_once_however_uneven_they_are() {
+    let spin = |times: u64| (0..times).fold(0, |sum, number| std::hint::black_box(sum ^ number));
+    for job in 0..300_u64 {
+        let done: Vec<AtomicU64> = (0..2_000).map(|_| AtomicU64::new(0)).collect();
+        let executor = Executor::new().workers(2 + job as usize % 3).chunk(1);
+        let worked = executor.range(0..2_000).for_each(|chunk| {
+            let number = chunk.place().index;
+            let draw = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ job) >> 56;
+            spin(if draw < 8 { 20_000 } else { draw % 32 });
+            done[number as usize].fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(worked.expect("nothing fails").chunks(), 2_000);
+        assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "job {job}");
+    }
+}

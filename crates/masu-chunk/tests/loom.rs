@@ -1,4 +1,4 @@
-//! The crate's protocols under loom: spans and idle workers, the window, the pool's seats.
+//! The crate's protocols under loom: spans, batches and idle workers, the window, the pool's seats.
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test --release -p masu-chunk --test
 //! loom`. It relies on the sources taking their atomics and locks from `crate::sync`: here that is a
@@ -6,6 +6,8 @@
 //! that is never woken fails the model.
 #![cfg(loom)]
 
+#[path = "../src/batch.rs"]
+mod batch;
 #[path = "../src/idle.rs"]
 mod idle;
 #[path = "../src/pool/seats.rs"]
@@ -24,6 +26,7 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::thread;
 
+use batch::{Batch, Turn};
 use idle::Idle;
 use seats::Seats;
 use spans::Spans;
@@ -44,7 +47,7 @@ struct Job {
 }
 
 impl Job {
-    fn new(chunks: u32, workers: usize) -> Arc<Self> {
+    fn new(chunks: u64, workers: usize) -> Arc<Self> {
         let done = (0..chunks).map(|_| UnsafeCell::new(0)).collect();
         Arc::new(Self { spans: Spans::new(chunks, workers), idle: Idle::new(), done })
     }
@@ -53,29 +56,43 @@ impl Job {
         if !self.idle.enter() {
             return;
         }
-        while !self.idle.is_stopped() {
-            let Some(chunks) = self.spans.take(worker, most) else {
+        loop {
+            let Some(_) = self.spans.take(worker, most) else {
                 if self.idle.look(|| self.spans.steal(worker)) {
                     continue;
                 }
                 break;
             };
-            self.idle.share(|| self.spans.has_more(worker));
-            let mut at = chunks.start;
-            while at < chunks.end {
+            if self.idle.is_stopped() {
+                break;
+            }
+            self.share(worker);
+            let mut at = self.spans.batch(worker).at();
+            loop {
                 self.done[at as usize].with_mut(|done| {
                     // SAFETY: Loom watches that nobody else is at it: that is what is tested.
                     unsafe { *done += 1 };
                 });
                 at += 1;
-                if self.idle.wants_attention() {
-                    break;
+                if self.spans.batch(worker).next(at) {
+                    continue;
+                }
+                match self.spans.turn(worker, at) {
+                    Turn::Go => {}
+                    Turn::Share => self.share(worker),
+                    Turn::Over => break,
                 }
             }
-            if at < chunks.end {
-                self.spans.give_back(worker, at..chunks.end);
-            }
         }
+    }
+
+    fn share(&self, worker: usize) {
+        self.idle.share(|| self.spans.has_more(worker));
+    }
+
+    fn stop(&self) {
+        self.idle.stop();
+        self.spans.stop();
     }
 
     fn assert_done_once_each(&self) {
@@ -88,6 +105,10 @@ impl Job {
 
 #[test]
 fn every_chunk_is_done_once_and_no_worker_sleeps_for_ever() {
+    every_chunk_is_done_once();
+}
+
+fn every_chunk_is_done_once() {
     model(|| {
         let job = Job::new(3, 2);
         let helper = thread::spawn({
@@ -98,6 +119,58 @@ fn every_chunk_is_done_once_and_no_worker_sleeps_for_ever() {
         helper.join().unwrap();
         job.assert_done_once_each();
     });
+}
+
+/// A batch of all three chunks, which its worker works off while another takes of it what it can get.
+fn a_batch_is_robbed() {
+    model(|| {
+        let batch = Arc::new(Batch::new());
+        let done: Arc<Vec<_>> = Arc::new((0..3).map(|_| UnsafeCell::new(0_u32)).collect());
+        // SAFETY: Loom watches that nobody else is at it: that is what is tested.
+        let work = |done: &[UnsafeCell<u32>], at: u64| {
+            done[at as usize].with_mut(|done| unsafe { *done += 1 })
+        };
+        batch.begin(&(0..3));
+        let robber = thread::spawn({
+            let (batch, done) = (Arc::clone(&batch), Arc::clone(&done));
+            move || {
+                for _ in 0..2 {
+                    batch.rob(1).into_iter().flatten().for_each(|at| work(&done, at));
+                }
+            }
+        });
+        let mut at = 0;
+        loop {
+            work(&done, at);
+            at += 1;
+            if !batch.next(at) && batch.turn(at, 1) == Turn::Over {
+                break;
+            }
+        }
+        robber.join().unwrap();
+        let all = done.iter().all(|done| {
+            // SAFETY: The other thread has ended.
+            done.with(|done| unsafe { *done } == 1)
+        });
+        assert!(all, "each chunk is done, and once");
+    });
+}
+
+#[test]
+fn a_chunk_of_a_batch_has_one_worker() {
+    a_batch_is_robbed();
+}
+
+#[test]
+fn a_chunk_of_a_batch_has_one_worker_where_there_is_no_fence_for_two() {
+    sync::REFUSES.set(true);
+    a_batch_is_robbed();
+}
+
+#[test]
+fn nobody_sleeps_for_ever_where_there_is_no_fence_for_two() {
+    sync::REFUSES.set(true);
+    every_chunk_is_done_once();
 }
 
 #[test]
@@ -117,7 +190,7 @@ fn a_stopped_job_lets_everybody_go() {
             let job = Arc::clone(&job);
             move || job.run(1, 1)
         });
-        job.idle.stop();
+        job.stop();
         job.run(0, 1);
         helper.join().unwrap();
     });

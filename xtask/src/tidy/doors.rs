@@ -82,6 +82,13 @@ const DOORS: &[Door] = &[
     },
     Door {
         rule: "kernel-door",
+        room: "crates/masu-chunk",
+        names: |line| declares_foreign_functions(line) || names_c_library_crate(line),
+        files: &["kernel"],
+        remedy: "only src/kernel.rs talks to the kernel: add a function there",
+    },
+    Door {
+        rule: "kernel-door",
         room: "crates/masu-lab",
         names: |line| declares_foreign_functions(line) || names_c_library_crate(line),
         files: &["kernel"],
@@ -188,6 +195,7 @@ mod tests {
         assert!(rules_found("crates/masu/src/libc.rs", text).is_empty());
         assert_eq!(rules_found("crates/masu-abi/src/malloc.rs", text), ["c-library-door"]);
         assert_eq!(rules_found("crates/masu-lab/src/run.rs", text), ["kernel-door"]);
+        assert_eq!(rules_found("crates/masu-chunk/src/pool.rs", text), ["kernel-door"]);
         let definition = "pub extern \"C\" fn malloc(size: usize) {";
         assert!(rules_found("crates/masu/src/page.rs", definition).is_empty());
     }

@@ -3,6 +3,26 @@
 pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether the system refuses a fence for others. Loom's threads are all one of the system's.
+    pub(crate) static REFUSES: Cell<bool> = const { Cell::new(false) };
+}
+
+pub(crate) fn light_fence() {
+    fence(Ordering::SeqCst);
+}
+
+/// Where it is refused nothing may be relied on, so then it is none.
+pub(crate) fn heavy_fence() -> bool {
+    let refuses = REFUSES.get();
+    if !refuses {
+        fence(Ordering::SeqCst);
+    }
+    !refuses
+}
+
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()
 }
