@@ -18,6 +18,7 @@ pub(crate) use crate::kernel::barrier_everywhere as heavy_fence;
 /// [`heavy_fence`], passes a full fence for both.
 #[inline(always)]
 pub(crate) fn light_fence() {
+    // ORDERING: SeqCst for the compiler alone; it pairs with `heavy_fence`, which is one for this CPU too.
     compiler_fence(Ordering::SeqCst);
 }
 
