@@ -6,6 +6,7 @@
 //! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
 
 mod delay;
+mod demand;
 mod kept;
 mod occupied;
 mod parked;
@@ -20,6 +21,7 @@ use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::Lock;
 use delay::Period;
+use demand::Demand;
 use occupied::Occupied;
 pub(crate) use parked::Parked;
 
@@ -64,11 +66,7 @@ pub(crate) struct Ranges {
     parking_slices: usize,
     /// The most that was live, fading towards what is.
     peak_bytes: usize,
-    /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
-    /// swing will soon want back, and one that is clearing up will not.
-    demand_bytes: usize,
-    /// The most that demand may be. Grows only when memory had been purged too early, and fades.
-    demand_bytes_max: usize,
+    demand: Demand,
     /// What was purged a short while ago and was not wanted again yet.
     just_purged_bytes: usize,
     /// Runs that were reused or freed.
@@ -100,8 +98,7 @@ impl Ranges {
             metadata_slices: 0,
             parking_slices: 0,
             peak_bytes: 0,
-            demand_bytes: 0,
-            demand_bytes_max: 0,
+            demand: Demand::FIRST,
             just_purged_bytes: 0,
             ticks: 0,
         }
@@ -261,8 +258,7 @@ impl Ranges {
     /// whether anything was given back.
     pub(crate) fn trim(&mut self, bytes: usize) -> bool {
         self.peak_bytes = self.live_bytes();
-        self.demand_bytes = 0;
-        self.demand_bytes_max = 0;
+        self.demand = Demand::NONE;
         let purged = self.purge_down_to(bytes) | self.purge_uncertain();
         // Who asks for this does not purge too early, whatever is allocated next.
         self.just_purged_bytes = 0;

@@ -2,10 +2,10 @@
 //!
 //! Relies on the books that the ranges keep. The hard idea is the hysteresis: a free run stays
 //! resident ("dirty") while the sum of such runs is within a budget: a small share of what is live,
-//! plus a *demand* that only purging too early creates, and no more than what was live at the last
-//! peak. So a program whose memory goes up and down soon makes no system calls, and one that has
-//! shrunk for good gives memory back. Where less may stay, a long run is purged from its end, no
-//! further than it must be: the rest is what the next request takes.
+//! plus a *demand* that only purging too early creates, but for some at first, and hardly more than what
+//! was live at the last peak. So a program whose memory goes up and down soon makes no system calls, and
+//! one that has shrunk for good gives memory back. Where less may stay, a long run is purged from its
+//! end, no further than it must be: the rest is what the next request takes.
 
 use super::Ranges;
 use crate::kernel;
@@ -42,14 +42,12 @@ impl Ranges {
     pub(super) fn note_reuse(&mut self, bytes: usize, clean: usize) {
         let too_early = clean.min(self.just_purged_bytes);
         self.just_purged_bytes -= too_early;
-        self.demand_bytes_max = (self.demand_bytes_max + 2 * too_early).min(2 * self.peak_bytes);
-        self.demand_bytes += too_early;
+        self.demand.note_reuse(bytes, too_early, 2 * self.peak_bytes);
         self.tick();
-        self.demand_bytes = (self.demand_bytes + bytes).min(self.demand_bytes_max);
     }
 
     pub(super) fn note_free(&mut self, bytes: usize) {
-        self.demand_bytes = self.demand_bytes.saturating_sub(bytes);
+        self.demand.note_free(bytes);
         self.tick();
     }
 
@@ -64,9 +62,9 @@ impl Ranges {
         }
         let all_fades = (self.ticks / FADES_EVERY).is_multiple_of(LASTS);
         let lasts = |bytes: usize| if all_fades { 0 } else { bytes.min(LASTING_BYTES) };
-        let (purged, demand) = (self.just_purged_bytes, self.demand_bytes_max);
+        let (purged, demand) = (self.just_purged_bytes, self.demand.bytes_max());
         self.just_purged_bytes = (purged / 2).max(lasts(purged));
-        self.demand_bytes_max = (demand - demand / 16).max(lasts(demand));
+        self.demand.fade_to((demand - demand / 16).max(lasts(demand)));
         if all_fades {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
@@ -81,7 +79,7 @@ impl Ranges {
             return usize::MAX;
         }
         let live = self.live_bytes();
-        let wanted_back = self.demand_bytes.min(self.peak_bytes - live);
+        let wanted_back = self.demand.bytes().min(self.most_bytes() - live);
         let parking = self.parking_slices * SLICE_BYTES;
         kept_bytes_min().max(live / KEPT_SHARE).saturating_sub(parking).saturating_add(wanted_back)
     }
@@ -94,6 +92,13 @@ impl Ranges {
         !is_set() && parking <= kept_bytes_min().max(live / KEPT_SHARE)
     }
 
+    /// How much may be live and dirty together.
+    fn most_bytes(&self) -> usize {
+        let large = self.peak_bytes >= LARGE_PEAK_BYTES;
+        let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
+        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share)
+    }
+
     /// Keeps what is live and what is dirty together near the most that was ever live: free runs
     /// that did not fit the last requests would add to the peak. Not where it was said how much may
     /// stay, nor below what is to be kept at least.
@@ -101,9 +106,7 @@ impl Ranges {
         if is_set() {
             return;
         }
-        let large = self.peak_bytes >= LARGE_PEAK_BYTES;
-        let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
-        let most = self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share);
+        let most = self.most_bytes();
         if self.live_bytes() + self.dirty_bytes > most {
             let bytes = (most - self.live_bytes()).max(options::retain_min().unwrap_or(0));
             if self.dirty_bytes > bytes {

@@ -18,9 +18,17 @@ fn list_of_grows_with_the_length() {
 }
 
 /// Calls `check` with ranges of its own; arenas are everybody's, so the lock for them is held.
-fn with_ranges(check: impl FnOnce(&mut Ranges)) {
+fn with_new_ranges(check: impl FnOnce(&mut Ranges)) {
     let _arenas = RANGES.lock();
     check(&mut Ranges::new());
+}
+
+/// The same with ranges that expect nothing back, as after the first blocks that were freed for good.
+fn with_ranges(check: impl FnOnce(&mut Ranges)) {
+    with_new_ranges(|ranges| {
+        ranges.trim(0);
+        check(ranges);
+    });
 }
 
 fn run_of(ranges: &mut Ranges, slices: usize) -> &'static Slice {
@@ -126,6 +134,18 @@ fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
             rise_and_fall(ranges, 1);
         }
         assert!(ranges.dirty_bytes() <= 5 << 20, "{}", ranges.dirty_bytes());
+    });
+}
+
+#[test]
+fn the_first_memory_that_is_freed_stays_and_after_it_no_more_than_usual() {
+    with_new_ranges(|ranges| {
+        rise_and_fall(ranges, 16);
+        assert_eq!(ranges.dirty_bytes(), 16 << 20);
+    });
+    with_new_ranges(|ranges| {
+        rise_and_fall(ranges, 48);
+        assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
     });
 }
 
