@@ -5,6 +5,7 @@
 
 mod code;
 mod heap;
+mod tune;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View};
 use masu_lab::report::Format;
 use masu_lab::variant::parse_size;
 use masu_lab::{Measure, Parameter, Spec, suite};
+pub(crate) use tune::Tune;
 
 const HELP: &str = "\
 masu: is memory what makes your program slow? Find out, prove it, fix it.
@@ -24,6 +26,7 @@ masu: is memory what makes your program slow? Find out, prove it, fix it.
 
 Fix a program
   compare      Allocators and their settings: which is better, and how sure
+  tune         The smallest change worth making, within --budget
   run          Run it under one variant (default masu)
 See into a program
   top          What a program that runs on masu holds, live
@@ -57,6 +60,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Box<Compare>),
+    Tune(Box<Tune>),
     Run(Run),
     Top(Top),
     Heap(Heap),

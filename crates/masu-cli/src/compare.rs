@@ -185,7 +185,7 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
 }
 
 /// The mallocs there are for programs on `libc`, masu's own among them or with the reason why not.
-fn ground(libc: Libc) -> Ground {
+pub(crate) fn ground(libc: Libc) -> Ground {
     match carried::catalogue(libc) {
         Ok(catalogue) => {
             // Without it allocations are not counted, and everything else is as it is.
@@ -268,7 +268,7 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
 
 /// Standard input, read to its end; says so where that takes a while, because whoever gave none
 /// on purpose would wait for ever.
-fn own_input() -> Result<Input> {
+pub(crate) fn own_input() -> Result<Input> {
     let (done, waiting) = mpsc::channel::<()>();
     thread::spawn(move || {
         if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {

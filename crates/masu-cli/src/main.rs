@@ -22,6 +22,7 @@ mod progress;
 mod report;
 mod run;
 mod top;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
     match command {
         Command::Compare(arguments) => {
             exit::of(compare::Request::prepare(*arguments).and_then(compare::Request::perform))
+        }
+        Command::Tune(arguments) => {
+            exit::of(tune::Request::prepare(*arguments).and_then(tune::Request::perform))
         }
         Command::Run(arguments) => {
             let program = arguments.program.name().to_owned();

@@ -48,6 +48,14 @@ impl Progress {
         }
     }
 
+    /// Says `line`, above the bar where there is one.
+    pub(crate) fn say(&self, line: &str) {
+        match self {
+            Self::Bar(bar) => bar.suspend(|| aside::say(notice(line))),
+            Self::Plain => aside::say(notice(line)),
+        }
+    }
+
     /// Takes the bar away, so that it is no part of what stays on the screen.
     pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {

@@ -144,6 +144,9 @@ pub enum Error {
     /// A comparison that cannot be made as asked.
     #[error("nothing to compare: {0}")]
     Compare(String),
+    /// A search for a better variant that cannot be made as asked.
+    #[error("{0}")]
+    Tune(String),
     /// A results file that this version cannot read.
     #[error("{}, line {line}: {reason}", path.display())]
     Results {

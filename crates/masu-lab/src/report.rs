@@ -23,14 +23,18 @@ mod markdown;
 mod measure;
 mod overview;
 mod plot;
+mod proved;
 mod quantity;
 mod settings;
 mod text;
+mod tuned;
 mod verdict;
 
 pub use document::{Document, Extent, Source, Table};
+pub use proved::proved;
 pub use quantity::{about, bytes, count};
 pub use text::{notice, page, plan};
+pub use tuned::tuned;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

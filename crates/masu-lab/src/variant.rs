@@ -21,7 +21,7 @@ pub mod settings;
 mod settle;
 mod value;
 
-pub(crate) use settle::{Settled, Target, settle};
+pub(crate) use settle::{Settled, Target, family, settle};
 pub use value::{Unit, parse_size};
 
 /// The variable in which jemalloc looks for its list of options.

@@ -25,6 +25,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "masu compare -- ./job input",
     "masu compare -a system -a glibc:arenas=2 -a jemalloc -- ./job input",
     "masu compare -P bin=./old,./new -- {bin} input",
+    "masu tune --budget 10m -- ./job input",
     "masu run -a mimalloc -- ./server",
     "masu top -p 1234",
     "masu code map -p 1234",
@@ -96,6 +97,11 @@ pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
             ),
             stopped,
         ],
+        "masu-tune" => vec![
+            done,
+            failed,
+            (INTERRUPTED, "Stopped by Ctrl-C; what was found until then was shown."),
+        ],
         "masu-run" => {
             let mut all = vec![("*", "The program's own, or its signal.")]
                 .into_iter()
@@ -137,7 +143,7 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
     let temporary = [("TMPDIR", "Where standard input is kept, and --scratch makes its folders.")];
     let chosen = match page {
         "masu" => [&colours[..], &runs].concat(),
-        "masu-compare" => [&colours[..], &runs, &temporary].concat(),
+        "masu-compare" | "masu-tune" => [&colours[..], &runs, &temporary].concat(),
         "masu-run" => [&runs[..], &[statistics]].concat(),
         "masu-doctor" | "masu-list" | "masu-report" => colours.to_vec(),
         _ => Vec::new(),
@@ -159,7 +165,7 @@ pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
          them; --redact keeps names out.",
     );
     let chosen = match page {
-        "masu" | "masu-run" => vec![library],
+        "masu" | "masu-run" | "masu-tune" => vec![library],
         "masu-compare" => vec![results, library],
         _ => Vec::new(),
     };
@@ -171,6 +177,7 @@ pub(super) fn see_also(page: &str) -> &'static [&'static str] {
     match page {
         "masu" => &["malloc(3)", "mallopt(3)", "ld.so(8)"],
         "masu-compare" => &["masu-report(1)", "masu-list(1)"],
+        "masu-tune" => &["masu-compare(1)", "masu-run(1)", "masu-list(1)"],
         "masu-run" => &["masu-compare(1)", "masu-top(1)", "ld.so(8)"],
         "masu-top" => &["masu-run(1)", "malloc_stats(3)"],
         "masu-report" => &["masu-compare(1)"],

@@ -17,6 +17,7 @@ mod server;
 mod suite;
 mod text;
 mod top;
+mod tune;
 mod wrong;
 
 use std::process::Command;

@@ -26,7 +26,7 @@ fn one_page_is_written_where_no_terminal_is_and_all_into_a_folder() {
     }
     let (message, code) = failure(&["man", "dianose"]);
     assert_eq!(code, 2);
-    assert!(message.contains("`dianose`") && message.contains("compare, run"), "{message}");
+    assert!(message.contains("`dianose`") && message.contains("compare, tune, run"), "{message}");
     let (message, code) = failure(&["man", "-o", "/proc/no"]);
     assert_eq!(code, 2);
     assert!(message.contains("/proc/no"), "{message}");

@@ -35,6 +35,8 @@ fn help() {
     pages(&["help"], file!["text/help.txt"]);
     pages(&["compare", "--help"], file!["text/compare.txt"]);
     pages(&["compare", "-h"], file!["text/compare-short.txt"]);
+    pages(&["tune", "--help"], file!["text/tune.txt"]);
+    pages(&["tune", "-h"], file!["text/tune-short.txt"]);
     pages(&["run", "--help"], file!["text/run.txt"]);
     pages(&["list", "--help"], file!["text/list.txt"]);
     pages(&["report", "--help"], file!["text/report.txt"]);
@@ -72,7 +74,7 @@ fn what_is_not_there() {
 
 #[test]
 fn every_short_page_fits_a_screen() {
-    for command in ["compare", "run", "top", "doctor", "list", "report"] {
+    for command in ["compare", "tune", "run", "top", "doctor", "list", "report"] {
         let output = masu(&[command, "-h"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().count() <= 40, "{} lines: {text}", text.lines().count());
@@ -85,6 +87,7 @@ fn no_page_is_wider_than_80_columns() {
         &["--help"][..],
         &["compare", "--help"],
         &["compare", "-h"],
+        &["tune", "--help"],
         &["run", "-h"],
         &["code", "-h"],
         &["code", "load", "-h"],

@@ -1,0 +1,114 @@
+//! The arguments of `masu tune`.
+//!
+//! Relies on clap for the grammar, as its parent module does.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use masu_lab::Spec;
+use masu_lab::tune::{Form, Goal};
+
+use super::{AROUND, Program, RESULT, WHAT, seed, size, time};
+
+/// The smallest change worth making, within a budget
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+#[command(override_usage = "masu tune [OPTIONS] -- PROGRAM [ARGS…]")]
+#[command(after_help = "\
+Examples:
+  masu tune --budget 60s -- ./job input
+  masu tune --budget 1h --primary peak_rss --as systemd -- ./nightly
+Exit: 0 done, 2 usage or failure, 130 stopped")]
+#[command(after_long_help = "\
+Runs the program under settings of its malloc and under every other malloc
+found, each with the settings worth a try: all of them a little, the better half
+a little more. What is left is run anew, and only those runs say what is shown.
+Prints the front of time and memory, and the smallest change that gets 95 % of
+the largest gain: a setting before another malloc, few settings before many.
+Where nothing gains it says so.
+
+The program's output is compared and not shown; standard input is read once
+and given to every run. Servers do not end by themselves and cannot be tuned.
+
+How it searches, and what it cannot find, is told in docs/tune.md.
+
+Examples:
+  masu tune --budget 60s -- ./job input
+  masu tune --budget 10m --scratch=tree -- make -j2
+  masu tune --budget 1h --primary peak_rss --as systemd -- ./nightly
+  masu tune -a glibc:arenas=1 -a glibc:arenas=2 -a masu -- ./threads
+
+Exit: 0 done, 2 usage or failure, 130 stopped")]
+pub(crate) struct Tune {
+    /// How long it may take: 60s, 5m, 1h
+    ///
+    /// It ends earlier when more runs would tell no more.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m")]
+    #[arg(help_heading = WHAT)]
+    pub(crate) budget: Duration,
+    /// What is to become less: wall, cpu or peak_rss
+    #[arg(long, value_name = "MEASURE", default_value = "wall", help_heading = WHAT)]
+    pub(crate) primary: Goal,
+    /// Try this, not what masu would; repeats
+    ///
+    /// Against the program as it is.
+    #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
+    #[arg(help_heading = WHAT)]
+    pub(crate) variants: Vec<Spec>,
+    /// Shell command once before all runs of a stage
+    #[arg(long, value_name = "CMD", help_heading = AROUND)]
+    pub(crate) setup: Option<OsString>,
+    /// Shell command before every run
+    #[arg(long, value_name = "CMD", help_heading = AROUND)]
+    pub(crate) prepare: Option<OsString>,
+    /// Shell command once after all runs of a stage
+    #[arg(long, value_name = "CMD", help_heading = AROUND)]
+    pub(crate) cleanup: Option<OsString>,
+    /// A fresh folder for each run, or a copy of DIR
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "", help_heading = AROUND)]
+    pub(crate) scratch: Option<OsString>,
+    /// Kill runs that take longer: 90s, 10m
+    ///
+    /// Without: ten times as long as the program as it is, and five seconds.
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = AROUND)]
+    pub(crate) timeout: Option<Duration>,
+    /// Kill runs that hold more: 512M, 2G
+    ///
+    /// Of the whole process tree, in bytes resident. Without: three quarters of the memory that is
+    /// available.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = AROUND)]
+    pub(crate) memory_limit: Option<u64>,
+    /// Lines to paste: env, systemd or docker; repeats
+    ///
+    /// Without: all three.
+    #[arg(long = "as", value_name = "FORM", help_heading = RESULT)]
+    pub(crate) forms: Vec<Form>,
+    /// As JSON
+    #[arg(long, help_heading = RESULT)]
+    pub(crate) json: bool,
+    /// The order of runs, to have the same again
+    #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
+    #[arg(hide_short_help = true)]
+    pub(crate) seed: Option<u64>,
+    /// This page; --help says more
+    #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
+    pub(crate) help: Option<bool>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::arguments::{Arguments, Command};
+
+    #[test]
+    fn the_budget_is_by_default_the_one_that_the_lab_has() {
+        let arguments = Arguments::try_parse_from(["masu", "tune", "--", "true"]).unwrap();
+        let Command::Tune(tune) = arguments.command else { panic!("not tune") };
+        assert_eq!(tune.budget, masu_lab::tune::DEFAULT_BUDGET);
+    }
+}

@@ -1,0 +1,396 @@
+//! A proof: remedies held against a program as it is, each with its ratios and a verdict.
+//!
+//! Relies on [`compare`](crate::compare()) for every run; there is no second way to measure. The one
+//! idea: a remedy that cannot take part is an answer like any other and no reason to fail, so it
+//! stands among the results with its reason. `masu diagnose --prove` asks for proofs, and so does every
+//! stage of [`tune`](mod@crate::tune).
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::compare::Event;
+use crate::results::{LeftOut, Rounds, Row};
+use crate::statistics::{CONFIDENCE, Estimate, Ratio};
+use crate::{
+    CompareOptions, Comparison, Error, Measure, Plan, Stop, Summary, Variant, Verdict, Workload,
+    compare,
+};
+
+/// Rounds of a proof where the caller does not say: under 2 % noise, enough to show a gain of 5 % in
+/// nearly every proof of a few remedies, and two thirds of what a comparison takes.
+pub const DEFAULT_ROUNDS: usize = 20;
+
+/// What remedies came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Proof {
+    /// The measure that carries the verdicts.
+    pub primary: Measure,
+    /// How sure all verdicts are together: 0.99.
+    pub confidence: f64,
+    /// Rounds asked for, each with one run of the reference and of every remedy.
+    pub rounds: usize,
+    /// What the remedies were held against.
+    pub reference: Medians,
+    /// The remedies, in the order they were given.
+    pub remedies: Vec<Proved>,
+    /// Runs made, warm-ups included.
+    pub runs: usize,
+    /// Wall-clock seconds it all took.
+    pub seconds: f64,
+    /// Whether every run had the same output and exit code.
+    pub repeatable: bool,
+    /// Whether it was stopped before all rounds were made.
+    pub stopped: bool,
+    /// What the reader must know before trusting the verdicts, each with advice.
+    pub warnings: Vec<String>,
+}
+
+/// What runs of one variant took.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Medians {
+    /// The variant's label.
+    pub label: String,
+    /// Wall-clock seconds; none without a run that counts, here and below.
+    pub wall_s: Option<f64>,
+    /// CPU seconds, in the program's code and in the kernel.
+    pub cpu_s: Option<f64>,
+    /// Peak resident bytes of the process tree.
+    pub peak_rss_bytes: Option<f64>,
+}
+
+/// One remedy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Proved {
+    /// What its runs took.
+    #[serde(flatten)]
+    pub medians: Medians,
+    /// What was shown.
+    pub shown: Shown,
+    /// Wall-clock time by that of the reference; none where there is no pair of runs, here and below.
+    pub wall: Option<Ratio>,
+    /// CPU time by that of the reference.
+    pub cpu: Option<Ratio>,
+    /// Peak resident memory by that of the reference; none too where it is too small to be seen.
+    pub peak_rss: Option<Ratio>,
+}
+
+/// What was shown of a remedy, by the primary measure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Shown {
+    /// The whole interval lies on the better side of 1.
+    Gain,
+    /// The interval contains 1.
+    NoDifference {
+        /// The smallest relative difference that nine of ten such series would have shown.
+        could_have_seen: f64,
+    },
+    /// The whole interval lies on the worse side of 1.
+    Worse,
+    /// Too few pairs of runs for a verdict.
+    TooFewRuns {
+        /// Pairs there are.
+        pairs: usize,
+        /// Pairs it takes.
+        needed: usize,
+    },
+    /// In too many rounds a run of the pair did not end as it should.
+    RunsFailed {
+        /// Rounds in which the remedy's run or the reference's does not count.
+        failed: usize,
+        /// Rounds that both were run in.
+        of: usize,
+    },
+    /// It could not take part.
+    LeftOut {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Proved {
+    /// The ratio of `measure`, if it is one of those that a proof keeps.
+    #[must_use]
+    pub fn ratio(&self, measure: Measure) -> Option<Ratio> {
+        match measure {
+            Measure::Wall => self.wall,
+            Measure::Cpu => self.cpu,
+            Measure::PeakRss => self.peak_rss,
+            _ => None,
+        }
+    }
+}
+
+/// How much there is to run, for whoever must be told beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    /// Runs, warm-ups included.
+    pub runs: usize,
+    /// How long they take together.
+    pub duration: Duration,
+}
+
+/// What a proof of `remedies` remedies in `rounds` rounds will take, where one run of the program takes
+/// `run_s` seconds.
+///
+/// ```
+/// let forecast = masu_lab::prove::forecast(2, 20, 1.5);
+/// assert_eq!(forecast.to_string(), "about 63 runs, about 2 minutes");
+/// ```
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "runs are few")]
+pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> Forecast {
+    let runs = (remedies + 1).saturating_mul(rounds + 1);
+    let seconds = run_s.max(0.0) * runs as f64;
+    Forecast { runs, duration: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX) }
+}
+
+impl fmt::Display for Forecast {
+    /// As it is announced: `about 63 runs, about 2 minutes`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "about {} runs, {}", self.runs, crate::report::about(self.duration))
+    }
+}
+
+/// The plan that holds `remedies` against `reference`, all of them running `workload`.
+#[must_use]
+pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], rounds: usize) -> Plan {
+    let variants: Vec<Variant> = std::iter::once(reference).chain(remedies).cloned().collect();
+    let mut plan = Plan::single(workload, &variants, Rounds::Fixed(rounds));
+    for row in plan.cases.iter_mut().flat_map(|case| case.rows.iter_mut().skip(1)) {
+        row.optional = true;
+    }
+    plan
+}
+
+/// Runs the only case of `plan`, whose first row is the reference and whose others are remedies, and
+/// says what was shown of each. `observe` is told what [`compare`](crate::compare()) tells, the number
+/// of runs and how long they take among it.
+///
+/// # Errors
+///
+/// Those of [`compare`](crate::compare()), but for remedies that may be left out
+/// ([`Row::optional`](crate::Row)) and cannot take part; [`Error::Compare`] for a plan of no or several cases.
+pub fn prove(
+    plan: &Plan,
+    options: &CompareOptions,
+    stop: &Stop,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Proof, Error> {
+    let [case] = plan.cases.as_slice() else {
+        return Err(Error::Compare("a proof is of one command".to_owned()));
+    };
+    let labels: Vec<String> = case.rows.iter().map(|row| row.variant.label.clone()).collect();
+    let rounds = match plan.rounds {
+        Rounds::Fixed(rounds) => rounds,
+        Rounds::Budget { .. } => 0,
+    };
+    let mut left_out = case.left_out.clone();
+    let began = Instant::now();
+    let made = {
+        let left_out = &mut left_out;
+        compare(plan, options, stop, &mut |event| {
+            if let Event::LeftOut { left_out: one, .. } = &event {
+                left_out.push((*one).clone());
+            }
+            observe(event);
+        })
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    match made {
+        Ok(comparison) => Ok(Proof { rounds, seconds, ..of_comparison(&labels, &comparison) }),
+        Err(error) => {
+            // The engine does not go on with the reference alone; that is an answer too.
+            let is_optional = |label: &str| {
+                case.rows.iter().any(|row| row.optional && row.variant.label == label)
+            };
+            let Some(label) = culprit(&error).filter(|label| is_optional(label)) else {
+                return Err(error);
+            };
+            left_out.push(LeftOut { label: label.to_owned(), reason: error.to_string() });
+            let proof = Proof::of(&labels, case.primary, None, &left_out);
+            Ok(Proof { rounds, seconds, runs: labels.len(), ..proof })
+        }
+    }
+}
+
+/// The variant that an error is about and which might be left out for it.
+fn culprit(error: &Error) -> Option<&str> {
+    match error {
+        Error::NotInEffect { variant, .. }
+        | Error::CannotRun { variant, .. }
+        | Error::WarmUp { variant, .. } => Some(variant),
+        _ => None,
+    }
+}
+
+fn of_comparison(labels: &[String], comparison: &Comparison) -> Proof {
+    let table = comparison.tables.first();
+    let (summary, left_out) =
+        table.map_or((None, &[][..]), |table| (Some(&table.summary), &table.case.left_out[..]));
+    let primary = summary.map_or(Measure::Wall, |summary| summary.primary);
+    let runs = table.map_or(0, |table| table.runs.len()) + labels.len();
+    let stopped = comparison.stopped;
+    Proof { runs, stopped, ..Proof::of(labels, primary, summary, left_out) }
+}
+
+impl Proof {
+    /// What `summary` says of the variants called `labels`, the first of which is the reference.
+    pub(crate) fn of(
+        labels: &[String],
+        primary: Measure,
+        summary: Option<&Summary>,
+        left_out: &[LeftOut],
+    ) -> Proof {
+        let row = |label: &String| {
+            summary.and_then(|summary| summary.rows.iter().find(|row| row.variant == *label))
+        };
+        let reason = |label: &String| {
+            let known = left_out.iter().find(|one| one.label == *label);
+            let reason = known.map_or("the reference ran alone", |one| one.reason.as_str());
+            Shown::LeftOut { reason: reason.to_owned() }
+        };
+        let proved = |label: &String| match row(label) {
+            Some(row) => Proved {
+                medians: medians(row),
+                shown: shown(row.verdict),
+                wall: ratio(row, Measure::Wall),
+                cpu: ratio(row, Measure::Cpu),
+                peak_rss: ratio(row, Measure::PeakRss),
+            },
+            None => Proved {
+                medians: Medians { label: label.clone(), ..Medians::default() },
+                shown: reason(label),
+                wall: None,
+                cpu: None,
+                peak_rss: None,
+            },
+        };
+        let reference = labels.first().cloned().unwrap_or_default();
+        let unknown = Medians { label: reference.clone(), ..Medians::default() };
+        Proof {
+            primary,
+            confidence: CONFIDENCE,
+            rounds: 0,
+            reference: row(&reference).map_or(unknown, medians),
+            remedies: labels.iter().skip(1).map(proved).collect(),
+            runs: 0,
+            seconds: 0.0,
+            repeatable: summary.is_none_or(|summary| summary.repeatable),
+            stopped: false,
+            warnings: summary.map(|summary| summary.warnings.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+fn medians(row: &Row) -> Medians {
+    let median = |measure| row.estimate(measure).and_then(|estimate: &Estimate| estimate.median);
+    Medians {
+        label: row.variant.clone(),
+        wall_s: median(Measure::Wall),
+        cpu_s: median(Measure::Cpu),
+        peak_rss_bytes: median(Measure::PeakRss),
+    }
+}
+
+fn ratio(row: &Row, measure: Measure) -> Option<Ratio> {
+    row.estimate(measure)?.ratio
+}
+
+fn shown(verdict: Verdict) -> Shown {
+    match verdict {
+        Verdict::Faster => Shown::Gain,
+        Verdict::Slower => Shown::Worse,
+        // Nobody holds the reference against itself.
+        Verdict::Reference => Shown::NoDifference { could_have_seen: 0.0 },
+        Verdict::NoDifferenceShown { could_have_seen } => Shown::NoDifference { could_have_seen },
+        Verdict::TooFewRuns { pairs, needed } => Shown::TooFewRuns { pairs, needed },
+        Verdict::RunsFailed { failed, of } => Shown::RunsFailed { failed, of },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Look;
+    use crate::summary::simulation::{self, Machine, Noise};
+    use crate::summary::summarise;
+    use crate::{Catalogue, Input, Places};
+
+    /// A proof on a made-up machine with 1 % of noise.
+    fn made_up(truth: &[f64], rounds: usize) -> Proof {
+        let labels = simulation::labels(truth.len());
+        let mut machine = Machine::new(Noise::Normal(0.01), 1);
+        let runs = simulation::Comparison::of(truth).runs(&mut machine, rounds);
+        let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
+        Proof::of(&labels, Measure::Wall, Some(&summary), &[])
+    }
+
+    #[test]
+    fn a_gain_a_loss_and_nothing_are_told_apart() {
+        let proof = made_up(&[1.0, 0.8, 1.2, 1.0], DEFAULT_ROUNDS);
+        let shown: Vec<&Shown> = proof.remedies.iter().map(|one| &one.shown).collect();
+        assert!(
+            matches!(shown[..], [Shown::Gain, Shown::Worse, Shown::NoDifference { .. }]),
+            "{shown:?}"
+        );
+        let (low, high) = proof.remedies[0].wall.unwrap().interval.unwrap();
+        assert!(low < 0.8 && high > 0.8, "{low} {high}");
+    }
+
+    #[test]
+    fn few_rounds_give_ratios_and_no_verdict() {
+        let proof = made_up(&[1.0, 0.5], 3);
+        assert_eq!(proof.remedies[0].shown, Shown::TooFewRuns { pairs: 3, needed: 8 });
+        assert!(proof.remedies[0].wall.unwrap().interval.is_none());
+    }
+
+    #[test]
+    fn a_remedy_without_a_row_is_left_out_with_its_reason() {
+        let labels = simulation::labels(3);
+        let left_out = [LeftOut { label: "c".to_owned(), reason: "it is not here".to_owned() }];
+        let proof = Proof::of(&labels, Measure::Wall, None, &left_out);
+        let told = Shown::LeftOut { reason: "it is not here".to_owned() };
+        assert_eq!(proof.remedies[1].shown, told);
+        assert!(matches!(proof.remedies[0].shown, Shown::LeftOut { .. }));
+    }
+
+    #[test]
+    fn remedies_of_a_real_command_are_run_by_the_engine() {
+        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
+        let catalogue = Catalogue::find(&Places::default());
+        let [reference, remedy] = ["system", "system:top_pad=1M"]
+            .map(|text| catalogue.resolve(&text.parse().unwrap(), &workload.program).unwrap());
+        let plan = plan(&workload, &reference, &[remedy], 2);
+        let mut announced = None;
+        let proof = prove(&plan, &CompareOptions::default(), &Stop::never(), &mut |event| {
+            if let Event::Planned { runs, .. } = event {
+                announced = runs;
+            }
+        });
+        let proof = proof.unwrap();
+        assert_eq!((announced, proof.rounds, proof.repeatable), (Some(4), 2, true));
+        assert_eq!(proof.reference.label, "system");
+        assert_eq!(proof.remedies[0].shown, Shown::TooFewRuns { pairs: 2, needed: 8 });
+        assert!(proof.remedies[0].wall.is_some() && proof.reference.wall_s.is_some());
+    }
+
+    #[test]
+    fn a_remedy_that_is_alone_and_does_not_work_is_an_answer() {
+        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
+        let catalogue = Catalogue::find(&Places::default());
+        let reference = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
+        let remedy = Variant {
+            label: "gone".to_owned(),
+            // The loader passes over it, for it is no library.
+            library: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
+            ..reference.clone()
+        };
+        let plan = plan(&workload, &reference, &[remedy], 2);
+        let proof = prove(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();
+        let Shown::LeftOut { reason } = &proof.remedies[0].shown else { panic!("{proof:?}") };
+        assert!(reason.contains("gone"), "{reason}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A proof for the terminal: what was shown of each remedy, in plain words with its ratios.
+//!
+//! Relies on the proof for every verdict. A ratio stands with its interval, because a figure alone looks surer
+//! than it is.
+
+use anstyle::Style;
+
+use super::lines::labelled;
+use super::verdict::{BAD, DIM, GOOD};
+use super::{measure, quantity};
+use crate::Measure;
+use crate::prove::{Medians, Proof, Proved, Shown};
+use crate::statistics::Ratio;
+
+/// The page for `proof`, ready to print.
+#[must_use]
+pub fn proved(proof: &Proof) -> String {
+    let mut page = String::new();
+    let reference = &proof.reference;
+    labelled(&mut page, &reference.label, &as_it_is(reference, proof.primary), DIM);
+    for remedy in &proof.remedies {
+        let (words, style) = words(remedy, proof.primary);
+        labelled(&mut page, &remedy.medians.label, &words, style);
+    }
+    remarks(&mut page, proof);
+    page
+}
+
+/// What to know before trusting `proof`.
+pub(super) fn remarks(page: &mut String, proof: &Proof) {
+    if proof.stopped {
+        let text = "not all runs were made; what there is was judged";
+        labelled(page, "Stopped", text, Style::new());
+    }
+    for warning in &proof.warnings {
+        labelled(page, "Warning", warning, Style::new());
+    }
+}
+
+/// What runs of the reference took: `the reference: 1.20 s, 27.3 MiB`.
+pub(super) fn as_it_is(reference: &Medians, primary: Measure) -> String {
+    let (time, time_s) = match primary {
+        Measure::Cpu => (Measure::Cpu, reference.cpu_s),
+        _ => (Measure::Wall, reference.wall_s),
+    };
+    let figures = [(time, time_s), (Measure::PeakRss, reference.peak_rss_bytes)];
+    let told: Vec<String> = figures
+        .into_iter()
+        .filter_map(|(measure, figure)| Some(measure::value(measure, figure?)))
+        .collect();
+    if told.is_empty() {
+        return "the reference".to_owned();
+    }
+    format!("the reference: {}", told.join(", "))
+}
+
+/// What is said of `remedy`, and its style.
+pub(super) fn words(remedy: &Proved, primary: Measure) -> (String, Style) {
+    let (verdict, style) = match &remedy.shown {
+        Shown::Gain => ("gain shown".to_owned(), GOOD),
+        Shown::Worse => ("worse".to_owned(), BAD),
+        Shown::NoDifference { could_have_seen } => {
+            let seen = quantity::percent(*could_have_seen);
+            (format!("no difference shown, could have seen {seen}"), Style::new())
+        }
+        Shown::TooFewRuns { pairs, needed } => {
+            (format!("too few runs for a verdict, {pairs} where it takes {needed}"), DIM)
+        }
+        Shown::RunsFailed { failed, of } => (
+            format!("no verdict, in {failed} of {of} rounds its run or the reference's failed"),
+            Style::new(),
+        ),
+        Shown::LeftOut { reason } => return (format!("left out: {reason}"), DIM),
+    };
+    let time = if primary == Measure::Cpu { Measure::Cpu } else { Measure::Wall };
+    let figures: Vec<String> = [time, Measure::PeakRss]
+        .into_iter()
+        .filter_map(|it| Some(format!("{} {}", measure::heading(it), ratio(&remedy.ratio(it)?))))
+        .collect();
+    if figures.is_empty() {
+        (verdict, style)
+    } else {
+        (format!("{verdict}: {}", figures.join(", ")), style)
+    }
+}
+
+/// `×0.893 (0.880–0.906)`.
+fn ratio(ratio: &Ratio) -> String {
+    let times = format!("×{}", quantity::ratio(ratio.estimate));
+    match ratio.interval {
+        Some((low, high)) => {
+            format!("{times} ({}–{})", quantity::ratio(low), quantity::ratio(high))
+        }
+        None => times,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::LeftOut;
+
+    /// One remedy of which each thing was shown.
+    fn made_up() -> Proof {
+        let labels = ["glibc", "glibc:top_pad=64M,trim_threshold=64M", "masu", "jemalloc", "gone"];
+        let labels = labels.map(str::to_owned);
+        let left_out =
+            [LeftOut { label: "gone".to_owned(), reason: "it did not take effect".to_owned() }];
+        let mut proof = Proof::of(&labels, Measure::Wall, None, &left_out);
+        let ratio = |low: f64, high: f64| {
+            Some(Ratio { estimate: (low * high).sqrt(), interval: Some((low, high)), pairs: 20 })
+        };
+        proof.reference.wall_s = Some(1.2);
+        proof.reference.peak_rss_bytes = Some(28.6e6);
+        let shown = [
+            (Shown::Gain, ratio(0.59, 0.61), ratio(0.89, 0.91)),
+            (Shown::NoDifference { could_have_seen: 0.03 }, ratio(0.98, 1.02), ratio(1.2, 1.25)),
+            (Shown::Worse, ratio(1.2, 1.3), None),
+        ];
+        for (remedy, (shown, wall, peak_rss)) in proof.remedies.iter_mut().zip(shown) {
+            (remedy.shown, remedy.wall, remedy.peak_rss) = (shown, wall, peak_rss);
+        }
+        proof.warnings = vec!["not repeatable: made up".to_owned()];
+        proof
+    }
+
+    #[test]
+    fn each_remedy_has_its_verdict_and_its_ratios() {
+        let page = anstream::adapter::strip_str(&proved(&made_up())).to_string();
+        let expected = "\
+glibc           the reference: 1.20 s, 27.3 MiB
+glibc:top_pad=64M,trim_threshold=64M
+                gain shown: wall ×0.600 (0.590–0.610), peak RSS ×0.900
+                (0.890–0.910)
+masu            no difference shown, could have seen 3 %: wall ×1.000
+                (0.980–1.020), peak RSS ×1.225 (1.200–1.250)
+jemalloc        worse: wall ×1.249 (1.200–1.300)
+gone            left out: it did not take effect
+Warning         not repeatable: made up
+";
+        assert_eq!(page, expected);
+    }
+}

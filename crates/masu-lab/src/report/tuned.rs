@@ -1,0 +1,322 @@
+//! What tuning came to, for the terminal: what fresh runs showed, the smallest change worth making as lines to
+//! paste, and what was tried on the way.
+//!
+//! Relies on [`Tuning`] for every judgement. The one idea: figures that chose and figures that count stand apart,
+//! and only the latter have intervals.
+
+use anstyle::Style;
+
+use super::lines::{labelled, line, paragraph, visible};
+use super::proved::{as_it_is, remarks, words};
+use super::verdict::{DIM, GOOD};
+use super::{measure, quantity};
+use crate::Measure;
+use crate::prove::{Proof, Shown};
+use crate::results::LeftOut;
+use crate::statistics::Ratio;
+use crate::tune::{Change, Form, Goal, Smaller, Tried, Tuning};
+
+const BOLD: Style = Style::new().bold();
+
+/// The page for `tuning` with lines to paste in these forms, ready to print.
+#[must_use]
+pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
+    let mut page = String::new();
+    paragraph(&mut page, &tuning.command.join(" "), BOLD);
+    let text = format!(
+        "Tuned for {}: {} runs in {:.0} s of {:.0} s, {} stages.",
+        measure::name(tuning.goal.primary()),
+        quantity::count(small(tuning.runs)),
+        tuning.spent_s,
+        tuning.budget_s,
+        tuning.stages
+    );
+    paragraph(&mut page, &text, DIM);
+    if !tuning.repeatable {
+        let text = "not repeatable: output or exit codes differed; what follows holds only if every run \
+                    did the same work, see --prepare and --scratch";
+        labelled(&mut page, "Warning", text, Style::new());
+    }
+    page.push('\n');
+    match &tuning.confirmation {
+        Some(proof) => confirmed(&mut page, tuning, proof),
+        None if tuning.stopped => paragraph(
+            &mut page,
+            "Stopped before anything was confirmed: what follows are guesses.",
+            Style::new(),
+        ),
+        None => paragraph(&mut page, "Nothing that was tried could take part.", Style::new()),
+    }
+    if let Some(change) = &tuning.change {
+        for form in forms {
+            page.push('\n');
+            pasted(&mut page, change, *form);
+        }
+    }
+    let mut aside = String::new();
+    rest(&mut aside, tuning);
+    if !aside.is_empty() {
+        page.push('\n');
+        page.push_str(&aside);
+    }
+    page
+}
+
+/// What fresh runs showed, and the verdict on all of it.
+fn confirmed(page: &mut String, tuning: &Tuning, proof: &Proof) {
+    let mark = |label: &str| {
+        let is_on = tuning.front.iter().any(|on| on == label);
+        format!("{} {label}", if is_on { "*" } else { " " })
+    };
+    let reference = &proof.reference;
+    labelled(page, &mark(&reference.label), &as_it_is(reference, proof.primary), DIM);
+    for remedy in &proof.remedies {
+        let (words, style) = words(remedy, proof.primary);
+        labelled(page, &mark(&remedy.medians.label), &words, style);
+    }
+    let text = format!(
+        "By {} rounds of fresh runs; × the reference, surely ({:.0} %) between the figures in brackets. \
+         * on the front: nothing here is better in time or memory and not worse in the other.",
+        proof.rounds,
+        proof.confidence * 100.0
+    );
+    paragraph(page, &text, DIM);
+    remarks(page, proof);
+    page.push('\n');
+    match &tuning.change {
+        Some(change) => worth_making(page, tuning.goal, change),
+        None => leave_it(page, tuning, proof),
+    }
+}
+
+fn worth_making(page: &mut String, goal: Goal, change: &Change) {
+    let Change { variant, best, share, .. } = change;
+    let text = if variant == best {
+        format!("The smallest change that gets nearly all there is to gain: {variant}")
+    } else {
+        format!(
+            "The smallest change that gets nearly all there is to gain: {variant} ({:.0} % of what {best} \
+             gains)",
+            share * 100.0
+        )
+    };
+    paragraph(page, &text, GOOD.bold());
+    let surely = |ratio: &Ratio| ratio.interval.is_some_and(|(low, high)| high < 1.0 || low > 1.0);
+    if let Some(price) = change.price.filter(surely) {
+        let what = measure::name(goal.other());
+        let text = format!("It takes {}× the {what}.", quantity::ratio(price.estimate));
+        paragraph(page, &text, Style::new());
+    }
+    let smaller = |one: &Smaller| format!("{} ({:.0} %)", one.variant, one.share * 100.0);
+    let smaller: Vec<String> = change.smaller.iter().map(smaller).collect();
+    if !smaller.is_empty() {
+        let text = format!("Smaller changes have a part of the gain: {}.", smaller.join("; "));
+        paragraph(page, &text, Style::new());
+    }
+    paragraph(page, &format!("To try it: masu run -a '{variant}' -- PROGRAM"), Style::new());
+}
+
+/// Nothing gains: what that rests on, and where there may be something else to gain.
+fn leave_it(page: &mut String, tuning: &Tuning, proof: &Proof) {
+    let what = measure::name(proof.primary);
+    let few = proof.remedies.iter().any(|it| matches!(it.shown, Shown::TooFewRuns { .. }));
+    let seen = proof.remedies.iter().filter_map(|it| match it.shown {
+        Shown::NoDifference { could_have_seen } => Some(could_have_seen),
+        _ => None,
+    });
+    let seen = seen.fold(None, |most: Option<f64>, one| Some(most.map_or(one, |it| it.max(one))));
+    let text = match seen {
+        _ if few => "There were too few runs to tell; allow more time.".to_owned(),
+        Some(seen) => format!(
+            "Leave it as it is: no gain in {what} was shown, and one of {} would have been.",
+            quantity::percent(seen)
+        ),
+        None => format!("Leave it as it is: nothing that was tried gains 1 % or more in {what}."),
+    };
+    paragraph(page, &text, Style::new().bold());
+    let saves = |ratio: &Ratio| ratio.interval.is_some_and(|(_, high)| high < 0.95);
+    let (goal, other) = match tuning.goal {
+        Goal::PeakRss => (Goal::Wall, Measure::Wall),
+        goal => (Goal::PeakRss, goal.other()),
+    };
+    let saving = proof.remedies.iter().filter(|it| it.ratio(other).as_ref().is_some_and(saves));
+    let labels: Vec<&str> = saving.map(|it| it.medians.label.as_str()).collect();
+    if !labels.is_empty() {
+        let text = format!(
+            "There may be {} to gain ({}): --primary {goal} searches for that.",
+            measure::name(other),
+            labels.join("; ")
+        );
+        paragraph(page, &text, Style::new());
+    }
+}
+
+/// What else was tried, what was not and what could not be.
+fn rest(page: &mut String, tuning: &Tuning) {
+    let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
+    let confirmed: Vec<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
+    let others = tuning.tried.iter().filter(|it| !confirmed.contains(&it.variant.as_str()));
+    let tried: Vec<String> = others.map(|one| guess(one, tuning.goal)).collect();
+    if !tried.is_empty() {
+        let text = format!("{} (× by few runs, which choose and show nothing)", tried.join("; "));
+        labelled(page, "Tried too", &text, DIM);
+    }
+    if !tuning.not_tried.is_empty() {
+        let text = format!("{} (more time: --budget)", tuning.not_tried.join("; "));
+        labelled(page, "Not tried", &text, DIM);
+    }
+    for LeftOut { label, reason } in &tuning.left_out {
+        if !confirmed.contains(&label.as_str()) {
+            labelled(page, label, &format!("left out: {reason}"), DIM);
+        }
+    }
+}
+
+fn guess(tried: &Tried, goal: Goal) -> String {
+    let ratio = if goal == Goal::PeakRss { tried.peak_rss } else { tried.time };
+    let times = ratio.map(|ratio| format!(" ×{}", quantity::ratio(ratio.estimate)));
+    format!("{}{}", tried.variant, times.unwrap_or_default())
+}
+
+/// The change in `form`. These lines are not broken: they are to be pasted.
+fn pasted(page: &mut String, change: &Change, form: Form) {
+    let heading = match form {
+        Form::Environment => "In a shell, before the command:",
+        Form::Systemd => "In systemd's drop-in of a service (systemctl edit NAME):",
+        Form::Docker => "In a Dockerfile:",
+    };
+    let Some(pasted) = change.paste.iter().find(|pasted| pasted.form == form) else { return };
+    line(page, heading, BOLD);
+    for part in pasted.text.lines() {
+        line(page, &format!("  {}", visible(part)), Style::new());
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "runs are few")]
+fn small(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::{Pasted, Step};
+
+    /// A tuning in which a pair of settings gains as much as masu, or nothing gains.
+    fn made_up(gains: bool) -> Tuning {
+        let labels = ["glibc", "glibc:top_pad=64M,trim_threshold=64M", "masu"].map(str::to_owned);
+        let mut proof = Proof { rounds: 30, ..Proof::of(&labels, Measure::Wall, None, &[]) };
+        proof.reference.wall_s = Some(1.2);
+        proof.reference.peak_rss_bytes = Some(28.6e6);
+        let ratio = |low: f64, high: f64| {
+            Some(Ratio { estimate: (low * high).sqrt(), interval: Some((low, high)), pairs: 30 })
+        };
+        let nothing = Shown::NoDifference { could_have_seen: 0.02 };
+        for (remedy, low) in proof.remedies.iter_mut().zip([0.6, 0.59]) {
+            let at = if gains { low } else { 0.99 };
+            remedy.shown = if gains { Shown::Gain } else { nothing.clone() };
+            (remedy.wall, remedy.peak_rss) = (ratio(at, at + 0.02), ratio(0.9, 0.91));
+        }
+        let change = Change {
+            variant: labels[1].clone(),
+            step: Step::Settings,
+            best: labels[2].clone(),
+            share: 0.976,
+            price: ratio(0.9, 0.91),
+            smaller: vec![Smaller { variant: "glibc:arenas=1".to_owned(), share: 0.304 }],
+            paste: vec![Pasted {
+                form: Form::Environment,
+                text: "GLIBC_TUNABLES=glibc.malloc.top_pad=67108864".to_owned(),
+            }],
+        };
+        let tried = Tried {
+            variant: "glibc:arenas=1".to_owned(),
+            step: Step::Setting,
+            stage: 1,
+            rounds: 3,
+            time: Some(Ratio { estimate: 0.97, interval: None, pairs: 3 }),
+            peak_rss: None,
+        };
+        let reason = "it crashes".to_owned();
+        Tuning {
+            schema: "masu-tune",
+            version: 1,
+            command: vec!["sed".to_owned(), "-f".to_owned()],
+            goal: Goal::Wall,
+            budget_s: 60.0,
+            spent_s: 58.4,
+            runs: 214,
+            stages: 4,
+            stopped: false,
+            repeatable: true,
+            change: gains.then_some(change),
+            front: vec!["masu".to_owned()],
+            confirmation: Some(proof),
+            tried: vec![tried],
+            not_tried: vec!["masu:huge_pages=0".to_owned()],
+            left_out: vec![LeftOut { label: "hoard".to_owned(), reason }],
+        }
+    }
+
+    fn page(tuning: &Tuning) -> String {
+        anstream::adapter::strip_str(&tuned(tuning, &[Form::Environment])).to_string()
+    }
+
+    #[test]
+    fn the_page_has_what_counts_then_what_to_paste_then_what_was_tried() {
+        let expected = "\
+sed -f
+Tuned for wall-clock time: 214 runs in 58 s of 60 s, 4 stages.
+
+  glibc         the reference: 1.20 s, 27.3 MiB
+  glibc:top_pad=64M,trim_threshold=64M
+                gain shown: wall ×0.610 (0.600–0.620), peak RSS ×0.905
+                (0.900–0.910)
+* masu          gain shown: wall ×0.600 (0.590–0.610), peak RSS ×0.905
+                (0.900–0.910)
+By 30 rounds of fresh runs; × the reference, surely (99 %) between the figures
+in brackets. * on the front: nothing here is better in time or memory and not
+worse in the other.
+
+The smallest change that gets nearly all there is to gain:
+glibc:top_pad=64M,trim_threshold=64M (98 % of what masu gains)
+It takes 0.905× the peak resident memory.
+Smaller changes have a part of the gain: glibc:arenas=1 (30 %).
+To try it: masu run -a 'glibc:top_pad=64M,trim_threshold=64M' -- PROGRAM
+
+In a shell, before the command:
+  GLIBC_TUNABLES=glibc.malloc.top_pad=67108864
+
+Tried too       glibc:arenas=1 ×0.970 (× by few runs, which choose and show
+                nothing)
+Not tried       masu:huge_pages=0 (more time: --budget)
+hoard           left out: it crashes
+";
+        assert_eq!(page(&made_up(true)), expected);
+    }
+
+    #[test]
+    fn where_nothing_gains_the_page_says_so_and_where_there_is_something_else() {
+        let page = page(&made_up(false)).replace('\n', " ");
+        let said = "Leave it as it is: no gain in wall-clock time was shown, and one of 2 % would have been.";
+        assert!(page.contains(said), "{page}");
+        assert!(page.contains("There may be peak resident memory to gain"), "{page}");
+        assert!(page.contains("--primary peak_rss"), "{page}");
+        assert!(!page.contains("In a shell"), "{page}");
+    }
+
+    #[test]
+    fn what_was_stopped_or_differed_is_said_first() {
+        let stopped = Tuning {
+            stopped: true,
+            repeatable: false,
+            confirmation: None,
+            change: None,
+            ..made_up(true)
+        };
+        let page = page(&stopped);
+        assert!(page.contains("Stopped before anything was confirmed"), "{page}");
+        let warning = page.find("not repeatable").unwrap();
+        assert!(warning < page.find("Stopped").unwrap(), "{page}");
+    }
+}

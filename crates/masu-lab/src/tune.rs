@@ -1,0 +1,439 @@
+//! Tuning: the smallest change to a program's malloc that is worth making, found within a budget of time.
+//!
+//! Relies on [`prove`](mod@crate::prove) for every run. `candidates.rs` says what is tried, `search.rs` how
+//! often, `choice.rs` what is named in the end, `paste.rs` how it is written down. Search and choice are
+//! pure: they know of time only what they are told, so they are tested on made-up programs whose best
+//! change is known (`tests.rs`).
+//!
+//! The hard idea is that whoever picks the best of many picks a lucky one too. So the runs that
+//! choose say nothing in the end: what is left is run anew, and only those fresh runs count.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::prove::{self, Proof, Shown};
+use crate::results::{LeftOut, Rounds};
+use crate::statistics::Ratio;
+use crate::{CompareOptions, Error, Limits, Measure, Plan, Stop, Variant, compare};
+
+mod candidates;
+mod choice;
+mod paste;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use candidates::{Step, worth_trying};
+pub use paste::{Form, paste};
+
+use candidates::Candidate;
+use search::{Found, Next, Trials};
+
+/// The budget where the caller does not say.
+pub const DEFAULT_BUDGET: Duration = Duration::from_secs(300);
+
+/// How many times as long as the program as it is a candidate may take, and how many seconds more, before
+/// it is given up: what is that much slower is no remedy, and the time is wanted elsewhere.
+const SLOWER_TIMES: f64 = 10.0;
+const SLOWER_BEYOND_S: f64 = 5.0;
+
+/// What is to become less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Wall-clock time.
+    #[default]
+    Wall,
+    /// CPU time, in the program's code and in the kernel.
+    Cpu,
+    /// Peak resident memory.
+    PeakRss,
+}
+
+impl Goal {
+    /// Every goal with its name.
+    pub const ALL: [(Goal, &str); 3] =
+        [(Goal::Wall, "wall"), (Goal::Cpu, "cpu"), (Goal::PeakRss, "peak_rss")];
+
+    /// The measure that carries the verdicts.
+    #[must_use]
+    pub fn primary(self) -> Measure {
+        match self {
+            Goal::Wall => Measure::Wall,
+            Goal::Cpu => Measure::Cpu,
+            Goal::PeakRss => Measure::PeakRss,
+        }
+    }
+
+    /// The time of the front of time and memory.
+    #[must_use]
+    pub fn time(self) -> Measure {
+        if self == Goal::Cpu { Measure::Cpu } else { Measure::Wall }
+    }
+
+    /// The measure that may have to pay.
+    pub(crate) fn other(self) -> Measure {
+        if self == Goal::PeakRss { Measure::Wall } else { Measure::PeakRss }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Goal::ALL.iter().find(|(goal, _)| goal == self).map(|(_, name)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
+}
+
+impl FromStr for Goal {
+    type Err = Error;
+
+    /// Understands the names in [`Goal::ALL`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tune`] for any other, listing them.
+    fn from_str(text: &str) -> Result<Goal, Error> {
+        let found = Goal::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(goal, _)| *goal).ok_or_else(|| {
+            let names: Vec<&str> = Goal::ALL.iter().map(|(_, name)| *name).collect();
+            Error::Tune(format!("no goal `{text}`; there are {}", names.join(", ")))
+        })
+    }
+}
+
+/// Something happened during a search.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The program as it is was run, so it is known what fits into the budget.
+    Planned {
+        /// About so many runs at most.
+        runs: usize,
+        /// What one of them takes.
+        run: Duration,
+    },
+    /// A stage begins: some candidates are held against the program as it is.
+    Stage {
+        /// Counted from one.
+        number: usize,
+        /// Candidates tried in it.
+        candidates: usize,
+        /// Rounds, each with one run of each and of the program as it is.
+        rounds: usize,
+        /// How long that takes.
+        estimate: Duration,
+        /// Whether it is the last one, whose runs alone count.
+        confirms: bool,
+    },
+    /// What the engine tells of the runs of a stage.
+    Measuring(compare::Event<'a>),
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tuning {
+    /// `masu-tune`.
+    pub schema: &'static str,
+    /// Counted up when a reader of the JSON would have to change.
+    pub version: u32,
+    /// The command as written.
+    pub command: Vec<String>,
+    /// What was to become less.
+    pub goal: Goal,
+    /// The budget in seconds.
+    pub budget_s: f64,
+    /// What was used of it, in seconds.
+    pub spent_s: f64,
+    /// Runs made, warm-ups included.
+    pub runs: usize,
+    /// Stages made, the confirmation included.
+    pub stages: usize,
+    /// Whether it was stopped on the way.
+    pub stopped: bool,
+    /// Whether every run had the same output and exit code.
+    pub repeatable: bool,
+    /// The smallest change that gets 95 % of the largest gain shown; none where no gain was shown.
+    pub change: Option<Change>,
+    /// Labels of what is on the front of time and memory, the program as it is included if it is.
+    pub front: Vec<String>,
+    /// What fresh runs showed of those that the search had left; none where it came to none.
+    pub confirmation: Option<Proof>,
+    /// Everything that was tried, with what the last of its searching runs said; these chose, and are no
+    /// evidence.
+    pub tried: Vec<Tried>,
+    /// Labels of what there was no time for.
+    pub not_tried: Vec<String>,
+    /// What could not take part, with reasons.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A change that is worth making.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// The variant, as `masu run -a` takes it.
+    pub variant: String,
+    /// How large a change it is.
+    pub step: Step,
+    /// The variant that gains most; the same where no smaller one gains enough.
+    pub best: String,
+    /// What part of the largest gain it has: 0.97.
+    pub share: f64,
+    /// What is paid for it: memory by that of the program as it is, or time where memory was the goal.
+    pub price: Option<Ratio>,
+    /// Changes that are smaller still, and what part of the largest gain each has.
+    pub smaller: Vec<Smaller>,
+    /// Lines to paste, each with its form.
+    pub paste: Vec<Pasted>,
+}
+
+/// A smaller change that gains less.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Smaller {
+    /// The variant.
+    pub variant: String,
+    /// What part of the largest gain it has.
+    pub share: f64,
+}
+
+/// A change as a line to paste.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pasted {
+    /// Where to.
+    pub form: Form,
+    /// What.
+    pub text: String,
+}
+
+/// What the search saw of a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// Its label.
+    pub variant: String,
+    /// How large a change it is.
+    pub step: Step,
+    /// The last stage of the search it was in.
+    pub stage: usize,
+    /// Rounds of that stage.
+    pub rounds: usize,
+    /// Time by that of the program as it is; of wall-clock time unless CPU time is the goal.
+    pub time: Option<Ratio>,
+    /// Peak resident memory by that of the program as it is.
+    pub peak_rss: Option<Ratio>,
+}
+
+/// Searches the rows of the only case of `plan`, the first of which is the program as it is, for the
+/// smallest change that gets 95 % of the largest gain, in about `budget`.
+///
+/// # Errors
+///
+/// [`Error::Tune`] for a plan of no or several cases or of a server, without anything to try, and for a budget
+/// in which nothing could be shown; those of [`compare`](crate::compare()). [`Error::Stopped`] when
+/// stopped before anything was tried; later what was found is returned, with [`Tuning::stopped`] set.
+pub fn tune(
+    plan: &Plan,
+    goal: Goal,
+    budget: Duration,
+    options: &CompareOptions,
+    stop: &Stop,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Tuning, Error> {
+    let [case] = plan.cases.as_slice() else {
+        return Err(Error::Tune("tuning takes one command at a time".to_owned()));
+    };
+    if case.server.is_some() {
+        return Err(Error::Tune(
+            "a server does not end by itself; `masu compare --server` compares variants of one"
+                .to_owned(),
+        ));
+    }
+    let variants: Vec<&Variant> = case.rows.iter().map(|row| &row.variant).collect();
+    let candidates = candidates::of(&variants);
+    if candidates.is_empty() {
+        let refused = case.rows.first().and_then(|row| row.workload.program.refusal.as_deref());
+        let reason = refused.map(|reason| format!(": {reason}")).unwrap_or_default();
+        return Err(Error::Tune(format!("there is nothing to try on this program{reason}")));
+    }
+    let began = Instant::now();
+    let mut engine = Engine {
+        plan,
+        goal,
+        options,
+        stop,
+        observe,
+        budget,
+        longest: None,
+        stages: 0,
+        left_out: case.left_out.clone(),
+    };
+    let found = search::search(&candidates, goal, budget.as_secs_f64(), &mut engine);
+    let left_out = engine.left_out;
+    let found = found.map_err(|error| match error {
+        Error::WarmUp { .. } if case.limits.time.is_none() && began.elapsed() >= budget => {
+            Error::Tune(format!(
+                "the program did not end within {:.0} s; allow more (--budget), or give it less to do. \
+                 Servers do not end by themselves: `masu compare --server` compares variants of one",
+                budget.as_secs_f64()
+            ))
+        }
+        other => other,
+    })?;
+    let command = case.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let about = About { command, goal, budget_s: budget.as_secs_f64(), variants: &variants[1..] };
+    Ok(about.tuning(&candidates, found, left_out))
+}
+
+/// What a search was about.
+struct About<'a> {
+    command: Vec<String>,
+    goal: Goal,
+    budget_s: f64,
+    /// The candidates' variants.
+    variants: &'a [&'a Variant],
+}
+
+impl About<'_> {
+    fn tuning(self, candidates: &[Candidate], found: Found, left_out: Vec<LeftOut>) -> Tuning {
+        let goal = self.goal;
+        let change = found.proof.as_ref().and_then(|proof| {
+            let confirmed: Vec<&Candidate> =
+                found.confirmed.iter().map(|index| &candidates[*index]).collect();
+            let chosen = choice::choose(&confirmed, proof, goal)?;
+            let variant = self.variants[found.confirmed[chosen.smallest]];
+            let pasted = |(form, _): (Form, &str)| Pasted { form, text: paste(variant, form) };
+            let smaller = |(place, share): &(usize, f64)| Smaller {
+                variant: confirmed[*place].label.clone(),
+                share: *share,
+            };
+            Some(Change {
+                variant: variant.label.clone(),
+                price: proof.remedies[chosen.smallest].ratio(goal.other()),
+                smaller: chosen.smaller.iter().map(smaller).collect(),
+                step: confirmed[chosen.smallest].step,
+                best: confirmed[chosen.best].label.clone(),
+                share: chosen.share,
+                paste: Form::ALL.into_iter().map(pasted).collect(),
+            })
+        });
+        let front = found.proof.as_ref().map(|proof| {
+            let labels = std::iter::once(&proof.reference.label)
+                .chain(proof.remedies.iter().map(|one| &one.medians.label));
+            let on_it = labels.zip(choice::front(proof, goal)).filter(|(_, is_on)| *is_on);
+            on_it.map(|(label, _)| label.clone()).collect()
+        });
+        let is_left_out = |label: &str| left_out.iter().any(|one| one.label == label);
+        let mut tried: Vec<Tried> = Vec::new();
+        let mut not_tried = Vec::new();
+        for (index, (candidate, seen)) in candidates.iter().zip(&found.tried).enumerate() {
+            let (label, step) = (candidate.label.clone(), candidate.step);
+            match seen {
+                _ if is_left_out(&label) => {}
+                Some(search::Tried { stage, rounds, proved }) => tried.push(Tried {
+                    variant: label,
+                    step,
+                    stage: *stage,
+                    rounds: *rounds,
+                    time: proved.ratio(goal.time()),
+                    peak_rss: proved.peak_rss,
+                }),
+                None if found.confirmed.contains(&index) => {}
+                None => not_tried.push(label),
+            }
+        }
+        let gain = |one: &Tried| {
+            let ratio = if goal == Goal::PeakRss { one.peak_rss } else { one.time };
+            ratio.map_or(f64::INFINITY, |ratio| ratio.estimate)
+        };
+        tried.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
+        Tuning {
+            schema: "masu-tune",
+            version: 1,
+            command: self.command,
+            goal,
+            budget_s: self.budget_s,
+            spent_s: found.spent_s,
+            runs: found.runs,
+            stages: found.stages,
+            stopped: found.stopped,
+            repeatable: found.repeatable,
+            change,
+            front: front.unwrap_or_default(),
+            confirmation: found.proof,
+            tried,
+            not_tried,
+            left_out,
+        }
+    }
+}
+
+/// The lab's engine as what measures.
+struct Engine<'a, 'o> {
+    plan: &'a Plan,
+    goal: Goal,
+    options: &'a CompareOptions,
+    stop: &'a Stop,
+    observe: &'a mut (dyn FnMut(Event<'_>) + 'o),
+    budget: Duration,
+    /// How long a run may take, once it is known how long one of the program as it is takes.
+    longest: Option<Duration>,
+    stages: u64,
+    left_out: Vec<LeftOut>,
+}
+
+impl Engine<'_, '_> {
+    /// The plan of one stage.
+    fn stage(&self, candidates: &[usize], rounds: usize) -> Plan {
+        let mut plan = self.plan.clone();
+        plan.rounds = Rounds::Fixed(rounds);
+        for case in &mut plan.cases {
+            let rows = std::mem::take(&mut case.rows);
+            let places = std::iter::once(0).chain(candidates.iter().map(|index| index + 1));
+            case.rows = places.filter_map(|place| rows.get(place).cloned()).collect();
+            case.left_out.clear();
+            case.primary = self.goal.primary();
+            let Limits { time, .. } = &mut case.limits;
+            *time = time.or(self.longest).or(Some(self.budget));
+        }
+        plan
+    }
+}
+
+impl Trials for Engine<'_, '_> {
+    fn announce(&mut self, next: Next) {
+        let seconds = |s: f64| Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX);
+        (self.observe)(match next {
+            Next::Planned { run_s, runs } => Event::Planned { runs, run: seconds(run_s) },
+            Next::Stage { number, candidates, rounds, seconds: estimate_s, confirms } => {
+                let estimate = seconds(estimate_s);
+                Event::Stage { number, candidates, rounds, estimate, confirms }
+            }
+        });
+    }
+
+    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<Proof, Error> {
+        let plan = self.stage(candidates, rounds);
+        // An order of runs of its own for each stage, and the same for the same seed.
+        let seed = self.options.seed.map(|seed| seed.wrapping_add(self.stages));
+        let options = CompareOptions { seed, ..self.options.clone() };
+        self.stages += 1;
+        let observe = &mut *self.observe;
+        let proof = prove::prove(&plan, &options, self.stop, &mut |event| {
+            observe(Event::Measuring(event));
+        })?;
+        for remedy in &proof.remedies {
+            let label = &remedy.medians.label;
+            let is_known = self.left_out.iter().any(|one| one.label == *label);
+            if let (Shown::LeftOut { reason }, false) = (&remedy.shown, is_known) {
+                let (label, reason) = (label.clone(), reason.clone());
+                self.left_out.push(LeftOut { label, reason });
+            }
+        }
+        if let (None, Some(wall_s)) = (self.longest, proof.reference.wall_s) {
+            let longest_s = wall_s * SLOWER_TIMES + SLOWER_BEYOND_S;
+            self.longest = Duration::try_from_secs_f64(longest_s).ok();
+        }
+        Ok(proof)
+    }
+}

@@ -1,0 +1,211 @@
+//! What may be changed about a program's memory without changing the program: the mallocs that can
+//! serve it and the settings of each that are worth a try, and how large a change each of them is.
+//!
+//! Relies on the catalogue for what is there and on `variant/settings.rs` for what can be set. The one
+//! hard idea is the order, which is a guess made beforehand: where time is short the first are
+//! tried and the others named as not tried, so what helped most programs stands first.
+
+use serde::Serialize;
+
+use crate::suite::Named;
+use crate::variant::family;
+use crate::{Catalogue, Program, Spec, Variant};
+
+/// How large a change is: the steps of a ladder, the smallest first. Above all of them stands to
+/// allocate less, below them a cause that lies elsewhere; neither can be searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// One setting of the malloc that the program has.
+    Setting,
+    /// Several settings of it.
+    Settings,
+    /// Another malloc as it comes.
+    Malloc,
+    /// Another malloc with settings.
+    MallocAndSettings,
+}
+
+impl Step {
+    /// Every step, the smallest change first.
+    pub const ALL: [Step; 4] =
+        [Step::Setting, Step::Settings, Step::Malloc, Step::MallocAndSettings];
+}
+
+/// A variant that may be tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) label: String,
+    pub(super) step: Step,
+    /// How many settings it takes.
+    pub(super) settings: usize,
+    /// The candidate that is the same malloc as it comes; only if that does well is this one tried.
+    pub(super) parent: Option<usize>,
+}
+
+/// What to set of a malloc, the most promising first. Sizes are far above what most programs hold, so
+/// that one of them stands for all: what a program needs of 64M and what it needs of 1G differ in
+/// memory only where it is free memory that is kept.
+const SETTINGS: &[(&str, &[&str])] = &[
+    (
+        "glibc",
+        &[
+            // Growing and shrinking the heap at every turn: one alone makes mappings of it instead.
+            "top_pad=64M,trim_threshold=64M",
+            // The same where blocks are large enough for mappings of their own.
+            "mmap_threshold=32M,top_pad=64M,trim_threshold=1G",
+            "top_pad=1M,trim_threshold=16M",
+            // Threads that wait for each other, or memory that each keeps for itself.
+            "arenas=1",
+            "arenas=2",
+            "tcache_count=2000",
+            "mmap_threshold=32M",
+            "huge_pages=1",
+            // Less memory: large blocks go back, and so does what is free at the end.
+            "mmap_threshold=64K,trim_threshold=64K",
+        ],
+    ),
+    (
+        "masu",
+        &[
+            "trim_threshold=1G",
+            "purge_delay=0",
+            "huge_pages=0",
+            "huge_pages=1",
+            "cache_size=4M",
+            "arenas=1",
+        ],
+    ),
+    (
+        "jemalloc",
+        &["purge_delay=-1", "purge_delay=0", "huge_pages=1", "arenas=2", "background_thread=1"],
+    ),
+    ("mimalloc", &["purge_delay=-1", "purge_delay=0", "huge_pages=1", "huge_pages=0"]),
+    (
+        "tcmalloc",
+        &[
+            "max_total_thread_cache_bytes=256M",
+            "release_rate=0",
+            "release_rate=10",
+            "aggressive_decommit=1",
+        ],
+    ),
+];
+
+/// The variants worth a try on `program`: the first is the program as it is, every other is left out
+/// where it does not work. What this machine's release of a malloc does not have is not among them.
+#[must_use]
+pub fn worth_trying(catalogue: &Catalogue, program: &Program) -> Vec<Named> {
+    let found = catalogue.variants_for(program);
+    let Some((reference, others)) = found.split_first() else { return Vec::new() };
+    // Of a program that is linked with a malloc nobody knows what that one's settings are.
+    let own = if program.linked_malloc.is_none() { reference.allocator.as_str() } else { "" };
+    let mut first = settings_of(own).into_iter();
+    let mut specs: Vec<Spec> = first.by_ref().take(1).collect();
+    specs.extend(others.iter().map(|variant| bare(&variant.label)));
+    specs.extend(first);
+    specs.extend(others.iter().flat_map(|variant| settings_of(&variant.label)));
+    specs.retain(|spec| catalogue.resolve(spec, program).is_ok());
+    let reference = Named { spec: bare("system"), optional: false };
+    let optional = |spec| Named { spec, optional: true };
+    std::iter::once(reference).chain(specs.into_iter().map(optional)).collect()
+}
+
+fn bare(allocator: &str) -> Spec {
+    Spec { allocator: allocator.to_owned(), settings: Vec::new() }
+}
+
+/// `allocator` with each of what is worth setting about it.
+fn settings_of(allocator: &str) -> Vec<Spec> {
+    let known = SETTINGS.iter().find(|(malloc, _)| *malloc == family(allocator));
+    let settings = known.map_or(&[][..], |(_, settings)| *settings);
+    let spec = |text: &&str| format!("{allocator}:{text}").parse::<Spec>().ok();
+    settings.iter().filter_map(spec).collect()
+}
+
+/// What kind of change each of `variants` is, the first of which is the program as it is and is none.
+pub(super) fn of(variants: &[&Variant]) -> Vec<Candidate> {
+    let Some((reference, others)) = variants.split_first() else { return Vec::new() };
+    let candidate = |variant: &&Variant| {
+        let count = count_settings(variant);
+        let stays = variant.library == reference.library;
+        let step = match (stays, count) {
+            (true, 0 | 1) => Step::Setting,
+            (true, _) => Step::Settings,
+            (false, 0) => Step::Malloc,
+            (false, _) => Step::MallocAndSettings,
+        };
+        let is_parent = |one: &&Variant| one.library == variant.library && count_settings(one) == 0;
+        let has_parent = step == Step::MallocAndSettings;
+        let parent = others.iter().position(is_parent).filter(|_| has_parent);
+        Candidate { label: variant.label.clone(), step, settings: count, parent }
+    };
+    others.iter().map(candidate).collect()
+}
+
+fn count_settings(variant: &Variant) -> usize {
+    variant.label.parse::<Spec>().map_or(0, |spec| spec.settings.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::variant::settings::Setting;
+    use crate::{Libc, Places};
+
+    fn variant(label: &str, library: Option<&str>) -> Variant {
+        let allocator = label.split(':').next().unwrap_or_default().to_owned();
+        let library = library.map(Into::into);
+        Variant { label: label.to_owned(), allocator, library, ..Variant::default() }
+    }
+
+    #[test]
+    fn every_setting_of_the_table_is_one_that_its_malloc_has() {
+        for (malloc, settings) in SETTINGS {
+            assert_eq!(settings_of(malloc).len(), settings.len(), "{malloc}");
+            for spec in settings_of(malloc) {
+                for (name, _) in &spec.settings {
+                    assert!(Setting::named(name).is_some_and(|one| one.is_of(malloc)), "{spec}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_is_as_large_as_its_malloc_and_its_settings() {
+        let variants = [
+            variant("glibc", None),
+            variant("glibc:arenas=1", None),
+            variant("masu:purge_delay=0", Some("/masu.so")),
+            variant("glibc:top_pad=1M,trim_threshold=1M", None),
+            variant("masu", Some("/masu.so")),
+        ];
+        let candidates = of(&variants.iter().collect::<Vec<_>>());
+        let steps: Vec<Step> = candidates.iter().map(|one| one.step).collect();
+        let expected = [Step::Setting, Step::MallocAndSettings, Step::Settings, Step::Malloc];
+        assert_eq!(steps, expected);
+        let parents: Vec<Option<usize>> = candidates.iter().map(|one| one.parent).collect();
+        assert_eq!(parents, [None, Some(3), None, None]);
+        assert_eq!(candidates[2].settings, 2);
+        assert!(Step::ALL.is_sorted());
+    }
+
+    #[test]
+    fn the_program_as_it_is_comes_first_and_must_work() {
+        let program = Program::find(OsStr::new("sh")).unwrap();
+        let named = worth_trying(&Catalogue::find(&Places::default()), &program);
+        assert!(!named[0].optional && named[0].spec.settings.is_empty(), "{named:?}");
+        assert!(named[1..].iter().all(|one| one.optional));
+        let labels: Vec<String> = named.iter().map(|one| one.spec.to_string()).collect();
+        assert_eq!(labels[0], "system");
+        if program.libc == Libc::Glibc {
+            assert_eq!(labels[1], "glibc:top_pad=64M,trim_threshold=64M");
+        }
+        let mut once = labels.clone();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), labels.len(), "{labels:?}");
+    }
+}

@@ -1,0 +1,185 @@
+//! The choice: from what was confirmed to the smallest change that is worth making, and to the front of
+//! time and memory.
+//!
+//! Relies on the runs of the last stage alone. The one idea is DESIGN's ladder: a setting goes before
+//! another malloc, few settings before many, and a larger change must gain noticeably more to be
+//! named instead.
+
+use super::Goal;
+use super::candidates::Candidate;
+use crate::prove::{Proof, Proved, Shown};
+
+/// The share of the largest gain that is enough.
+pub(super) const ENOUGH: f64 = 0.95;
+
+/// The relative difference below which two are as good as each other, and a gain not worth a line.
+pub(super) const WORTH: f64 = 0.01;
+
+/// What was chosen, as places among what was confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chosen {
+    /// The smallest change that gains enough.
+    pub(super) smallest: usize,
+    /// The one that gains most.
+    pub(super) best: usize,
+    /// What part of that gain the smallest has.
+    pub(super) share: f64,
+    /// Changes that are smaller still, and the parts that they have.
+    pub(super) smaller: Vec<(usize, f64)>,
+}
+
+/// The smallest change among `confirmed`, whose runs came to `proof`, that gets [`ENOUGH`] of the largest
+/// gain shown; none where no gain of [`WORTH`] was shown.
+pub(super) fn choose(confirmed: &[&Candidate], proof: &Proof, goal: Goal) -> Option<Chosen> {
+    let gain = |proved: &Proved| match proved.shown {
+        Shown::Gain => Some(1.0 - proved.ratio(goal.primary())?.estimate),
+        _ => None,
+    };
+    let gains: Vec<(usize, f64)> = proof
+        .remedies
+        .iter()
+        .enumerate()
+        .filter_map(|(place, proved)| Some((place, gain(proved)?)))
+        .filter(|(_, gain)| *gain >= WORTH)
+        .collect();
+    let (best, most) = gains.iter().copied().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let price = |place: usize| {
+        proof.remedies[place].ratio(goal.other()).map_or(1.0, |ratio| ratio.estimate)
+    };
+    let size = |place: usize| (confirmed[place].step, confirmed[place].settings);
+    let enough = gains.iter().copied().filter(|(_, gain)| *gain >= ENOUGH * most);
+    let smallest = enough.min_by(|(a, _), (b, _)| {
+        size(*a).cmp(&size(*b)).then_with(|| price(*a).total_cmp(&price(*b)))
+    });
+    let (smallest, gain) = smallest?;
+    let is_smaller = |(place, _): &(usize, f64)| size(*place) < size(smallest);
+    let smaller = gains.iter().copied().filter(is_smaller);
+    let smaller = smaller.map(|(place, gain)| (place, gain / most)).collect();
+    Some(Chosen { smallest, best, share: gain / most, smaller })
+}
+
+/// Whether the reference, and then each of what was confirmed, is on the front of time and memory: no other
+/// is better in one of them by more than [`WORTH`] without being worse in the other by more than that.
+pub(super) fn front(proof: &Proof, goal: Goal) -> Vec<bool> {
+    let place = |proved: &Proved| {
+        let ratio = |measure| Some(proved.ratio(measure)?.estimate);
+        Some((ratio(goal.time())?, ratio(crate::Measure::PeakRss)?))
+    };
+    let reference = Some((1.0, 1.0));
+    let places: Vec<Option<(f64, f64)>> =
+        std::iter::once(reference).chain(proof.remedies.iter().map(place)).collect();
+    let is_clear = |a: f64, b: f64| a < b * (1.0 - WORTH);
+    let beats = |one: &(f64, f64), other: &(f64, f64)| {
+        let better = is_clear(one.0, other.0) || is_clear(one.1, other.1);
+        let worse = is_clear(other.0, one.0) || is_clear(other.1, one.1);
+        better && !worse
+    };
+    let is_on = |place: &Option<(f64, f64)>| {
+        let beaten = |own: &(f64, f64)| places.iter().flatten().any(|other| beats(other, own));
+        place.as_ref().is_some_and(|own| !beaten(own))
+    };
+    places.iter().map(is_on).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Measure;
+    use crate::prove::Medians;
+    use crate::statistics::Ratio;
+    use crate::tune::candidates::Step;
+
+    fn ratio(estimate: f64) -> Option<Ratio> {
+        Some(Ratio { estimate, interval: Some((estimate - 0.01, estimate + 0.01)), pairs: 20 })
+    }
+
+    fn proved(time: f64, memory: f64, shown: Shown) -> Proved {
+        let (wall, peak_rss) = (ratio(time), ratio(memory));
+        Proved { medians: Medians::default(), shown, wall, cpu: wall, peak_rss }
+    }
+
+    fn proof(remedies: Vec<Proved>) -> Proof {
+        let empty = Proof::of(&["a".to_owned()], Measure::Wall, None, &[]);
+        Proof { remedies, ..empty }
+    }
+
+    fn candidate(step: Step, settings: usize) -> Candidate {
+        Candidate { label: format!("{step:?} {settings}"), step, settings, parent: None }
+    }
+
+    #[test]
+    fn the_smaller_change_is_taken_within_five_per_cent_of_the_gain() {
+        let [pair, malloc, both] = [
+            candidate(Step::Settings, 2),
+            candidate(Step::Malloc, 0),
+            candidate(Step::MallocAndSettings, 1),
+        ];
+        let confirmed = [&pair, &malloc, &both];
+        let at = |times: [f64; 3]| {
+            let proof = proof(times.map(|time| proved(time, 1.0, Shown::Gain)).to_vec());
+            let chosen = choose(&confirmed, &proof, Goal::Wall).unwrap();
+            (chosen.smallest, chosen.best)
+        };
+        assert_eq!(at([0.615, 0.7, 0.60]), (0, 2), "38.5 of 40 are over 95 per cent");
+        assert_eq!(at([0.63, 0.61, 0.60]), (1, 2), "37 of 40 are not");
+        assert_eq!(at([0.9, 0.8, 0.6]), (2, 2));
+    }
+
+    #[test]
+    fn of_changes_of_one_size_the_one_that_costs_less_is_taken() {
+        let [one, other] = [candidate(Step::Malloc, 0), candidate(Step::Malloc, 0)];
+        let remedies = vec![proved(0.5, 2.0, Shown::Gain), proved(0.51, 1.0, Shown::Gain)];
+        let chosen = choose(&[&one, &other], &proof(remedies), Goal::Wall).unwrap();
+        assert_eq!((chosen.smallest, chosen.best), (1, 0));
+        assert!((chosen.share - 0.98).abs() < 1e-9);
+        assert_eq!(chosen.smaller, []);
+    }
+
+    #[test]
+    fn smaller_changes_that_gain_less_are_told_with_what_they_have() {
+        let [pair, malloc] = [candidate(Step::Settings, 2), candidate(Step::Malloc, 0)];
+        let remedies = vec![proved(0.8, 1.0, Shown::Gain), proved(0.6, 2.0, Shown::Gain)];
+        let chosen = choose(&[&pair, &malloc], &proof(remedies), Goal::Wall).unwrap();
+        let [(place, share)] = chosen.smaller[..] else { panic!("{chosen:?}") };
+        assert!(chosen.smallest == 1 && place == 0 && (share - 0.5).abs() < 1e-9, "{chosen:?}");
+    }
+
+    #[test]
+    fn what_was_not_shown_or_is_too_small_is_no_gain() {
+        let malloc = candidate(Step::Malloc, 0);
+        let nothing = Shown::NoDifference { could_have_seen: 0.1 };
+        for (time, shown) in [(0.8, nothing), (0.995, Shown::Gain), (1.3, Shown::Worse)] {
+            let proof = proof(vec![proved(time, 1.0, shown)]);
+            assert_eq!(choose(&[&malloc], &proof, Goal::Wall), None);
+        }
+    }
+
+    #[test]
+    fn memory_may_be_what_is_to_be_gained() {
+        let malloc = candidate(Step::Malloc, 0);
+        let proof = proof(vec![proved(1.2, 0.5, Shown::Gain)]);
+        assert!(choose(&[&malloc], &proof, Goal::PeakRss).is_some());
+        assert_eq!(choose(&[&malloc], &proof, Goal::Wall), None);
+    }
+
+    #[test]
+    fn on_the_front_is_who_is_beaten_by_nobody_in_both() {
+        let gain = || Shown::Gain;
+        let remedies = vec![
+            proved(0.5, 2.0, gain()),
+            proved(0.505, 1.0, gain()),
+            proved(0.8, 0.7, gain()),
+            proved(0.9, 0.9, gain()),
+            Proved { wall: None, ..proved(0.1, 0.1, gain()) },
+        ];
+        // The fastest is not faster by enough to pay for with twice the memory, and the program as it is
+        // is beaten by three.
+        assert_eq!(front(&proof(remedies), Goal::Wall), [false, false, true, true, false, false]);
+    }
+
+    #[test]
+    fn alone_on_the_front_is_the_program_as_it_is_where_nothing_is_better() {
+        let remedies = vec![proved(1.002, 0.999, Shown::Worse), proved(1.5, 1.2, Shown::Worse)];
+        assert_eq!(front(&proof(remedies), Goal::Wall), [true, true, false]);
+    }
+}

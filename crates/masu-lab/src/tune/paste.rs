@@ -1,0 +1,201 @@
+//! A variant as a line to paste: into a shell, into systemd's drop-in of a service, into a Dockerfile.
+//!
+//! Relies on [`Variant::changes`] for what is set. The hard part is that each of the three has quotes and
+//! special characters of its own, and that a container has files of its own.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::{Error, Variant};
+
+/// Where a line is pasted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Form {
+    /// Before a command in a shell.
+    Environment,
+    /// The drop-in of a service: `systemctl edit NAME`.
+    Systemd,
+    /// A Dockerfile.
+    Docker,
+}
+
+impl Form {
+    /// Every form with its name.
+    pub const ALL: [(Form, &str); 3] =
+        [(Form::Environment, "env"), (Form::Systemd, "systemd"), (Form::Docker, "docker")];
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Form::ALL.iter().find(|(form, _)| form == self).map(|(_, name)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
+}
+
+impl FromStr for Form {
+    type Err = Error;
+
+    /// Understands the names in [`Form::ALL`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tune`] for any other, listing them.
+    fn from_str(text: &str) -> Result<Form, Error> {
+        let found = Form::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(form, _)| *form).ok_or_else(|| {
+            let names: Vec<&str> = Form::ALL.iter().map(|(_, name)| *name).collect();
+            Error::Tune(format!("no form `{text}`; there are {}", names.join(", ")))
+        })
+    }
+}
+
+/// Where a container keeps a library that the system did not bring.
+const IN_A_CONTAINER: &str = "/usr/local/lib";
+
+/// What `variant` sets, in `form`; empty where it sets nothing. What the environment holds already is not
+/// in it.
+///
+/// ```
+/// use masu_lab::Variant;
+/// use masu_lab::tune::{Form, paste};
+///
+/// let mut variant = Variant::default();
+/// variant.tunables.push(("glibc.malloc.arena_max".to_owned(), "1".to_owned()));
+/// assert_eq!(paste(&variant, Form::Environment), "GLIBC_TUNABLES=glibc.malloc.arena_max=1");
+/// ```
+#[must_use]
+pub fn paste(variant: &Variant, form: Form) -> String {
+    let set: Vec<(String, String)> = variant
+        .changes(|_| None)
+        .into_iter()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect();
+    if set.is_empty() {
+        return String::new();
+    }
+    match form {
+        Form::Environment => {
+            let words: Vec<String> =
+                set.iter().map(|(name, value)| format!("{name}={}", in_shell(value))).collect();
+            words.join(" ")
+        }
+        Form::Systemd => {
+            let mut text = "[Service]".to_owned();
+            for (name, value) in &set {
+                let value = escaped(value, &['\\', '"'], '\\').replace('%', "%%");
+                text.push_str(&format!("\nEnvironment=\"{name}={value}\""));
+            }
+            text
+        }
+        Form::Docker => in_a_container(variant, &set),
+    }
+}
+
+fn in_a_container(variant: &Variant, set: &[(String, String)]) -> String {
+    let mut lines = Vec::new();
+    let file = variant.library.as_ref().and_then(|path| path.file_name());
+    let inside = file.map(|file| format!("{IN_A_CONTAINER}/{}", file.to_string_lossy()));
+    if let (Some(library), Some(inside)) = (&variant.library, &inside) {
+        let file = file.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+        lines.push(format!("# beside the Dockerfile: {}", library.display()));
+        lines.push(format!("COPY {file} {inside}"));
+    }
+    for (name, value) in set {
+        let value = match (&inside, name.as_str()) {
+            (Some(inside), "LD_PRELOAD") => inside,
+            _ => value,
+        };
+        lines.push(format!("ENV {name}=\"{}\"", escaped(value, &['\\', '"', '$'], '\\')));
+    }
+    lines.join("\n")
+}
+
+/// `text` with `escape` before each of `special`.
+fn escaped(text: &str, special: &[char], escape: char) -> String {
+    let mut out = String::new();
+    for character in text.chars() {
+        if special.contains(&character) {
+            out.push(escape);
+        }
+        out.push(character);
+    }
+    out
+}
+
+/// `text` as one word of a shell.
+fn in_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn variant() -> Variant {
+        Variant {
+            label: "jemalloc:purge_delay=0".to_owned(),
+            library: Some("/usr/lib/libjemalloc.so.2".into()),
+            variables: vec![(
+                "MALLOC_CONF".to_owned(),
+                "dirty_decay_ms:0,muzzy_decay_ms:0".to_owned(),
+            )],
+            ..Variant::default()
+        }
+    }
+
+    #[test]
+    fn a_malloc_with_settings_is_written_in_each_form() {
+        assert_eq!(
+            paste(&variant(), Form::Environment),
+            "LD_PRELOAD=/usr/lib/libjemalloc.so.2 MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0"
+        );
+        assert_eq!(
+            paste(&variant(), Form::Systemd),
+            "[Service]\n\
+             Environment=\"LD_PRELOAD=/usr/lib/libjemalloc.so.2\"\n\
+             Environment=\"MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0\""
+        );
+        assert_eq!(
+            paste(&variant(), Form::Docker),
+            "# beside the Dockerfile: /usr/lib/libjemalloc.so.2\n\
+             COPY libjemalloc.so.2 /usr/local/lib/libjemalloc.so.2\n\
+             ENV LD_PRELOAD=\"/usr/local/lib/libjemalloc.so.2\"\n\
+             ENV MALLOC_CONF=\"dirty_decay_ms:0,muzzy_decay_ms:0\""
+        );
+    }
+
+    #[test]
+    fn what_is_special_to_each_form_stays_what_it_is() {
+        let value = "a b'c\"d$e%f\\g";
+        let variables = vec![("ODD".to_owned(), value.to_owned())];
+        let odd = Variant { variables, ..Variant::default() };
+        let line = paste(&odd, Form::Environment);
+        let shell = Command::new("sh").args(["-c", &format!("{line} printenv ODD")]).output();
+        assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap(), format!("{value}\n"));
+        let systemd = paste(&odd, Form::Systemd);
+        assert_eq!(systemd, "[Service]\nEnvironment=\"ODD=a b'c\\\"d$e%%f\\\\g\"");
+        assert_eq!(paste(&odd, Form::Docker), "ENV ODD=\"a b'c\\\"d\\$e%f\\\\g\"");
+    }
+
+    #[test]
+    fn what_sets_nothing_is_nothing_to_paste() {
+        for (form, name) in Form::ALL {
+            assert_eq!(paste(&Variant::default(), form), "");
+            assert_eq!(name.parse::<Form>().unwrap(), form);
+            assert_eq!(form.to_string(), name);
+        }
+        assert!("bash".parse::<Form>().unwrap_err().to_string().contains("env, systemd, docker"));
+    }
+}

@@ -1,0 +1,399 @@
+//! The search: which candidates are tried how often, within a budget of time.
+//!
+//! Successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
+//! optimization", AISTATS 2016): all are tried a little, the better half a little more, and so on. It
+//! differs from the paper in that every step of the ladder is halved by itself, because the answer is not
+//! the best of all but the smallest change that is nearly as good, and so the best of each step must
+//! be known. Whoever needs least of the other measure stays too.
+//!
+//! The hard idea is what follows: the best of many was lucky too, so the runs that chose it flatter it.
+//! Those left at the end are therefore run anew, and only these fresh runs say what is shown.
+//!
+//! Relies on [`Trials`] for all it knows of the world, time included: tests put a made-up program behind it.
+
+use super::Goal;
+use super::candidates::{Candidate, Step};
+use crate::Error;
+use crate::prove::{Proof, Proved};
+use crate::statistics::{Level, pairs_needed};
+
+/// The share of the budget that is kept for the last stage, whose runs alone count.
+pub(super) const CONFIRMING: f64 = 0.4;
+
+/// The share of the time to search that one stage may take at most, so that as many as possible are tried.
+const OF_ONE_STAGE: f64 = 0.6;
+
+/// Rounds of a stage of the search, at least: one may be anything, and of two none is in the middle.
+const ROUNDS_LEAST: usize = 3;
+
+/// Rounds of a stage of the search at most: what is not told apart by these is alike.
+const ROUNDS_MOST: usize = 20;
+
+/// Rounds of the last stage at most.
+const ROUNDS_CONFIRMING_MOST: usize = 60;
+
+/// Runs of the program for which a budget must have room: one candidate tried, and confirmed.
+const RUNS_LEAST: f64 = 40.0;
+
+/// What can measure candidates against the program as it is.
+pub(super) trait Trials {
+    /// Is told what comes next.
+    fn announce(&mut self, next: Next);
+
+    /// Makes a warm-up and `rounds` rounds of the program as it is and of `candidates`, by runs that were
+    /// not made before. The remedies of the proof are these candidates in this order.
+    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<Proof, Error>;
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Next {
+    /// The search is planned: a run takes so many seconds, so about so many fit in.
+    Planned { run_s: f64, runs: usize },
+    /// A stage begins; its number counts from one.
+    Stage { number: usize, candidates: usize, rounds: usize, seconds: f64, confirms: bool },
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// Of each candidate the last that stages of the search said of it; none where it was not tried.
+    pub(super) tried: Vec<Option<Tried>>,
+    /// Stages made, the last one included.
+    pub(super) stages: usize,
+    /// The candidates of the last stage.
+    pub(super) confirmed: Vec<usize>,
+    /// What the last stage showed of them; none where it was not reached.
+    pub(super) proof: Option<Proof>,
+    /// Runs made, warm-ups included.
+    pub(super) runs: usize,
+    /// What they took in wall-clock seconds.
+    pub(super) spent_s: f64,
+    /// Whether every run of every stage had the same output and exit code.
+    pub(super) repeatable: bool,
+    /// Whether it was stopped on the way.
+    pub(super) stopped: bool,
+}
+
+/// What a stage of the search said of a candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Tried {
+    pub(super) stage: usize,
+    pub(super) rounds: usize,
+    pub(super) proved: Proved,
+}
+
+/// Searches `candidates` within `budget_s` seconds.
+///
+/// # Errors
+///
+/// [`Error::Tune`] for a budget in which nothing can be shown; those of the trials. When they are
+/// stopped, what was found until then is returned.
+pub(super) fn search(
+    candidates: &[Candidate],
+    goal: Goal,
+    budget_s: f64,
+    trials: &mut dyn Trials,
+) -> Result<Found, Error> {
+    let found = Found {
+        tried: vec![None; candidates.len()],
+        stages: 0,
+        confirmed: Vec::new(),
+        proof: None,
+        runs: 0,
+        spent_s: 0.0,
+        repeatable: true,
+        stopped: false,
+    };
+    let mut search = Search {
+        candidates,
+        goal,
+        budget_s,
+        trials,
+        reference_s: 0.0,
+        run_s: vec![None; candidates.len()],
+        surcharge: 1.0,
+        frugal: None,
+        found,
+    };
+    match search.make() {
+        Ok(()) => Ok(search.found),
+        Err(Error::Stopped) if search.found.stages > 0 => {
+            Ok(Found { stopped: true, ..search.found })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A search on its way.
+struct Search<'a> {
+    candidates: &'a [Candidate],
+    goal: Goal,
+    budget_s: f64,
+    trials: &'a mut dyn Trials,
+    /// Wall-clock seconds of a run of the program as it is.
+    reference_s: f64,
+    /// The same of each candidate, as far as it was tried.
+    run_s: Vec<Option<f64>>,
+    /// How many times as long as its runs a stage takes: warm-ups are traced, and what is around a
+    /// run takes time too.
+    surcharge: f64,
+    /// The candidate that needs least of the other measure, among those still tried.
+    frugal: Option<usize>,
+    found: Found,
+}
+
+impl Search<'_> {
+    fn make(&mut self) -> Result<(), Error> {
+        self.probe()?;
+        let left = self.halve()?;
+        self.confirm(left)
+    }
+
+    /// Learns how long a run takes, from the program as it is.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rough number of runs, not negative"
+    )]
+    fn probe(&mut self) -> Result<(), Error> {
+        let probe = self.trials.measure(&[], 1)?;
+        self.account(&[], &probe);
+        let run_s = self.cost_s(&[]);
+        let needed_s = run_s * RUNS_LEAST;
+        if needed_s > self.budget_s {
+            return Err(Error::Tune(format!(
+                "a run takes {run_s:.1} s, and in {:.0} s nothing could be shown; allow at least {} \
+                 (--budget), or give the program less to do",
+                self.budget_s,
+                in_words(needed_s)
+            )));
+        }
+        let runs = (self.left_s() / run_s.max(1e-6)) as usize;
+        self.trials.announce(Next::Planned { run_s, runs: runs.min(self.most_runs()) });
+        Ok(())
+    }
+
+    /// Runs that would be made if there were any time.
+    fn most_runs(&self) -> usize {
+        let tried = 2 * (self.candidates.len() + 1) * (ROUNDS_MOST + 1);
+        tried + (Step::ALL.len() + 2) * (ROUNDS_CONFIRMING_MOST + 1)
+    }
+
+    fn left_s(&self) -> f64 {
+        self.budget_s - self.found.spent_s
+    }
+
+    /// Tries and halves, until one candidate of each step is left.
+    fn halve(&mut self) -> Result<Vec<usize>, Error> {
+        let searching_s = self.budget_s * (1.0 - CONFIRMING);
+        let has_parent = |index: &usize| self.candidates[*index].parent.is_some();
+        let (mut waiting, mut left): (Vec<usize>, Vec<usize>) =
+            (0..self.candidates.len()).partition(has_parent);
+        for number in 1.. {
+            // Settings of a malloc are tried once that malloc, as it comes, was among the better half.
+            if number > 1 || self.of_step(&left, Step::Malloc) <= 1 {
+                let joins = |index: &usize| {
+                    self.candidates[*index].parent.is_some_and(|parent| left.contains(&parent))
+                };
+                let joining: Vec<usize> = waiting.drain(..).filter(joins).collect();
+                left.extend(joining);
+            }
+            let stages = self.stages_to_come(&left, &waiting);
+            if stages == 0 {
+                break;
+            }
+            let left_s = (searching_s - self.found.spent_s).max(0.0);
+            // Whoever is there for the other measure goes first, so as not to be cut off.
+            let frugal = self.frugal.filter(|frugal| !left.contains(frugal));
+            let set: Vec<usize> = frugal.into_iter().chain(left.iter().copied()).collect();
+            let least_s = self.cost_s(&set) * small(ROUNDS_LEAST + 1);
+            let share_s = (left_s / small(stages)).max(least_s.min(left_s * OF_ONE_STAGE));
+            let set = self.fitting(&set, share_s);
+            if set.is_empty() {
+                // The time to search is over; the best that are known go on to the last stage.
+                left = self.best_of_each(&left);
+                break;
+            }
+            let rounds = self.rounds_in(&set, share_s).clamp(ROUNDS_LEAST, ROUNDS_MOST);
+            let proof = self.stage(&set, rounds, false)?;
+            self.note(&set, rounds, &proof);
+            // INVARIANT: Each stage halves what it was given of each step, so the loop ends; who is there
+            // for the other measure alone is not counted among them.
+            left.retain(|one| set.contains(one));
+            left = self.better_half(&left);
+            self.frugal = self.most_frugal(&set);
+        }
+        Ok(left)
+    }
+
+    /// Runs those left anew.
+    fn confirm(&mut self, left: Vec<usize>) -> Result<(), Error> {
+        let mut finalists = left;
+        // What could not take part was tried and has no ratio.
+        finalists.retain(|one| self.found.tried[*one].is_none() || self.gain(*one).is_some());
+        self.sort_by_gain(&mut finalists);
+        finalists.extend(self.frugal.filter(|frugal| !finalists.contains(frugal)));
+        if finalists.is_empty() {
+            return Ok(());
+        }
+        let needed = |finalists: &[usize]| pairs_needed(finalists.len(), Level::TABLE);
+        let left_s = self.left_s();
+        while finalists.len() > 1 && self.rounds_in(&finalists, left_s) < needed(&finalists) {
+            finalists.pop();
+        }
+        let rounds = self.rounds_in(&finalists, left_s).min(ROUNDS_CONFIRMING_MOST);
+        let rounds = rounds.max(needed(&finalists));
+        finalists.sort_by_key(|one| (self.candidates[*one].step, *one));
+        let proof = self.stage(&finalists, rounds, true)?;
+        self.found.stopped |= proof.stopped;
+        self.found.confirmed = finalists;
+        self.found.proof = Some(proof);
+        Ok(())
+    }
+
+    fn stage(&mut self, set: &[usize], rounds: usize, confirms: bool) -> Result<Proof, Error> {
+        self.found.stages += 1;
+        let seconds = self.cost_s(set) * small(rounds + 1);
+        let number = self.found.stages;
+        let candidates = set.len();
+        self.trials.announce(Next::Stage { number, candidates, rounds, seconds, confirms });
+        let proof = self.trials.measure(set, rounds)?;
+        self.account(set, &proof);
+        if proof.stopped && !confirms {
+            return Err(Error::Stopped);
+        }
+        Ok(proof)
+    }
+
+    /// Keeps what a stage took, and learns from it what the next will.
+    fn account(&mut self, set: &[usize], proof: &Proof) {
+        self.found.runs += proof.runs;
+        self.found.spent_s += proof.seconds;
+        self.found.repeatable &= proof.repeatable;
+        if let Some(wall_s) = proof.reference.wall_s {
+            self.reference_s = wall_s;
+        }
+        let mut round_s = self.reference_s;
+        for (index, proved) in set.iter().zip(&proof.remedies) {
+            self.run_s[*index] = proved.medians.wall_s;
+            round_s += proved.medians.wall_s.unwrap_or(self.reference_s);
+        }
+        let runs_s = round_s * small(proof.rounds + 1);
+        if runs_s > 0.0 {
+            self.surcharge = (proof.seconds / runs_s).max(1.0);
+        }
+    }
+
+    /// What a round of the program as it is and of `set` takes.
+    fn cost_s(&self, set: &[usize]) -> f64 {
+        let run_s = |index: &usize| self.run_s[*index].unwrap_or(self.reference_s);
+        self.surcharge * (self.reference_s + set.iter().map(run_s).sum::<f64>())
+    }
+
+    /// How many rounds of `set` fit into `seconds`, with a warm-up before them.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rounds are few, and numbers below zero become zero as they should"
+    )]
+    fn rounds_in(&self, set: &[usize], seconds: f64) -> usize {
+        ((seconds / self.cost_s(set).max(1e-6)) as usize).saturating_sub(1)
+    }
+
+    /// As many of `set` as can be tried in `seconds`, in their order.
+    fn fitting(&self, set: &[usize], seconds: f64) -> Vec<usize> {
+        let mut fitting: Vec<usize> = Vec::new();
+        for index in set {
+            fitting.push(*index);
+            if self.rounds_in(&fitting, seconds) < ROUNDS_LEAST {
+                fitting.pop();
+                break;
+            }
+        }
+        fitting
+    }
+
+    /// How many stages it takes until one of each step is left, those of `waiting` included.
+    fn stages_to_come(&self, left: &[usize], waiting: &[usize]) -> usize {
+        let halvings = |count: usize| count.next_power_of_two().ilog2() as usize;
+        let of_step = |step: &Step| halvings(self.of_step(left, *step));
+        let now = Step::ALL.iter().map(of_step).max().unwrap_or(0);
+        let later = if waiting.is_empty() { 0 } else { 1 + halvings(waiting.len().div_ceil(2)) };
+        now.max(later)
+    }
+
+    fn of_step(&self, set: &[usize], step: Step) -> usize {
+        set.iter().filter(|index| self.candidates[**index].step == step).count()
+    }
+
+    fn note(&mut self, set: &[usize], rounds: usize, proof: &Proof) {
+        let stage = self.found.stages;
+        for (index, proved) in set.iter().zip(&proof.remedies) {
+            let proved = proved.clone();
+            self.found.tried[*index] = Some(Tried { stage, rounds, proved });
+        }
+    }
+
+    /// The ratio that is to become small, as the last stage had it.
+    fn gain(&self, index: usize) -> Option<f64> {
+        let tried = self.found.tried[index].as_ref()?;
+        Some(tried.proved.ratio(self.goal.primary())?.estimate)
+    }
+
+    /// The ratio that is paid with.
+    fn price(&self, index: usize) -> Option<f64> {
+        let tried = self.found.tried[index].as_ref()?;
+        Some(tried.proved.ratio(self.goal.other())?.estimate)
+    }
+
+    /// The best first, those that were not tried last.
+    fn sort_by_gain(&self, set: &mut [usize]) {
+        let gain = |index: usize| self.gain(index).unwrap_or(f64::INFINITY);
+        set.sort_by(|a, b| gain(*a).total_cmp(&gain(*b)));
+    }
+
+    /// The better half of each step's, the best first; what has no ratio is out.
+    fn better_half(&self, set: &[usize]) -> Vec<usize> {
+        self.first_of_each(set, |count| count.div_ceil(2))
+    }
+
+    /// The best of each step.
+    fn best_of_each(&self, set: &[usize]) -> Vec<usize> {
+        self.first_of_each(set, |_| 1)
+    }
+
+    fn first_of_each(&self, set: &[usize], keep: impl Fn(usize) -> usize) -> Vec<usize> {
+        let mut kept = Vec::new();
+        for step in Step::ALL {
+            let is_here =
+                |index: &usize| self.candidates[*index].step == step && self.gain(*index).is_some();
+            let mut own: Vec<usize> = set.iter().copied().filter(is_here).collect();
+            self.sort_by_gain(&mut own);
+            own.truncate(keep(own.len()));
+            kept.extend(own);
+        }
+        self.sort_by_gain(&mut kept);
+        kept
+    }
+
+    fn most_frugal(&self, set: &[usize]) -> Option<usize> {
+        let priced = set.iter().filter_map(|index| Some((*index, self.price(*index)?)));
+        let least = priced.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        least.filter(|(_, price)| *price < 1.0).map(|(index, _)| index)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounds and stages are few")]
+fn small(count: usize) -> f64 {
+    count as f64
+}
+
+/// A time that is enough, as it is written behind `--budget`.
+fn in_words(seconds: f64) -> String {
+    if seconds <= 90.0 {
+        format!("{:.0}s", seconds.ceil())
+    } else {
+        format!("{:.0}m", (seconds / 60.0).ceil())
+    }
+}
