@@ -101,6 +101,11 @@ const fn c(name: &'static str, tests: &'static [&'static str], is_quick: bool) -
     Group { name, package: "masu-abi", tests, runs_programs: true, is_quick }
 }
 
+/// Tests of the code arena, which compile and load C of the target's CPU.
+const fn arena(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
+    Group { name, package: "masu-code", tests, runs_programs: false, is_quick }
+}
+
 /// The columns.
 pub(super) const GROUPS: &[Group] = &[
     rust("unit", &["--lib"], true),
@@ -115,6 +120,23 @@ pub(super) const GROUPS: &[Group] = &[
     c("cxx", &["--test", "cxx"], false),
     c("constrained", &["--test", "constrained"], false),
     c("kinds", &["--test", "kinds"], false),
+    arena(
+        "code",
+        &[
+            "--lib",
+            "--test",
+            "constructs",
+            "--test",
+            "errors",
+            "--test",
+            "lifetime",
+            "--test",
+            "mappings",
+            "--test",
+            "storage",
+        ],
+        true,
+    ),
 ];
 
 /// Why a group does not run on a target, where it does not.
@@ -127,6 +149,9 @@ pub(super) fn not_run(target: &Target, group: &Group) -> Option<&'static str> {
         "options" if target.is_emulated => Some(
             "the tests start themselves again, which qemu-user does not do without binfmt_misc",
         ),
+        "code" if on_musl => {
+            Some("a static program has no dynamic linker that the code arena could ask for symbols")
+        }
         "constrained" if target.is_emulated => {
             Some("qemu-user passes neither seccomp filters nor RLIMIT_AS on")
         }
