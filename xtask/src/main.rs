@@ -15,6 +15,7 @@ mod machine;
 mod matrix;
 mod peers;
 mod rust;
+mod sanitize;
 mod steps;
 mod tidy;
 
@@ -34,6 +35,7 @@ Usage: cargo xtask CHORE
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
                (about 20 minutes; --quick: aarch64 under qemu in 2; --target NAME, --group NAME)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
+  sanitize     The code arena's method JIT under AddressSanitizer and valgrind (about 5 minutes; --seconds N)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
                --jobs N, or the names of some)
   bench        Run every allocation pattern and real programs under every malloc, write benches/record
@@ -42,7 +44,7 @@ Usage: cargo xtask CHORE
   rust         Rust programs under every allocator that is a crate, write benches/record (about 40 minutes, the
                first time 7 more; --quick: 6; --pattern NAME, --rounds N, --resume)
   layout       What a call costs by where code lies: libraries, one library, the arena; writes benches/record
-               (about 5 minutes; --rounds N)
+               (about 6 minutes; --rounds N)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
         ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
+        ["sanitize", options @ ..] => root().and_then(|root| sanitize::run(root, options)),
         ["tidy"] => root().and_then(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -2,7 +2,7 @@
 //! method's entry and unloads what was there, while other threads call the methods throughout.
 //!
 //! Short in CI; `MASU_SOAK=1` goes on for two minutes each way of writing code, with thousands of methods, after all
-//! were compiled. What must hold: every
+//! were compiled; `MASU_JIT_SECONDS=N` for N seconds with few, for `cargo xtask sanitize`. What must hold: every
 //! answer is that of some version of the method asked, memory stays bounded, and all that was
 //! unloaded is freed in the end. Latencies are printed, not judged.
 
@@ -95,6 +95,15 @@ impl Jit {
         start.elapsed()
     }
 
+    /// Waits until no more versions wait for the callers than there are groups: a thread that gets no CPU
+    /// for long would otherwise have memory grow without bound.
+    fn keep_pace(&self) {
+        while self.arena.waiting() > self.calls.len() {
+            std::thread::yield_now();
+            self.arena.collect();
+        }
+    }
+
     /// Unloads what the policy names, so that at most `keep` groups stay compiled.
     fn evict(&self, keep: u64) -> usize {
         let mut objects = self.objects.lock().unwrap();
@@ -141,8 +150,11 @@ impl Jit {
 
 #[test]
 fn methods_are_compiled_swapped_and_unloaded_while_threads_call_them() {
-    let soak = std::env::var_os("MASU_SOAK").is_some();
-    let (methods, rounds) = if soak { (4000, usize::MAX) } else { (192, 6) };
+    let soak = std::env::var_os("MASU_SOAK").map(|_| 120);
+    let seconds = std::env::var("MASU_JIT_SECONDS").ok();
+    let seconds = seconds.map(|text| text.parse().expect("MASU_JIT_SECONDS is a number")).or(soak);
+    let methods = if soak.is_some() { 4000 } else { 192 };
+    let rounds = if seconds.is_some() { usize::MAX } else { 6 };
     for &writing in WAYS {
         let jit = Jit::open(methods, Options { writing, size: 32 << 20, ..options() });
         let groups = methods.div_ceil(TOGETHER);
@@ -167,8 +179,9 @@ fn methods_are_compiled_swapped_and_unloaded_while_threads_call_them() {
                     let mut cache: Vec<Source> = Vec::new();
                     let mut end = None;
                     for round in 0..rounds {
-                        if soak && round == 2 {
-                            end = Some(Instant::now() + Duration::from_secs(120));
+                        if round == 2 {
+                            let from_now = |seconds| Instant::now() + Duration::from_secs(seconds);
+                            end = seconds.map(from_now);
                         }
                         for group in 0..groups {
                             let version = round % 2;
@@ -189,6 +202,7 @@ fn methods_are_compiled_swapped_and_unloaded_while_threads_call_them() {
                 }
             });
             for (count, (group, source)) in compiled.iter().enumerate() {
+                jit.keep_pace();
                 latencies.push(jit.install(group, &source));
                 first.get_or_insert(started.elapsed());
                 if count % groups == groups - 1 {
