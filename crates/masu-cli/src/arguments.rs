@@ -4,6 +4,7 @@
 //! commands stand in groups; a test holds it against the commands that exist.
 
 mod code;
+mod diagnose;
 mod heap;
 mod tune;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 pub(crate) use code::{Code, CodeCommand, CodeLoad, CodeMap};
+pub(crate) use diagnose::Diagnose;
 pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View};
 use masu_lab::report::Format;
 use masu_lab::variant::parse_size;
@@ -25,6 +27,7 @@ masu: is memory what makes your program slow? Find out, prove it, fix it.
 {usage-heading} {usage}
 
 Fix a program
+  diagnose     Run it once: why it is slow, and what to do
   compare      Allocators and their settings: which is better, and how sure
   tune         The smallest change worth making, within --budget
   run          Run it under one variant (default masu)
@@ -59,6 +62,7 @@ pub(crate) struct Arguments {
 /// The commands, each with its own arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Diagnose(Box<Diagnose>),
     Compare(Box<Compare>),
     Tune(Box<Tune>),
     Run(Run),

@@ -101,7 +101,7 @@ fn entry(page: &mut String, limits: bool, name: &str, value: &str, remedy: Optio
 }
 
 /// Breaks text into lines; a word that is longer than a line has one of its own, and blanks at the front stay.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut words = text.split(' ');
     let mut line = words.next().unwrap_or_default().to_owned();

@@ -13,6 +13,7 @@ mod carried;
 mod code;
 mod compare;
 mod completions;
+mod diagnose;
 mod doctor;
 mod exit;
 mod heap;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         }
         Command::Top(arguments) => exit::of(top::perform(&arguments).map(|()| Ending::Done)),
         Command::Heap(arguments) => exit::of(heap::perform(arguments.command)),
+        Command::Diagnose(arguments) => exit::of(diagnose::perform(*arguments)),
         Command::Doctor(arguments) => exit::of(doctor::perform(&arguments).map(|()| Ending::Done)),
         Command::List(arguments) => exit::of(list::perform(&arguments).map(|()| Ending::Done)),
         Command::Manual(arguments) => exit::of(manual::perform(&arguments)),

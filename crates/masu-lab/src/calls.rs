@@ -14,15 +14,26 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::execute::Conditions;
+use crate::execute::{Conditions, Look, Unseen};
+use crate::kernel::Usage;
 use crate::kernel::calls::{self as door, FutexRequest, Stopped};
 use crate::program::privileges;
 use crate::trace::{Witness, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
+pub(crate) mod locks;
+mod moves;
+mod targets;
 mod writes;
 
+pub use locks::{Lock, Owner};
+pub use moves::Moves;
+pub use targets::SmallWrites;
 pub use writes::Writes;
+
+use locks::Locks;
+use moves::Breaks;
+use targets::Targets;
 
 type Pid = i32;
 
@@ -123,6 +134,8 @@ pub struct Counts {
     pub futex_wakes: u64,
     /// What was written, as far as its size was seen.
     pub writes: Writes,
+    /// How memory came and went.
+    pub moves: Moves,
 }
 
 impl Counts {
@@ -145,6 +158,7 @@ impl Counts {
         self.futex_waits += other.futex_waits;
         self.futex_wakes += other.futex_wakes;
         self.writes.add(&other.writes);
+        self.moves.add(&other.moves);
     }
 }
 
@@ -178,6 +192,17 @@ pub struct Calls {
     pub programs: Vec<PathBuf>,
     /// Programs among them that would have had more rights than their user, and ran without: why.
     pub privileged: Vec<(PathBuf, String)>,
+    /// The locks that were waited for most, the most first.
+    pub locks: Vec<Lock>,
+    /// Waits for other locks.
+    pub more_lock_waits: u64,
+    /// Small writes, by what they went to.
+    pub small_writes: SmallWrites,
+    /// Times that a thread was stopped to be counted: what the run took longer for.
+    pub stops: u64,
+    /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
+    /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
+    pub peaks_bytes: u64,
 }
 
 impl Calls {
@@ -201,8 +226,19 @@ pub fn count(
     conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Calls), Error> {
+    count_watched(workload, variant, conditions, stop, &mut Unseen)
+}
+
+/// [`count`], while `look` looks at the processes now and then.
+pub(crate) fn count_watched(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+    look: &mut dyn Look,
+) -> Result<(Run, Calls), Error> {
     let mut counter = Counter::default();
-    let run = run_witnessed(workload, variant, conditions, stop, &mut counter)?;
+    let run = run_witnessed(workload, variant, conditions, stop, &mut counter, look)?;
     Ok((run, counter.finish()))
 }
 
@@ -214,6 +250,9 @@ struct Counter {
     live: HashMap<Pid, (u64, ThreadCalls)>,
     /// Threads that have ended and are kept apart.
     ended: Vec<(u64, ThreadCalls)>,
+    breaks: Breaks,
+    locks: Locks,
+    targets: Targets,
 }
 
 impl Witness for Counter {
@@ -233,6 +272,8 @@ impl Witness for Counter {
     fn begin(&mut self, pid: Pid) {
         // A thread that is not the first takes the first one's number when it runs a program.
         self.meet(pid);
+        self.breaks.forget(pid);
+        self.locks.forget(pid);
         let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else { return };
         if self.calls.programs.contains(&program) {
             return;
@@ -251,27 +292,40 @@ impl Witness for Counter {
 
     fn call(&mut self, pid: Pid) {
         // A thread that is being killed has no registers any more.
-        let Ok(Some(Stopped { call, arguments })) = door::stopped_at(pid) else { return };
+        let Ok(Some(stopped)) = door::stopped_at(pid) else { return };
+        let Stopped { call, arguments } = stopped;
+        self.calls.stops += 1;
         self.note(pid, call);
         let Some((_, thread)) = self.live.get_mut(&pid) else { return };
+        let (process, counts) = (thread.process, &mut thread.counts);
         match call {
             Call::Futex => match door::futex_request(arguments[1]) {
-                FutexRequest::Wait => thread.counts.futex_waits += 1,
-                FutexRequest::Wake => thread.counts.futex_wakes += 1,
+                FutexRequest::Wait => {
+                    counts.futex_waits += 1;
+                    if door::is_contended_lock(arguments[1], arguments[2]) {
+                        self.locks.note(process, pid, arguments[0]);
+                    }
+                }
+                FutexRequest::Wake => counts.futex_wakes += 1,
                 FutexRequest::Other => {}
             },
-            _ => thread.counts.writes.note(pid, call, arguments),
+            _ => match counts.writes.note(pid, call, arguments) {
+                Some(bytes) => self.targets.note(process, call, arguments[0], bytes),
+                None => {
+                    let request = door::memory_request(&stopped);
+                    self.breaks.note(process, request, &mut counts.moves);
+                }
+            },
         }
     }
 
-    fn end(&mut self, pid: Pid) {
-        let Some((order, thread)) = self.live.remove(&pid) else { return };
-        self.calls.total.add(&thread.counts);
-        if order < Calls::THREADS_MAX as u64 {
-            self.ended.push((order, thread));
-        } else {
-            self.calls.more_threads += 1;
+    fn end(&mut self, pid: Pid, usage: &Usage) {
+        if self.live.get(&pid).is_some_and(|(_, thread)| thread.process == pid) {
+            self.calls.peaks_bytes += usage.max_rss_bytes;
+            self.breaks.forget(pid);
+            self.locks.forget(pid);
         }
+        self.close(pid);
     }
 }
 
@@ -303,13 +357,28 @@ impl Counter {
         }
     }
 
+    /// Nothing more will be heard of a thread.
+    fn close(&mut self, pid: Pid) {
+        let Some((order, thread)) = self.live.remove(&pid) else { return };
+        self.calls.total.add(&thread.counts);
+        if order < Calls::THREADS_MAX as u64 {
+            self.ended.push((order, thread));
+        } else {
+            self.calls.more_threads += 1;
+        }
+    }
+
     fn finish(mut self) -> Calls {
         // Threads whose end nobody heard of: those that another thread of their process replaced.
         for pid in self.live.keys().copied().collect::<Vec<_>>() {
-            self.end(pid);
+            self.close(pid);
         }
         self.ended.sort_by_key(|(order, _)| *order);
         self.calls.threads = self.ended.into_iter().map(|(_, thread)| thread).collect();
+        (self.calls.locks, self.calls.more_lock_waits) = self.locks.finish();
+        self.calls.small_writes = self.targets.finish();
+        // Besides its calls, a thread stops where it begins, and its starter there too.
+        self.calls.stops += 2 * self.calls.threads_begun;
         self.calls
     }
 }

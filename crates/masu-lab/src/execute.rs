@@ -33,7 +33,7 @@ pub use offset::Offsets;
 pub(crate) use offset::variable as offset_variable;
 pub(crate) use tree::Tree;
 use watch::Start;
-pub(crate) use watch::{Drain, Started, Watched};
+pub(crate) use watch::{Drain, Look, Started, Unseen, Watched};
 
 /// What one run of a workload under one variant came to; of a server, one burst of load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -253,9 +253,20 @@ pub fn execute_under(
     conditions: &Conditions,
     stop: &Stop,
 ) -> Result<Run, Error> {
+    execute_watched(workload, variant, conditions, stop, &mut Unseen)
+}
+
+/// [`execute_under`], while `look` looks at the processes now and then.
+pub(crate) fn execute_watched(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+    look: &mut dyn Look,
+) -> Result<Run, Error> {
     let _alone = alone();
     let (mut started, tree) = start(workload, variant, conditions, false)?;
-    let watched = started.watch(&tree, stop);
+    let watched = started.watch(&tree, stop, look);
     let (status, usage) = kernel::wait_for(tree.root).doing(|| "waiting for the program")?;
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }

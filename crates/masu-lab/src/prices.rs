@@ -32,7 +32,9 @@ pub enum Service {
     SystemCall,
     /// The first write to an OS page: the kernel finds one, clears it and maps it.
     PageFault,
-    /// The same with a huge page.
+    /// An OS page that was written to is given back, by `munmap`.
+    PageReturn,
+    /// The first write to a huge page.
     HugePageFault,
     /// `brk` one OS page up, and back down; the page is not touched.
     BreakPair,
@@ -46,19 +48,29 @@ pub enum Service {
     /// `FUTEX_WAKE` of a thread that sleeps, for the one that calls it: what a contended lock costs when it
     /// is released.
     FutexWake,
+    /// `write` of 16 bytes into a pipe that has room.
+    SmallWrite,
+    /// What a call takes longer that a program is stopped at to be counted; see [`calls`](crate::calls).
+    CountedCall,
+    /// The part of it that counts as CPU time of the program.
+    CountedCallCpu,
 }
 
 impl Service {
     /// Every service, in the order of the page.
-    pub const ALL: [Service; 8] = [
+    pub const ALL: [Service; 12] = [
         Service::SystemCall,
         Service::PageFault,
+        Service::PageReturn,
         Service::HugePageFault,
         Service::BreakPair,
         Service::MapPair,
         Service::Thread,
         Service::ContextSwitch,
         Service::FutexWake,
+        Service::SmallWrite,
+        Service::CountedCall,
+        Service::CountedCallCpu,
     ];
 
     /// Its name on a page, of at most 20 characters.
@@ -67,12 +79,16 @@ impl Service {
         match self {
             Service::SystemCall => "system call",
             Service::PageFault => "page fault",
+            Service::PageReturn => "page given back",
             Service::HugePageFault => "huge-page fault",
             Service::BreakPair => "brk up and down",
             Service::MapPair => "mmap + munmap",
             Service::Thread => "thread start + join",
             Service::ContextSwitch => "context switch",
             Service::FutexWake => "futex wake",
+            Service::SmallWrite => "small write",
+            Service::CountedCall => "counted call",
+            Service::CountedCallCpu => "counted call, CPU",
         }
     }
 
@@ -87,8 +103,9 @@ impl Service {
                               woken by the host; fewer, longer pieces of work gain more than elsewhere";
         match self {
             Service::SystemCall => (1_000.0, SANDBOX),
-            Service::BreakPair | Service::MapPair => (10_000.0, SANDBOX),
-            Service::PageFault => (5_000.0, FAULTS),
+            Service::BreakPair | Service::MapPair | Service::SmallWrite => (10_000.0, SANDBOX),
+            Service::CountedCall | Service::CountedCallCpu => (100_000.0, WAKING),
+            Service::PageFault | Service::PageReturn => (5_000.0, FAULTS),
             Service::HugePageFault => (1_000_000.0, FAULTS),
             Service::Thread => (200_000.0, WAKING),
             Service::ContextSwitch | Service::FutexWake => (20_000.0, WAKING),
@@ -139,10 +156,16 @@ impl Prices {
     /// Where the machine is busy it takes longer, but no longer than a few batches of each need.
     #[must_use]
     pub fn measure() -> Prices {
+        Prices::measure_some(&Service::ALL)
+    }
+
+    /// Measures the prices of these alone.
+    #[must_use]
+    pub fn measure_some(services: &[Service]) -> Prices {
         // A run in progress would take the child that moves the break for its own, and disturb the rest.
         let _alone = execute::alone();
         let mut prices = Prices::default();
-        for service in Service::ALL {
+        for &service in services {
             match measured::batches(service) {
                 Ok((batch, took)) => prices.known.push(Price::new(service, batch, &took)),
                 Err(error) => {

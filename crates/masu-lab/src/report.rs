@@ -33,6 +33,7 @@ mod verdict;
 pub use document::{Document, Extent, Source, Table};
 pub use proved::proved;
 pub use quantity::{about, bytes, count};
+pub(crate) use quantity::{percent, seconds};
 pub use text::{notice, page, plan};
 pub use tuned::tuned;
 

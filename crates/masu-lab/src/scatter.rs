@@ -18,7 +18,7 @@ const HUGE: u64 = 2 << 20;
 const SMALL: u64 = 64 << 10;
 
 /// The executable mappings of a process.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Scatter {
     /// How many there are.
     pub mappings: usize,

@@ -18,7 +18,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Doing;
-use crate::execute::{self, Conditions, Run, assemble};
+use crate::execute::{self, Conditions, Look, Run, Unseen, assemble};
+use crate::kernel::Usage;
 use crate::kernel::trace::{self as ptrace, BREAKPOINT, PASSED};
 use crate::program::elf::{ENTRIES, Image};
 use crate::program::privileges;
@@ -80,11 +81,12 @@ pub(crate) fn run_traced(
     stop: &Stop,
 ) -> Result<(Run, Vec<Seen>), Error> {
     let mut tracer = Tracer::new(variant.library.as_deref());
-    let run = run_witnessed(workload, variant, conditions, stop, &mut tracer)?;
+    let run = run_witnessed(workload, variant, conditions, stop, &mut tracer, &mut Unseen)?;
     Ok((run, tracer.seen))
 }
 
-/// Runs `workload` once under `variant` while `witness` is told what its threads do.
+/// Runs `workload` once under `variant` while `witness` is told what its threads do, and `look` looks at its
+/// processes now and then.
 ///
 /// # Errors
 ///
@@ -95,13 +97,14 @@ pub(crate) fn run_witnessed(
     conditions: &Conditions,
     stop: &Stop,
     witness: &mut impl Witness,
+    look: &mut dyn Look,
 ) -> Result<Run, Error> {
     let _alone = execute::alone();
     let (mut started, tree) = execute::start(workload, variant, conditions, true)?;
     let root = tree.root;
     let (watched, traced) = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
-            let watched = started.watch(&tree, stop);
+            let watched = started.watch(&tree, stop, look);
             (watched, tree)
         });
         let traced = follow::follow(root, witness);
@@ -226,7 +229,7 @@ impl Witness for Tracer<'_> {
         self.on_breakpoint(pid)
     }
 
-    fn end(&mut self, pid: Pid) {
+    fn end(&mut self, pid: Pid, _usage: &Usage) {
         self.runs.remove(&pid);
     }
 }

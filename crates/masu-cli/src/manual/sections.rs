@@ -22,6 +22,7 @@ pub(super) const DESCRIPTION: &[&str] = &[
 ];
 
 pub(super) const EXAMPLES: &[&str] = &[
+    "masu diagnose -- ./job input",
     "masu compare -- ./job input",
     "masu compare -a system -a glibc:arenas=2 -a jemalloc -- ./job input",
     "masu compare -P bin=./old,./new -- {bin} input",
@@ -112,6 +113,10 @@ pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
             );
             return all;
         }
+        "masu-diagnose" => {
+            let judged = (INTERRUPTED, "Stopped by Ctrl-C; what was seen until then was judged.");
+            vec![done, failed, judged]
+        }
         _ => vec![done, failed],
     };
     codes.into_iter().map(|(code, meaning)| (code.to_string(), meaning)).collect()
@@ -141,9 +146,11 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
          set already.",
     );
     let temporary = [("TMPDIR", "Where standard input is kept, and --scratch makes its folders.")];
+    let input = [("TMPDIR", "Where standard input is kept.")];
     let chosen = match page {
         "masu" => [&colours[..], &runs].concat(),
         "masu-compare" | "masu-tune" => [&colours[..], &runs, &temporary].concat(),
+        "masu-diagnose" => [&colours[..], &runs, &input].concat(),
         "masu-run" => [&runs[..], &[statistics]].concat(),
         "masu-doctor" | "masu-list" | "masu-report" => colours.to_vec(),
         _ => Vec::new(),
@@ -165,7 +172,7 @@ pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
          them; --redact keeps names out.",
     );
     let chosen = match page {
-        "masu" | "masu-run" | "masu-tune" => vec![library],
+        "masu" | "masu-run" | "masu-diagnose" | "masu-tune" => vec![library],
         "masu-compare" => vec![results, library],
         _ => Vec::new(),
     };
@@ -176,6 +183,7 @@ pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
 pub(super) fn see_also(page: &str) -> &'static [&'static str] {
     match page {
         "masu" => &["malloc(3)", "mallopt(3)", "ld.so(8)"],
+        "masu-diagnose" => &["masu-compare(1)", "masu-doctor(1)", "strace(1)"],
         "masu-compare" => &["masu-report(1)", "masu-list(1)"],
         "masu-tune" => &["masu-compare(1)", "masu-run(1)", "masu-list(1)"],
         "masu-run" => &["masu-compare(1)", "masu-top(1)", "ld.so(8)"],

@@ -5,15 +5,19 @@ use serde_json::Value;
 use crate::masu;
 
 /// The names under which JSON has the prices.
-const SERVICES: [&str; 8] = [
+const SERVICES: [&str; 12] = [
     "system_call",
     "page_fault",
+    "page_return",
     "huge_page_fault",
     "break_pair",
     "map_pair",
     "thread",
     "context_switch",
     "futex_wake",
+    "small_write",
+    "counted_call",
+    "counted_call_cpu",
 ];
 
 #[test]

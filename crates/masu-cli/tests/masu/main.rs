@@ -5,6 +5,7 @@
 
 mod code;
 mod compare;
+mod diagnose;
 mod doctor;
 mod documented;
 mod heap;

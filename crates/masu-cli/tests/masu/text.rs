@@ -44,6 +44,8 @@ fn help() {
     pages(&["code", "--help"], file!["text/code.txt"]);
     pages(&["code", "load", "--help"], file!["text/code-load.txt"]);
     pages(&["doctor", "--help"], file!["text/doctor.txt"]);
+    pages(&["diagnose", "--help"], file!["text/diagnose.txt"]);
+    pages(&["diagnose", "-h"], file!["text/diagnose.txt"]);
 }
 
 #[test]

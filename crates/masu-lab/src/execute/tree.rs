@@ -44,6 +44,8 @@ pub(crate) struct Sample {
     pub(crate) threads: usize,
     /// The process that holds most of these, and how many.
     pub(crate) largest: Option<(Pid, u64)>,
+    /// The processes.
+    pub(crate) members: Vec<Pid>,
 }
 
 impl Tree {
@@ -79,9 +81,9 @@ impl Tree {
 
     /// Looks at every process of the run.
     pub(crate) fn sample(&self) -> Sample {
-        let mut sample = Sample::default();
+        let mut sample = Sample { members: self.members(), ..Sample::default() };
         let mut most = 0;
-        for pid in self.members() {
+        for &pid in &sample.members {
             sample.threads += self.note_queued(pid);
             let rss = rss_bytes(pid).unwrap_or(0);
             sample.rss_bytes += rss;

@@ -23,6 +23,22 @@ use crate::{Error, Stop, kernel};
 /// How long output may still arrive after every process was killed.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
+/// Who looks more closely at the processes of a run, each time the watch looks.
+///
+/// What it takes is part of the look, whose price sets the time to the next.
+pub(crate) trait Look: Send {
+    /// Looks at `members`, the processes of the run `at` this time since its start, zombies included.
+    fn look(&mut self, at: Duration, members: &[Pid]);
+}
+
+/// Nobody.
+#[derive(Debug)]
+pub(crate) struct Unseen;
+
+impl Look for Unseen {
+    fn look(&mut self, _at: Duration, _members: &[Pid]) {}
+}
+
 /// What is known of a program when it is started.
 #[derive(Debug)]
 pub(crate) struct Start {
@@ -77,7 +93,12 @@ impl Started {
 
     /// Waits until the program ends or is cut short, then ends what it left behind. The root stays
     /// a zombie for the caller to wait for.
-    pub(crate) fn watch(&mut self, tree: &Tree, stop: &Stop) -> Result<Watched, Error> {
+    pub(crate) fn watch(
+        &mut self,
+        tree: &Tree,
+        stop: &Stop,
+        closer: &mut dyn Look,
+    ) -> Result<Watched, Error> {
         let mut peak_rss_bytes = 0;
         let mut rss_over_time = Curve::new();
         let mut threads = 0;
@@ -100,6 +121,7 @@ impl Started {
             let at = look - self.start.began;
             rss_over_time.add(at, sample.rss_bytes);
             threads = threads.max(sample.threads);
+            closer.look(at, &sample.members);
             if cut.is_none() {
                 cut = self.reason_to_cut(&sample, stop);
                 if cut.is_some() {

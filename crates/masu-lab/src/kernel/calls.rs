@@ -73,6 +73,130 @@ pub(crate) fn futex_request(operation: u64) -> FutexRequest {
     }
 }
 
+/// The value that the word of a `futex` call is expected to have says whether it is a lock that somebody holds
+/// and others want: 2 in glibc's locks and in those of Rust's standard library, a set sign bit in musl's. All
+/// ones is a thread that parks itself.
+pub(crate) fn is_contended_lock(operation: u64, value: u64) -> bool {
+    let value = value & u64::from(u32::MAX);
+    let waits = futex_request(operation) == FutexRequest::Wait;
+    waits && (value == 2 || (value >= 1 << 31 && value != u64::from(u32::MAX)))
+}
+
+/// What a call asks of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemoryRequest {
+    /// The program break at this address.
+    Break(u64),
+    /// New memory of no file.
+    Map,
+    /// So many bytes of addresses given back.
+    Unmap(u64),
+    /// The contents of so many bytes given back, which read as zeros then.
+    Purge(u64),
+    /// Contents that the kernel may take when it needs memory.
+    Offer,
+    /// Addresses that were reserved made memory.
+    Grow,
+    /// None of these.
+    Other,
+}
+
+/// What `stopped` asks of memory.
+pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
+    let Stopped { call, arguments } = *stopped;
+    let has = |argument: u64, flag: libc::c_int| argument & u64::from(flag.cast_unsigned()) != 0;
+    match call {
+        // Zero asks where the break is.
+        Call::Brk if arguments[0] != 0 => MemoryRequest::Break(arguments[0]),
+        Call::Mmap
+            if has(arguments[2], libc::PROT_WRITE)
+                && has(arguments[3], libc::MAP_ANONYMOUS)
+                && !has(arguments[3], libc::MAP_STACK) =>
+        {
+            MemoryRequest::Map
+        }
+        Call::Munmap => MemoryRequest::Unmap(arguments[1]),
+        Call::Madvise => match i32::try_from(arguments[2]) {
+            Ok(libc::MADV_DONTNEED) => MemoryRequest::Purge(arguments[1]),
+            Ok(libc::MADV_FREE) => MemoryRequest::Offer,
+            _ => MemoryRequest::Other,
+        },
+        Call::Mprotect if has(arguments[2], libc::PROT_WRITE) => MemoryRequest::Grow,
+        _ => MemoryRequest::Other,
+    }
+}
+
+/// What a thread sleeps in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sleep {
+    /// For a lock that another thread holds, whose word is at this address.
+    Lock(u64),
+    /// Until another thread has something for it.
+    Signal,
+    /// For data, from a file, a pipe or a socket, or until it is taken.
+    Data,
+    /// Until one of several descriptors is ready.
+    Ready,
+    /// For a time to pass.
+    Time,
+    /// For a child to end.
+    Child,
+    /// For something else.
+    Other,
+}
+
+/// Calls that sleep, and for what.
+const SLEEPS: &[(libc::c_long, Sleep)] = &[
+    (libc::SYS_read, Sleep::Data),
+    (libc::SYS_pread64, Sleep::Data),
+    (libc::SYS_readv, Sleep::Data),
+    (libc::SYS_preadv, Sleep::Data),
+    (libc::SYS_write, Sleep::Data),
+    (libc::SYS_pwrite64, Sleep::Data),
+    (libc::SYS_writev, Sleep::Data),
+    (libc::SYS_recvfrom, Sleep::Data),
+    (libc::SYS_recvmsg, Sleep::Data),
+    (libc::SYS_sendto, Sleep::Data),
+    (libc::SYS_sendmsg, Sleep::Data),
+    (libc::SYS_fsync, Sleep::Data),
+    (libc::SYS_fdatasync, Sleep::Data),
+    (libc::SYS_sendfile, Sleep::Data),
+    (libc::SYS_splice, Sleep::Data),
+    (libc::SYS_accept, Sleep::Ready),
+    (libc::SYS_accept4, Sleep::Ready),
+    (libc::SYS_connect, Sleep::Data),
+    (libc::SYS_ppoll, Sleep::Ready),
+    (libc::SYS_pselect6, Sleep::Ready),
+    (libc::SYS_epoll_pwait, Sleep::Ready),
+    (libc::SYS_nanosleep, Sleep::Time),
+    (libc::SYS_clock_nanosleep, Sleep::Time),
+    (libc::SYS_wait4, Sleep::Child),
+    (libc::SYS_waitid, Sleep::Child),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_poll, Sleep::Ready),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_select, Sleep::Ready),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_epoll_wait, Sleep::Ready),
+];
+
+/// What the line of `/proc/PID/task/TID/syscall` says of a thread; none for one that runs, or is not in a call.
+pub(crate) fn sleeps_in(line: &str) -> Option<Sleep> {
+    let mut words = line.split_ascii_whitespace();
+    let number: libc::c_long = words.next()?.parse().ok().filter(|number| *number >= 0)?;
+    let mut argument = || {
+        let word = words.next().and_then(|word| word.strip_prefix("0x"));
+        word.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+    };
+    if number == libc::SYS_futex {
+        let (address, operation, value) = (argument()?, argument()?, argument()?);
+        let is_lock = is_contended_lock(operation, value);
+        return Some(if is_lock { Sleep::Lock(address) } else { Sleep::Signal });
+    }
+    let found = SLEEPS.iter().find(|(known, _)| *known == number);
+    Some(found.map_or(Sleep::Other, |(_, sleep)| *sleep))
+}
+
 /// The call that a thread has stopped at because of the filter; none for one that somebody else's filter wants
 /// traced.
 pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
@@ -88,7 +212,7 @@ const INSTRUCTION: usize = 8;
 
 /// The filter: stops at the calls that are counted and lets all others run; calls by the numbers of another
 /// CPU (32-bit programs) run too, and are not counted.
-fn filter() -> Vec<u8> {
+pub(super) fn filter() -> Vec<u8> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
@@ -227,5 +351,48 @@ mod tests {
             assert_eq!(request(libc::FUTEX_WAKE), FutexRequest::Wake);
             assert_eq!(request(libc::FUTEX_REQUEUE), FutexRequest::Other);
         }
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_told_from_a_thread_that_waits_for_work() {
+        let wait = u64::from((libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG).cast_unsigned());
+        let wake = u64::from(libc::FUTEX_WAKE.cast_unsigned());
+        assert!(is_contended_lock(wait, 2) && is_contended_lock(wait, 0x8000_0001));
+        for value in [0, 1, 3, u64::from(u32::MAX)] {
+            assert!(!is_contended_lock(wait, value), "{value}");
+        }
+        assert!(!is_contended_lock(wake, 2));
+    }
+
+    #[test]
+    fn what_a_thread_sleeps_in_is_read_from_its_line() {
+        let futex = libc::SYS_futex;
+        let lock = format!("{futex} 0x7f00dead0030 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f00");
+        assert_eq!(sleeps_in(&lock), Some(Sleep::Lock(0x7f00_dead_0030)));
+        let signal = format!("{futex} 0x7f00dead0030 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f00");
+        assert_eq!(sleeps_in(&signal), Some(Sleep::Signal));
+        let read = format!("{} 0x0 0x7ffe 0x1000 0x0 0x0 0x0 0x7ffe 0x7f00", libc::SYS_read);
+        assert_eq!(sleeps_in(&read), Some(Sleep::Data));
+        assert_eq!(sleeps_in("running\n"), None);
+        assert_eq!(sleeps_in("-1 0x7ffe 0x7f00\n"), None);
+        assert_eq!(sleeps_in("99999 0x0"), Some(Sleep::Other));
+    }
+
+    #[test]
+    fn what_is_asked_of_memory_is_told_by_the_arguments() {
+        let request = |call, arguments| memory_request(&Stopped { call, arguments });
+        assert_eq!(request(Call::Brk, [0, 0, 0, 0, 0, 0]), MemoryRequest::Other);
+        assert_eq!(request(Call::Brk, [4096, 0, 0, 0, 0, 0]), MemoryRequest::Break(4096));
+        let (writable, anonymous) = (3, 0x22);
+        assert_eq!(
+            request(Call::Mmap, [0, 4096, writable, anonymous, u64::MAX, 0]),
+            MemoryRequest::Map
+        );
+        // A file, and addresses that are only reserved.
+        assert_eq!(request(Call::Mmap, [0, 4096, writable, 2, 3, 0]), MemoryRequest::Other);
+        assert_eq!(request(Call::Mmap, [0, 4096, 0, anonymous, 0, 0]), MemoryRequest::Other);
+        assert_eq!(request(Call::Munmap, [0, 8192, 0, 0, 0, 0]), MemoryRequest::Unmap(8192));
+        assert_eq!(request(Call::Madvise, [0, 8192, 4, 0, 0, 0]), MemoryRequest::Purge(8192));
+        assert_eq!(request(Call::Madvise, [0, 8192, 14, 0, 0, 0]), MemoryRequest::Other);
     }
 }

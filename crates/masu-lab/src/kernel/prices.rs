@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use super::{checked, monotonic_nanoseconds, os_page_bytes, wait_for};
+use super::{Status, checked, monotonic_nanoseconds, os_page_bytes, wait_for, wait4};
 
 /// Makes the cheapest system call that the C library answers by none of its own means.
 pub(crate) fn system_call() {
@@ -167,6 +167,106 @@ pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u6
         return Err(io::Error::from_raw_os_error(libc::ENOMEM));
     }
     Ok(took)
+}
+
+/// A clock of this process's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// The one on the wall.
+    Wall,
+    /// The CPU time it has used.
+    Cpu,
+}
+
+impl Clock {
+    /// Nanoseconds since some moment; async-signal-safe.
+    fn nanoseconds(self) -> u64 {
+        match self {
+            Clock::Wall => monotonic_nanoseconds(),
+            Clock::Cpu => {
+                let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+                // SAFETY: The kernel writes one structure; this clock is always there.
+                unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+                let number = |part| u64::try_from(part).unwrap_or_default();
+                number(time.tv_sec).saturating_mul(1_000_000_000) + number(time.tv_nsec)
+            }
+        }
+    }
+}
+
+/// Has a child make so many calls that its filter has this process, its tracer, stop it at and look, as when
+/// calls are counted, and returns the nanoseconds by `clock` of each batch of `calls`.
+pub(crate) fn counted_calls_in_child(
+    batches: u32,
+    calls: u32,
+    clock: Clock,
+) -> io::Result<Vec<u64>> {
+    let (mut reader, writer) = io::pipe()?;
+    let mut filter = super::calls::filter();
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len() / size_of::<libc::sock_filter>())
+            .map_err(io::Error::other)?,
+        filter: filter.as_mut_ptr().cast(),
+    };
+    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: The requests take numbers; the program is as long as it says and was copied with the memory.
+        unsafe {
+            let traced = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) != -1
+                && libc::raise(libc::SIGSTOP) == 0
+                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::syscall(
+                    libc::SYS_seccomp,
+                    libc::SECCOMP_SET_MODE_FILTER,
+                    0,
+                    &raw const program,
+                ) == 0;
+            if !traced {
+                libc::_exit(*libc::__errno_location());
+            }
+        }
+        for _ in 0..batches {
+            let before = clock.nanoseconds();
+            for _ in 0..calls {
+                // SAFETY: Advice on no bytes changes nothing.
+                unsafe { libc::syscall(libc::SYS_madvise, 0_usize, 0_usize, 0_usize) };
+            }
+            let took = (clock.nanoseconds() - before).to_ne_bytes();
+            // SAFETY: The buffer is as long as it says.
+            unsafe { libc::write(writer.as_raw_fd(), took.as_ptr().cast(), took.len()) };
+        }
+        // SAFETY: Nothing is left to be done.
+        unsafe { libc::_exit(0) };
+    }
+    drop(writer);
+    let ended = answer_stops(pid);
+    let mut told = Vec::new();
+    reader.read_to_end(&mut told)?;
+    ended?.as_tried()?;
+    Ok(told.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
+}
+
+/// Lets a child of ours go on at each of its stops, until it has ended.
+fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
+    let mut is_followed = false;
+    loop {
+        let (_, status, _) = wait4(pid, libc::__WALL)?;
+        if !libc::WIFSTOPPED(status) {
+            return Ok(Status::of(status));
+        }
+        if is_followed {
+            // What whoever counts does too.
+            let _ = super::calls::stopped_at(pid)?;
+        } else if let Err(error) = super::trace::follow(pid, true) {
+            super::kill(pid);
+            wait_for(pid)?;
+            return Err(error);
+        }
+        is_followed = true;
+        super::trace::go_on(pid, 0);
+    }
 }
 
 /// Whether the system lets a process trace its child.

@@ -3,14 +3,14 @@
 //! It relies on the kernel door for the services and on [`sample`] for how many batches. A batch takes between
 //! a tenth of a millisecond and a few milliseconds: long against the clock, short against a time slice.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{BATCHES, Service, sample};
 use crate::kernel;
-use crate::kernel::prices::{self as door, Mapping, Pages};
+use crate::kernel::prices::{self as door, Clock, Mapping, Pages};
 
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -19,12 +19,16 @@ pub(super) fn batches(service: Service) -> io::Result<(u32, Vec<f64>)> {
     let (batch, took) = match service {
         Service::SystemCall => (2_000, repeated(2_000, system_call)?),
         Service::PageFault => (256, sample(|| faults(256))?),
+        Service::PageReturn => (256, sample(|| returns(256))?),
         Service::HugePageFault => (4, sample(|| huge_faults(4))?),
         Service::BreakPair => (200, break_pairs(200)?),
         Service::MapPair => (200, repeated(200, || Mapping::new(256 << 10).map(drop))?),
         Service::Thread => (10, repeated(10, start_and_join)?),
         Service::ContextSwitch => (400, sample(|| switches(400))?),
         Service::FutexWake => (50, sample(|| wakes(50))?),
+        Service::SmallWrite => (1_000, small_writes(1_000)?),
+        Service::CountedCall => (400, counted_calls(400, Clock::Wall)?),
+        Service::CountedCallCpu => (400, counted_calls(400, Clock::Cpu)?),
     };
     Ok((batch, took))
 }
@@ -60,6 +64,46 @@ fn faults(count: usize) -> io::Result<f64> {
         memory.touch(index * page);
     }
     Ok(nanoseconds(began.elapsed()))
+}
+
+/// Gives so many OS pages back that were touched.
+fn returns(count: usize) -> io::Result<f64> {
+    let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
+    let memory = Mapping::new(count * page)?;
+    let _ = memory.ask_for(Pages::Small);
+    for index in 0..count {
+        memory.touch(index * page);
+    }
+    let began = Instant::now();
+    drop(memory);
+    Ok(nanoseconds(began.elapsed()))
+}
+
+/// Writes so many times into a pipe that is emptied between batches, which must be few enough for its room.
+fn small_writes(count: u32) -> io::Result<Vec<f64>> {
+    const PIECE: [u8; 16] = [b'x'; 16];
+    let (mut reader, mut writer) = io::pipe()?;
+    let mut read = vec![0; PIECE.len() * count as usize];
+    sample(|| {
+        let began = Instant::now();
+        for _ in 0..count {
+            writer.write_all(&PIECE)?;
+        }
+        let took = nanoseconds(began.elapsed());
+        reader.read_exact(&mut read)?;
+        Ok(took)
+    })
+}
+
+/// What so many calls take longer because a tracer is told of each, as when calls are counted.
+fn counted_calls(count: u32, clock: Clock) -> io::Result<Vec<f64>> {
+    let batches = u32::try_from(BATCHES + 1).map_err(io::Error::other)?;
+    let took = door::counted_calls_in_child(batches, count, clock)?;
+    // The call itself is one that the program would make anyway; it asks for nothing, so it costs next to nothing.
+    let alone = repeated(count, system_call)?;
+    let alone = alone.iter().copied().fold(f64::INFINITY, f64::min);
+    let more = |took: u64| (nanoseconds(Duration::from_nanos(took)) - alone).max(0.0);
+    Ok(took.into_iter().skip(1).map(more).collect())
 }
 
 /// Touches so many huge pages for the first time, and looks whether they were any: the second OS page of one

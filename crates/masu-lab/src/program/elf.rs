@@ -282,6 +282,22 @@ impl Image {
     }
 }
 
+/// The bytes of the section `name` of the ELF file at `path`, as far as `bytes_max` of them; none where there is no
+/// such section, or its bytes are compressed.
+pub(crate) fn section(path: &Path, name: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let data = &cache;
+    let header = Header::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    let (_, section) = sections.section_by_name(endian, name)?;
+    if section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 != 0 {
+        return None;
+    }
+    let (at, length) = (section.sh_offset(endian), section.sh_size(endian));
+    data.read_bytes_at(at, length.min(bytes_max as u64)).ok().map(<[u8]>::to_vec)
+}
+
 /// Whether a library's file is named like that of a malloc.
 pub(crate) fn is_malloc_library(file: &str) -> bool {
     MALLOC_LIBRARIES.iter().any(|(prefix, _)| file.starts_with(prefix))

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// Seconds of one run: `812 µs`, `12.3 ms`, `1.234 s`, `123.4 s`.
-pub(super) fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64) -> String {
     // The bounds are where rounding would need one digit more.
     match value {
         _ if value < 0.000_000_000_5 => "0 µs".to_owned(),
@@ -74,7 +74,7 @@ pub(super) fn ratio(value: f64) -> String {
 }
 
 /// A share as per cent: `0.4 %`, `2 %`, `35 %`.
-pub(super) fn percent(value: f64) -> String {
+pub(crate) fn percent(value: f64) -> String {
     let value = value * 100.0;
     if value < 1.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
 }

@@ -32,8 +32,9 @@ pub(crate) trait Witness {
     /// `pid` is about to make a call that a filter wants traced.
     fn call(&mut self, _pid: Pid) {}
 
-    /// `pid` is gone.
-    fn end(&mut self, pid: Pid);
+    /// `pid` is gone; the first thread of a process goes last, and `usage` is then that of the process and the
+    /// children it waited for.
+    fn end(&mut self, pid: Pid, usage: &Usage);
 }
 
 /// Follows the tree of `root` until its last thread is gone; returns how the root ended and what it used.
@@ -43,7 +44,7 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
     while let Some((pid, change)) = ptrace::next_change()? {
         match change {
             Change::Ended(status, usage) => {
-                witness.end(pid);
+                witness.end(pid, &usage);
                 follower.forget(pid);
                 if pid == root {
                     root_end = Some((status, usage));

@@ -1,0 +1,58 @@
+//! The arguments of `masu diagnose`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use masu_lab::Spec;
+
+use super::{size, time};
+
+/// Run a program once and say why it is slow
+#[derive(Debug, Args)]
+#[command(override_usage = "masu diagnose [OPTIONS] -- PROGRAM [ARGS…]\n       \
+                            masu diagnose -p PID [--for TIME] [--json]")]
+#[command(after_help = "\
+Runs the program once, counts what it asks of the kernel, looks at its threads
+and its memory, and says what that costs on this machine: calls times price.
+Its output is read and not shown. The cause stands first; below each finding
+what to do, from allocating less over settings to another malloc. Needs no
+rights. Ctrl-C ends the program and judges what was seen. With --inside it runs
+twice more: on masu with statistics, and with its requests for memory counted.
+
+With -p: a process that runs already, from /proc alone. It is not stopped, and
+its system calls are not counted.
+
+Examples:
+  masu diagnose -- sed -rf script.sed input
+  masu diagnose --json -- ./job > why.json
+  masu diagnose -p 1234")]
+pub(crate) struct Diagnose {
+    /// The variant to run it under
+    #[arg(short = 'a', long = "allocator", value_name = "VARIANT", default_value = "system")]
+    #[arg(conflicts_with = "pid")]
+    pub(crate) variant: Spec,
+    /// A process that runs already
+    #[arg(short, long, value_name = "PID", conflicts_with = "words")]
+    pub(crate) pid: Option<u32>,
+    /// With -p: look for so long
+    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
+    #[arg(requires = "pid")]
+    pub(crate) patience: Duration,
+    /// Two more runs: who frees, what lives, how often
+    #[arg(long, conflicts_with = "pid")]
+    pub(crate) inside: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Kill it when it takes longer: 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "pid")]
+    pub(crate) timeout: Option<Duration>,
+    /// Kill it when it holds more: 512M, 2G
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "pid")]
+    pub(crate) memory_limit: Option<u64>,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required_unless_present = "pid", trailing_var_arg = true)]
+    #[arg(hide = true)]
+    pub(crate) words: Vec<OsString>,
+}

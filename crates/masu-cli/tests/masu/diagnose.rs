@@ -1,0 +1,70 @@
+//! `masu diagnose` from outside: a page, JSON, a process that runs, and what it refuses.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{failure, masu};
+
+#[test]
+fn the_page_says_how_it_went_and_fits_a_terminal() {
+    let output = masu(&["diagnose", "--", "sh", "-c", "exit 3"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    // A program that fails is no failure of whoever looks at it.
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.starts_with("sh -c 'exit 3'\nIt returned 3 after "), "{page}");
+    let long = page.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(long, None, "{page}");
+}
+
+#[test]
+fn the_json_is_one_object_with_facts() {
+    let output = masu(&["diagnose", "--json", "--", "seq", "100000"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&all["schema"], &all["version"]), (&"masu-diagnosis".into(), &1.into()));
+    assert_eq!(all["command"], serde_json::json!(["seq", "100000"]));
+    assert!(all["facts"]["calls"]["counts"]["write"].as_u64().unwrap() > 0, "{all}");
+}
+
+#[test]
+fn a_process_that_runs_is_looked_at_and_goes_on() {
+    let mut child = Command::new("sh")
+        .args(["-c", "while :; do read line || exit; done"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id().to_string();
+    let output = masu(&["diagnose", "-p", &pid, "--for", "300ms", "--json"]).output().unwrap();
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(all["facts"]["calls"].is_null() && all["command"][0] == "sh", "{all}");
+    assert_eq!(all["findings"][0]["id"], "io-bound", "{all}");
+    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn inside_tells_how_often_memory_is_asked_for() {
+    let arguments = ["diagnose", "--inside", "--json", "--", "sort", "/proc/self/maps"];
+    let output = masu(&arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(all["facts"]["inside"]["requests"][0].as_u64().unwrap() > 10, "{all}");
+}
+
+#[test]
+fn what_cannot_be_diagnosed_is_named() {
+    for (arguments, code, part) in [
+        (&["diagnose"][..], 2, "PROGRAM"),
+        (&["diagnose", "--", "no-such-program"], 2, "no-such-program"),
+        (&["diagnose", "-p", "4000000"], 2, "4000000"),
+        (&["diagnose", "-p", "1", "--", "true"], 2, "--pid"),
+        (&["diagnose", "-a", "nosuch", "--", "true"], 2, "nosuch"),
+    ] {
+        let (message, ended) = failure(arguments);
+        assert!(ended == code && message.contains(part), "{arguments:?}: {message}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Locks that threads waited for, by the address of their word, and whose they are.
+//!
+//! It relies on the memory map of the process and on how the C libraries are laid out. The hard idea is to know
+//! a malloc's lock without symbols: glibc keeps the lock of its first arena among its initialised data (its
+//! other locks begin as zeros and lie behind), and those of its other arenas at the start of a range that is
+//! aligned to 64 MiB; musl's lies among its zeros; a library that is a malloc has no locks but its own.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Pid;
+use crate::program::elf::is_malloc_library;
+
+/// Whose lock it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// The malloc's.
+    Malloc,
+    /// The C library's, for something else: its streams, its loader.
+    CLibrary,
+    /// The program's, or a library's.
+    Program,
+}
+
+/// A lock that threads waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lock {
+    /// The process it is in.
+    pub process: i32,
+    /// The address of its word.
+    pub address: u64,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Times that a thread asked to sleep until it is free.
+    pub waits: u64,
+    /// Different threads that did, as far as they were counted.
+    pub threads: usize,
+}
+
+/// The locks of a tree.
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    found: HashMap<(Pid, u64), Waits>,
+    /// Where each process has locks whose owner is known.
+    grounds: HashMap<Pid, Ground>,
+    /// Waits for locks beyond the most that are kept apart.
+    more: u64,
+}
+
+#[derive(Debug)]
+struct Waits {
+    owner: Owner,
+    waits: u64,
+    threads: BTreeSet<Pid>,
+}
+
+/// So many locks are kept apart: a program may make one for each of its objects.
+const LOCKS_MAX: usize = 4096;
+
+/// So many threads of a lock are told apart.
+const THREADS_MAX: usize = 64;
+
+/// So many locks are told of.
+const TOLD: usize = 16;
+
+impl Locks {
+    /// A thread asks to sleep until the lock at `address` is free.
+    pub(super) fn note(&mut self, process: Pid, thread: Pid, address: u64) {
+        let key = (process, address);
+        if !self.found.contains_key(&key) {
+            if self.found.len() == LOCKS_MAX {
+                self.more += 1;
+                return;
+            }
+            let ground = self.grounds.entry(process).or_insert_with(|| Ground::of(process));
+            let owner = ground.owner(address);
+            self.found.insert(key, Waits { owner, waits: 0, threads: BTreeSet::new() });
+        }
+        let Some(found) = self.found.get_mut(&key) else { return };
+        found.waits += 1;
+        if found.threads.len() < THREADS_MAX {
+            found.threads.insert(thread);
+        }
+    }
+
+    /// The process runs another program now, or has ended.
+    pub(super) fn forget(&mut self, process: Pid) {
+        self.grounds.remove(&process);
+    }
+
+    /// Those that were waited for most, and the waits for all others.
+    pub(super) fn finish(self) -> (Vec<Lock>, u64) {
+        let lock = |((process, address), found): ((Pid, u64), Waits)| Lock {
+            process,
+            address,
+            owner: found.owner,
+            waits: found.waits,
+            threads: found.threads.len(),
+        };
+        let mut locks: Vec<Lock> = self.found.into_iter().map(lock).collect();
+        locks.sort_by_key(|lock| (std::cmp::Reverse(lock.waits), lock.process, lock.address));
+        let rest: u64 = locks.iter().skip(TOLD).map(|lock| lock.waits).sum();
+        locks.truncate(TOLD);
+        (locks, rest + self.more)
+    }
+}
+
+/// Where locks of known owners lie in a process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ground {
+    known: Vec<(Range<u64>, Owner)>,
+    /// Whether glibc is there, with its arenas.
+    has_arenas: bool,
+}
+
+impl Ground {
+    /// Looks at a process; one that is gone has no locks.
+    pub(crate) fn of(process: Pid) -> Ground {
+        Ground::read(&fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default())
+    }
+
+    fn read(maps: &str) -> Ground {
+        let mut ground = Ground::default();
+        // The owner of zeros behind the writable part of a file, and where they must begin.
+        let mut behind: Option<(u64, Owner)> = None;
+        for line in maps.lines() {
+            let mut words = line.splitn(6, ' ');
+            let range = words.next().and_then(|range| range.split_once('-'));
+            let hex = |digits| u64::from_str_radix(digits, 16).ok();
+            let Some((start, end)) = range.and_then(|(one, other)| hex(one).zip(hex(other))) else {
+                continue;
+            };
+            let writable = words.next().is_some_and(|access| access.starts_with("rw"));
+            let path = words.nth(3).unwrap_or_default().trim();
+            if path.is_empty() {
+                if let Some((_, owner)) = behind.take_if(|(at, _)| *at == start) {
+                    ground.known.push((start..end, owner));
+                }
+                continue;
+            }
+            let Some((data, zeros)) = owners(Path::new(path)) else { continue };
+            ground.has_arenas |= data == Owner::Malloc && zeros == Owner::CLibrary;
+            if writable {
+                ground.known.push((start..end, data));
+                behind = Some((end, zeros));
+            }
+        }
+        ground
+    }
+
+    /// Whose the lock at `address` is.
+    pub(crate) fn owner(&self, address: u64) -> Owner {
+        /// glibc's arenas but the first lie in ranges aligned to this (`HEAP_MAX_SIZE`), behind a head whose
+        /// size has grown with its versions.
+        const ARENA: u64 = 64 << 20;
+        const HEADS: Range<u64> = 0x20..0x80;
+        if self.has_arenas && HEADS.contains(&(address % ARENA)) {
+            return Owner::Malloc;
+        }
+        let known = self.known.iter().find(|(range, _)| range.contains(&address));
+        known.map_or(Owner::Program, |(_, owner)| *owner)
+    }
+}
+
+/// Whose the locks are among a library's initialised data, and among its zeros; none for a file that is neither
+/// a C library nor a malloc.
+fn owners(path: &Path) -> Option<(Owner, Owner)> {
+    let name = path.file_name()?.to_str()?;
+    let masu = name.strip_prefix("libmasu").is_some_and(|rest| rest.starts_with(['.', '-']));
+    if masu || is_malloc_library(name) {
+        Some((Owner::Malloc, Owner::Malloc))
+    } else if name.starts_with("libc.so") || name.starts_with("libc-2.") {
+        Some((Owner::Malloc, Owner::CLibrary))
+    } else if name.starts_with("ld-musl") || name.starts_with("libc.musl") {
+        Some((Owner::CLibrary, Owner::Malloc))
+    } else {
+        None
+    }
+}
+
+/// The malloc that a process with these mappings runs on: the library that is one, else that of the C library;
+/// `unknown` where there is neither, as in a static program.
+pub(crate) fn malloc_in(maps: &str) -> String {
+    let names = maps.lines().filter_map(|line| {
+        let path = Path::new(line.find('/').map(|at| &line[at..])?);
+        path.file_name()?.to_str()
+    });
+    let mut own = "unknown";
+    for name in names {
+        match owners(Path::new(name)) {
+            Some((Owner::Malloc, Owner::Malloc)) => {
+                let short = name.trim_start_matches("lib").split(['.', '_', '-']).next();
+                return short.unwrap_or_default().to_owned();
+            }
+            Some((Owner::Malloc, _)) => own = "glibc",
+            Some(_) => own = "musl",
+            None => {}
+        }
+    }
+    own.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GLIBC: &str = "\
+5561b0000000-5561b0001000 rw-p 00002000 08:01 1   /usr/bin/program
+5561b1000000-5561b1021000 rw-p 00000000 00:00 0   [heap]
+7f1000000000-7f1000021000 rw-p 00000000 00:00 0
+7f2000000000-7f2000028000 r--p 00000000 08:01 2   /usr/lib/x86_64-linux-gnu/libc.so.6
+7f20001d6000-7f20001d8000 rw-p 001d6000 08:01 2   /usr/lib/x86_64-linux-gnu/libc.so.6
+7f20001d8000-7f20001e5000 rw-p 00000000 00:00 0
+7f2000300000-7f2000301000 rw-p 00001000 08:01 3   /usr/lib/libjemalloc.so.2
+7f2000301000-7f2000310000 rw-p 00000000 00:00 0
+";
+
+    #[test]
+    fn a_mallocs_locks_are_known_by_where_they_lie() {
+        let ground = Ground::read(GLIBC);
+        let cases = [
+            (0x7f20_001d_6c80, Owner::Malloc),
+            (0x7f20_001d_9000, Owner::CLibrary),
+            (0x7f10_0000_0030, Owner::Malloc),
+            (0x7f10_0000_0130, Owner::Program),
+            (0x7f20_0030_5000, Owner::Malloc),
+            (0x5561_b000_0010, Owner::Program),
+            (0x5561_b100_0010, Owner::Program),
+        ];
+        for (address, owner) in cases {
+            assert_eq!(ground.owner(address), owner, "{address:x}");
+        }
+    }
+
+    #[test]
+    fn the_malloc_is_told_by_what_is_mapped() {
+        assert_eq!(malloc_in(GLIBC), "jemalloc");
+        let without: Vec<&str> = GLIBC.lines().take(5).collect();
+        assert_eq!(malloc_in(&without.join("\n")), "glibc");
+        assert_eq!(malloc_in("7f00-7f10 r--p 0 08:01 2 /lib/ld-musl-x86_64.so.1\n"), "musl");
+        assert_eq!(malloc_in("7f00-7f10 r--p 0 08:01 2 /bin/static\n"), "unknown");
+        assert_eq!(malloc_in("7f00-7f10 r--p 0 08:01 2 /x/libmasu-glibc-0123.so\n"), "masu");
+    }
+
+    #[test]
+    fn musl_has_its_lock_among_its_zeros_and_no_arenas() {
+        let maps = "7f20000a0000-7f20000a1000 rw-p 0009f000 08:01 2   /lib/ld-musl-x86_64.so.1\n\
+                    7f20000a1000-7f20000a4000 rw-p 00000000 00:00 0\n";
+        let ground = Ground::read(maps);
+        assert_eq!(ground.owner(0x7f20_000a_0100), Owner::CLibrary);
+        assert_eq!(ground.owner(0x7f20_000a_1100), Owner::Malloc);
+        assert_eq!(ground.owner(0x7f10_0000_0030), Owner::Program);
+    }
+
+    #[test]
+    fn the_locks_waited_for_most_are_told_and_the_others_summed() {
+        let mut locks = Locks::default();
+        // No process has this number, so its locks are nobody's in particular.
+        let process = Pid::MAX;
+        for lock in 0..20 {
+            for wait in 0..=lock {
+                locks.note(process, wait % 3, 0x1000 + u64::try_from(lock).unwrap());
+            }
+        }
+        let (told, rest) = locks.finish();
+        assert_eq!((told.len(), rest), (TOLD, 1 + 2 + 3 + 4));
+        assert_eq!((told[0].address, told[0].waits, told[0].threads), (0x1013, 20, 3));
+        assert_eq!(told[0].owner, Owner::Program);
+    }
+}

@@ -1,0 +1,159 @@
+//! Small writes, by what they went to.
+//!
+//! It relies on `/proc/PID/fd`. What a descriptor leads to is looked up seldom, for a program that writes a
+//! million lines writes them to the same place: at its first small write, and each time the number of them has
+//! doubled.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Call, Pid};
+
+/// Calls that wrote fewer than [`SmallWrites::BELOW`] bytes, by what they went to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SmallWrites {
+    /// To files.
+    pub files: u64,
+    /// To pipes.
+    pub pipes: u64,
+    /// To terminals.
+    pub terminals: u64,
+    /// To sockets, where an answer may be as small as it has to be.
+    pub sockets: u64,
+    /// To what was none of these, or is not known.
+    pub others: u64,
+    /// Bytes of those to files, pipes and terminals.
+    pub bytes: u64,
+}
+
+impl SmallWrites {
+    /// From so many bytes on a write is none of the small ones: where a buffer of the usual 4 KiB or more stands
+    /// in between, only the last one is.
+    pub const BELOW: u64 = 512;
+
+    /// Those that a buffer would have saved.
+    #[must_use]
+    pub fn buffered(&self) -> u64 {
+        self.files + self.pipes + self.terminals
+    }
+}
+
+/// What a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    File,
+    Pipe,
+    Terminal,
+    Socket,
+    Other,
+}
+
+/// The descriptors of a tree that were written to in small pieces.
+#[derive(Debug, Default)]
+pub(super) struct Targets {
+    known: HashMap<(Pid, u64), (Target, u64)>,
+    writes: SmallWrites,
+}
+
+/// So many descriptors are kept apart; all are forgotten when there are more.
+const KEPT_MAX: usize = 4096;
+
+impl Targets {
+    /// Notes that `process` writes `bytes` by `call` to a descriptor.
+    pub(super) fn note(&mut self, process: Pid, call: Call, descriptor: u64, bytes: u64) {
+        if bytes >= SmallWrites::BELOW {
+            return;
+        }
+        if call == Call::Sendto {
+            self.writes.sockets += 1;
+            return;
+        }
+        if self.known.len() == KEPT_MAX {
+            self.known.clear();
+        }
+        let entry = self.known.entry((process, descriptor)).or_insert((Target::Other, 0));
+        entry.1 += 1;
+        if entry.1.is_power_of_two() {
+            entry.0 = target(process, descriptor);
+        }
+        let writes = &mut self.writes;
+        match entry.0 {
+            Target::File => writes.files += 1,
+            Target::Pipe => writes.pipes += 1,
+            Target::Terminal => writes.terminals += 1,
+            Target::Socket => writes.sockets += 1,
+            Target::Other => writes.others += 1,
+        }
+        if matches!(entry.0, Target::File | Target::Pipe | Target::Terminal) {
+            writes.bytes += bytes;
+        }
+    }
+
+    pub(super) fn finish(self) -> SmallWrites {
+        self.writes
+    }
+}
+
+fn target(process: Pid, descriptor: u64) -> Target {
+    match fs::read_link(format!("/proc/{process}/fd/{descriptor}")) {
+        Ok(path) => kind(&path),
+        Err(_) => Target::Other,
+    }
+}
+
+fn kind(path: &Path) -> Target {
+    let text = path.to_string_lossy();
+    if text.starts_with("pipe:") {
+        Target::Pipe
+    } else if text.starts_with("socket:") {
+        Target::Socket
+    } else if text.starts_with("/dev/pts/") || text.starts_with("/dev/tty") {
+        Target::Terminal
+    } else if text.starts_with('/') && !text.starts_with("/dev/") {
+        Target::File
+    } else {
+        // Devices (who writes to /dev/null pays next to nothing) and counters of events.
+        Target::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn what_a_descriptor_leads_to_is_told_by_its_link() {
+        let cases = [
+            ("pipe:[123]", Target::Pipe),
+            ("socket:[123]", Target::Socket),
+            ("/dev/pts/3", Target::Terminal),
+            ("/dev/null", Target::Other),
+            ("/tmp/out", Target::File),
+            ("anon_inode:[eventfd]", Target::Other),
+        ];
+        for (link, expected) in cases {
+            assert_eq!(kind(Path::new(link)), expected, "{link}");
+        }
+    }
+
+    #[test]
+    fn small_writes_are_counted_by_target_and_large_ones_are_not() {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let process = Pid::try_from(std::process::id()).unwrap();
+        let descriptor = u64::try_from(writer.as_raw_fd()).unwrap();
+        let mut targets = Targets::default();
+        for bytes in [1, 2, 511, 512, 4096] {
+            targets.note(process, Call::Write, descriptor, bytes);
+        }
+        targets.note(process, Call::Sendto, descriptor, 5);
+        let expected = SmallWrites { pipes: 3, sockets: 1, bytes: 514, ..SmallWrites::default() };
+        let writes = targets.finish();
+        assert_eq!(writes, expected);
+        assert_eq!(writes.buffered(), 3);
+    }
+}

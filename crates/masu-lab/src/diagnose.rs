@@ -1,0 +1,342 @@
+//! The diagnosis of a program: why it is slow, from one run that is counted.
+//!
+//! The road through it:
+//!
+//! 1. [`calls`](mod@crate::calls) counts the program's system calls, while [`looks`] looks at its threads and its
+//!    memory in `/proc`;
+//! 2. [`prices`](crate::prices) says what each of them costs on this machine;
+//! 3. [`facts`] are all these numbers, and [`judge`](judge()) says what they come to, by the numbers in
+//!    `thresholds.rs` and nothing else.
+//!
+//! The hard idea is time. A run that is counted is slower than another, but a diagnosis runs a command once,
+//! because a command may do something. So no cost is taken from the run's clock: a cost is a count times a price,
+//! and the clock it is held against has the tracer's stops taken out.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::calls::{Calls, Owner, count_watched};
+use crate::execute::{self, Conditions, Look, Run, execute_watched};
+use crate::prices::Service;
+use crate::program::elf::is_malloc_library;
+use crate::{
+    Catalogue, Ending, Error, Libc, Limits, Prices, Program, Spec, Stop, Variant, Workload,
+};
+use crate::{kernel, machine};
+
+mod build;
+pub mod facts;
+pub mod finding;
+mod heap_walk;
+mod inside;
+mod judge;
+mod looks;
+mod running;
+mod thresholds;
+mod unused;
+mod wrapper;
+
+pub use facts::Facts;
+pub use finding::{Confidence, Finding, Id, Kind, Remedy, RemedyKind};
+pub use inside::Means;
+pub use judge::judge;
+pub use running::diagnose_running;
+
+use facts::{CallFacts, Clock, Malloc, Memory};
+use inside::late_median;
+use looks::{Looks, Seen};
+use thresholds::{
+    CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, LOOKS_MIN_FOR_STOPS, SMALL_WRITES, STOPS_SHARE,
+};
+
+/// What was found out about a program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// `masu-diagnosis`.
+    pub schema: &'static str,
+    /// Counted up when a reader of the JSON would have to change.
+    pub version: u32,
+    /// The command, or the process's arguments.
+    pub command: Vec<String>,
+    /// The variant it ran under, and the variables that it changed.
+    pub variant: String,
+    /// What changed in the program's environment.
+    pub changed: Vec<String>,
+    /// The findings, the cause first.
+    pub findings: Vec<Finding>,
+    /// What could not be seen, and why.
+    pub not_seen: Vec<String>,
+    /// What the findings rest on.
+    pub facts: Facts,
+}
+
+/// How to diagnose.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What the run may use.
+    pub limits: Limits,
+    /// With what to look inside, by further runs; none for a single run.
+    pub inside: Option<Means>,
+}
+
+/// What a diagnosis is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// The program runs and is counted.
+    Run,
+    /// Further runs look inside.
+    Inside,
+    /// Prices are measured.
+    Prices,
+}
+
+/// Runs `workload` once under `variant`, counts what it does, and says why it is slow. `tell` hears of each step.
+///
+/// The program's output is read and not shown. Its tree can get no more rights than this process has, as in
+/// [`calls::count`](crate::calls::count()). A run that [`Stop`] ends is judged by what was seen of it.
+///
+/// # Errors
+///
+/// [`Error::System`] when the program cannot be started or watched. Where the system permits no tracing or no
+/// filters, system calls are not counted, and [`Diagnosis::not_seen`] says so.
+pub fn diagnose(
+    workload: &Workload,
+    variant: &Variant,
+    catalogue: &Catalogue,
+    options: &Options,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Step),
+) -> Result<Diagnosis, Error> {
+    // What is tried and measured besides the runs has children of its own.
+    let _alone = execute::alone();
+    tell(Step::Run);
+    let conditions = Conditions::from(options.limits.clone());
+    let mut looks = Looks::default();
+    let mut not_seen = Vec::new();
+    let (run, calls) = match refusal() {
+        None => {
+            let (run, calls) = count_watched(workload, variant, &conditions, stop, &mut looks)?;
+            (run, Some(calls))
+        }
+        Some(reason) => {
+            not_seen.push(format!("system calls: {reason}; `masu doctor` says what to do"));
+            let looks = &mut looks as &mut dyn Look;
+            (execute_watched(workload, variant, &conditions, stop, looks)?, None)
+        }
+    };
+    let mut facts = gathered(workload, variant, &run, calls.as_ref(), looks.finish());
+    if let Some(means) = &options.inside
+        && !stop.requested()
+    {
+        tell(Step::Inside);
+        facts.inside = Some(inside::look(workload, means, &conditions, stop)?);
+    }
+    tell(Step::Prices);
+    facts.prices = Prices::measure_some(&services(calls.as_ref()));
+    note_counting(&mut facts);
+    not_seen.extend(unseen(&facts, calls.as_ref(), options));
+    let findings = findings_of(&facts, Some((catalogue, &workload.program)));
+    let words = workload.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+    Ok(Diagnosis {
+        schema: "masu-diagnosis",
+        version: 1,
+        command: words.collect(),
+        variant: variant.label.clone(),
+        changed: variant.translation(),
+        findings,
+        not_seen,
+        facts,
+    })
+}
+
+/// Why system calls cannot be counted, if so.
+fn refusal() -> Option<String> {
+    let tracing = kernel::prices::try_tracing().map_err(|error| format!("no tracing: {error}"));
+    let filters = || kernel::calls::try_filter().map_err(|error| format!("no filters: {error}"));
+    tracing.and_then(|()| filters()).err()
+}
+
+/// What a run came to, as facts.
+fn gathered(
+    workload: &Workload,
+    variant: &Variant,
+    run: &Run,
+    calls: Option<&Calls>,
+    seen: Seen,
+) -> Facts {
+    let os_page_bytes = kernel::os_page_bytes();
+    let refaults =
+        calls.map(|calls| run.minor_faults.saturating_sub(calls.peaks_bytes / os_page_bytes));
+    let Seen { threads, memory, mut programs, code } = seen;
+    let own = std::fs::canonicalize(&workload.program.binary).unwrap_or_default();
+    for program in &mut programs {
+        program.is_command &= program.path == own;
+    }
+    let wrapper = wrapper::name(&workload.program.path);
+    let main = programs.iter().find(|program| wrapper.is_none() || !program.is_command);
+    let main: PathBuf = main.map_or(own, |program| program.path.clone());
+    Facts {
+        ending: Some(run.ending.to_string()),
+        clock: Clock {
+            wall_s: run.wall_s,
+            user_s: run.user_s,
+            sys_s: run.sys_s,
+            own_sys_s: run.sys_s,
+            counting_s: 0.0,
+            queued_s: run.queued_s.unwrap_or(0.0),
+            stops: calls.map_or(0, |calls| calls.stops),
+            voluntary_switches: run.voluntary_switches,
+            involuntary_switches: run.involuntary_switches,
+        },
+        memory: Memory {
+            peak_rss_bytes: run.peak_rss_bytes,
+            late_rss_bytes: late_median(&run.rss_over_time, run.wall_s)
+                .unwrap_or(run.peak_rss_bytes),
+            minor_faults: run.minor_faults,
+            major_faults: run.major_faults,
+            refaults,
+            os_page_bytes,
+            ..memory
+        },
+        calls: calls.map(CallFacts::of),
+        threads,
+        build: build::of(&main),
+        programs,
+        wrapper,
+        code,
+        malloc: malloc(&workload.program, variant),
+        cpus: machine::Machine::here().cpus,
+        ..Facts::default()
+    }
+}
+
+/// The malloc that serves a program under a variant.
+fn malloc(program: &Program, variant: &Variant) -> Malloc {
+    let preloaded = std::env::var_os("LD_PRELOAD").and_then(|list| {
+        let list = list.to_string_lossy().into_owned();
+        let names = list.split([':', ' ']).filter_map(|path| Path::new(path).file_name()?.to_str());
+        names.filter(|name| is_malloc_library(name)).map(str::to_owned).next()
+    });
+    let name = if variant.library.is_some() {
+        variant.allocator.clone()
+    } else if let Some(linked) = preloaded.as_ref().or(program.linked_malloc.as_ref()) {
+        linked.trim_start_matches("lib").split(['.', '_']).next().unwrap_or_default().to_owned()
+    } else {
+        let own = match program.libc {
+            Libc::Glibc => "glibc",
+            Libc::Musl => "musl",
+            Libc::Static => "unknown",
+        };
+        own.to_owned()
+    };
+    Malloc { name, refusal: program.refusal.clone() }
+}
+
+/// The services whose prices a judgement of these calls needs.
+fn services(calls: Option<&Calls>) -> Vec<Service> {
+    let Some(calls) = calls else { return Vec::new() };
+    let mut services = vec![
+        Service::SystemCall,
+        Service::PageFault,
+        Service::PageReturn,
+        Service::BreakPair,
+        Service::MapPair,
+        Service::CountedCall,
+        Service::CountedCallCpu,
+    ];
+    let locks: u64 = calls.locks.iter().map(|lock| lock.waits).sum();
+    if locks >= LOCK_WAITS {
+        services.extend([Service::ContextSwitch, Service::FutexWake]);
+    }
+    if calls.threads_begun >= CHURNED_THREADS {
+        services.push(Service::Thread);
+    }
+    if calls.small_writes.buffered() >= SMALL_WRITES {
+        services.push(Service::SmallWrite);
+    }
+    services
+}
+
+/// Notes what stops to be counted took of the run's times.
+///
+/// Where they are few, their number and price tell. Where they are many, on a busy machine above all, they take
+/// longer than their price: a stopped thread waits for its tracer, which waits for a CPU. Then what was counted, at
+/// its price, stands for the time in the kernel, and the clock is what the program did and what it slept.
+fn note_counting(facts: &mut Facts) {
+    let priced_s = |service| facts.clock.stops as f64 * facts.price_s(service);
+    let (all_s, cpu_s) = (priced_s(Service::CountedCall), priced_s(Service::CountedCallCpu));
+    let (clock, threads) = (facts.clock, &facts.threads);
+    let own_sys_s = (clock.sys_s - cpu_s).max(0.0);
+    let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
+    facts.clock = if is_met && cpu_s >= STOPS_SHARE * clock.sys_s {
+        let own_sys_s = own_sys_s.min(known_sys_s(facts));
+        let at_once = if threads.together_s > threads.alone_s { facts.cpus.max(1) } else { 1 };
+        let own_wall_s = threads.idle_s + (clock.user_s + own_sys_s) / at_once as f64;
+        let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(0.0);
+        Clock { own_sys_s, counting_s, ..clock }
+    } else {
+        Clock { own_sys_s, counting_s: all_s, ..clock }
+    };
+}
+
+/// What the kernel did for the program, as far as that was counted and has a price.
+fn known_sys_s(facts: &Facts) -> f64 {
+    let Some(calls) = &facts.calls else { return f64::INFINITY };
+    let cost = |count: u64, service| count as f64 * facts.price_s(service);
+    let locks: u64 = calls.locks.iter().map(|lock| lock.waits).sum();
+    cost(calls.counts.values().sum(), Service::SystemCall)
+        + cost(calls.moves.break_pairs(), Service::BreakPair)
+        + cost(calls.moves.map_pairs(), Service::MapPair)
+        + cost(facts.memory.minor_faults, Service::PageFault)
+        + cost(facts.memory.minor_faults, Service::PageReturn)
+        + cost(calls.small_writes.buffered(), Service::SmallWrite)
+        + cost(calls.threads_started, Service::Thread)
+        + cost(locks, Service::ContextSwitch)
+}
+
+/// What could not be seen.
+fn unseen(facts: &Facts, calls: Option<&Calls>, options: &Options) -> Vec<String> {
+    let mut unseen = Vec::new();
+    for (program, reason) in calls.map_or(&[][..], |calls| &calls.privileged) {
+        unseen.push(format!(
+            "{} as it is: {reason}, and under a tracer nothing gets more rights than you have",
+            program.display()
+        ));
+    }
+    if facts.threads.looks < LOOKS_MIN {
+        unseen.push("phases and waits of threads: the run was too short for them".to_owned());
+    }
+    for unpriced in &facts.prices.unknown {
+        unseen.push(format!("the price of a {}: {}", unpriced.service.name(), unpriced.reason));
+    }
+    let waits = facts.calls.as_ref().map_or(0, |calls| calls.lock_waits(Owner::Malloc));
+    if options.inside.is_none() && facts.malloc.refusal.is_none() && waits >= LOCK_WAITS {
+        unseen.push(
+            "who frees whose blocks: --inside looks, in two more runs of the command".to_owned(),
+        );
+    }
+    unseen
+}
+
+/// The findings, their settings translated for the program where that can be.
+fn findings_of(facts: &Facts, ground: Option<(&Catalogue, &Program)>) -> Vec<Finding> {
+    let mut findings = judge(facts);
+    let Some((catalogue, program)) = ground else { return findings };
+    let remedies = findings.iter_mut().flat_map(|finding| &mut finding.remedies);
+    for remedy in remedies.filter(|remedy| remedy.kind == RemedyKind::Setting) {
+        let spec = remedy.variant.as_ref().and_then(|variant| variant.parse::<Spec>().ok());
+        let resolved = spec.and_then(|spec| catalogue.resolve(&spec, program).ok());
+        // A preload has a path of this machine's, which `masu run` knows best.
+        let resolved = resolved.filter(|variant| variant.library.is_none());
+        remedy.paste = resolved.map(|variant| variant.translation().join(" "));
+    }
+    findings
+}
+
+/// Whether the run that a diagnosis is of was stopped.
+#[must_use]
+pub fn was_stopped(diagnosis: &Diagnosis) -> bool {
+    diagnosis.facts.ending.as_deref() == Some(Ending::Stopped.to_string().as_str())
+}

@@ -1,0 +1,310 @@
+//! What was seen of a program, before anything is made of it: numbers alone.
+//!
+//! Relies on nothing. The hard idea is the clock: a run that is counted takes longer than another, so what its
+//! time is held against is the time it would have taken without its stops.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::calls::{Calls, Lock, Moves, Owner, SmallWrites};
+use crate::prices::{Prices, Service};
+use crate::{Call, Scatter};
+
+/// Everything that a judgement rests on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Facts {
+    /// How the run ended; none for a process that went on.
+    pub ending: Option<String>,
+    /// Time.
+    pub clock: Clock,
+    /// Memory.
+    pub memory: Memory,
+    /// System calls; none where they were not counted.
+    pub calls: Option<CallFacts>,
+    /// Who worked and who waited.
+    pub threads: Threads,
+    /// The programs that ran, by the CPU time they took, the most first.
+    pub programs: Vec<ProgramTime>,
+    /// Whether the command itself is a program that starts others (a shell, cargo, npm), and which.
+    pub wrapper: Option<String>,
+    /// How the program that took most CPU time was compiled, as far as its file tells.
+    pub build: Build,
+    /// Where its code lies.
+    pub code: Option<Scatter>,
+    /// The malloc that serves it.
+    pub malloc: Malloc,
+    /// What another run on masu showed; none where there was none.
+    pub inside: Option<Inside>,
+    /// What the kernel's services cost here.
+    pub prices: Prices,
+    /// CPUs that it may use.
+    pub cpus: usize,
+}
+
+/// Seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Clock {
+    /// Wall-clock time, as it was.
+    pub wall_s: f64,
+    /// CPU time in the program's own code.
+    pub user_s: f64,
+    /// CPU time in the kernel on its behalf, stops to be counted included.
+    pub sys_s: f64,
+    /// The same without stops to be counted. Where these are much of it, what was counted, at its price.
+    pub own_sys_s: f64,
+    /// What stops to be counted took of the wall-clock time.
+    pub counting_s: f64,
+    /// What its threads waited for a CPU while others had it, added up.
+    pub queued_s: f64,
+    /// Times that a thread was stopped.
+    pub stops: u64,
+    /// Context switches because the program waited for something.
+    pub voluntary_switches: u64,
+    /// Context switches because its time was up.
+    pub involuntary_switches: u64,
+}
+
+impl Clock {
+    /// The wall-clock time without what counting added, and what others on the machine did. Threads are stopped
+    /// and wait side by side too, so that it is never less than its CPU time on all CPUs.
+    #[must_use]
+    pub fn own_wall_s(&self, cpus: usize) -> f64 {
+        let least = (self.own_cpu_s() / cpus.max(1) as f64).max(self.wall_s / 100.0);
+        (self.wall_s - self.counting_s - self.queued_s).max(least).min(self.wall_s)
+    }
+
+    /// The CPU time without what counting added.
+    #[must_use]
+    pub fn own_cpu_s(&self) -> f64 {
+        self.user_s + self.own_sys_s
+    }
+
+    /// What a cost in seconds is held against: CPU time where several CPUs worked, else wall-clock time.
+    #[must_use]
+    pub fn whole_s(&self, cpus: usize) -> f64 {
+        self.own_wall_s(cpus).max(self.own_cpu_s()).max(1e-9)
+    }
+}
+
+/// Bytes, and page faults.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Memory {
+    /// The peak of resident memory.
+    pub peak_rss_bytes: u64,
+    /// Resident in the second half of the run: the median.
+    pub late_rss_bytes: u64,
+    /// Page faults without disk.
+    pub minor_faults: u64,
+    /// Page faults that read from disk.
+    pub major_faults: u64,
+    /// Page faults of memory that had been there before; none where peaks of processes are not known.
+    pub refaults: Option<u64>,
+    /// Bytes of an OS page.
+    pub os_page_bytes: u64,
+    /// The most that was swapped out.
+    pub swapped_bytes: u64,
+    /// The most in huge pages.
+    pub huge_bytes: u64,
+    /// Of OS pages in them that were looked at, this share held nothing but zeros; none where none was.
+    pub huge_unused: Option<f64>,
+    /// glibc's heap, walked when last looked at.
+    pub heap: Option<Heap>,
+}
+
+/// A walk through glibc's first heap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Heap {
+    /// Bytes of the heap.
+    pub bytes: u64,
+    /// Bytes of it that were walked through.
+    pub walked_bytes: u64,
+    /// Of those, bytes in free blocks.
+    pub free_bytes: u64,
+    /// Seconds after the start of the run.
+    pub at_s: f64,
+}
+
+impl Heap {
+    /// Bytes of the heap that are free, if the rest is as what was walked through.
+    #[must_use]
+    pub fn free(&self) -> f64 {
+        self.free_bytes as f64 * self.bytes as f64 / (self.walked_bytes as f64).max(1.0)
+    }
+}
+
+/// System calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CallFacts {
+    /// How often each was made; those that were not are left out.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// How memory came and went.
+    pub moves: Moves,
+    /// Small writes, by what they went to.
+    pub small_writes: SmallWrites,
+    /// Of the futex calls, those that asked to sleep.
+    pub futex_waits: u64,
+    /// The locks that were waited for most.
+    pub locks: Vec<Lock>,
+    /// Waits for other locks.
+    pub more_lock_waits: u64,
+    /// Threads that there were, the first of each process not among them.
+    pub threads_started: u64,
+    /// Processes that there were.
+    pub processes: u64,
+}
+
+impl CallFacts {
+    /// Of what was counted.
+    #[must_use]
+    pub fn of(calls: &Calls) -> CallFacts {
+        let counts = Call::ALL.iter().map(|call| (call.name(), calls.total.of(*call)));
+        CallFacts {
+            counts: counts.filter(|(_, count)| *count > 0).collect(),
+            moves: calls.total.moves,
+            small_writes: calls.small_writes,
+            futex_waits: calls.total.futex_waits,
+            locks: calls.locks.clone(),
+            more_lock_waits: calls.more_lock_waits,
+            threads_started: calls.threads_begun.saturating_sub(calls.processes),
+            processes: calls.processes,
+        }
+    }
+
+    /// Waits for locks of this owner, as far as they are told apart.
+    #[must_use]
+    pub fn lock_waits(&self, owner: Owner) -> u64 {
+        self.locks.iter().filter(|lock| lock.owner == owner).map(|lock| lock.waits).sum()
+    }
+}
+
+/// Who worked, and who waited for what. Seconds are those of looks, which are at least 10 ms apart.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Threads {
+    /// How often was looked.
+    pub looks: u64,
+    /// From the first look to the last.
+    pub looked_s: f64,
+    /// The most that there were at once.
+    pub most_at_once: usize,
+    /// CPU time of all of them, those between two looks included.
+    pub cpu_s: f64,
+    /// Those that took most CPU time.
+    pub busiest: Vec<ThreadTime>,
+    /// One thread did almost all that was done.
+    pub alone_s: f64,
+    /// Several threads worked at once.
+    pub together_s: f64,
+    /// Hardly anything was done.
+    pub idle_s: f64,
+    /// Threads were stopped to be counted, and none ran.
+    pub stopped_s: f64,
+    /// What the threads slept in then, by the seconds.
+    pub idle_for: Vec<(Waiting, f64)>,
+    /// Seconds that threads slept until a lock is free, by whose it is, added up over the threads.
+    pub lock_waited: Vec<(Owner, f64)>,
+    /// Arenas of glibc's, the first not among them, that were seen at once in a process.
+    pub arenas: usize,
+}
+
+impl Threads {
+    /// Seconds that threads slept until a lock of this owner is free.
+    #[must_use]
+    pub fn waited_for(&self, owner: Owner) -> f64 {
+        self.lock_waited.iter().filter(|(whose, _)| *whose == owner).map(|(_, time)| time).sum()
+    }
+}
+
+/// What an idle program waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    /// Data, from a file, a pipe or a socket.
+    Data,
+    /// A lock.
+    Lock,
+    /// Requests, or whatever else may come.
+    Requests,
+    /// A time to pass.
+    Time,
+    /// Its own threads or children.
+    Itself,
+    /// Something else.
+    Other,
+}
+
+/// A thread's time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ThreadTime {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub process: i32,
+    /// Whether it is the first of its process.
+    pub is_first: bool,
+    /// CPU time.
+    pub cpu_s: f64,
+    /// Seconds in which it did almost all that was done.
+    pub alone_s: f64,
+    /// Seconds in which it worked and others did too.
+    pub together_s: f64,
+}
+
+/// A program's time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ProgramTime {
+    /// Its file.
+    pub path: PathBuf,
+    /// CPU time of its processes, without that of their children.
+    pub cpu_s: f64,
+    /// Whether it is the command's own program.
+    pub is_command: bool,
+}
+
+/// How a program was compiled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Build {
+    /// The file that was looked into.
+    pub path: PathBuf,
+    /// What says that it was compiled without optimisation; none where nothing does.
+    pub unoptimised: Option<String>,
+    /// Whether that leaves no doubt.
+    pub is_certain: bool,
+}
+
+/// The malloc.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Malloc {
+    /// Its name in the catalogue; `unknown` where it cannot be told.
+    pub name: String,
+    /// Why none can be preloaded in its place, if so.
+    pub refusal: Option<String>,
+}
+
+/// What further runs showed: on masu, whose statistics tell what the program holds, and on its counting build.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Inside {
+    /// Requests for memory, and the CPU seconds of that run.
+    pub requests: Option<(u64, f64)>,
+    /// Blocks that threads fetched for themselves.
+    pub fetched_blocks: u64,
+    /// Blocks that threads freed beyond what they had fetched: others had.
+    pub remote_blocks: u64,
+    /// Bytes handed out in the second half of the run: the median. None where it was over too soon.
+    pub live_late_bytes: Option<u64>,
+}
+
+impl Facts {
+    /// The price of a service in seconds; nothing where it is not known, so that nothing is blamed on it.
+    #[must_use]
+    pub fn price_s(&self, service: Service) -> f64 {
+        self.prices.of(service).unwrap_or(0.0) / 1e9
+    }
+
+    /// What `cost_s` is of the whole run.
+    #[must_use]
+    pub fn share(&self, cost_s: f64) -> f64 {
+        cost_s / self.clock.whole_s(self.cpus)
+    }
+}

@@ -1,0 +1,280 @@
+//! What a diagnosis says: findings, each with evidence and remedies.
+
+use serde::Serialize;
+
+/// What was found. Its name in JSON and in `docs/diagnose.md` is the same, with hyphens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Id {
+    /// Memory goes back to the kernel and comes again, in many small calls.
+    HeapCallStorm,
+    /// Threads wait for the malloc's lock.
+    MallocLock,
+    /// Threads are started for little work each.
+    ThreadChurn,
+    /// Threads wait for one lock of the program's.
+    OneLock,
+    /// One thread frees what another allocates.
+    RemoteFrees,
+    /// Memory that was given back is touched again, page for page.
+    FaultStorm,
+    /// The malloc holds much more than the program.
+    Retention,
+    /// Huge pages hold memory that nobody uses.
+    HugePageWaste,
+    /// Memory comes back from the disk.
+    Swap,
+    /// Asking for memory is itself the work.
+    ManyAllocations,
+    /// A system call for a few bytes.
+    SmallWrites,
+    /// One thread works while the others wait.
+    SerialPhase,
+    /// One worker has more to do than the others.
+    UnevenCores,
+    /// The program was compiled without optimisation.
+    UnoptimisedBuild,
+    /// What was measured only starts what works.
+    Wrapper,
+    /// Code lies in many small mappings.
+    ScatteredCode,
+    /// It computes.
+    CpuBound,
+    /// It waits for data or for time to pass.
+    IoBound,
+    /// Memory is not the problem.
+    MemoryIsFine,
+}
+
+impl Id {
+    /// Every one, in the order of the documentation.
+    pub const ALL: [Id; 19] = [
+        Id::HeapCallStorm,
+        Id::MallocLock,
+        Id::ThreadChurn,
+        Id::OneLock,
+        Id::RemoteFrees,
+        Id::FaultStorm,
+        Id::Retention,
+        Id::HugePageWaste,
+        Id::Swap,
+        Id::ManyAllocations,
+        Id::SmallWrites,
+        Id::SerialPhase,
+        Id::UnevenCores,
+        Id::UnoptimisedBuild,
+        Id::Wrapper,
+        Id::ScatteredCode,
+        Id::CpuBound,
+        Id::IoBound,
+        Id::MemoryIsFine,
+    ];
+
+    /// Its name: `heap-call-storm`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Id::HeapCallStorm => "heap-call-storm",
+            Id::MallocLock => "malloc-lock",
+            Id::ThreadChurn => "thread-churn",
+            Id::OneLock => "one-lock",
+            Id::RemoteFrees => "remote-frees",
+            Id::FaultStorm => "fault-storm",
+            Id::Retention => "retention",
+            Id::HugePageWaste => "huge-page-waste",
+            Id::Swap => "swap",
+            Id::ManyAllocations => "many-allocations",
+            Id::SmallWrites => "small-writes",
+            Id::SerialPhase => "serial-phase",
+            Id::UnevenCores => "uneven-cores",
+            Id::UnoptimisedBuild => "unoptimised-build",
+            Id::Wrapper => "wrapper",
+            Id::ScatteredCode => "scattered-code",
+            Id::CpuBound => "cpu-bound",
+            Id::IoBound => "io-bound",
+            Id::MemoryIsFine => "memory-is-fine",
+        }
+    }
+
+    /// What kind of finding it is.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Id::UnoptimisedBuild | Id::Wrapper => Kind::Remark,
+            Id::CpuBound | Id::IoBound | Id::MemoryIsFine => Kind::AllClear,
+            _ => Kind::Cause,
+        }
+    }
+}
+
+/// What a finding is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It names why the program is slow or large.
+    Cause,
+    /// It says that something else should have been measured.
+    Remark,
+    /// It says where the time goes that no cause explains, and that memory is not to blame.
+    AllClear,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// It may be something else.
+    Low,
+    /// It is likely.
+    Medium,
+    /// What it rests on was counted and leaves little room.
+    High,
+}
+
+impl Confidence {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+
+    /// How much a share counts that is so sure, when findings are put in order.
+    fn weight(self) -> f64 {
+        match self {
+            Confidence::Low => 0.4,
+            Confidence::Medium => 0.8,
+            Confidence::High => 1.0,
+        }
+    }
+}
+
+/// What can be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// What it takes.
+    pub kind: RemedyKind,
+    /// Its rung on the ladder: 1 allocate less, 2 set the malloc you have, 3 change the malloc, 4 the cause lies
+    /// elsewhere.
+    pub rung: u8,
+    /// What to do.
+    pub what: String,
+    /// The variant that does it, as `masu run -a` takes it.
+    pub variant: Option<String>,
+    /// What it costs.
+    pub cost: String,
+    /// The same for those who have no masu there: variables to set before the program.
+    pub paste: Option<String>,
+}
+
+/// What a remedy takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RemedyKind {
+    /// A setting of the malloc that is there.
+    Setting,
+    /// Another malloc.
+    Allocator,
+    /// A change of the program, its build or its surroundings; never called proved.
+    NeedsCode,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// What.
+    pub id: Id,
+    /// In one sentence, for whoever has a slow program.
+    pub title: String,
+    /// How sure.
+    pub confidence: Confidence,
+    /// The share of the run's time that it explains; of memory, of what is held. None where it is not known.
+    pub share: Option<f64>,
+    /// What it rests on.
+    pub evidence: Vec<String>,
+    /// What can be done, the lowest rung first.
+    pub remedies: Vec<Remedy>,
+}
+
+impl Finding {
+    pub(super) fn new(id: Id, confidence: Confidence, title: impl Into<String>) -> Finding {
+        let (title, share) = (title.into(), None);
+        Finding { id, title, confidence, share, evidence: Vec::new(), remedies: Vec::new() }
+    }
+
+    pub(super) fn sharing(mut self, share: f64) -> Finding {
+        self.share = Some(share.clamp(0.0, 1.0));
+        self
+    }
+
+    pub(super) fn seeing(mut self, evidence: impl Into<String>) -> Finding {
+        self.evidence.push(evidence.into());
+        self
+    }
+
+    pub(super) fn remedied(mut self, remedies: impl IntoIterator<Item = Remedy>) -> Finding {
+        self.remedies.extend(remedies);
+        self
+    }
+
+    /// Where it stands among others: causes first, the largest and surest of them in front.
+    pub(super) fn order(&self) -> (Kind, std::cmp::Reverse<u64>, Id) {
+        /// What a cause without a known share counts for: more than one that only just is one.
+        const UNKNOWN: f64 = 0.1;
+        let weight = self.share.unwrap_or(UNKNOWN) * self.confidence.weight();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
+        let thousandths = (weight * 1e3) as u64;
+        (self.id.kind(), std::cmp::Reverse(thousandths), self.id)
+    }
+}
+
+impl Remedy {
+    pub(super) fn setting(what: &str, variant: String, cost: &str) -> Remedy {
+        Remedy::new(RemedyKind::Setting, 2, what, Some(variant), cost)
+    }
+
+    pub(super) fn allocator(what: &str, variant: &str, cost: &str) -> Remedy {
+        Remedy::new(RemedyKind::Allocator, 3, what, Some(variant.to_owned()), cost)
+    }
+
+    pub(super) fn code(rung: u8, what: &str, cost: &str) -> Remedy {
+        Remedy::new(RemedyKind::NeedsCode, rung, what, None, cost)
+    }
+
+    fn new(kind: RemedyKind, rung: u8, what: &str, variant: Option<String>, cost: &str) -> Remedy {
+        let (what, cost) = (what.to_owned(), cost.to_owned());
+        Remedy { kind, rung, what, variant, cost, paste: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_json() {
+        for id in Id::ALL {
+            let json = serde_json::to_string(&id).unwrap();
+            assert_eq!(json, format!("\"{}\"", id.name()));
+        }
+    }
+
+    #[test]
+    fn causes_come_first_and_of_them_the_largest_and_surest() {
+        let finding = |id, confidence, share| Finding { share, ..Finding::new(id, confidence, "") };
+        let mut findings = [
+            finding(Id::MemoryIsFine, Confidence::High, None),
+            finding(Id::Wrapper, Confidence::High, Some(0.9)),
+            finding(Id::OneLock, Confidence::Low, Some(0.5)),
+            finding(Id::FaultStorm, Confidence::High, Some(0.3)),
+            finding(Id::Swap, Confidence::Medium, None),
+        ];
+        findings.sort_by_key(Finding::order);
+        let order = findings.map(|finding| finding.id);
+        let expected = [Id::FaultStorm, Id::OneLock, Id::Swap, Id::Wrapper, Id::MemoryIsFine];
+        assert_eq!(order, expected);
+    }
+}

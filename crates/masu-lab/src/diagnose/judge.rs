@@ -1,0 +1,48 @@
+//! The judgement: facts in, findings out. Nothing is measured here, so that every finding can be tested on
+//! made-up facts.
+//!
+//! Relies on the numbers in `thresholds.rs`. The hard idea is that one cause makes several symptoms: a storm of
+//! calls makes page faults, a thread for each task makes mappings. So each judge sees what the ones before it
+//! found, and does not name the same seconds twice.
+
+use super::facts::Facts;
+use super::finding::{Finding, Id};
+use super::thresholds::CPU_MIN_S;
+
+mod clear;
+mod heap;
+mod held;
+mod locks;
+mod program;
+mod threads;
+mod writes;
+
+/// What the facts come to, the cause first.
+#[must_use]
+pub fn judge(facts: &Facts) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    if facts.clock.own_cpu_s() >= CPU_MIN_S {
+        findings.extend(threads::churn(facts));
+        findings.extend(heap::storms(facts, &findings));
+        findings.extend(locks::locks(facts));
+        findings.extend(writes::small(facts));
+        findings.extend(threads::phases(facts, &findings));
+        findings.extend(program::many_allocations(facts));
+    }
+    findings.extend(held::held(facts));
+    findings.extend(program::about(facts));
+    findings.extend(clear::clear(facts, &findings));
+    findings.sort_by_key(Finding::order);
+    for finding in &mut findings {
+        finding.remedies.sort_by_key(|remedy| remedy.rung);
+    }
+    findings
+}
+
+/// Whether one of these was found.
+fn has(findings: &[Finding], ids: &[Id]) -> bool {
+    findings.iter().any(|finding| ids.contains(&finding.id))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Where the time goes that no cause explains, and whether memory has a part in it.
+
+use super::super::facts::{Facts, Waiting};
+use super::super::finding::{Confidence, Finding, Id, Kind};
+use super::super::thresholds::{COMPUTES, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS};
+use super::has;
+use crate::calls::Owner;
+use crate::prices::Service;
+use crate::report::{percent, seconds};
+
+/// What there is to say where nothing is wrong.
+pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !found.iter().any(|finding| finding.id.kind() == Kind::Cause) {
+        findings.extend(computes(facts).or_else(|| waits(facts)));
+    }
+    findings.extend(memory(facts, found));
+    findings
+}
+
+fn computes(facts: &Facts) -> Option<Finding> {
+    let clock = &facts.clock;
+    let (wall_s, cpu_s) = (clock.own_wall_s(facts.cpus), clock.own_cpu_s());
+    if cpu_s < COMPUTES * wall_s || clock.user_s < USER_SHARE * cpu_s {
+        return None;
+    }
+    let title = "It computes: its own code takes the time";
+    let finding = Finding::new(Id::CpuBound, Confidence::High, title)
+        .sharing(clock.user_s / cpu_s.max(1e-9))
+        .seeing(format!(
+            "{} in its own code, {} in the kernel, in {}",
+            seconds(clock.user_s),
+            seconds(cpu_s - clock.user_s),
+            seconds(wall_s)
+        ))
+        .seeing("a profiler says where: perf record, or valgrind --tool=callgrind");
+    Some(finding)
+}
+
+fn waits(facts: &Facts) -> Option<Finding> {
+    let clock = &facts.clock;
+    let (wall_s, cpu_s) = (clock.own_wall_s(facts.cpus), clock.own_cpu_s());
+    if cpu_s > WAITS * wall_s {
+        return None;
+    }
+    let for_what = facts.threads.idle_for.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    let told = match for_what.map(|(waiting, _)| *waiting) {
+        Some(Waiting::Data) => "It waits for data: a disk, the network, another program",
+        Some(Waiting::Requests) => "It waits for requests, or for whatever else may come",
+        Some(Waiting::Time) => "It sleeps until a time has passed",
+        Some(Waiting::Lock | Waiting::Itself) => "It waits for its own threads or children",
+        Some(Waiting::Other) | None => "It waits, and hardly uses a CPU",
+    };
+    let share = (1.0 - cpu_s / wall_s.max(1e-9)).max(0.0);
+    let finding = Finding::new(Id::IoBound, Confidence::High, told).sharing(share).seeing(format!(
+        "{} of CPU time in {}; {} voluntary context switches",
+        seconds(cpu_s),
+        seconds(wall_s),
+        clock.voluntary_switches
+    ));
+    Some(finding)
+}
+
+/// Whether everything that memory costs is too little to matter.
+fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
+    let of_memory = [
+        Id::HeapCallStorm,
+        Id::MallocLock,
+        Id::RemoteFrees,
+        Id::FaultStorm,
+        Id::Retention,
+        Id::HugePageWaste,
+        Id::Swap,
+        Id::ManyAllocations,
+    ];
+    if has(found, &of_memory) {
+        return None;
+    }
+    let calls = facts.calls.as_ref()?;
+    let price = |service| facts.price_s(service);
+    let moves = &calls.moves;
+    let faults_s = facts.memory.minor_faults as f64 * price(Service::PageFault);
+    let calls_s = moves.break_ups.max(moves.break_downs) as f64 * price(Service::BreakPair)
+        + moves.maps.max(moves.unmaps) as f64 * price(Service::MapPair)
+        + (moves.purges + moves.offers + moves.grows) as f64 * price(Service::SystemCall);
+    let waits_s = calls.lock_waits(Owner::Malloc) as f64
+        * (price(Service::ContextSwitch) + price(Service::FutexWake));
+    let share = facts.share(faults_s + calls_s + waits_s);
+    let sizes = super::program::size(facts);
+    let told = format!(
+        "page faults {}, calls for memory {}, waits for the malloc's lock {}: {} of the run; {sizes}",
+        seconds(faults_s),
+        seconds(calls_s),
+        seconds(waits_s),
+        percent(share.min(1.0))
+    );
+    let (title, confidence) = if share < MEMORY_IS_FINE_SHARE {
+        ("Memory is not its problem", Confidence::High)
+    } else {
+        ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Medium)
+    };
+    Some(Finding::new(Id::MemoryIsFine, confidence, title).seeing(told))
+}

@@ -1,0 +1,230 @@
+//! Memory that is given back and asked for again: by many calls, or by many pages.
+
+use super::super::facts::{CallFacts, Facts};
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::thresholds::{
+    CAUSE_SHARE, CERTAIN_SHARE, REFAULTS, STORM_BYTES_A_RETURN, STORM_PAIRS,
+};
+use super::has;
+use crate::calls::Moves;
+use crate::prices::Service;
+use crate::report::{bytes, count, percent, seconds};
+
+/// A storm of calls, or one of page faults; never both, for they are the same seconds.
+pub(super) fn storms(facts: &Facts, found: &[Finding]) -> Option<Finding> {
+    let Some(calls) = &facts.calls else { return faults_alone(facts) };
+    let costs = Costs::of(facts, calls);
+    // Threads that come and go map and unmap their stacks.
+    let explained = has(found, &[Id::ThreadChurn]);
+    if costs.pairs >= STORM_PAIRS && !explained && costs.is_of_calls() {
+        return call_storm(facts, calls, &costs);
+    }
+    fault_storm(facts, calls, &costs)
+}
+
+/// What the comings and goings of memory cost, in seconds.
+struct Costs {
+    /// Times that memory went and came again, by `brk` or mappings.
+    pairs: u64,
+    /// Of those, by mappings.
+    map_pairs: u64,
+    /// Times that contents went and addresses stayed.
+    purges: u64,
+    /// Bytes that went.
+    returned_bytes: u64,
+    /// Pages that were touched again.
+    refaults: u64,
+    calls_s: f64,
+    pages_s: f64,
+}
+
+impl Costs {
+    fn of(facts: &Facts, calls: &CallFacts) -> Costs {
+        let moves = &calls.moves;
+        let price = |service| facts.price_s(service);
+        let (breaks, maps) = (moves.break_pairs(), moves.map_pairs());
+        // What was not given back was not faulted in again: it is the first touch of more than one process.
+        let returned_pages = moves.returned_bytes / facts.memory.os_page_bytes.max(1);
+        let refaults = facts.memory.refaults.unwrap_or(0).min(returned_pages);
+        let page_s = price(Service::PageFault) + price(Service::PageReturn);
+        Costs {
+            pairs: breaks + maps,
+            map_pairs: maps,
+            purges: moves.purges,
+            returned_bytes: moves.returned_bytes,
+            refaults,
+            calls_s: breaks as f64 * price(Service::BreakPair)
+                + maps as f64 * price(Service::MapPair)
+                + (moves.purges + moves.grows) as f64 * price(Service::SystemCall),
+            pages_s: refaults as f64 * page_s,
+        }
+    }
+
+    fn all_s(&self) -> f64 {
+        self.calls_s + self.pages_s
+    }
+
+    /// Whether the calls are many and return little each, and most are of the heap's own kind.
+    fn is_of_calls(&self) -> bool {
+        self.pairs >= self.purges
+            && self.returned_bytes / (self.pairs + self.purges).max(1) < STORM_BYTES_A_RETURN
+    }
+}
+
+fn certain(share: f64) -> Confidence {
+    if share >= CERTAIN_SHARE { Confidence::High } else { Confidence::Medium }
+}
+
+fn call_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Finding> {
+    let share = facts.share(costs.all_s());
+    if share < CAUSE_SHARE {
+        return None;
+    }
+    let title = format!(
+        "It gives memory back to the kernel and asks for it again, {} times",
+        count(costs.pairs as f64)
+    );
+    let finding = Finding::new(Id::HeapCallStorm, certain(share), title).sharing(share);
+    let finding = finding
+        .seeing(format!("{} = {}", told(&calls.moves), seconds(costs.calls_s)))
+        .seeing(again(facts, costs))
+        .seeing(whole(facts, costs.all_s()));
+    Some(finding.remedied(remedies(facts, costs)))
+}
+
+fn fault_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Finding> {
+    let share = facts.share(costs.all_s());
+    if costs.refaults < REFAULTS || share < CAUSE_SHARE {
+        return None;
+    }
+    let times = costs.pairs + costs.purges;
+    let title = format!(
+        "It touches memory again that it had given back: {} page faults",
+        count(costs.refaults as f64)
+    );
+    let finding = Finding::new(Id::FaultStorm, certain(share), title)
+        .sharing(share)
+        .seeing(format!(
+            "{} given back in {} calls, {} each",
+            bytes(costs.returned_bytes as f64),
+            count(times as f64),
+            bytes(costs.returned_bytes as f64 / (times as f64).max(1.0))
+        ))
+        .seeing(again(facts, costs))
+        .seeing(format!("calls: {} = {}", told(&calls.moves), seconds(costs.calls_s)))
+        .seeing(whole(facts, costs.all_s()));
+    Some(finding.remedied(remedies(facts, costs)))
+}
+
+/// Page faults of a process whose calls are not counted.
+fn faults_alone(facts: &Facts) -> Option<Finding> {
+    let refaults = facts.memory.refaults?;
+    let cycle = facts.price_s(Service::PageFault) + facts.price_s(Service::PageReturn);
+    let costs = Costs {
+        pairs: 0,
+        map_pairs: 0,
+        purges: 0,
+        returned_bytes: 0,
+        refaults,
+        calls_s: 0.0,
+        pages_s: refaults as f64 * cycle,
+    };
+    let share = facts.share(costs.pages_s);
+    if refaults < REFAULTS || share < CAUSE_SHARE {
+        return None;
+    }
+    let title = format!(
+        "It touches memory again that it had given back: {} page faults beyond its growth",
+        count(refaults as f64)
+    );
+    let finding = Finding::new(Id::FaultStorm, Confidence::Medium, title)
+        .sharing(share)
+        .seeing(again(facts, &costs))
+        .seeing(whole(facts, costs.pages_s))
+        .seeing("by which calls it gives memory back is not seen in a running process");
+    Some(finding.remedied(remedies(facts, &costs)))
+}
+
+/// The calls that moved memory.
+fn told(moves: &Moves) -> String {
+    let mut parts = Vec::new();
+    let mut tell = |number: u64, what: &str| {
+        if number > 0 {
+            parts.push(format!("{} {what}", count(number as f64)));
+        }
+    };
+    tell(moves.break_ups + moves.break_downs, "brk, up and down");
+    tell(moves.map_pairs(), "mmap + munmap");
+    tell(moves.purges, "madvise");
+    tell(moves.grows, "mprotect");
+    parts.join(", ")
+}
+
+fn again(facts: &Facts, costs: &Costs) -> String {
+    let cycle = facts.price_s(Service::PageFault) + facts.price_s(Service::PageReturn);
+    format!(
+        "{} pages touched again × {} = {}",
+        count(costs.refaults as f64),
+        seconds(cycle),
+        seconds(costs.pages_s)
+    )
+}
+
+/// What of the run that is.
+fn whole(facts: &Facts, cost_s: f64) -> String {
+    format!(
+        "together {}, {} of {}",
+        seconds(cost_s),
+        percent(facts.share(cost_s).min(1.0)),
+        seconds(facts.clock.whole_s(facts.cpus))
+    )
+}
+
+fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
+    let mut remedies = vec![Remedy::code(
+        1,
+        "keep large buffers and use them again instead of freeing and allocating them",
+        "a change of the program",
+    )];
+    let kept = kept_bytes(facts, costs);
+    let cost = format!("up to {} stay resident that would go back", bytes(kept as f64));
+    let size = written(kept);
+    let setting = match facts.malloc.name.as_str() {
+        // Any one of them alone turns glibc's adaptation off and makes another storm.
+        "glibc" if costs.map_pairs * 2 > costs.pairs && is_large(costs) => {
+            Some(format!("glibc:mmap_max=0,top_pad=64M,trim_threshold={size}"))
+        }
+        "glibc" if costs.map_pairs * 2 > costs.pairs => {
+            Some(format!("glibc:mmap_threshold=32M,top_pad=64M,trim_threshold={size}"))
+        }
+        "glibc" => Some(format!("glibc:top_pad=64M,trim_threshold={size}")),
+        "masu" => Some(format!("masu:trim_threshold={size}")),
+        name if name.starts_with("jemalloc") || name.starts_with("mimalloc") => {
+            Some(format!("{name}:purge_delay=10000"))
+        }
+        _ => None,
+    };
+    let what = "keep free memory instead of giving it back at once; the settings belong together";
+    remedies.extend(setting.map(|variant| Remedy::setting(what, variant, &cost)));
+    if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
+        let what = "a malloc whose hysteresis adapts by itself";
+        remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));
+    }
+    remedies
+}
+
+/// How much free memory is to be kept: what the program had at its peak, a power of two from 64 MiB to 1 GiB.
+fn kept_bytes(facts: &Facts, costs: &Costs) -> u64 {
+    let each = costs.returned_bytes / (costs.pairs + costs.purges).max(1);
+    facts.memory.peak_rss_bytes.max(2 * each).next_power_of_two().clamp(64 << 20, 1 << 30)
+}
+
+/// Whether what comes and goes is larger than glibc lets blocks of its heap be (32 MiB).
+fn is_large(costs: &Costs) -> bool {
+    costs.returned_bytes / costs.pairs.max(1) > 32 << 20
+}
+
+/// A power of two as variants take it.
+fn written(size: u64) -> String {
+    if size >= 1 << 30 { format!("{}G", size >> 30) } else { format!("{}M", size >> 20) }
+}

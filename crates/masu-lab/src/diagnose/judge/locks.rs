@@ -1,0 +1,172 @@
+//! Threads that wait for locks: the malloc's, or one of the program's.
+
+use super::super::facts::{CallFacts, Facts};
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::thresholds::{
+    LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN, ONE_LOCK_SHARE, REMOTE_SHARE,
+};
+use crate::calls::{Lock, Owner};
+use crate::prices::Service;
+use crate::report::{count, percent, seconds};
+
+/// What threads wait for, if it is locks.
+pub(super) fn locks(facts: &Facts) -> Vec<Finding> {
+    let Some(calls) = &facts.calls else { return Vec::new() };
+    let mut findings = Vec::new();
+    findings.extend(of_malloc(facts, calls));
+    findings.extend(of_program(facts, calls));
+    findings
+}
+
+/// What waiting for the locks of an owner cost, as far as it is a cause.
+struct Waited {
+    waits: u64,
+    /// By the prices of going to sleep and being woken.
+    cost_s: f64,
+    /// Seconds that threads slept, and what of the time of threads at work that is.
+    slept: Option<(f64, f64)>,
+}
+
+impl Waited {
+    fn of(facts: &Facts, waits: u64, owner: Owner) -> Option<Waited> {
+        let each = facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake);
+        let cost_s = waits as f64 * each;
+        let threads = &facts.threads;
+        let slept = (threads.looks >= LOOKS_MIN).then(|| {
+            let slept = threads.waited_for(owner);
+            (slept, slept / (slept + threads.cpu_s).max(1e-9))
+        });
+        let is_cause = waits >= LOCK_WAITS
+            && facts.share(cost_s) >= LOCK_COST_SHARE
+            && slept.is_none_or(|(_, share)| share >= LOCK_WAITED_SHARE);
+        is_cause.then_some(Waited { waits, cost_s, slept })
+    }
+
+    fn share(&self, facts: &Facts) -> f64 {
+        let cost = facts.share(self.cost_s);
+        self.slept.map_or(cost, |(_, share)| share.max(cost))
+    }
+
+    fn told(&self, facts: &Facts, mut finding: Finding) -> Finding {
+        finding = finding.sharing(self.share(facts)).seeing(format!(
+            "{} waits × {} to sleep and be woken = {}",
+            count(self.waits as f64),
+            seconds(self.cost_s / (self.waits as f64).max(1.0)),
+            seconds(self.cost_s)
+        ));
+        if let Some((slept, share)) = self.slept {
+            finding = finding.seeing(format!(
+                "threads slept {} for it, {} of the time they worked or waited for it",
+                seconds(slept),
+                percent(share)
+            ));
+        }
+        finding
+    }
+}
+
+fn of_malloc(facts: &Facts, calls: &CallFacts) -> Option<Finding> {
+    let waited = Waited::of(facts, calls.lock_waits(Owner::Malloc), Owner::Malloc)?;
+    let locks: Vec<&Lock> = calls.locks.iter().filter(|lock| lock.owner == Owner::Malloc).collect();
+    let finding = match remote(facts, &locks) {
+        Some(why) => Finding::new(
+            Id::RemoteFrees,
+            if facts.inside.is_some() { Confidence::High } else { Confidence::Medium },
+            "Threads free blocks that other threads allocate, and wait for the malloc's lock to do so",
+        )
+        .seeing(why),
+        None => Finding::new(
+            Id::MallocLock,
+            Confidence::High,
+            "Threads wait for each other inside malloc and free",
+        ),
+    };
+    let most = locks.iter().map(|lock| lock.threads).max().unwrap_or(0);
+    let many =
+        format!("{} of the malloc's locks, the busiest wanted by {most} threads", locks.len());
+    let finding = waited.told(facts, finding).seeing(many);
+    Some(remedied(facts, finding))
+}
+
+/// Whether it is remote frees that contend, and what says so. In glibc each thread has an arena of its own as
+/// long as there are enough of them: who waits for another's then frees its blocks.
+fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
+    if let Some(inside) = &facts.inside {
+        let (remote, fetched) = (inside.remote_blocks as f64, inside.fetched_blocks as f64);
+        return (remote >= REMOTE_SHARE * fetched && fetched > 0.0).then(|| {
+            format!(
+                "on masu: of {} blocks that threads fetched, {} were freed by others",
+                count(fetched),
+                percent(remote / fetched)
+            )
+        });
+    }
+    let waits = |of_pairs: bool| -> u64 {
+        let of = locks.iter().filter(|lock| (lock.threads <= 2) == of_pairs);
+        of.map(|lock| lock.waits).sum()
+    };
+    let workers = facts.threads.most_at_once.saturating_sub(1);
+    // Who allocates and who frees are two for each lock.
+    let has_own = facts.threads.arenas >= workers && workers >= 2;
+    (facts.malloc.name == "glibc" && has_own && waits(true) > waits(false)).then(|| {
+        format!(
+            "each of {workers} threads has an arena of its own ({} and the first), so who waits \
+             frees another's blocks",
+            facts.threads.arenas
+        )
+    })
+}
+
+fn remedied(facts: &Facts, finding: Finding) -> Finding {
+    let is_remote = finding.id == Id::RemoteFrees;
+    let mut remedies = vec![if is_remote {
+        Remedy::code(
+            1,
+            "let the thread that allocates a block free it: hand batches back, or use them again",
+            "a change of the program",
+        )
+    } else {
+        Remedy::code(1, "allocate less in the threads' loops", "a change of the program")
+    }];
+    let threads = facts.threads.most_at_once.max(2);
+    if facts.malloc.name == "glibc" && !is_remote && facts.threads.arenas + 1 < threads {
+        remedies.push(Remedy::setting(
+            "an arena for each thread; does nothing where the program itself sets fewer (mallopt)",
+            format!("glibc:arenas={threads}"),
+            "memory that is free in one arena is not used by another",
+        ));
+    }
+    if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
+        let what = "a malloc in which threads share no lock on the way of most requests";
+        remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));
+    }
+    finding.remedied(remedies)
+}
+
+fn of_program(facts: &Facts, calls: &CallFacts) -> Option<Finding> {
+    let others = |lock: &&Lock| lock.owner != Owner::Malloc;
+    let all: u64 = calls.locks.iter().filter(others).map(|lock| lock.waits).sum();
+    let all = all + calls.more_lock_waits;
+    let hottest = calls.locks.iter().filter(others).max_by_key(|lock| lock.waits)?;
+    let waited = Waited::of(facts, hottest.waits, hottest.owner)?;
+    let share = hottest.waits as f64 / (all as f64).max(1.0);
+    if share < ONE_LOCK_SHARE || hottest.threads < 2 {
+        return None;
+    }
+    let title = match hottest.owner {
+        Owner::CLibrary => "Threads wait for one lock of the C library: of a stream, most likely",
+        _ => "Threads wait for one lock of the program",
+    };
+    let finding = Finding::new(Id::OneLock, Confidence::High, title);
+    let finding = waited.told(facts, finding).seeing(format!(
+        "{} threads want the one at {:#x}, which has {} of all such waits",
+        hottest.threads,
+        hottest.address,
+        percent(share)
+    ));
+    Some(finding.remedied([Remedy::code(
+        4,
+        "hold it for less, take it for whole batches, or split what it guards",
+        "a change of the program",
+    )]))
+}

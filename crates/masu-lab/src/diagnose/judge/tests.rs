@@ -1,0 +1,495 @@
+//! Every finding on made-up facts, where it is to be found and where it just is not.
+
+use std::path::PathBuf;
+
+use super::super::facts::{
+    Build, CallFacts, Clock, Facts, Heap, Inside, Malloc, Memory, ProgramTime, ThreadTime, Threads,
+    Waiting,
+};
+use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
+use super::judge;
+use crate::Scatter;
+use crate::calls::{Lock, Moves, Owner, SmallWrites};
+use crate::prices::{Price, Prices, Service};
+
+const MIB: u64 = 1 << 20;
+
+/// Prices that are easy to reckon with, in nanoseconds.
+fn prices() -> Prices {
+    let price = |service, median_ns| Price {
+        service,
+        median_ns,
+        lower_ns: median_ns,
+        upper_ns: median_ns,
+        batches: 41,
+        batch: 1,
+        remark: None,
+    };
+    let known = [
+        (Service::SystemCall, 100.0),
+        (Service::PageFault, 600.0),
+        (Service::PageReturn, 400.0),
+        (Service::BreakPair, 1_000.0),
+        (Service::MapPair, 2_000.0),
+        (Service::Thread, 20_000.0),
+        (Service::ContextSwitch, 3_000.0),
+        (Service::FutexWake, 2_000.0),
+        (Service::SmallWrite, 1_000.0),
+        (Service::CountedCall, 5_000.0),
+    ];
+    Prices { known: known.map(|(service, ns)| price(service, ns)).to_vec(), unknown: Vec::new() }
+}
+
+/// A program of one thread that computes for ten seconds.
+fn quiet() -> Facts {
+    Facts {
+        ending: Some("returned 0".to_owned()),
+        clock: Clock { wall_s: 10.0, user_s: 9.9, sys_s: 0.1, own_sys_s: 0.1, ..Clock::default() },
+        memory: Memory {
+            peak_rss_bytes: 40 * MIB,
+            late_rss_bytes: 40 * MIB,
+            minor_faults: 10_000,
+            refaults: Some(200),
+            os_page_bytes: 4096,
+            ..Memory::default()
+        },
+        calls: Some(CallFacts { processes: 1, ..CallFacts::default() }),
+        threads: Threads {
+            looks: 1_000,
+            looked_s: 10.0,
+            most_at_once: 1,
+            cpu_s: 10.0,
+            busiest: vec![thread("program", true, 10.0, 10.0, 0.0)],
+            alone_s: 10.0,
+            ..Threads::default()
+        },
+        malloc: Malloc { name: "glibc".to_owned(), refusal: None },
+        prices: prices(),
+        cpus: 2,
+        ..Facts::default()
+    }
+}
+
+fn thread(name: &str, is_first: bool, cpu_s: f64, alone_s: f64, together_s: f64) -> ThreadTime {
+    ThreadTime { name: name.to_owned(), process: 7, is_first, cpu_s, alone_s, together_s }
+}
+
+fn ids(facts: &Facts) -> Vec<Id> {
+    judge(facts).iter().map(|finding| finding.id).collect()
+}
+
+fn causes(facts: &Facts) -> Vec<Id> {
+    ids(facts).into_iter().filter(|id| id.kind() == Kind::Cause).collect()
+}
+
+fn first(facts: &Facts) -> Finding {
+    judge(facts).into_iter().next().expect("something is always found of ten seconds")
+}
+
+fn variants(finding: &Finding, kind: RemedyKind) -> Vec<&str> {
+    let remedies = finding.remedies.iter().filter(|remedy| remedy.kind == kind);
+    remedies.filter_map(|remedy| remedy.variant.as_deref()).collect()
+}
+
+/// The same facts with other calls.
+fn calling(facts: Facts, change: impl FnOnce(&mut CallFacts)) -> Facts {
+    let mut facts = facts;
+    change(facts.calls.as_mut().expect("they were counted"));
+    facts
+}
+
+#[test]
+fn a_quiet_program_computes_and_memory_is_fine() {
+    assert_eq!(ids(&quiet()), [Id::CpuBound, Id::MemoryIsFine]);
+}
+
+#[test]
+fn a_program_that_is_over_at_once_has_no_cause() {
+    let clock =
+        Clock { wall_s: 0.004, user_s: 0.001, sys_s: 0.002, own_sys_s: 0.002, ..Clock::default() };
+    let facts = calling(Facts { clock, ..quiet() }, |calls| {
+        calls.moves = Moves { break_ups: 900, break_downs: 900, ..Moves::default() };
+    });
+    assert_eq!(causes(&facts), []);
+}
+
+/// 17,000 times up and down, 118 pages each.
+fn storm() -> Facts {
+    let moves = Moves {
+        break_ups: 17_300,
+        break_downs: 17_100,
+        returned_bytes: 17_100 * 118 * 4096,
+        ..Moves::default()
+    };
+    let memory = Memory { refaults: Some(2_000_000), minor_faults: 2_010_000, ..quiet().memory };
+    calling(Facts { memory, ..quiet() }, |calls| calls.moves = moves)
+}
+
+#[test]
+fn a_storm_of_heap_calls_names_the_settings_together_and_the_other_rungs() {
+    let storm = first(&storm());
+    assert_eq!((storm.id, storm.confidence), (Id::HeapCallStorm, Confidence::High));
+    // 17,100 pairs at 1 µs and two million pages at 1 µs, of ten seconds.
+    assert!((storm.share.unwrap() - 0.2017).abs() < 0.001, "{storm:?}");
+    let settings = variants(&storm, RemedyKind::Setting);
+    assert_eq!(settings, ["glibc:top_pad=64M,trim_threshold=64M"]);
+    assert_eq!(variants(&storm, RemedyKind::Allocator), ["masu"]);
+    let rungs: Vec<u8> = storm.remedies.iter().map(|remedy| remedy.rung).collect();
+    assert_eq!(rungs, [1, 2, 3]);
+    assert!(!ids(&self::storm()).contains(&Id::FaultStorm), "the same seconds twice");
+}
+
+#[test]
+fn a_storm_that_costs_nothing_is_none() {
+    let cheap = Facts { prices: Prices::default(), ..storm() };
+    assert_eq!(causes(&cheap), []);
+    let few = calling(storm(), |calls| {
+        calls.moves.break_downs = 100;
+        calls.moves.returned_bytes = 100 * 4096;
+    });
+    assert_eq!(causes(&few), []);
+}
+
+#[test]
+fn where_mappings_come_and_go_their_threshold_is_named() {
+    let mapping = calling(storm(), |calls| {
+        calls.moves = Moves {
+            maps: 17_300,
+            unmaps: 17_100,
+            returned_bytes: 17_100 * 118 * 4096,
+            ..Moves::default()
+        };
+    });
+    let storm = first(&mapping);
+    assert_eq!(storm.id, Id::HeapCallStorm);
+    let settings = variants(&storm, RemedyKind::Setting);
+    assert_eq!(settings, ["glibc:mmap_threshold=32M,top_pad=64M,trim_threshold=64M"]);
+}
+
+#[test]
+fn a_static_program_is_offered_no_malloc_and_musl_no_setting() {
+    let refusal = Some("it is linked statically".to_owned());
+    let fixed = Malloc { name: "unknown".to_owned(), refusal };
+    let storm = first(&Facts { malloc: fixed, ..self::storm() });
+    assert!(storm.remedies.iter().all(|remedy| remedy.variant.is_none()), "{storm:?}");
+    let musl = Malloc { name: "musl".to_owned(), refusal: None };
+    let storm = first(&Facts { malloc: musl, ..self::storm() });
+    assert_eq!(variants(&storm, RemedyKind::Setting), [""; 0]);
+    assert_eq!(variants(&storm, RemedyKind::Allocator), ["masu"]);
+}
+
+#[test]
+fn few_returns_of_much_are_a_storm_of_faults() {
+    // Sixty blocks of 40 MiB, mapped, touched, unmapped: 600,000 pages.
+    let moves = Moves { maps: 66, unmaps: 60, returned_bytes: 60 * 40 * MIB, ..Moves::default() };
+    let memory = Memory { refaults: Some(600_000), minor_faults: 610_000, ..quiet().memory };
+    let clock = Clock { wall_s: 2.0, user_s: 1.0, sys_s: 1.0, own_sys_s: 1.0, ..Clock::default() };
+    let facts = calling(Facts { memory, clock, ..quiet() }, |calls| calls.moves = moves);
+    let storm = first(&facts);
+    assert_eq!((storm.id, storm.confidence), (Id::FaultStorm, Confidence::High));
+    assert!((storm.share.unwrap() - 0.3).abs() < 0.01, "{storm:?}");
+    assert_eq!(
+        variants(&storm, RemedyKind::Setting),
+        ["glibc:mmap_max=0,top_pad=64M,trim_threshold=128M"]
+    );
+    // Faults of memory that nobody gave back are first touches.
+    let grown = calling(facts, |calls| calls.moves = Moves::default());
+    assert_eq!(causes(&grown), []);
+}
+
+#[test]
+fn eager_purging_is_a_storm_of_faults_whatever_its_calls_return() {
+    let moves = Moves { purges: 500_000, returned_bytes: 500_000 * 8192, ..Moves::default() };
+    let memory = Memory { refaults: Some(1_000_000), ..quiet().memory };
+    let malloc = Malloc { name: "jemalloc".to_owned(), refusal: None };
+    let facts = calling(Facts { memory, malloc, ..quiet() }, |calls| calls.moves = moves);
+    let storm = first(&facts);
+    assert_eq!(storm.id, Id::FaultStorm);
+    assert_eq!(variants(&storm, RemedyKind::Setting), ["jemalloc:purge_delay=10000"]);
+}
+
+#[test]
+fn a_process_whose_calls_are_not_counted_may_have_a_storm_of_faults() {
+    let memory = Memory { refaults: Some(2_000_000), ..quiet().memory };
+    let facts = Facts { memory, calls: None, ..quiet() };
+    let storm = first(&facts);
+    assert_eq!((storm.id, storm.confidence), (Id::FaultStorm, Confidence::Medium));
+    assert_eq!(ids(&Facts { calls: None, ..quiet() }), [Id::CpuBound]);
+}
+
+/// Eight threads on two CPUs, of which each waits half of the time for a lock.
+fn contended(owner: Owner, threads: usize) -> Facts {
+    let lock = Lock { process: 7, address: 0x7f00_0000_0030, owner, waits: 400_000, threads };
+    let threads = Threads {
+        most_at_once: 9,
+        lock_waited: vec![(owner, 20.0)],
+        cpu_s: 15.0,
+        together_s: 9.0,
+        ..quiet().threads
+    };
+    let clock =
+        Clock { wall_s: 10.0, user_s: 10.0, sys_s: 5.0, own_sys_s: 5.0, ..Clock::default() };
+    calling(Facts { clock, threads, ..quiet() }, |calls| {
+        calls.locks = vec![lock];
+        calls.threads_started = 8;
+    })
+}
+
+#[test]
+fn waiting_for_the_mallocs_lock_names_arenas_and_another_malloc() {
+    let finding = first(&contended(Owner::Malloc, 8));
+    assert_eq!((finding.id, finding.confidence), (Id::MallocLock, Confidence::High));
+    assert!((finding.share.unwrap() - 20.0 / 35.0).abs() < 0.01, "{finding:?}");
+    assert_eq!(variants(&finding, RemedyKind::Setting), ["glibc:arenas=9"]);
+    assert_eq!(variants(&finding, RemedyKind::Allocator), ["masu"]);
+}
+
+#[test]
+fn waiting_for_little_is_no_cause() {
+    let mut facts = contended(Owner::Malloc, 8);
+    facts.threads.lock_waited = vec![(Owner::Malloc, 1.0)];
+    assert_eq!(causes(&facts), []);
+    // Nor are few waits, however long: that is a matter of what is done under the lock.
+    let few = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 600);
+    assert_eq!(causes(&few), []);
+}
+
+#[test]
+fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
+    let mut facts = contended(Owner::Malloc, 2);
+    facts.threads.most_at_once = 3;
+    facts.threads.arenas = 2;
+    let finding = first(&facts);
+    assert_eq!((finding.id, finding.confidence), (Id::RemoteFrees, Confidence::Medium));
+    assert_eq!(variants(&finding, RemedyKind::Setting), [""; 0]);
+    facts.threads.arenas = 0;
+    assert_eq!(first(&facts).id, Id::MallocLock);
+}
+
+#[test]
+fn what_masu_saw_decides_who_frees_whose_blocks() {
+    let inside = |remote_blocks| {
+        Some(Inside { fetched_blocks: 1_000_000, remote_blocks, ..Inside::default() })
+    };
+    let facts = Facts { inside: inside(900_000), ..contended(Owner::Malloc, 8) };
+    let finding = first(&facts);
+    assert_eq!((finding.id, finding.confidence), (Id::RemoteFrees, Confidence::High));
+    let facts = Facts { inside: inside(1_000), ..contended(Owner::Malloc, 8) };
+    assert_eq!(first(&facts).id, Id::MallocLock);
+}
+
+#[test]
+fn one_hot_lock_of_the_program_is_named_and_many_warm_ones_are_not() {
+    let facts = contended(Owner::Program, 8);
+    let finding = first(&facts);
+    assert_eq!(finding.id, Id::OneLock);
+    assert!(finding.remedies.iter().all(|remedy| remedy.kind == RemedyKind::NeedsCode));
+    let many = calling(facts, |calls| calls.more_lock_waits = 500_000);
+    assert_eq!(causes(&many), []);
+}
+
+#[test]
+fn threads_for_little_work_each_are_churn_and_a_pool_is_not() {
+    let churn = calling(quiet(), |calls| calls.threads_started = 100_000);
+    let finding = first(&churn);
+    assert_eq!(finding.id, Id::ThreadChurn);
+    assert!((finding.share.unwrap() - 0.2).abs() < 0.001, "{finding:?}");
+    let pool = calling(quiet(), |calls| calls.threads_started = 64);
+    assert_eq!(causes(&pool), []);
+}
+
+#[test]
+fn small_writes_are_a_storm_unless_they_are_answers() {
+    let writing = |small_writes| calling(quiet(), |calls| calls.small_writes = small_writes);
+    let lines = SmallWrites { pipes: 3_000_000, bytes: 24_000_000, ..SmallWrites::default() };
+    let finding = first(&writing(lines));
+    assert_eq!(finding.id, Id::SmallWrites);
+    assert!((finding.share.unwrap() - 0.3).abs() < 0.001, "{finding:?}");
+    assert_eq!(finding.remedies[0].kind, RemedyKind::NeedsCode);
+    let answers = SmallWrites { sockets: 3_000_000, ..SmallWrites::default() };
+    assert_eq!(causes(&writing(answers)), []);
+    let few = SmallWrites { files: 9_000, ..SmallWrites::default() };
+    assert_eq!(causes(&writing(few)), []);
+}
+
+/// The first thread works alone for eight seconds, then it waits for four others.
+fn serial() -> Facts {
+    let mut busiest = vec![thread("main", true, 8.0, 8.0, 0.0)];
+    busiest.extend((0..4).map(|_| thread("main", false, 0.9, 0.0, 1.9)));
+    let threads = Threads {
+        most_at_once: 5,
+        busiest,
+        cpu_s: 11.6,
+        alone_s: 8.0,
+        together_s: 1.9,
+        ..quiet().threads
+    };
+    let clock =
+        Clock { wall_s: 10.0, user_s: 11.6, sys_s: 0.0, own_sys_s: 0.0, ..Clock::default() };
+    Facts { clock, threads, ..quiet() }
+}
+
+#[test]
+fn one_thread_that_works_before_the_others_is_a_serial_phase() {
+    let finding = first(&serial());
+    assert_eq!(finding.id, Id::SerialPhase);
+    assert!((finding.share.unwrap() - 0.8).abs() < 0.001, "{finding:?}");
+    // On one CPU they could not work at once anyway.
+    assert_eq!(causes(&Facts { cpus: 1, ..serial() }), []);
+}
+
+#[test]
+fn helpers_of_a_run_time_are_no_workers() {
+    let mut facts = serial();
+    for (index, name) in ["C1 Compiler", "C2 Compiler", "GC", "Signal"].into_iter().enumerate() {
+        facts.threads.busiest[index + 1].name = name.to_owned();
+    }
+    assert_eq!(causes(&facts), []);
+}
+
+#[test]
+fn one_worker_that_has_more_to_do_is_uneven() {
+    let mut busiest = vec![thread("main", true, 0.0, 0.0, 0.0)];
+    busiest.push(thread("worker-0", false, 9.0, 6.0, 3.0));
+    busiest.extend((1..4).map(|index| thread(&format!("worker-{index}"), false, 1.0, 0.0, 3.0)));
+    let threads = Threads { busiest, cpu_s: 12.0, together_s: 3.0, ..serial().threads };
+    let finding = first(&Facts { threads, ..serial() });
+    assert_eq!(finding.id, Id::UnevenCores);
+    assert!(finding.evidence[0].contains("worker-0"), "{finding:?}");
+}
+
+#[test]
+fn phases_are_not_blamed_on_threads_that_come_and_go() {
+    let facts = calling(serial(), |calls| calls.threads_started = 100_000);
+    assert_eq!(causes(&facts), [Id::ThreadChurn]);
+}
+
+#[test]
+fn a_heap_that_is_mostly_free_is_retention() {
+    let heap = Heap { bytes: 240 * MIB, walked_bytes: 64 * MIB, free_bytes: 60 * MIB, at_s: 6.0 };
+    let memory = Memory {
+        peak_rss_bytes: 250 * MIB,
+        late_rss_bytes: 245 * MIB,
+        heap: Some(heap),
+        ..quiet().memory
+    };
+    let finding = first(&Facts { memory, ..quiet() });
+    assert_eq!((finding.id, finding.confidence), (Id::Retention, Confidence::Medium));
+    assert_eq!(variants(&finding, RemedyKind::Allocator), ["masu"]);
+    let full = Memory { heap: Some(Heap { free_bytes: 20 * MIB, ..heap }), ..memory };
+    assert_eq!(causes(&Facts { memory: full, ..quiet() }), []);
+    // What masu saw counts for more than the walk.
+    let live = |mib: u64| Some(Inside { live_late_bytes: Some(mib * MIB), ..Inside::default() });
+    assert_eq!(causes(&Facts { memory, inside: live(230), ..quiet() }), []);
+    let finding = first(&Facts { memory: full, inside: live(10), ..quiet() });
+    assert_eq!((finding.id, finding.confidence), (Id::Retention, Confidence::High));
+}
+
+#[test]
+fn huge_pages_of_zeros_are_waste_and_full_ones_are_not() {
+    let with = |huge_unused| Memory {
+        peak_rss_bytes: 300 * MIB,
+        huge_bytes: 256 * MIB,
+        huge_unused,
+        ..quiet().memory
+    };
+    let finding = first(&Facts { memory: with(Some(0.99)), ..quiet() });
+    assert_eq!(finding.id, Id::HugePageWaste);
+    assert!((finding.share.unwrap() - 0.99 * 256.0 / 300.0).abs() < 0.001, "{finding:?}");
+    for unused in [Some(0.1), None] {
+        assert_eq!(causes(&Facts { memory: with(unused), ..quiet() }), []);
+    }
+}
+
+#[test]
+fn memory_on_the_swap_that_comes_back_is_named() {
+    let memory = Memory { swapped_bytes: 40 * MIB, major_faults: 20_000, ..quiet().memory };
+    assert_eq!(causes(&Facts { memory, ..quiet() }), [Id::Swap]);
+    // What was swapped out and is not missed costs nothing.
+    let memory = Memory { major_faults: 10, ..memory };
+    assert_eq!(causes(&Facts { memory, ..quiet() }), []);
+}
+
+#[test]
+fn many_requests_are_named_where_they_were_counted() {
+    let inside = |requests| Some(Inside { requests: Some((requests, 10.0)), ..Inside::default() });
+    assert_eq!(causes(&Facts { inside: inside(90_000_000), ..quiet() }), [Id::ManyAllocations]);
+    assert_eq!(causes(&Facts { inside: inside(9_000_000), ..quiet() }), []);
+}
+
+#[test]
+fn many_small_pieces_of_code_are_scattered() {
+    let code = |small| Some(Scatter { small, mappings: small + 10, ..Scatter::default() });
+    assert_eq!(causes(&Facts { code: code(1_000), ..quiet() }), [Id::ScatteredCode]);
+    assert_eq!(causes(&Facts { code: code(150), ..quiet() }), []);
+}
+
+#[test]
+fn remarks_stand_behind_causes_and_before_all_clear() {
+    let program = |path: &str, cpu_s, is_command| ProgramTime {
+        path: PathBuf::from(path),
+        cpu_s,
+        is_command,
+    };
+    let facts = Facts {
+        wrapper: Some("cargo".to_owned()),
+        programs: vec![
+            program("/tmp/target/debug/parallel", 9.0, false),
+            program("/usr/bin/cargo", 0.2, true),
+        ],
+        build: Build {
+            path: PathBuf::from("/tmp/target/debug/parallel"),
+            unoptimised: Some("it lies in cargo's folder for debug builds".to_owned()),
+            is_certain: false,
+        },
+        ..storm()
+    };
+    assert_eq!(ids(&facts), [Id::HeapCallStorm, Id::Wrapper, Id::UnoptimisedBuild]);
+    let wrapper = judge(&facts).swap_remove(1);
+    assert!(wrapper.title.contains("cargo") && wrapper.title.contains("debug/parallel"));
+    // A shell that does the work itself is the program.
+    let facts = Facts { programs: vec![program("/bin/dash", 9.0, true)], ..facts };
+    assert!(!ids(&facts).contains(&Id::Wrapper));
+}
+
+#[test]
+fn a_program_that_waits_is_told_for_what() {
+    let mut facts = quiet();
+    facts.clock =
+        Clock { wall_s: 10.0, user_s: 0.3, sys_s: 0.2, own_sys_s: 0.2, ..Clock::default() };
+    facts.threads.idle_for = vec![(Waiting::Data, 9.0), (Waiting::Time, 0.5)];
+    let finding = first(&facts);
+    assert_eq!(finding.id, Id::IoBound);
+    assert!(finding.title.contains("data"), "{finding:?}");
+}
+
+#[test]
+fn the_clock_is_free_of_what_counting_took() {
+    let clock = Clock {
+        wall_s: 10.0,
+        user_s: 2.0,
+        sys_s: 4.0,
+        own_sys_s: 1.0,
+        counting_s: 6.0,
+        ..Clock::default()
+    };
+    assert!((clock.own_wall_s(2) - 4.0).abs() < 1e-9);
+    assert!((clock.own_cpu_s() - 3.0).abs() < 1e-9);
+    // Stops of several threads overlap; it never took less than its CPU time on all CPUs.
+    let overlapping = Clock { user_s: 11.0, counting_s: 9.5, ..clock };
+    assert!((overlapping.own_wall_s(2) - 6.0).abs() < 1e-9);
+    // Nor does it count that others had the CPU.
+    let waiting = Clock { counting_s: 0.0, queued_s: 5.0, ..clock };
+    assert!((waiting.own_wall_s(2) - 5.0).abs() < 1e-9);
+}
+
+#[test]
+fn every_cause_has_evidence_and_a_remedy() {
+    for facts in [storm(), contended(Owner::Malloc, 8), contended(Owner::Program, 8), serial()] {
+        for finding in judge(&facts) {
+            assert!(!finding.evidence.is_empty(), "{finding:?}");
+            let is_cause = finding.id.kind() == Kind::Cause;
+            assert_eq!(!finding.remedies.is_empty(), is_cause, "{finding:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Threads: those that come and go, and phases in which most of them have nothing to do.
+
+use super::super::facts::{Facts, ThreadTime};
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::thresholds::{
+    CAUSE_SHARE, CERTAIN_SHARE, CHURNED_THREADS, LOOKS_MIN, PARALLEL_SHARE, SERIAL_SHARE,
+    TOOK_PART_SHARE, UNEVEN_RATIO, WORKER_SHARE,
+};
+use super::has;
+use crate::prices::Service;
+use crate::report::{count, percent, seconds};
+
+/// Threads that are started for little work each.
+pub(super) fn churn(facts: &Facts) -> Option<Finding> {
+    let calls = facts.calls.as_ref()?;
+    let at_once = facts.threads.most_at_once.max(1) as u64;
+    let churned = calls.threads_started.saturating_sub(at_once);
+    let price_s = facts.price_s(Service::Thread);
+    let cost_s = churned as f64 * price_s;
+    let share = facts.share(cost_s);
+    if churned < CHURNED_THREADS || share < CAUSE_SHARE {
+        return None;
+    }
+    let confidence = if share >= CERTAIN_SHARE { Confidence::High } else { Confidence::Medium };
+    let title =
+        format!("It starts a thread for little work each: {}", count(calls.threads_started as f64));
+    let rate = calls.threads_started as f64 / facts.clock.own_wall_s(facts.cpus);
+    let finding = Finding::new(Id::ThreadChurn, confidence, title)
+        .sharing(share)
+        .seeing(format!(
+            "{} threads beyond the {at_once} that lived at once × {} to start and join = {}",
+            count(churned as f64),
+            seconds(price_s),
+            seconds(cost_s)
+        ))
+        .seeing(format!("{} threads a second", count(rate)));
+    Some(finding.remedied([Remedy::code(
+        4,
+        "keep threads and hand them work (a pool), in pieces that take longer than starting a thread",
+        "a change of the program",
+    )]))
+}
+
+/// One thread works while others could: a phase that is not parallel, or one worker that has more to do.
+pub(super) fn phases(facts: &Facts, found: &[Finding]) -> Option<Finding> {
+    let threads = &facts.threads;
+    // Where threads come and go or wait for a lock, that is why they do not work at once.
+    let explained = [Id::ThreadChurn, Id::MallocLock, Id::RemoteFrees, Id::OneLock];
+    if facts.cpus < 2 || threads.looks < LOOKS_MIN || has(found, &explained) {
+        return None;
+    }
+    let alone =
+        threads.busiest.iter().max_by(|one, other| one.alone_s.total_cmp(&other.alone_s))?;
+    let share = alone.alone_s / threads.looked_s.max(1e-9);
+    if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * threads.looked_s {
+        return None;
+    }
+    let workers = workers(&threads.busiest, alone);
+    if workers.len() < 2 {
+        return None;
+    }
+    let took_part = alone.together_s >= TOOK_PART_SHARE * threads.together_s;
+    let mean = workers.iter().map(|worker| worker.cpu_s).sum::<f64>() / workers.len() as f64;
+    if took_part && !alone.is_first && alone.cpu_s >= UNEVEN_RATIO * mean {
+        return Some(uneven(alone, share, workers.len(), mean));
+    }
+    let title = "One thread works for long while the others have nothing to do";
+    let finding = Finding::new(Id::SerialPhase, Confidence::Medium, title)
+        .sharing(share)
+        .seeing(format!(
+            "`{}`{} worked alone for {}, {} of the time looked at",
+            alone.name,
+            if alone.is_first { ", the first thread," } else { "" },
+            seconds(alone.alone_s),
+            percent(share)
+        ))
+        .seeing(format!(
+            "{} other threads and it worked together for {}; {} CPUs",
+            workers.len(),
+            seconds(threads.together_s),
+            facts.cpus
+        ));
+    Some(finding.remedied([Remedy::code(
+        4,
+        "let several threads do what one does there, or let it go on while they work",
+        "a change of the program",
+    )]))
+}
+
+fn uneven(alone: &ThreadTime, share: f64, others: usize, mean: f64) -> Finding {
+    let title = "One thread has more to do than the others, which wait for it";
+    Finding::new(Id::UnevenCores, Confidence::Medium, title)
+        .sharing(share)
+        .seeing(format!(
+            "`{}` took {} of CPU time, {others} others {} each on average",
+            alone.name,
+            seconds(alone.cpu_s),
+            seconds(mean)
+        ))
+        .seeing(format!("it worked alone for {}", seconds(alone.alone_s)))
+        .remedied([Remedy::code(
+            4,
+            "cut the work into more, smaller pieces that threads take as they get free",
+            "a change of the program",
+        )])
+}
+
+/// Those of the same process and the same kind of name that worked, apart from `alone`.
+fn workers<'a>(all: &'a [ThreadTime], alone: &ThreadTime) -> Vec<&'a ThreadTime> {
+    let others = || all.iter().filter(|one| *one != alone && one.process == alone.process);
+    let whole: f64 = others().map(|one| one.cpu_s).sum();
+    let busy = others().filter(|one| one.cpu_s >= WORKER_SHARE * whole && !one.is_first);
+    let busy: Vec<&ThreadTime> = busy.collect();
+    // Helpers of a run-time (a compiler's thread, a collector's) have names of their own.
+    let kinds = busy.iter().map(|one| {
+        let same = busy.iter().filter(|other| kind(&other.name) == kind(&one.name));
+        same.copied().collect::<Vec<_>>()
+    });
+    kinds.max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// A thread's name without what numbers it: `worker-3` and `worker-12` are of one kind.
+fn kind(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || "-#_: ".contains(c))
+}

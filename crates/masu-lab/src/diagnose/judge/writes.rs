@@ -1,0 +1,47 @@
+//! Writes of few bytes.
+
+use super::super::facts::Facts;
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::thresholds::{CAUSE_SHARE, CERTAIN_SHARE, SMALL_WRITES};
+use crate::prices::Service;
+use crate::report::{bytes, count, percent, seconds};
+
+/// A system call for a few bytes, where a buffer would have gathered many.
+pub(super) fn small(facts: &Facts) -> Option<Finding> {
+    let writes = &facts.calls.as_ref()?.small_writes;
+    let small = writes.buffered();
+    let price_s = facts.price_s(Service::SmallWrite);
+    let cost_s = small as f64 * price_s;
+    let share = facts.share(cost_s);
+    if small < SMALL_WRITES || share < CAUSE_SHARE {
+        return None;
+    }
+    let confidence = if share >= CERTAIN_SHARE { Confidence::High } else { Confidence::Medium };
+    let title = format!("It writes in small pieces: {} system calls", count(small as f64));
+    let mean = writes.bytes as f64 / small as f64;
+    let mut finding = Finding::new(Id::SmallWrites, confidence, title)
+        .sharing(share)
+        .seeing(format!(
+            "{} writes of {} on average × {} = {}, {} of {}",
+            count(small as f64),
+            bytes(mean),
+            seconds(price_s),
+            seconds(cost_s),
+            percent(share.min(1.0)),
+            seconds(facts.clock.whole_s(facts.cpus))
+        ))
+        .seeing(format!(
+            "to pipes {}, to files {}, to terminals {}",
+            count(writes.pipes as f64),
+            count(writes.files as f64),
+            count(writes.terminals as f64)
+        ));
+    if writes.pipes > 0 {
+        finding = finding.seeing("a terminal in the pipe's place costs more");
+    }
+    Some(finding.remedied([Remedy::code(
+        4,
+        "put a buffer in between (BufWriter, setvbuf, no flush after each line)",
+        "what is in the buffer is lost when the program is killed",
+    )]))
+}

@@ -1,0 +1,349 @@
+//! Looks at a running tree: who works, who sleeps and in what, what is swapped out or in huge pages.
+//!
+//! Relies on `/proc` alone, so that it sees the same of a program that it started and of one that runs. A look
+//! comes every 10 ms, or less often where it is dear. The hard idea is that what happened between two looks is
+//! told by the CPU clocks, which miss nothing, and not by the state that a look happens to meet; only what
+//! threads sleep in, and whether their tracer has stopped them, is met by chance, and counts for as long as the
+//! time since the last look.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::facts::{Heap, Memory, ProgramTime, ThreadTime, Threads, Waiting};
+use super::heap_walk;
+use super::unused::Unused;
+use crate::Scatter;
+use crate::calls::Owner;
+use crate::calls::locks::Ground;
+use crate::execute::Look;
+use crate::execute::tree::{Pid, swapped_bytes, threads};
+use crate::kernel::{self, calls as door, calls::Sleep};
+
+/// Of the time between two looks, a thread that worked for this much of it worked.
+const WORKED: f64 = 0.2;
+
+/// Of what was done between two looks, a thread that did this much did it alone.
+const ALONE: f64 = 0.85;
+
+/// One thread alone, at full speed, does 1. Less than this between two looks is as good as nothing.
+const IDLE: f64 = 0.2;
+
+/// What so many threads sleep in is looked at; a look at more would take too long.
+const ASLEEP_MAX: usize = 256;
+
+/// So many threads are told of.
+const TOLD: usize = 64;
+
+/// Closer looks, which read all mappings of a process, are taken at the looks of these numbers and each time
+/// their number has doubled since.
+const CLOSER_FROM: u64 = 4;
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    last: Option<Duration>,
+    first: Duration,
+    looks: u64,
+    threads: HashMap<Pid, ThreadSeen>,
+    processes: HashMap<Pid, ProcessSeen>,
+    /// CPU time by program, that of the first process apart.
+    programs: BTreeMap<(PathBuf, bool), f64>,
+    root: Option<Pid>,
+    tally: Threads,
+    /// Whether hardly anything was done since the last look.
+    is_idle: bool,
+    idle_for: BTreeMap<Waiting, f64>,
+    lock_waited: BTreeMap<Owner, f64>,
+    memory: Memory,
+    unused: Unused,
+    code: Option<Scatter>,
+}
+
+#[derive(Debug, Default)]
+struct ThreadSeen {
+    time: ThreadTime,
+    /// CPU time until the last look, in seconds.
+    clock_s: f64,
+    /// What it had waited for a CPU until then.
+    queue_s: f64,
+    /// The look that saw it last.
+    look: u64,
+    /// What it did since the look before.
+    did_s: f64,
+    /// The same with what it waited for a CPU meanwhile: what it would have done alone on the machine.
+    wanted_s: f64,
+    /// What it does: `R`, `S`, `t` for stopped by its tracer, and so on.
+    state: char,
+}
+
+#[derive(Debug, Default)]
+struct ProcessSeen {
+    clock_s: f64,
+    program: PathBuf,
+    ground: Option<Ground>,
+}
+
+impl Look for Looks {
+    fn look(&mut self, at: Duration, members: &[Pid]) {
+        let Some(last) = self.last.replace(at) else {
+            self.first = at;
+            self.root = members.first().copied();
+            self.begin(members);
+            return;
+        };
+        self.looks += 1;
+        let since_s = at.saturating_sub(last).as_secs_f64();
+        let done_s: f64 = members.iter().map(|pid| self.process(*pid)).sum();
+        let mut alive = 0;
+        for &process in members {
+            let all = threads(process);
+            alive += all.len();
+            for thread in all {
+                self.thread(process, thread);
+            }
+        }
+        self.tally.most_at_once = self.tally.most_at_once.max(alive);
+        self.account(since_s, done_s);
+        self.sleepers(since_s);
+        let swapped: u64 = members.iter().map(|pid| swapped_bytes(*pid)).sum();
+        self.memory.swapped_bytes = self.memory.swapped_bytes.max(swapped);
+        if self.looks >= CLOSER_FROM && self.looks.is_power_of_two() {
+            self.closer(at, members);
+        }
+    }
+}
+
+impl Looks {
+    /// What is there already is no work of the time that is looked at, nor lost: it counts for programs.
+    fn begin(&mut self, members: &[Pid]) {
+        for &process in members {
+            self.process(process);
+            for thread in threads(process) {
+                self.thread(process, thread);
+            }
+        }
+        for thread in self.threads.values_mut() {
+            thread.time.cpu_s = 0.0;
+        }
+    }
+
+    /// Notes the CPU time of a process and whose it is; returns what it did since the last look.
+    fn process(&mut self, pid: Pid) -> f64 {
+        let Some(clock) = kernel::cpu_time(pid) else { return 0.0 };
+        let seen = self.processes.entry(pid).or_default();
+        let did_s = (clock.as_secs_f64() - seen.clock_s).max(0.0);
+        seen.clock_s = clock.as_secs_f64();
+        let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        if program != seen.program {
+            seen.program.clone_from(&program);
+            seen.ground = None;
+        }
+        let is_root = self.root == Some(pid);
+        *self.programs.entry((program, is_root)).or_default() += did_s;
+        did_s
+    }
+
+    fn thread(&mut self, process: Pid, thread: Pid) {
+        let path = format!("/proc/{process}/task/{thread}");
+        let Ok(clock) = fs::read_to_string(format!("{path}/schedstat")) else { return };
+        let mut clocks = clock.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+        let mut next_s = || clocks.next().map(|time| Duration::from_nanos(time).as_secs_f64());
+        let Some((clock_s, queue_s)) = next_s().zip(next_s()) else { return };
+        let look = self.looks;
+        let seen = self.threads.entry(thread).or_default();
+        if seen.time.process != process || clock_s < seen.clock_s {
+            // New, or another one by the same number.
+            let name = fs::read_to_string(format!("{path}/comm")).unwrap_or_default();
+            let name = name.trim_end().to_owned();
+            let is_first = process == thread;
+            let time = ThreadTime { name, process, is_first, ..ThreadTime::default() };
+            *seen = ThreadSeen { time, ..ThreadSeen::default() };
+        }
+        seen.did_s = clock_s - seen.clock_s;
+        seen.wanted_s = seen.did_s + (queue_s - seen.queue_s).max(0.0);
+        seen.time.cpu_s += seen.did_s;
+        (seen.clock_s, seen.queue_s) = (clock_s, queue_s);
+        seen.look = look;
+        seen.state = state(&path).unwrap_or('X');
+    }
+
+    /// Whether the time since the last look was one thread's, several threads', or nobody's. Who waited for a
+    /// CPU counts as if it had had one: others on the machine are no matter of the program.
+    fn account(&mut self, since_s: f64, done_s: f64) {
+        let look = self.looks;
+        self.tally.cpu_s += done_s;
+        let mut at_work: Vec<&mut ThreadSeen> =
+            self.threads.values_mut().filter(|thread| thread.look == look).collect();
+        let known_s: f64 = at_work.iter().map(|thread| thread.did_s).sum();
+        let wanted_s: f64 = at_work.iter().map(|thread| thread.wanted_s).sum();
+        let has = |state| at_work.iter().any(|thread| thread.state == state);
+        let is_stopped = has('t') && !has('R');
+        at_work.retain(|thread| thread.wanted_s >= WORKED * since_s);
+        // Threads that came and went in between are known by their process's clock alone.
+        let unseen_s = (done_s - known_s).max(0.0);
+        let unseen = unseen_s >= WORKED * since_s;
+        self.is_idle = !is_stopped && wanted_s + unseen_s < IDLE * since_s;
+        if is_stopped {
+            self.tally.stopped_s += since_s;
+        } else if self.is_idle {
+            self.tally.idle_s += since_s;
+        } else if let [alone] = &mut at_work[..]
+            && alone.wanted_s >= ALONE * (wanted_s + unseen_s)
+        {
+            self.tally.alone_s += since_s;
+            alone.time.alone_s += since_s;
+        } else if at_work.len() + usize::from(unseen) >= 2 {
+            self.tally.together_s += since_s;
+            for thread in at_work {
+                thread.time.together_s += since_s;
+            }
+        }
+    }
+
+    /// What threads sleep in: locks, each thread by itself, and where hardly anything is done, all together.
+    fn sleepers(&mut self, since_s: f64) {
+        let look = self.looks;
+        let mut met: Vec<Waiting> = Vec::new();
+        let quiet = |seen: &ThreadSeen| seen.look == look && matches!(seen.state, 'S' | 'D');
+        for (&thread, seen) in self.threads.iter().filter(|(_, seen)| quiet(seen)).take(ASLEEP_MAX)
+        {
+            let process = seen.time.process;
+            let Some(sleep) = asleep(process, thread) else { continue };
+            met.push(match sleep {
+                Sleep::Lock(address) => {
+                    let known = self.processes.entry(process).or_default();
+                    let ground = known.ground.get_or_insert_with(|| Ground::of(process));
+                    *self.lock_waited.entry(ground.owner(address)).or_default() += since_s;
+                    Waiting::Lock
+                }
+                Sleep::Data => Waiting::Data,
+                Sleep::Ready => Waiting::Requests,
+                Sleep::Time => Waiting::Time,
+                Sleep::Signal | Sleep::Child => Waiting::Itself,
+                Sleep::Other => Waiting::Other,
+            });
+        }
+        if self.is_idle {
+            // Whoever waits for its own waits for what they wait for: the order of the kinds.
+            let what = met.into_iter().min().unwrap_or(Waiting::Other);
+            *self.idle_for.entry(what).or_default() += since_s;
+        }
+    }
+
+    /// Reads the mappings of the processes, and looks into the memory of the largest.
+    fn closer(&mut self, at: Duration, members: &[Pid]) {
+        let mut huge = 0;
+        let mut largest: Option<(Pid, u64)> = None;
+        for &process in members {
+            let rollup =
+                fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+            huge += kilobytes(&rollup, "AnonHugePages:");
+            let rss = kilobytes(&rollup, "Rss:");
+            if largest.is_none_or(|(_, most)| rss > most) {
+                largest = Some((process, rss));
+            }
+        }
+        self.memory.huge_bytes = self.memory.huge_bytes.max(huge);
+        let Some((largest, _)) = largest else { return };
+        if let Some(heap) = heap_walk::walk(largest) {
+            self.memory.heap = Some(Heap { at_s: at.as_secs_f64(), ..heap });
+        }
+        if huge > 0 {
+            self.unused.look(largest);
+        }
+        let busiest = members.iter().max_by(|one, other| {
+            let clock = |pid: &Pid| self.processes.get(pid).map_or(0.0, |seen| seen.clock_s);
+            clock(one).total_cmp(&clock(other))
+        });
+        // Threads that wait for locks are in the process that works, or in the one that holds most.
+        let busiest = busiest.copied().unwrap_or(largest);
+        self.tally.arenas = self.tally.arenas.max(arenas(busiest));
+        let scatter = u32::try_from(busiest).ok().and_then(|pid| Scatter::of(pid).ok());
+        let known = self.code.as_ref().map_or(0, |code| code.mappings);
+        self.code = scatter.filter(|new| new.mappings >= known).or(self.code.take());
+    }
+
+    /// What all looks come to.
+    pub(super) fn finish(self) -> Seen {
+        let mut busiest: Vec<ThreadTime> =
+            self.threads.into_values().map(|seen| seen.time).collect();
+        busiest.sort_by(|one, other| other.cpu_s.total_cmp(&one.cpu_s));
+        busiest.truncate(TOLD);
+        let mut idle_for: Vec<(Waiting, f64)> = self.idle_for.into_iter().collect();
+        idle_for.sort_by_key(|(_, time)| Reverse(Duration::from_secs_f64(*time)));
+        let mut programs: Vec<ProgramTime> = self
+            .programs
+            .into_iter()
+            .filter(|((path, _), _)| !path.as_os_str().is_empty())
+            .map(|((path, is_root), cpu_s)| ProgramTime { path, cpu_s, is_command: is_root })
+            .collect();
+        programs.sort_by(|one, other| other.cpu_s.total_cmp(&one.cpu_s));
+        let looked = self.last.unwrap_or_default().saturating_sub(self.first);
+        Seen {
+            threads: Threads {
+                looks: self.looks,
+                looked_s: looked.as_secs_f64(),
+                busiest,
+                idle_for,
+                lock_waited: self.lock_waited.into_iter().collect(),
+                ..self.tally
+            },
+            memory: Memory { huge_unused: self.unused.share(), ..self.memory },
+            programs,
+            code: self.code,
+        }
+    }
+}
+
+/// What looks saw.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) threads: Threads,
+    /// Of what runs tell, nothing.
+    pub(super) memory: Memory,
+    /// Those of the first process are marked as the command's own, whatever they are.
+    pub(super) programs: Vec<ProgramTime>,
+    pub(super) code: Option<Scatter>,
+}
+
+/// What a thread sleeps in; none for one that runs by now.
+fn asleep(process: Pid, thread: Pid) -> Option<Sleep> {
+    let line = fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall")).ok()?;
+    door::sleeps_in(&line)
+}
+
+/// The letter for what a thread does, `path` being its folder in `/proc`.
+fn state(path: &str) -> Option<char> {
+    let stat = fs::read_to_string(format!("{path}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Bytes that a line of `smaps_rollup` tells.
+fn kilobytes(rollup: &str, name: &str) -> u64 {
+    let line = rollup.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    value.unwrap_or(0) << 10
+}
+
+/// How many of glibc's arenas, without the first, a process has: writable memory of no file that begins at a
+/// multiple of 64 MiB, as arenas do.
+fn arenas(process: Pid) -> usize {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    if !maps.contains("/libc.so") && !maps.contains("/libc-2.") {
+        return 0;
+    }
+    let is_arena = |line: &&str| {
+        let mut words = line.split_ascii_whitespace();
+        let start = words.next().and_then(|range| range.split_once('-')).map(|(start, _)| start);
+        let start = start.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let writable = words.next().is_some_and(|access| access.starts_with("rw-p"));
+        writable && words.nth(3).is_none() && start.is_some_and(|start| start % (64 << 20) == 0)
+    };
+    maps.lines().filter(is_arena).count()
+}
+
+#[cfg(test)]
+mod tests;

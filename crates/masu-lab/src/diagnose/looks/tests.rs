@@ -1,0 +1,66 @@
+//! Looks at processes of this machine, told by what they do and not by how long it takes.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::execute::alone;
+
+/// A shell that has begun its script.
+fn shell(script: &str) -> Child {
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("echo begun; {script}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    child
+}
+
+/// Looks at a child until `holds`, and ends it.
+fn watched(mut child: Child, holds: impl Fn(&Looks) -> bool) -> Seen {
+    let pid = Pid::try_from(child.id()).unwrap();
+    let began = std::time::Instant::now();
+    let mut looks = Looks::default();
+    while !holds(&looks) {
+        assert!(began.elapsed() < Duration::from_secs(60), "in vain: {looks:?}");
+        looks.look(began.elapsed(), &[pid]);
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    looks.finish()
+}
+
+#[test]
+fn a_thread_that_works_alone_is_told_with_its_program() {
+    let _alone = alone();
+    let child = shell("while :; do :; done");
+    let seen = watched(child, |looks| looks.tally.alone_s > 0.05 && looks.looks >= CLOSER_FROM);
+    assert_eq!(seen.threads.most_at_once, 1);
+    let busiest = &seen.threads.busiest[0];
+    assert!(busiest.is_first && busiest.cpu_s > 0.0 && busiest.alone_s > 0.0, "{busiest:?}");
+    let program = &seen.programs[0];
+    assert!(program.is_command && program.path.is_absolute(), "{program:?}");
+    assert!(seen.code.is_some_and(|code| code.mappings > 0));
+}
+
+#[test]
+fn a_program_that_sleeps_is_idle_and_what_for_is_told() {
+    let _alone = alone();
+    for (script, expected) in [("read line", Waiting::Data), ("exec sleep 1000", Waiting::Time)] {
+        let seen = watched(shell(script), |looks| looks.idle_for.contains_key(&expected));
+        assert!(seen.threads.idle_s > 0.0, "{script}: {seen:?}");
+    }
+}
+
+#[test]
+fn mappings_tell_of_arenas_and_of_figures() {
+    assert_eq!(kilobytes("Rss:      12 kB\nAnonHugePages:  2048 kB\n", "AnonHugePages:"), 2 << 20);
+    assert_eq!(kilobytes("Rss: 12 kB\n", "Swap:"), 0);
+    assert_eq!(arenas(Pid::MAX), 0);
+}

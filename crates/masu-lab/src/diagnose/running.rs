@@ -1,0 +1,190 @@
+//! The diagnosis of a process that runs already: what `/proc` tells in a few seconds, and the malloc's own
+//! statistics where it is masu.
+//!
+//! Relies on looks alone: nothing is attached, and the process is neither stopped nor slowed down, but for what
+//! reading its mappings holds up. Its system calls are not counted.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::facts::{Clock, Facts, Malloc, Memory};
+use super::inside::Pages;
+use super::looks::{Looks, Seen};
+use super::{Diagnosis, build, findings_of};
+use crate::calls::locks::malloc_in;
+use crate::execute::Look;
+use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
+use crate::prices::Service;
+use crate::process::Observer;
+use crate::{Error, Machine, Prices, Stop, kernel};
+
+/// The time between two looks, where a look is cheap.
+const USUAL: Duration = Duration::from_millis(10);
+
+/// How much longer than a look the time to the next is.
+const COST_FACTOR: u32 = 50;
+
+/// The longest time between two looks.
+const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
+
+/// Looks at the process `pid` for `patience` (less where it ends, or [`Stop`] asks to) and says why it is slow.
+///
+/// # Errors
+///
+/// [`Error::Ended`] where there is no such process, [`Error::Process`] where it is another user's.
+pub fn diagnose_running(pid: u32, patience: Duration, stop: &Stop) -> Result<Diagnosis, Error> {
+    let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
+    let before = Counters::of(process).ok_or(Error::Ended { pid })?;
+    if let Err(error) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
+        let reason = format!("its mappings cannot be read: {error}; is it yours?");
+        return Err(Error::Process { pid, reason });
+    }
+    let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let is_on_masu = Observer::new(pid).is_ok();
+    let (mut looks, mut pages) = (Looks::default(), Pages::default());
+    let began = Instant::now();
+    let mut after = before;
+    while began.elapsed() < patience && !stop.requested() {
+        let look = Instant::now();
+        looks.look(began.elapsed(), &[process]);
+        if is_on_masu {
+            pages.look(began.elapsed(), &[process]);
+        }
+        match Counters::of(process) {
+            Some(counters) => after = counters,
+            None => break,
+        }
+        thread::sleep((look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY));
+    }
+    let wall_s = began.elapsed().as_secs_f64();
+    let mut facts = gathered(before, after, wall_s, looks.finish());
+    facts.build = build::of(&program);
+    facts.malloc = Malloc {
+        name: malloc_in(&maps),
+        refusal: Some("it runs already; start it anew with `masu run`".to_owned()),
+    };
+    facts.inside = is_on_masu.then(|| pages.finish(wall_s));
+    facts.prices =
+        Prices::measure_some(&[Service::SystemCall, Service::PageFault, Service::PageReturn]);
+    let mut not_seen = vec![
+        "system calls, and with them storms of calls, thread churn and small writes: a process that \
+         runs already is not stopped to count them; `masu diagnose -- COMMAND` does"
+            .to_owned(),
+    ];
+    if !is_on_masu {
+        not_seen.push("what its malloc holds: `masu run -- COMMAND` has a program tell".to_owned());
+    }
+    Ok(Diagnosis {
+        schema: "masu-diagnosis",
+        version: 1,
+        command: command.split_terminator('\0').map(str::to_owned).collect(),
+        variant: "system".to_owned(),
+        changed: Vec::new(),
+        findings: findings_of(&facts, None),
+        not_seen,
+        facts,
+    })
+}
+
+/// What the kernel has counted for a process so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counters {
+    minor_faults: u64,
+    major_faults: u64,
+    user_s: f64,
+    sys_s: f64,
+    voluntary_switches: u64,
+    involuntary_switches: u64,
+    rss_bytes: u64,
+}
+
+impl Counters {
+    /// None for a process that has ended.
+    fn of(process: Pid) -> Option<Counters> {
+        state_of(process).filter(|state| !state.is_gone())?;
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        // From the third field of proc(5) on.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let ticks = kernel::ticks_a_second();
+        let mut counters = Counters {
+            minor_faults: number(10)?,
+            major_faults: number(12)?,
+            user_s: number(14)? as f64 / ticks,
+            sys_s: number(15)? as f64 / ticks,
+            rss_bytes: rss_bytes(process)?,
+            ..Counters::default()
+        };
+        for thread in threads(process) {
+            let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status"));
+            let status = status.unwrap_or_default();
+            let count = |name: &str| -> u64 {
+                let line = status.lines().find_map(|line| line.strip_prefix(name));
+                line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
+            };
+            counters.voluntary_switches += count("voluntary_ctxt_switches:");
+            counters.involuntary_switches += count("nonvoluntary_ctxt_switches:");
+        }
+        Some(counters)
+    }
+}
+
+fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts {
+    let os_page_bytes = kernel::os_page_bytes();
+    let faults = after.minor_faults.saturating_sub(before.minor_faults);
+    let grown = after.rss_bytes.saturating_sub(before.rss_bytes) / os_page_bytes;
+    Facts {
+        clock: Clock {
+            wall_s,
+            user_s: (after.user_s - before.user_s).max(0.0),
+            sys_s: (after.sys_s - before.sys_s).max(0.0),
+            own_sys_s: (after.sys_s - before.sys_s).max(0.0),
+            // Threads that ended took theirs along.
+            voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: after
+                .involuntary_switches
+                .saturating_sub(before.involuntary_switches),
+            ..Clock::default()
+        },
+        memory: Memory {
+            peak_rss_bytes: before.rss_bytes.max(after.rss_bytes),
+            late_rss_bytes: after.rss_bytes,
+            minor_faults: faults,
+            major_faults: after.major_faults.saturating_sub(before.major_faults),
+            refaults: Some(faults.saturating_sub(grown)),
+            os_page_bytes,
+            ..seen.memory
+        },
+        threads: seen.threads,
+        code: seen.code,
+        cpus: Machine::here().cpus,
+        ..Facts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn this_process_is_looked_at_without_a_count_of_calls() {
+        let patience = Duration::from_millis(300);
+        let diagnosis =
+            diagnose_running(std::process::id(), patience, &Stop::never()).expect("it is ours");
+        assert!(diagnosis.facts.calls.is_none() && diagnosis.facts.threads.looks > 0);
+        assert!(diagnosis.facts.memory.peak_rss_bytes > 1 << 16, "{:?}", diagnosis.facts);
+        assert!(diagnosis.not_seen[0].starts_with("system calls"));
+        assert!(!diagnosis.command.is_empty() && Path::new(&diagnosis.command[0]).exists());
+    }
+
+    #[test]
+    fn a_process_that_is_none_is_named() {
+        let error = diagnose_running(u32::MAX, Duration::ZERO, &Stop::never()).unwrap_err();
+        assert!(error.to_string().contains(&u32::MAX.to_string()), "{error}");
+    }
+}

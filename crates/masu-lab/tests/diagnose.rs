@@ -1,0 +1,120 @@
+//! Diagnoses of real programs. What is asserted of them was counted, or does not depend on how fast this machine is.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use masu_lab::diagnose::{Diagnosis, Finding, Id, Kind, Options, RemedyKind, was_stopped};
+use masu_lab::{Catalogue, Input, Libc, Places, Stop, Workload, diagnose};
+
+fn of(words: &[&str], input: Input, stop: &Stop) -> Diagnosis {
+    let workload = Workload::new(words.iter().map(OsString::from), input).unwrap();
+    let catalogue = Catalogue::find(&Places::default());
+    let variant = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
+    diagnose(&workload, &variant, &catalogue, &Options::default(), stop, &mut |_| {}).unwrap()
+}
+
+fn causes(diagnosis: &Diagnosis) -> Vec<Id> {
+    let causes = diagnosis.findings.iter().filter(|finding| finding.id.kind() == Kind::Cause);
+    causes.map(|finding| finding.id).collect()
+}
+
+/// A file with this text in it, removed at the end.
+struct Text(PathBuf);
+
+impl Text {
+    fn new(name: &str, text: &str) -> Text {
+        let path = std::env::temp_dir().join(format!("masu-why-{}-{name}", std::process::id()));
+        fs::write(&path, text).unwrap();
+        Text(path)
+    }
+
+    fn input(&self) -> Input {
+        Input::keep(fs::File::open(&self.0).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/primes49.sed");
+    let fifty = Text::new("fifty", "50\n");
+    let words = ["sed", "-rf", script.to_str().unwrap()];
+    let diagnosis = of(&words, fifty.input(), &Stop::never());
+    let workload = Workload::new(["sed"], Input::Empty).unwrap();
+    if workload.program.libc != Libc::Glibc || diagnosis.facts.calls.is_none() {
+        eprintln!("skipped: this sed does not run on glibc, or nothing may be traced here");
+        return;
+    }
+    let calls = diagnosis.facts.calls.as_ref().unwrap();
+    assert!(calls.moves.break_pairs() > 1_000, "{:?}", calls.moves);
+    let first: &Finding = &diagnosis.findings[0];
+    assert_eq!(first.id, Id::HeapCallStorm, "{diagnosis:#?}");
+    assert_eq!(causes(&diagnosis), [Id::HeapCallStorm]);
+    let setting = first.remedies.iter().find(|it| it.kind == RemedyKind::Setting).unwrap();
+    assert_eq!(setting.variant.as_deref(), Some("glibc:top_pad=64M,trim_threshold=64M"));
+    let paste = setting.paste.as_ref().unwrap();
+    assert!(paste.contains("glibc.malloc.top_pad=67108864"), "{paste}");
+    assert!(paste.contains("glibc.malloc.trim_threshold=67108864"), "{paste}");
+}
+
+#[test]
+fn ordinary_programs_have_no_cause_of_memory() {
+    let text = Text::new("text", &"a line of some text\n".repeat(200_000));
+    for words in [&["true"][..], &["gzip", "-c"], &["sha256sum"]] {
+        let diagnosis = of(words, text.input(), &Stop::never());
+        assert_eq!(causes(&diagnosis), [], "{words:?}: {diagnosis:#?}");
+        assert_eq!(diagnosis.facts.ending.as_deref(), Some("returned 0"));
+    }
+}
+
+#[test]
+fn a_shell_that_only_starts_what_works_is_told_with_its_name() {
+    let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    let worker = Text::new("worker.awk", "BEGIN { for (i = 0; i < 20000000; i++) x += i }");
+    let works = format!("awk -f {} & wait", worker.0.display());
+    let wrapped = of(&["sh", "-c", &works], Input::Empty, &Stop::never());
+    let wrapper = wrapped.findings.iter().find(|finding| finding.id == Id::Wrapper);
+    let wrapper = wrapper.unwrap_or_else(|| panic!("{wrapped:#?}"));
+    assert!(wrapper.title.contains("sh, which only starts /"), "{wrapper:?}");
+    let own = of(&["sh", "-c", script], Input::Empty, &Stop::never());
+    assert!(own.findings.iter().all(|finding| finding.id != Id::Wrapper), "{own:#?}");
+}
+
+#[test]
+fn a_run_that_is_stopped_is_judged_by_what_was_seen() {
+    let stop = Stop::never();
+    let seen = std::thread::scope(|scope| {
+        let other = stop.clone();
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            other.request();
+        });
+        of(&["sleep", "1000"], Input::Empty, &stop)
+    });
+    assert!(was_stopped(&seen));
+    assert_eq!(seen.findings[0].id, Id::IoBound, "{seen:#?}");
+    assert_eq!(causes(&seen), []);
+}
+
+#[test]
+fn json_has_a_version_names_with_hyphens_and_nothing_of_the_environment() {
+    let diagnosis = of(&["true"], Input::Empty, &Stop::never());
+    let json = serde_json::to_value(&diagnosis).unwrap();
+    assert_eq!((&json["schema"], &json["version"]), (&"masu-diagnosis".into(), &1.into()));
+    assert_eq!(json["command"][0], "true");
+    let names: Vec<&String> = json.as_object().unwrap().keys().collect();
+    let expected =
+        ["changed", "command", "facts", "findings", "not_seen", "schema", "variant", "version"];
+    assert_eq!(names, expected);
+    for finding in json["findings"].as_array().unwrap() {
+        assert!(Id::ALL.iter().any(|id| finding["id"] == id.name()), "{finding}");
+    }
+    let path = std::env::var("PATH").unwrap();
+    assert!(path.is_empty() || !json.to_string().contains(&path));
+}
