@@ -3,6 +3,8 @@
 //! Relies on the lab for every number and every judgement; here they become a page or JSON. Whoever reads it has
 //! a slow program and little time: the cause comes first, in one sentence.
 
+mod prove;
+
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -46,14 +48,17 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
 }
 
 fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
-    let arguments::Diagnose { variant, inside, timeout, memory_limit, words, .. } = arguments;
+    let arguments::Diagnose { variant, inside, prove, timeout, memory_limit, words, .. } =
+        arguments;
     let workload = Workload::new(words, own_input()?)?;
     let asked = std::slice::from_ref(&variant);
     let mut catalogue = carried::catalogue_for(asked, &workload.program)?;
     let variant = catalogue.resolve(&variant, &workload.program)?;
+    if inside || prove {
+        catalogue = carried::catalogue(workload.program.libc)?;
+    }
     let inside = if inside {
         workload.program.preloadable()?;
-        catalogue = carried::catalogue(workload.program.libc)?;
         Some(Means {
             masu: Some(catalogue.resolve(&"masu".parse()?, &workload.program)?),
             counting: Some(carried::counting(workload.program.libc)?),
@@ -68,7 +73,12 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
         Step::Prices => aside::say(notice("Measuring what that costs here.")),
         _ => {}
     };
-    Ok(masu_lab::diagnose(&workload, &variant, &catalogue, &options, stop, &mut tell)?)
+    let mut diagnosis =
+        masu_lab::diagnose(&workload, &variant, &catalogue, &options, stop, &mut tell)?;
+    if prove && !stop.requested() {
+        diagnosis.proof = prove::perform(&diagnosis, &workload, &variant, &catalogue, stop)?;
+    }
+    Ok(diagnosis)
 }
 
 fn page(diagnosis: &Diagnosis) -> String {
@@ -85,6 +95,9 @@ fn page(diagnosis: &Diagnosis) -> String {
         page.push_str(
             "\nNothing stands out: it is over too soon, or its time goes into many things.\n",
         );
+    }
+    if let Some(proof) = &diagnosis.proof {
+        page.push_str(&prove::told(proof));
     }
     if !diagnosis.not_seen.is_empty() {
         page.push_str(&format!("\n{BOLD}Not seen{BOLD:#}\n"));
@@ -262,6 +275,7 @@ mod tests {
                 finding(Id::MallocLock, "Threads wait", Some(0.1), vec![allocator]),
             ],
             not_seen: vec!["/usr/bin/sudo as it is: it is setuid".to_owned()],
+            proof: None,
             facts: Facts {
                 ending: Some("returned 0".to_owned()),
                 clock: Clock {

@@ -21,7 +21,7 @@ use crate::execute::{self, Conditions, Look, Run, execute_watched};
 use crate::prices::Service;
 use crate::program::elf::is_malloc_library;
 use crate::{
-    Catalogue, Ending, Error, Libc, Limits, Prices, Program, Spec, Stop, Variant, Workload,
+    Catalogue, Ending, Error, Libc, Limits, Prices, Program, Proof, Spec, Stop, Variant, Workload,
 };
 use crate::{kernel, machine};
 
@@ -67,6 +67,8 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// What could not be seen, and why.
     pub not_seen: Vec<String>,
+    /// What runs of the remedies showed; none where nobody asked, or there was nothing to run.
+    pub proof: Option<Proof>,
     /// What the findings rest on.
     pub facts: Facts,
 }
@@ -147,6 +149,7 @@ pub fn diagnose(
         changed: variant.translation(),
         findings,
         not_seen,
+        proof: None,
         facts,
     })
 }

@@ -19,12 +19,15 @@ Its output is read and not shown. The cause stands first; below each finding
 what to do, from allocating less over settings to another malloc. Needs no
 rights. Ctrl-C ends the program and judges what was seen. With --inside it runs
 twice more: on masu with statistics, and with its requests for memory counted.
+With --prove the settings and mallocs among the remedies run against it, as in
+masu compare; how many runs that takes is said before.
 
 With -p: a process that runs already, from /proc alone. It is not stopped, and
 its system calls are not counted.
 
 Examples:
   masu diagnose -- sed -rf script.sed input
+  masu diagnose --prove -- ./job input
   masu diagnose --json -- ./job > why.json
   masu diagnose -p 1234")]
 pub(crate) struct Diagnose {
@@ -42,6 +45,9 @@ pub(crate) struct Diagnose {
     /// Two more runs: who frees, what lives, how often
     #[arg(long, conflicts_with = "pid")]
     pub(crate) inside: bool,
+    /// Run settings and mallocs it names against it
+    #[arg(long, conflicts_with = "pid")]
+    pub(crate) prove: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

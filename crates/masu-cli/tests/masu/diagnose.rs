@@ -56,6 +56,15 @@ fn inside_tells_how_often_memory_is_asked_for() {
 }
 
 #[test]
+fn where_no_remedy_can_be_run_nothing_is_proved() {
+    let output = masu(&["diagnose", "--prove", "--json", "--", "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("Nothing to prove"), "{said}");
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(all["proof"].is_null(), "{all}");
+}
+
+#[test]
 fn what_cannot_be_diagnosed_is_named() {
     for (arguments, code, part) in [
         (&["diagnose"][..], 2, "PROGRAM"),

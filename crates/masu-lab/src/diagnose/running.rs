@@ -85,6 +85,7 @@ pub fn diagnose_running(pid: u32, patience: Duration, stop: &Stop) -> Result<Dia
         changed: Vec::new(),
         findings: findings_of(&facts, None),
         not_seen,
+        proof: None,
         facts,
     })
 }
