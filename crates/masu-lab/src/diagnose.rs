@@ -101,7 +101,8 @@ pub enum Step {
 ///
 /// # Errors
 ///
-/// [`Error::System`] when the program cannot be started or watched. Where the system permits no tracing or no
+/// [`Error::System`] when the program cannot be started or watched, [`Error::Stopped`] where it was stopped before
+/// it began. Where the system permits no tracing or no
 /// filters, system calls are not counted, and [`Diagnosis::not_seen`] says so.
 pub fn diagnose(
     workload: &Workload,
@@ -119,7 +120,10 @@ pub fn diagnose(
     let mut not_seen = Vec::new();
     let (run, calls) = match refusal() {
         None => {
-            let (run, calls) = count_watched(workload, variant, &conditions, stop, &mut looks)?;
+            let counted = count_watched(workload, variant, &conditions, stop, &mut looks);
+            // Who is killed before the first instruction cannot be given a filter.
+            let early = |error| if stop.requested() { Error::Stopped } else { error };
+            let (run, calls) = counted.map_err(early)?;
             (run, Some(calls))
         }
         Some(reason) => {

@@ -88,17 +88,20 @@ fn a_shell_that_only_starts_what_works_is_told_with_its_name() {
 
 #[test]
 fn a_run_that_is_stopped_is_judged_by_what_was_seen() {
+    let begun = Text::new("begun", "");
+    let path = begun.0.clone();
+    let script = format!("echo yes > {}; exec sleep 1000", path.display());
     let stop = Stop::never();
-    let seen = std::thread::scope(|scope| {
-        let other = stop.clone();
-        scope.spawn(move || {
-            std::thread::sleep(std::time::Duration::from_millis(400));
-            other.request();
-        });
-        of(&["sleep", "1000"], Input::Empty, &stop)
+    let other = stop.clone();
+    let stopper = std::thread::spawn(move || {
+        while fs::read_to_string(&path).is_ok_and(|text| text.is_empty()) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        other.request();
     });
-    assert!(was_stopped(&seen));
-    assert_eq!(seen.findings[0].id, Id::IoBound, "{seen:#?}");
+    let seen = of(&["sh", "-c", &script], Input::Empty, &stop);
+    stopper.join().unwrap();
+    assert!(was_stopped(&seen), "{seen:#?}");
     assert_eq!(causes(&seen), []);
 }
 
