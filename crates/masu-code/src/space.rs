@@ -9,13 +9,17 @@ use std::array;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The free bytes of a region.
+/// The free bytes of a region: all from `top` on, and the holes below.
 #[derive(Debug)]
 pub(crate) struct Space {
-    /// Length by offset; no two touch and none is empty.
+    /// Where what is free as a whole begins.
+    top: usize,
+    /// Length by offset; no two touch, none is empty, and none touches `top`.
     holes: BTreeMap<usize, usize>,
     /// The offsets of the same holes, by the power of two in their lengths.
     by_length: [BTreeSet<usize>; usize::BITS as usize],
+    /// A bit for each of these sets that has any.
+    lengths: usize,
     size: usize,
     /// The end of the highest bytes that were ever handed out.
     high: usize,
@@ -24,9 +28,7 @@ pub(crate) struct Space {
 impl Space {
     pub(crate) fn new(size: usize) -> Space {
         let by_length = array::from_fn(|_| BTreeSet::new());
-        let mut space = Space { holes: BTreeMap::new(), by_length, size, high: 0 };
-        space.add(0, size);
-        space
+        Space { top: 0, holes: BTreeMap::new(), by_length, lengths: 0, size, high: 0 }
     }
 
     /// Notes a hole, unless it is empty.
@@ -34,6 +36,7 @@ impl Space {
         if length > 0 {
             self.holes.insert(start, length);
             self.by_length[length.ilog2() as usize].insert(start);
+            self.lengths |= 1 << length.ilog2();
         }
     }
 
@@ -41,7 +44,11 @@ impl Space {
     fn remove(&mut self, start: usize) -> usize {
         let length = self.holes.remove(&start).unwrap_or(0);
         if length > 0 {
-            self.by_length[length.ilog2() as usize].remove(&start);
+            let same = &mut self.by_length[length.ilog2() as usize];
+            same.remove(&start);
+            if same.is_empty() {
+                self.lengths &= !(1 << length.ilog2());
+            }
         }
         length
     }
@@ -55,7 +62,10 @@ impl Space {
     /// The lowest hole that fits, and where in it.
     fn find(&self, size: usize, align: usize) -> Option<(usize, usize)> {
         let mut lowest: Option<(usize, usize)> = None;
-        for holes in &self.by_length[size.ilog2() as usize..] {
+        let mut lengths = self.lengths >> size.ilog2() << size.ilog2();
+        while lengths > 0 {
+            let holes = &self.by_length[lengths.trailing_zeros() as usize];
+            lengths &= lengths - 1;
             let lower =
                 holes.iter().take_while(|&&start| lowest.is_none_or(|(low, _)| start < low));
             let mut fitting =
@@ -72,11 +82,17 @@ impl Space {
         if size == 0 {
             return Some(0);
         }
-        let (start, at) = self.find(size, align)?;
-        let end = start + self.remove(start);
-        self.add(start, at - start);
-        self.add(at + size, end - at - size);
-        self.high = self.high.max(at + size);
+        if let Some((start, at)) = self.find(size, align) {
+            let end = start + self.remove(start);
+            self.add(start, at - start);
+            self.add(at + size, end - at - size);
+            return Some(at);
+        }
+        let at = self.top.checked_next_multiple_of(align)?;
+        let end = at.checked_add(size).filter(|&end| end <= self.size)?;
+        self.add(self.top, at - self.top);
+        self.top = end;
+        self.high = self.high.max(end);
         Some(at)
     }
 
@@ -90,6 +106,7 @@ impl Space {
             return 0..0;
         }
         let (mut start, mut end) = (at, at + size);
+        assert!(end <= self.top, "freed twice");
         if let Some((&before, &length)) = self.holes.range(..=at).next_back() {
             assert!(before + length <= at, "freed twice");
             if before + length == at {
@@ -104,6 +121,10 @@ impl Space {
             }
         }
         self.remove(start);
+        if end == self.top {
+            self.top = start;
+            return start..self.size;
+        }
         self.add(start, end - start);
         start..end
     }
@@ -114,11 +135,11 @@ impl Space {
     }
 
     pub(crate) fn free_bytes(&self) -> usize {
-        self.holes.values().sum()
+        self.holes.values().sum::<usize>() + self.size - self.top
     }
 
     pub(crate) fn largest(&self) -> usize {
-        self.holes.values().copied().max().unwrap_or(0)
+        self.holes.values().copied().max().unwrap_or(0).max(self.size - self.top)
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -127,9 +148,7 @@ impl Space {
 
     /// Number and bytes of the holes that lie below something in use.
     pub(crate) fn inner_holes(&self) -> (usize, usize) {
-        let inner = |(start, length): &(&usize, &usize)| *start + *length < self.size;
-        let lengths = self.holes.iter().filter(inner).map(|(_, length)| *length);
-        lengths.fold((0, 0), |(count, bytes), length| (count + 1, bytes + length))
+        (self.holes.len(), self.holes.values().sum())
     }
 }
 
@@ -166,7 +185,8 @@ mod tests {
                 continue;
             }
             let (size, align) = (1 + random(100), 1 << random(6));
-            let plain = space.holes.iter().find_map(|(&start, &length)| {
+            let top = (&space.top, &(space.size - space.top));
+            let plain = space.holes.iter().chain([top]).find_map(|(&start, &length)| {
                 let at = start.next_multiple_of(align);
                 (at + size <= start + length).then_some(at)
             });
@@ -178,7 +198,7 @@ mod tests {
         for (at, size) in held {
             space.free(at, size);
         }
-        assert_eq!((space.free_bytes(), space.largest()), (1 << 16, 1 << 16));
+        assert_eq!((space.free_bytes(), space.largest(), space.top), (1 << 16, 1 << 16, 0));
     }
 
     #[test]

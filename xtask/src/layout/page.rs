@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use masu_lab::Machine;
+
 use super::{Figures, Key};
 use crate::bench::record;
 
@@ -47,6 +49,12 @@ pub(super) fn page(rows: &Rows, plot: &str) -> String {
          Ratios are to one linked library; of loads, to the one whose objects came from files, or from \
          memory, too. RSS is what the process grew by, with what was freed again and the C library keeps.\n\n",
     );
+    // How far caches and branch predictors reach is the CPU's.
+    let Machine { cpu, cpus, kernel, .. } = Machine::here();
+    let [cpu, kernel] = [cpu, kernel].map(|known| known.unwrap_or_else(|| "unknown".to_owned()));
+    let load = record::load().unwrap_or_else(|| "unknown".to_owned());
+    let _ =
+        writeln!(text, "CPU: {cpu}, {cpus} of them; kernel {kernel}; load at the end: {load}.\n");
     for (name, meaning) in LAYOUTS {
         let _ = writeln!(text, "- `{name}`: {meaning}");
     }
