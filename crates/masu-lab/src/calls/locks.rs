@@ -42,6 +42,18 @@ pub struct Lock {
     pub threads: usize,
 }
 
+impl Lock {
+    /// Whether it is of an arena of glibc's other than the first, to go by its address.
+    pub(crate) fn is_of_another_arena(&self) -> bool {
+        self.owner == Owner::Malloc && ARENA_HEADS.contains(&(self.address % ARENA))
+    }
+}
+
+/// glibc's arenas but the first lie in ranges aligned to this (`HEAP_MAX_SIZE`), behind a head whose size has
+/// grown with its versions.
+const ARENA: u64 = 64 << 20;
+const ARENA_HEADS: Range<u64> = 0x20..0x80;
+
 /// The locks of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Locks {
@@ -155,11 +167,7 @@ impl Ground {
 
     /// Whose the lock at `address` is.
     pub(crate) fn owner(&self, address: u64) -> Owner {
-        /// glibc's arenas but the first lie in ranges aligned to this (`HEAP_MAX_SIZE`), behind a head whose
-        /// size has grown with its versions.
-        const ARENA: u64 = 64 << 20;
-        const HEADS: Range<u64> = 0x20..0x80;
-        if self.has_arenas && HEADS.contains(&(address % ARENA)) {
+        if self.has_arenas && ARENA_HEADS.contains(&(address % ARENA)) {
             return Owner::Malloc;
         }
         let known = self.known.iter().find(|(range, _)| range.contains(&address));

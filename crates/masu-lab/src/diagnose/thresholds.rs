@@ -38,8 +38,8 @@ pub(super) const REFAULTS: u64 = 5_000;
 /// Fewer waits for locks than this are the start and the end of threads.
 pub(super) const LOCK_WAITS: u64 = 500;
 
-/// Of the time that threads worked or waited for a lock, this much was waiting. Below it they lose little, and
-/// counting itself makes waits longer.
+/// Waits for a lock that cost less than [`CAUSE_SHARE`] are a cause where this much of the time that threads worked
+/// or waited was waiting: what is held for long costs more than its price.
 pub(super) const LOCK_WAITED_SHARE: f64 = 0.1;
 
 /// Waits for a lock, at the price of going to sleep and being woken, must cost at least this share too: a
@@ -51,6 +51,10 @@ pub(super) const ONE_LOCK_SHARE: f64 = 0.5;
 
 /// Threads beyond the most that lived at once: a pool starts none, or few in its place.
 pub(super) const CHURNED_THREADS: u64 = 200;
+
+/// Pages that a thread touches again of the stack and the arena of one that has ended: two or three, and some more
+/// where it does something. They are part of what starting it costs.
+pub(super) const PAGES_A_THREAD: u64 = 8;
 
 /// Small writes that a buffer would have saved; fewer take less than a few hundredths of a second anywhere.
 pub(super) const SMALL_WRITES: u64 = 10_000;

@@ -3,7 +3,7 @@
 use super::super::facts::{CallFacts, Facts};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
-    CAUSE_SHARE, CERTAIN_SHARE, REFAULTS, STORM_BYTES_A_RETURN, STORM_PAIRS,
+    CAUSE_SHARE, CERTAIN_SHARE, PAGES_A_THREAD, REFAULTS, STORM_BYTES_A_RETURN, STORM_PAIRS,
 };
 use super::has;
 use crate::calls::Moves;
@@ -14,8 +14,11 @@ use crate::report::{bytes, count, percent, seconds};
 pub(super) fn storms(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let Some(calls) = &facts.calls else { return faults_alone(facts) };
     let costs = Costs::of(facts, calls);
-    // Threads that come and go map and unmap their stacks.
+    // Threads that come and go map and unmap their stacks, give them back and touch them again.
     let explained = has(found, &[Id::ThreadChurn]);
+    if explained && costs.refaults <= PAGES_A_THREAD * calls.threads_started {
+        return None;
+    }
     if costs.pairs >= STORM_PAIRS && !explained && costs.is_of_calls() {
         return call_storm(facts, calls, &costs);
     }

@@ -3,7 +3,8 @@
 use super::super::facts::{CallFacts, Facts};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
-    LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN, ONE_LOCK_SHARE, REMOTE_SHARE,
+    CAUSE_SHARE, LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN, ONE_LOCK_SHARE,
+    REMOTE_SHARE,
 };
 use crate::calls::{Lock, Owner};
 use crate::prices::Service;
@@ -36,9 +37,11 @@ impl Waited {
             let slept = threads.waited_for(owner);
             (slept, slept / (slept + threads.cpu_s).max(1e-9))
         });
-        let is_cause = waits >= LOCK_WAITS
-            && facts.share(cost_s) >= LOCK_COST_SHARE
-            && slept.is_none_or(|(_, share)| share >= LOCK_WAITED_SHARE);
+        let share = facts.share(cost_s);
+        let slept_long = slept.is_none_or(|(_, share)| share >= LOCK_WAITED_SHARE);
+        // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
+        let is_cause =
+            waits >= LOCK_WAITS && (share >= CAUSE_SHARE || share >= LOCK_COST_SHARE && slept_long);
         is_cause.then_some(Waited { waits, cost_s, slept })
     }
 
@@ -54,7 +57,7 @@ impl Waited {
             seconds(self.cost_s / (self.waits as f64).max(1.0)),
             seconds(self.cost_s)
         ));
-        if let Some((slept, share)) = self.slept {
+        if let Some((slept, share)) = self.slept.filter(|(slept, _)| *slept > 0.0) {
             finding = finding.seeing(format!(
                 "threads slept {} for it, {} of the time they worked or waited for it",
                 seconds(slept),
@@ -101,21 +104,36 @@ fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
             )
         });
     }
-    let waits = |of_pairs: bool| -> u64 {
-        let of = locks.iter().filter(|lock| (lock.threads <= 2) == of_pairs);
-        of.map(|lock| lock.waits).sum()
+    if facts.malloc.name != "glibc" {
+        return None;
+    }
+    let waits = |of: &dyn Fn(&Lock) -> bool| -> u64 {
+        locks.iter().filter(|lock| of(lock)).map(|lock| lock.waits).sum()
     };
+    let arenas = facts.threads.arenas;
     let workers = facts.threads.most_at_once.saturating_sub(1);
     // Who allocates and who frees are two for each lock.
-    let has_own = facts.threads.arenas >= workers && workers >= 2;
-    (facts.malloc.name == "glibc" && has_own && waits(true) > waits(false)).then(|| {
+    let has_own = arenas >= workers && workers >= 2;
+    if has_own && waits(&|lock| lock.threads <= 2) > waits(&|lock| lock.threads > 2) {
+        return Some(format!(
+            "each of {workers} threads has an arena of its own ({arenas} and the first), so who waits \
+             frees another's blocks"
+        ));
+    }
+    // Where threads have to share arenas, they share the first like the others.
+    let has_room = arenas >= 1 && arenas < ARENAS_A_CPU * facts.cpus;
+    let of_others = waits(&|lock| lock.is_of_another_arena());
+    (has_room && of_others > 3 * waits(&|lock| !lock.is_of_another_arena())).then(|| {
         format!(
-            "each of {workers} threads has an arena of its own ({} and the first), so who waits \
-             frees another's blocks",
-            facts.threads.arenas
+            "{} waits are for arenas that glibc made for one thread each ({arenas}, and there may be \
+             more), so who waits frees that one's blocks",
+            count(of_others as f64)
         )
     })
 }
+
+/// glibc makes an arena for each thread that allocates, until there are so many for each CPU.
+const ARENAS_A_CPU: usize = 8;
 
 fn remedied(facts: &Facts, finding: Finding) -> Finding {
     let is_remote = finding.id == Id::RemoteFrees;

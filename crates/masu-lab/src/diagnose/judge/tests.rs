@@ -246,9 +246,13 @@ fn waiting_for_the_mallocs_lock_names_arenas_and_another_malloc() {
 
 #[test]
 fn waiting_for_little_is_no_cause() {
-    let mut facts = contended(Owner::Malloc, 8);
+    let mut facts = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 100_000);
+    assert_eq!(causes(&facts), [Id::MallocLock]);
     facts.threads.lock_waited = vec![(Owner::Malloc, 1.0)];
     assert_eq!(causes(&facts), []);
+    // Many brief waits are met by few looks, and cost what it costs to sleep and be woken.
+    let many = calling(facts, |calls| calls.locks[0].waits = 1_000_000);
+    assert_eq!(causes(&many), [Id::MallocLock]);
     // Nor are few waits, however long: that is a matter of what is done under the lock.
     let few = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 600);
     assert_eq!(causes(&few), []);
@@ -262,6 +266,18 @@ fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
     let finding = first(&facts);
     assert_eq!((finding.id, finding.confidence), (Id::RemoteFrees, Confidence::Medium));
     assert_eq!(variants(&finding, RemedyKind::Setting), [""; 0]);
+    // One that only frees has none; but then nobody waits for the first.
+    facts.threads.arenas = 1;
+    assert_eq!(first(&facts).id, Id::RemoteFrees);
+    let first_arena = |calls: &mut CallFacts| {
+        let lock = Lock { address: 0x7f00_0012_3450, ..calls.locks[0].clone() };
+        calls.locks.push(lock);
+    };
+    assert_eq!(first(&calling(facts.clone(), first_arena)).id, Id::MallocLock);
+    // With so many there is no room for more, and threads share them.
+    facts.threads.arenas = 16;
+    facts.threads.most_at_once = 33;
+    assert_eq!(first(&facts).id, Id::MallocLock);
     facts.threads.arenas = 0;
     assert_eq!(first(&facts).id, Id::MallocLock);
 }
@@ -294,6 +310,16 @@ fn threads_for_little_work_each_are_churn_and_a_pool_is_not() {
     let finding = first(&churn);
     assert_eq!(finding.id, Id::ThreadChurn);
     assert!((finding.share.unwrap() - 0.2).abs() < 0.001, "{finding:?}");
+    // The stacks of those that ended are given back and touched again, which is no storm of its own.
+    let stacks = |refaults| {
+        let memory = Memory { refaults: Some(refaults), ..quiet().memory };
+        calling(Facts { memory, ..quiet() }, |calls| {
+            calls.threads_started = 100_000;
+            calls.moves = Moves { purges: 100_000, returned_bytes: 400 << 30, ..Moves::default() };
+        })
+    };
+    assert_eq!(causes(&stacks(200_000)), [Id::ThreadChurn]);
+    assert_eq!(causes(&stacks(2_000_000)).len(), 2);
     let pool = calling(quiet(), |calls| calls.threads_started = 64);
     assert_eq!(causes(&pool), []);
 }
