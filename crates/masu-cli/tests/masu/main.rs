@@ -8,6 +8,7 @@ mod compare;
 mod diagnose;
 mod doctor;
 mod documented;
+mod guest;
 mod heap;
 mod laid_out;
 mod manual;

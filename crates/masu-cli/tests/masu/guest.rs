@@ -1,0 +1,179 @@
+//! `masu diagnose` as a guest in someone's system: with no rights, in a sandbox, killed in the middle.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::masu;
+
+/// Only ends a test that has failed.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Removed at the end, and open to every user.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("masu-guest-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        Folder(folder)
+    }
+
+    /// The sandbox of `tests/c/refuse.c`.
+    fn sandbox(&self) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/refuse.c");
+        let program = self.0.join("refuse");
+        let status = Command::new("gcc").arg("-o").args([&program, &source]).status();
+        assert!(status.expect("this test needs gcc").success());
+        program
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a diagnosis that ended well printed.
+fn diagnosis(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).expect("a diagnosis is JSON");
+    assert_eq!(diagnosis["version"], 1, "{diagnosis}");
+    assert!(diagnosis["findings"].is_array(), "{diagnosis}");
+    diagnosis
+}
+
+/// What the diagnosis says it could not see of system calls.
+fn blindness(diagnosis: &Value) -> Vec<&str> {
+    let not_seen = diagnosis["not_seen"].as_array().expect("what was not seen is a list");
+    let all = not_seen.iter().filter_map(Value::as_str);
+    all.filter(|said| said.starts_with("system calls")).collect()
+}
+
+#[test]
+fn a_user_without_rights_or_home_gets_a_diagnosis() {
+    let folder = Folder::new("nobody");
+    // The folders above the one that was built may be closed to others.
+    let copy = folder.0.join("masu");
+    fs::copy(env!("CARGO_BIN_EXE_masu"), &copy).unwrap();
+    fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+        command
+    } else {
+        Command::new(&copy)
+    };
+    command.args(["diagnose", "--json", "--", "sh", "-c", "echo hello"]);
+    command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
+    command.env_remove("LD_PRELOAD").env_remove("GLIBC_TUNABLES").current_dir("/");
+    diagnosis(&command.output().expect("masu starts"));
+}
+
+/// `masu diagnose` on a program that writes 3,000 lines, where these calls are refused.
+fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
+    let mut command = Command::new(folder.sandbox());
+    command.args(refused).arg("--").arg(env!("CARGO_BIN_EXE_masu")).arg("diagnose").args(options);
+    let script = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done";
+    command.args(["--", "sh", "-c", script]).output().expect("the sandbox starts")
+}
+
+#[test]
+fn a_sandbox_without_perf_events_hides_nothing() {
+    let folder = Folder::new("no-perf");
+    let diagnosis = diagnosis(&sandboxed(&folder, &["perf_event_open"], &["--json"]));
+    assert_eq!(blindness(&diagnosis).len(), 0, "{diagnosis}");
+    let writes = diagnosis["facts"]["calls"]["counts"]["write"].as_u64();
+    assert!(writes.is_some_and(|writes| writes >= 3000), "{diagnosis}");
+}
+
+#[test]
+fn a_sandbox_without_tracing_is_told_of_once() {
+    let folder = Folder::new("no-tracing");
+    let refused = ["perf_event_open", "ptrace"];
+    let diagnosis = diagnosis(&sandboxed(&folder, &refused, &["--json"]));
+    assert_eq!(blindness(&diagnosis).len(), 1, "{diagnosis}");
+    assert!(diagnosis["facts"]["calls"].is_null(), "{diagnosis}");
+    let page = sandboxed(&folder, &refused, &[]);
+    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    assert_eq!(page.matches("system calls:").count(), 1, "{page}");
+}
+
+/// `masu diagnose` on two processes that make counted calls without end, so that they are stopped most of the
+/// time, and their numbers.
+fn endless(folder: &Folder) -> (Child, Vec<String>) {
+    let numbers = folder.0.join("numbers");
+    let script =
+        "(while :; do echo; done) & echo $$ $! > $0.new; mv $0.new $0; while :; do echo; done";
+    let mut command = masu(&["diagnose", "--", "sh", "-c", script]);
+    command.arg(&numbers).stdout(Stdio::null()).stderr(Stdio::null());
+    let masu = command.spawn().expect("masu starts");
+    wait_until("the program runs", || numbers.exists());
+    let text = fs::read_to_string(&numbers).unwrap();
+    let pids: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(pids.len(), 2, "{text}");
+    (masu, pids)
+}
+
+#[test]
+fn nothing_stopped_is_left_when_masu_is_killed() {
+    let folder = Folder::new("killed");
+    let (mut masu, pids) = endless(&folder);
+    masu.kill().unwrap();
+    masu.wait().unwrap();
+    for pid in pids {
+        wait_until("the program is gone", || is_gone(&pid));
+    }
+}
+
+#[test]
+fn nothing_is_left_when_masu_is_interrupted() {
+    let folder = Folder::new("interrupted");
+    let (mut masu, pids) = endless(&folder);
+    // As Ctrl-C does, but to masu alone.
+    let status = Command::new("kill").args(["-INT", &masu.id().to_string()]).status();
+    assert!(status.expect("kill starts").success());
+    let status = masu.wait().unwrap();
+    assert!(!status.success(), "a diagnosis that was interrupted is none: {status}");
+    for pid in pids {
+        wait_until("the program is gone", || is_gone(&pid));
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_ends_the_diagnosis() {
+    let folder = Folder::new("program");
+    let (mut masu, pids) = endless(&folder);
+    // The first of the two; the other is its child, and is ended by masu.
+    assert!(Command::new("kill").args(["-KILL", &pids[0]]).status().unwrap().success());
+    let status = masu.wait().unwrap();
+    assert_eq!(status.signal(), None, "masu ends by itself");
+    for pid in pids {
+        wait_until("the program is gone", || is_gone(&pid));
+    }
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "in vain until {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the process has ended; who inherits it may not have noticed yet.
+fn is_gone(pid: &str) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| &rest[..1]);
+    matches!(state, "X" | "Z")
+}
