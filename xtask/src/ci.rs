@@ -52,6 +52,13 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         clippy.args(["--manifest-path", patterns, "--target-dir"]).arg(target);
         steps::succeed(clippy.args(["--", "-D", "warnings"]))
     })?;
+    steps::take("Rust causes", || {
+        let causes = "workloads/causes/rust/Cargo.toml";
+        cargo(&["fmt", "--check", "--manifest-path", causes])?;
+        let target = steps::target_folder()?.join("causes/rust");
+        let mut clippy = steps::cargo(root, &["clippy", "--locked", "--manifest-path", causes]);
+        steps::succeed(clippy.arg("--target-dir").arg(target).args(["--", "-D", "warnings"]))
+    })?;
     let rooms =
         ["masu", "masu-abi", "masu-code", "masu-code-abi", "xquo"].map(|room| ["--package", room]);
     let other_cpu = [&["check", "--locked", "--target", machine::OTHER_CPU], rooms.as_flattened()];

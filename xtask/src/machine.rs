@@ -99,6 +99,13 @@ pub(crate) const PROGRAMS: &[Need] = &[
     program("xmllint", "libxml2-utils", "measured"),
 ];
 
+/// What is diagnosed beside them as ordinary programs.
+pub(crate) const ORDINARY: &[Need] = &[
+    program("xz", "xz-utils", "diagnosed: a compressor"),
+    program("gzip", "gzip", "diagnosed: likewise"),
+    program("sort", "coreutils", "diagnosed"),
+];
+
 /// What `masu compare` is held against, and what builds the program that both are asked about.
 pub(crate) const DUEL: &[Need] = &[
     program("hyperfine", "hyperfine", "times commands too"),

@@ -5,6 +5,7 @@
 //! that run programs; of masu only the lab is linked here, which measures for `bench`.
 
 mod bench;
+mod causes;
 mod ci;
 mod duel;
 mod first_look;
@@ -45,6 +46,8 @@ Usage: cargo xtask CHORE
                first time 7 more; --quick: 6; --pattern NAME, --rounds N, --resume)
   layout       What a call costs by where code lies: libraries, one library, the arena; writes benches/record
                (about 6 minutes; --rounds N)
+  causes       masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes;
+               --language c|rust|all, --only NAME; --record writes docs/causes.md)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
+        ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
         ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),

@@ -8,13 +8,14 @@
 //! ```
 //!
 //! Making the data, working on it and printing the results are timed apart: in the report the last
-//! took most of what was thought to be the second. `--print` prints every result, as the report did.
+//! took most of what was thought to be the second. `--print` prints every result, a line at a time,
+//! as the report did.
 //! A comparison measures whole processes: its row `none` says what is not work.
 
 mod engines;
 
 use std::hint::black_box;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -176,11 +177,11 @@ fn run<T: Item>(request: &Request) -> io::Result<()> {
     times.sort();
     let begin = Instant::now();
     if request.print {
-        let mut output = BufWriter::new(io::stdout().lock());
+        // Not buffered, for the report's were not: standard output passes each line on at once.
+        let mut output = io::stdout().lock();
         for result in &results {
             writeln!(output, "{result}")?;
         }
-        output.flush()?;
     }
     let output = begin.elapsed();
     let check = results.iter().fold(0_i64, |sum, result| sum.wrapping_add(*result));

@@ -1,0 +1,52 @@
+/* other.c: causes that lie elsewhere than in memory: in output, and in where code lies. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "cause.h"
+#include "step.h"
+
+/* ---- small-writes: a system call for each line ---- */
+
+static uint64_t small_writes(const struct work *work) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    uint64_t written = 0;
+    for (uint64_t round = 0; round < work->rounds; round++) {
+        int length = printf("%0*llx\n", (int)work->size - 1, (unsigned long long)round);
+        if (length < 0) cannot("write");
+        written += (uint64_t)length;
+    }
+    return written;
+}
+
+/* ---- scattered-libraries: a library for each small function, called in turn ---- */
+
+#define LIBRARIES_MAX 1000
+
+static uint64_t scattered_libraries(const struct work *work) {
+    uint64_t (*steps[LIBRARIES_MAX])(uint64_t);
+    if (!work->libraries) cannot("load libraries: --libraries names the folder that make filled");
+    for (size_t i = 0; i < work->size; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%03zu.so", work->libraries, i);
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        void *step = library ? dlsym(library, "step") : NULL;
+        if (!step) cannot(dlerror());
+        memcpy(&steps[i], &step, sizeof step);
+    }
+    uint64_t value = 1;
+    for (size_t i = 0; i < work->size; i++) {
+        uint64_t expected = step_of(value);
+        value = steps[i](value);
+        if (value != expected) contents_wrong(&steps[i], sizeof value);
+    }
+    for (uint64_t round = 1; round < work->rounds; round++)
+        for (size_t i = 0; i < work->size; i++) value = steps[i](value);
+    return value;
+}
+
+const struct cause other_causes[] = {
+    {"small-writes", 0, 0, 0, 2, 8, 64, "bytes", 400000, small_writes, "a system call for each short line"},
+    {"scattered-libraries", 0, 0, 0, 1, LIBRARIES_MAX, LIBRARIES_MAX, "libraries", 30000,
+     scattered_libraries, "each small function in a library of its own"},
+    {0},
+};

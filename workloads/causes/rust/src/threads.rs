@@ -1,0 +1,156 @@
+//! Causes that lie in how threads share memory and work.
+
+use std::hint::black_box;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use crate::cause::Work;
+use crate::kernel;
+use crate::random::{Random, mix};
+
+/// Buffers that a thread holds.
+const BUFFERS: usize = 100;
+
+/// glibc's thread caches end at 1,032 bytes: each of these requests takes the arena's lock.
+const UNCACHED: usize = 1_100;
+
+/// As a server does whose answers are put together in buffers that grow once.
+pub fn arena_lock(work: &Work) -> u64 {
+    kernel::one_arena();
+    thread::scope(|scope| {
+        let serve = |index: usize| {
+            let mut random = Random::new(index as u64);
+            let mut buffers: Vec<Vec<u8>> = vec![Vec::new(); BUFFERS];
+            let mut sum = 0_u64;
+            for round in 0..work.rounds / work.threads {
+                let place = random.below(BUFFERS);
+                let stamp = round as u8;
+                let mut buffer = Vec::with_capacity(UNCACHED);
+                buffer.resize(UNCACHED, stamp);
+                buffer.resize(UNCACHED + random.below(work.size - UNCACHED), stamp);
+                let old = std::mem::replace(&mut buffers[place], buffer);
+                assert_eq!(old.first(), old.last(), "a buffer does not hold what was written");
+                sum = sum.wrapping_add(u64::from(old.first().copied().unwrap_or_default()));
+            }
+            sum
+        };
+        let threads: Vec<_> =
+            (0..work.threads).map(|index| scope.spawn(move || serve(index))).collect();
+        let sums = threads.into_iter().map(|thread| thread.join().expect("it says why it panics"));
+        sums.fold(0, u64::wrapping_add)
+    })
+}
+
+pub fn thread_per_task(work: &Work) -> u64 {
+    let count = (work.size / size_of::<i64>()) as i64;
+    let mut sum = 0_u64;
+    let mut threads = Vec::new();
+    let mut end = |threads: &mut Vec<(i64, thread::JoinHandle<i64>)>| {
+        for (first, thread) in threads.drain(..) {
+            let result = thread.join().expect("a sum does not panic");
+            let expected = (2 * first + count - 1) * count / 2 * 100 / 10 + 1;
+            assert_eq!(result, expected, "a chunk does not hold what was written");
+            sum = sum.wrapping_add(result as u64);
+        }
+    };
+    for task in 0..work.rounds as i64 {
+        let first = task * count + 1;
+        let chunk: Vec<i64> = (first..first + count).collect();
+        let add = move || chunk.iter().sum::<i64>() * 100 / 10 + 1;
+        threads.push((first, thread::spawn(add)));
+        if threads.len() == work.threads {
+            end(&mut threads);
+        }
+    }
+    end(&mut threads);
+    sum
+}
+
+/// Messages that are handed over at once: the channel should not be what is slow.
+const BATCH: usize = 256;
+
+/// The smallest message: glibc frees blocks of up to 128 bytes without a lock.
+const MESSAGE: usize = 200;
+
+pub fn producer_consumer(work: &Work) -> u64 {
+    let pairs = work.threads / 2;
+    let batches = work.rounds / pairs / BATCH;
+    thread::scope(|scope| {
+        let takers: Vec<_> = (0..pairs)
+            .map(|pair| {
+                let (sender, receiver) = sync_channel::<Vec<Box<[u8]>>>(16);
+                scope.spawn(move || {
+                    let mut random = Random::new(pair as u64);
+                    for batch in 0..batches {
+                        let message = |place: usize| {
+                            let size = MESSAGE + random.below(work.size - MESSAGE);
+                            vec![(batch + place) as u8; size].into()
+                        };
+                        let messages = (0..BATCH).map(message).collect();
+                        sender.send(messages).expect("the other end takes all");
+                    }
+                });
+                scope.spawn(move || {
+                    let mut sum = 0_u64;
+                    // The last of each batch stays to the end: else the heap is empty now and then and goes back
+                    // to the kernel, which is another cause.
+                    let mut kept = Vec::new();
+                    for (batch, messages) in receiver.into_iter().enumerate() {
+                        for (place, message) in messages.into_iter().enumerate() {
+                            let stamp = (batch + place) as u8;
+                            let right = message[0] == stamp && message.last() == Some(&stamp);
+                            assert!(right, "a message does not hold what was written");
+                            sum = sum.wrapping_add(message.len() as u64);
+                            if place == BATCH - 1 {
+                                kept.push(message);
+                            }
+                        }
+                    }
+                    sum
+                })
+            })
+            .collect();
+        let sums = takers.into_iter().map(|taker| taker.join().expect("it says why it panics"));
+        sums.fold(0, u64::wrapping_add)
+    })
+}
+
+/// What is done with each number, once all threads may.
+const TURNS: usize = 500;
+
+/// One thread writes numbers as text and reads them back, several times over; then all work on what it read.
+pub fn serial_phase(work: &Work) -> u64 {
+    let count = work.size / size_of::<u64>();
+    let mut words = vec![0_u64; count];
+    let mut text = String::new();
+    for turn in 0..work.rounds as u64 {
+        for (place, word) in words.iter_mut().enumerate() {
+            use std::fmt::Write as _;
+            text.clear();
+            write!(text, "{}", mix(place as u64 + turn)).expect("a text takes all");
+            *word = text.parse().expect("what was written is a number");
+        }
+    }
+    let last = work.rounds as u64 - 1;
+    let threads = work.threads;
+    thread::scope(|scope| {
+        let share = count.div_ceil(threads);
+        let handles: Vec<_> = words
+            .chunks(share)
+            .enumerate()
+            .map(|(index, words)| {
+                scope.spawn(move || {
+                    let mut sum = 0_u64;
+                    for (place, word) in words.iter().enumerate() {
+                        let expected = mix((index * share + place) as u64 + last);
+                        assert_eq!(*word, expected, "the numbers are not those that were written");
+                        sum = sum.wrapping_add((0..TURNS).fold(*word, |word, _| mix(word)));
+                    }
+                    black_box(sum)
+                })
+            })
+            .collect();
+        let sums = handles.into_iter().map(|thread| thread.join().expect("it says why it panics"));
+        sums.fold(0, u64::wrapping_add)
+    })
+}

@@ -1,0 +1,137 @@
+//! What was found, and whether it is what was to be found.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::table::{ACCUSES_NOTHING, Case, Group};
+
+/// How a diagnosis says that the program ended well.
+const ENDED_WELL: &str = "returned 0";
+
+/// One finding of a diagnosis.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    pub(super) id: String,
+    pub(super) confidence: String,
+    /// Of the time, where that is known.
+    pub(super) share: Option<f64>,
+    pub(super) evidence: Vec<String>,
+}
+
+/// The findings of a diagnosis, the first one first.
+///
+/// # Errors
+///
+/// When the text is not what `masu diagnose --json` prints, or the program did not end well: then it was not what
+/// was to be diagnosed.
+pub(super) fn read(text: &str) -> Result<Vec<Finding>> {
+    let all: Value = serde_json::from_str(text).context("the diagnosis is no JSON")?;
+    let ending = all["facts"]["ending"].as_str().context("the diagnosis has no ending")?;
+    if ending != ENDED_WELL {
+        bail!("the program {ending}");
+    }
+    let findings = all["findings"].as_array().context("the diagnosis has no findings")?;
+    let word = |finding: &Value, name: &str| finding[name].as_str().map(str::to_owned);
+    let read = |finding: &Value| {
+        let evidence = finding["evidence"].as_array().into_iter().flatten();
+        Some(Finding {
+            id: word(finding, "id")?,
+            confidence: word(finding, "confidence")?,
+            share: finding["share"].as_f64(),
+            evidence: evidence.filter_map(Value::as_str).map(str::to_owned).collect(),
+        })
+    };
+    let findings = findings.iter().map(read).collect::<Option<Vec<_>>>();
+    findings.context("a finding of the diagnosis has no id or no confidence")
+}
+
+/// What is to be said of a diagnosis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// What was to be found was found, and nothing false.
+    Right,
+    /// Something was to be found first and was not, or not at all.
+    Missed(Vec<&'static str>),
+    /// Right but for these, which are not true.
+    False(Vec<String>),
+    /// There was no diagnosis.
+    Failed(String),
+}
+
+/// A case and what came of it.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) case: Case,
+    pub(super) found: Vec<Finding>,
+    /// Findings that are not true of the case.
+    pub(super) false_ones: Vec<String>,
+    pub(super) verdict: Verdict,
+}
+
+impl Judged {
+    pub(super) fn new(case: Case, found: Result<Vec<Finding>>) -> Judged {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                let verdict = Verdict::Failed(format!("{error:#}"));
+                return Judged { case, found: Vec::new(), false_ones: Vec::new(), verdict };
+            }
+        };
+        let false_ones: Vec<String> =
+            found.iter().map(|one| one.id.clone()).filter(|id| !may_be_found(&case, id)).collect();
+        let missed = missed(&case, &found);
+        let verdict = match (missed.is_empty(), false_ones.is_empty()) {
+            (false, _) => Verdict::Missed(missed),
+            (true, false) => Verdict::False(false_ones.clone()),
+            (true, true) => Verdict::Right,
+        };
+        Judged { case, found, false_ones, verdict }
+    }
+
+    /// One line of progress.
+    pub(super) fn line(&self) -> String {
+        let found: Vec<String> = self.found.iter().map(Finding::short).collect();
+        let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+        format!("{}: found {found}", self.verdict.words())
+    }
+}
+
+impl Finding {
+    /// The finding with how sure it is and how much of the time it explains.
+    pub(super) fn short(&self) -> String {
+        match self.share {
+            Some(share) => format!("{} ({}, {:.0} %)", self.id, self.confidence, share * 100.0),
+            None => format!("{} ({})", self.id, self.confidence),
+        }
+    }
+}
+
+impl Verdict {
+    pub(super) fn words(&self) -> String {
+        match self {
+            Verdict::Right => "right".to_owned(),
+            Verdict::Missed(missed) => format!("**missed**: {}", missed.join(", ")),
+            Verdict::False(ids) => format!("**false**: {}", ids.join(", ")),
+            Verdict::Failed(error) => format!("**failed**: {error}"),
+        }
+    }
+}
+
+/// What was to be found, and is not where it was to be.
+fn missed(case: &Case, found: &[Finding]) -> Vec<&'static str> {
+    let is_there = |id: &str| match case.group {
+        Group::Report => found.iter().any(|one| one.id == id),
+        _ => found.first().is_some_and(|one| one.id == id),
+    };
+    case.expected.iter().copied().filter(|id| !is_there(id)).collect()
+}
+
+/// Whether a finding of this name is true of the case, or accuses nothing.
+fn may_be_found(case: &Case, id: &str) -> bool {
+    // Of an ordinary program it is what is hoped for.
+    let is_hoped_for = case.group == Group::Ordinary && id == "memory-is-fine";
+    is_hoped_for
+        || ACCUSES_NOTHING.contains(&id)
+        || case.expected.contains(&id)
+        || case.also.contains(&id)
+}

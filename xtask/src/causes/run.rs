@@ -1,0 +1,43 @@
+//! Runs what is held against what is known: make for the programs, and the command for a diagnosis of each.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::judge::{self, Finding};
+use super::table::{Case, Group};
+use crate::steps;
+
+/// Variables that would change the malloc, or where it is looked for.
+const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
+
+/// Has `make` in `sources` put what it builds into `out`.
+pub(super) fn make(sources: &Path, out: &Path) -> Result<()> {
+    let mut variable = std::ffi::OsString::from("OUT=");
+    variable.push(out);
+    let mut make = Command::new("make");
+    steps::succeed(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
+}
+
+/// What `masu diagnose` finds in one run of the case.
+///
+/// # Errors
+///
+/// When it fails or prints what is no diagnosis.
+pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Vec<Finding>> {
+    let mut command = Command::new(masu);
+    command.args(["diagnose", "--json", "--"]).args(&case.command).stdin(Stdio::null());
+    let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };
+    command.current_dir(folder);
+    for variable in UNSET {
+        command.env_remove(variable);
+    }
+    let output = command.output().context("cannot start masu")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        bail!("masu diagnose: {}: {last}", output.status);
+    }
+    judge::read(&String::from_utf8_lossy(&output.stdout))
+}
