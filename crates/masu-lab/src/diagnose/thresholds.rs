@@ -111,5 +111,8 @@ pub(super) const COMPUTES: f64 = 0.8;
 /// CPU time over wall-clock time: up to here a program mostly waits.
 pub(super) const WAITS: f64 = 0.3;
 
+/// Of the time that was looked at, a program that waits has nothing to do for this share at least.
+pub(super) const IDLE_SHARE: f64 = 0.5;
+
 /// User time over all CPU time from which on computing is the program's own.
 pub(super) const USER_SHARE: f64 = 0.8;

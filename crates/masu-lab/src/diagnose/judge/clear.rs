@@ -2,7 +2,7 @@
 
 use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind};
-use super::super::thresholds::{COMPUTES, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS};
+use super::super::thresholds::{COMPUTES, IDLE_SHARE, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS};
 use super::has;
 use crate::calls::Owner;
 use crate::prices::Service;
@@ -40,7 +40,10 @@ fn computes(facts: &Facts) -> Option<Finding> {
 fn waits(facts: &Facts) -> Option<Finding> {
     let clock = &facts.clock;
     let (wall_s, cpu_s) = (clock.own_wall_s(facts.cpus), clock.own_cpu_s());
-    if cpu_s > WAITS * wall_s {
+    // On a busy machine a program of little CPU time may have waited for that alone.
+    let looks = &facts.threads;
+    let is_met = looks.looks == 0 || looks.idle_s >= IDLE_SHARE * looks.looked_s;
+    if cpu_s > WAITS * wall_s || !is_met {
         return None;
     }
     let for_what = facts.threads.idle_for.iter().max_by(|one, other| one.1.total_cmp(&other.1));

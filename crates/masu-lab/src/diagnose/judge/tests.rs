@@ -484,9 +484,13 @@ fn a_program_that_waits_is_told_for_what() {
     facts.clock =
         Clock { wall_s: 10.0, user_s: 0.3, sys_s: 0.2, own_sys_s: 0.2, ..Clock::default() };
     facts.threads.idle_for = vec![(Waiting::Data, 9.0), (Waiting::Time, 0.5)];
+    facts.threads.idle_s = 9.5;
     let finding = first(&facts);
     assert_eq!(finding.id, Id::IoBound);
     assert!(finding.title.contains("data"), "{finding:?}");
+    // Others had the CPU.
+    facts.threads.idle_s = 0.5;
+    assert_eq!(ids(&facts), [Id::MemoryIsFine]);
 }
 
 #[test]
