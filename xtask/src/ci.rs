@@ -59,8 +59,8 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         let mut clippy = steps::cargo(root, &["clippy", "--locked", "--manifest-path", causes]);
         steps::succeed(clippy.arg("--target-dir").arg(target).args(["--", "-D", "warnings"]))
     })?;
-    let rooms =
-        ["masu", "masu-abi", "masu-code", "masu-code-abi", "xquo"].map(|room| ["--package", room]);
+    let rooms = ["masu", "masu-abi", "masu-code", "masu-code-abi", "masu-lab", "xquo"]
+        .map(|room| ["--package", room]);
     let other_cpu = [&["check", "--locked", "--target", machine::OTHER_CPU], rooms.as_flattened()];
     let other_cpu = other_cpu.concat();
     steps::take("other CPU", || cargo(&other_cpu))?;
