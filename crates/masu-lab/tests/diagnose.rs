@@ -4,7 +4,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use masu_lab::diagnose::{Diagnosis, Finding, Id, Kind, Options, RemedyKind, was_stopped};
+use masu_lab::diagnose::facts::Clock;
+use masu_lab::diagnose::{
+    Diagnosis, Facts, Finding, Id, Kind, Options, RemedyKind, judge, was_stopped,
+};
+use masu_lab::prices::Service;
 use masu_lab::{Catalogue, Input, Libc, Places, Stop, Workload, diagnose};
 
 fn of(words: &[&str], input: Input, stop: &Stop) -> Diagnosis {
@@ -14,8 +18,8 @@ fn of(words: &[&str], input: Input, stop: &Stop) -> Diagnosis {
     diagnose(&workload, &variant, &catalogue, &Options::default(), stop, &mut |_| {}).unwrap()
 }
 
-fn causes(diagnosis: &Diagnosis) -> Vec<Id> {
-    let causes = diagnosis.findings.iter().filter(|finding| finding.id.kind() == Kind::Cause);
+fn causes(findings: &[Finding]) -> Vec<Id> {
+    let causes = findings.iter().filter(|finding| finding.id.kind() == Kind::Cause);
     causes.map(|finding| finding.id).collect()
 }
 
@@ -53,14 +57,39 @@ fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
     }
     let calls = diagnosis.facts.calls.as_ref().unwrap();
     assert!(calls.moves.break_pairs() > 1_000, "{:?}", calls.moves);
-    let first: &Finding = &diagnosis.findings[0];
+    let findings = judge(&on_a_quiet_machine(diagnosis.facts.clone()));
+    let first: &Finding = &findings[0];
     assert_eq!(first.id, Id::HeapCallStorm, "{diagnosis:#?}");
-    assert_eq!(causes(&diagnosis), [Id::HeapCallStorm]);
+    assert_eq!(causes(&findings), [Id::HeapCallStorm]);
     let setting = first.remedies.iter().find(|it| it.kind == RemedyKind::Setting).unwrap();
     assert_eq!(setting.variant.as_deref(), Some("glibc:top_pad=64M,trim_threshold=64M"));
-    let paste = setting.paste.as_ref().unwrap();
-    assert!(paste.contains("glibc.malloc.top_pad=67108864"), "{paste}");
-    assert!(paste.contains("glibc.malloc.trim_threshold=67108864"), "{paste}");
+    // Whether it is a cause here and now is for the prices to say.
+    let here = diagnosis.findings.iter().find(|finding| finding.id == Id::HeapCallStorm);
+    for setting in here.iter().flat_map(|it| &it.remedies) {
+        if setting.kind == RemedyKind::Setting {
+            let paste = setting.paste.as_ref().unwrap();
+            assert!(paste.contains("glibc.malloc.top_pad=67108864"), "{paste}");
+            assert!(paste.contains("glibc.malloc.trim_threshold=67108864"), "{paste}");
+        }
+    }
+}
+
+/// What was counted, with the clock and the prices of one quiet day: those of this machine now are not what
+/// is tested.
+fn on_a_quiet_machine(mut facts: Facts) -> Facts {
+    facts.clock = Clock { wall_s: 2.5, user_s: 2.06, sys_s: 0.45, own_sys_s: 0.45, ..facts.clock };
+    facts.clock.counting_s = 0.0;
+    facts.clock.queued_s = 0.0;
+    for price in &mut facts.prices.known {
+        price.median_ns = match price.service {
+            Service::SystemCall => 100.0,
+            Service::PageFault => 600.0,
+            Service::PageReturn => 400.0,
+            Service::BreakPair => 1_000.0,
+            _ => price.median_ns,
+        };
+    }
+    facts
 }
 
 #[test]
@@ -68,7 +97,7 @@ fn ordinary_programs_have_no_cause_of_memory() {
     let text = Text::new("text", &"a line of some text\n".repeat(200_000));
     for words in [&["true"][..], &["gzip", "-c"], &["sha256sum"]] {
         let diagnosis = of(words, text.input(), &Stop::never());
-        assert_eq!(causes(&diagnosis), [], "{words:?}: {diagnosis:#?}");
+        assert_eq!(causes(&diagnosis.findings), [], "{words:?}: {diagnosis:#?}");
         assert_eq!(diagnosis.facts.ending.as_deref(), Some("returned 0"));
     }
 }
@@ -102,7 +131,7 @@ fn a_run_that_is_stopped_is_judged_by_what_was_seen() {
     let seen = of(&["sh", "-c", &script], Input::Empty, &stop);
     stopper.join().unwrap();
     assert!(was_stopped(&seen), "{seen:#?}");
-    assert_eq!(causes(&seen), []);
+    assert_eq!(causes(&seen.findings), []);
 }
 
 #[test]
