@@ -13,7 +13,7 @@ use std::{fs, panic, ptr, thread};
 
 use masu::c;
 use masu::statistics::{self, ClassStatistics, Statistics, ThreadStatistics};
-use turn::alone;
+use turn::{Turn, alone};
 
 const THREADS: usize = 4;
 /// From this usable size on a block may be a large one.
@@ -69,6 +69,14 @@ impl Random {
         let most = [64, 64, 300, 300, 1024, 1024, 5_000, 40_000, 100_000, 400_000][self.below(10)];
         1 + self.below(most)
     }
+}
+
+/// This test's turn. The kernel is asked for no huge pages, in any test: they make memory resident
+/// that nobody touched, and what one test asked them for stays asked when the next one runs.
+fn alone_in_small_pages() -> Turn {
+    let turn = alone();
+    masu::options::set("huge_pages", Some(0)).expect("an option");
+    turn
 }
 
 /// One thread's doings: allocates, resizes, frees, and hands blocks to its neighbour.
@@ -155,7 +163,7 @@ fn sums_agree(now: &Statistics, classes: &[ClassStatistics]) {
 
 #[test]
 fn every_class_holds_what_an_oracle_counts() {
-    let _turn = alone();
+    let _turn = alone_in_small_pages();
     let start = statistics::now();
     assert_eq!(start.live_bytes, 0, "only this test allocates here");
     let oracle = Mutex::new(Oracle::new());
@@ -233,9 +241,7 @@ const HEAD_BYTES: usize = 9 << 20;
 
 #[test]
 fn the_kernel_agrees_on_what_is_committed_and_resident() {
-    let _turn = alone();
-    // Huge pages make memory resident that nobody touched.
-    masu::options::set("huge_pages", Some(0)).expect("an option");
+    let _turn = alone_in_small_pages();
     let mut random = Random(9);
     let mut blocks: Vec<Block> = Vec::new();
     for share in [1, 2, 8, 64] {
@@ -265,13 +271,12 @@ fn the_kernel_agrees_on_what_is_committed_and_resident() {
         );
     }
     blocks.into_iter().for_each(Block::free);
-    masu::options::set("huge_pages", None).expect("an option");
     assert!(statistics::now().purged_bytes > 100_000_000, "most of it went back");
 }
 
 #[test]
 fn a_thread_that_ends_leaves_an_idle_cache_with_its_counts() {
-    let _turn = alone();
+    let _turn = alone_in_small_pages();
     let before = statistics::now();
     thread::spawn(|| (0..1_000).map(|_| Block::of(c::malloc(48))).for_each(Block::free))
         .join()
@@ -283,7 +288,7 @@ fn a_thread_that_ends_leaves_an_idle_cache_with_its_counts() {
 
 #[test]
 fn json_has_every_number_and_balanced_brackets() {
-    let _turn = alone();
+    let _turn = alone_in_small_pages();
     let block = Block::of(c::malloc(100));
     let mut text = Vec::new();
     statistics::json(&mut |piece| text.extend_from_slice(piece));
