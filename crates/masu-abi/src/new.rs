@@ -37,15 +37,13 @@ type GetHandler = unsafe extern "C" fn() -> Option<Handler>;
 /// A throwing operator without an alignment, where the cache had nothing.
 #[inline(never)]
 extern "C" fn plain_slow(size: usize) -> *mut u8 {
-    let block = c::cached_and_counted(size);
-    if block.is_null() { arch::new_slow(size, C_ALIGN) } else { block }
+    arch::new_slow(size, C_ALIGN)
 }
 
 /// A nothrow one.
 #[inline(never)]
 extern "C" fn plain_nothrow_slow(size: usize) -> *mut u8 {
-    let block = c::cached_and_counted(size);
-    if block.is_null() { arch::new_nothrow_slow(size, C_ALIGN) } else { block }
+    arch::new_nothrow_slow(size, C_ALIGN)
 }
 
 /// The throwing operators: a block or an exception, never null.

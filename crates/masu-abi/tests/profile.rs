@@ -83,6 +83,11 @@ fn parts(mut bytes: &[u8]) -> Vec<(usize, &[u8])> {
 
 /// How many frames each sample's stack has, and its live bytes.
 fn samples(file: &Path) -> Vec<(usize, usize)> {
+    values(file).into_iter().map(|(frames, numbers)| (frames, numbers[3])).collect()
+}
+
+/// How many frames each sample's stack has, and its numbers: blocks and bytes ever allocated, blocks and bytes that live.
+fn values(file: &Path) -> Vec<(usize, Vec<usize>)> {
     const SAMPLE: usize = 2;
     let bytes = fs::read(file).expect("the profile");
     let samples = parts(&bytes).into_iter().filter(|(field, _)| *field == SAMPLE);
@@ -95,7 +100,7 @@ fn samples(file: &Path) -> Vec<(usize, usize)> {
             }
             numbers
         };
-        (numbers(parts[0].1).len(), numbers(parts[1].1)[3])
+        (numbers(parts[0].1).len(), numbers(parts[1].1))
     };
     samples.map(of).collect()
 }
@@ -110,6 +115,22 @@ fn sampled_blocks_are_blocks_like_any_other() {
         assert!(run.live() < 256 << 10, "{}", run.said);
         assert!(fs::metadata(file).expect("the file").len() > 100);
     }
+}
+
+/// A request is sampled by the bytes that it asks for, however much longer its block is and whichever way it takes.
+#[test]
+fn what_came_and_went_is_estimated_by_what_was_asked_for() {
+    let program = library::compile("profile.c", "churn", &["-pthread"]);
+    let run = Run::of(library::preloaded(&program), "churn", "4096");
+    let sums = values(&run.only_file())
+        .into_iter()
+        .fold((0, 0), |sums, (_, numbers)| (sums.0 + numbers[0], sums.1 + numbers[1]));
+    let mut numbers = run.printed.split_whitespace().map(|number| number.parse::<usize>());
+    let mut next = || numbers.next().expect("two numbers").expect("a number") as f64;
+    let (blocks, bytes) = (next(), next());
+    // Over 30,000 samples: a deviation of at most 0.6 %, of blocks 0.9 % because small ones count for more; and five of them.
+    assert!((sums.1 as f64 / bytes - 1.0).abs() < 0.03, "{sums:?} of {blocks} and {bytes}");
+    assert!((sums.0 as f64 / blocks - 1.0).abs() < 0.05, "{sums:?} of {blocks} and {bytes}");
 }
 
 #[test]
@@ -158,6 +179,17 @@ fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
 fn children_forked_in_the_midst_of_samples_allocate_on() {
     let program = library::compile("profile.c", "midst", &["-pthread"]);
     Run::of(library::preloaded(&program), "fork_beside_samples", "1");
+}
+
+/// What glibc has for this since 2.35 is there wherever these tests are run.
+#[test]
+fn a_child_forked_while_its_parent_asks_the_dynamic_linker_has_whole_stacks() {
+    let program = library::compile("profile.c", "asker", &["-pthread"]);
+    let run = Run::of(library::preloaded(&program), "fork_beside_asker", "1");
+    let child = run.printed.split_whitespace().nth(1).expect("the child's number");
+    let file = run.folder.path().join(format!("heap.{child}.0.pb"));
+    let kept: Vec<_> = samples(&file).into_iter().filter(|(_, bytes)| *bytes == 2 << 20).collect();
+    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
 }
 
 #[test]

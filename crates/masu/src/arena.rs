@@ -90,7 +90,7 @@ pub(crate) fn code_at(address: usize) -> u8 {
         Kind::Page => slice.page().code.get(),
         // A parked block's is known to be free there.
         Kind::Large | Kind::Parked => crate::class::LARGE,
-        Kind::HeapPage | Kind::HeapLarge => crate::class::HEAP,
+        Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::class::HEAP,
         Kind::Opaque | Kind::Free | Kind::Metadata => crate::class::FOREIGN,
     }
 }
@@ -314,7 +314,6 @@ fn prepare() -> usize {
     if known != 0 {
         return known;
     }
-    options::settle();
     let limit = kernel::address_space_limit();
     // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
     let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };

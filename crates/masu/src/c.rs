@@ -85,23 +85,8 @@ pub fn cached(size: usize) -> *mut u8 {
     front::cached(size)
 }
 
-/// As [`cached`], where that finds nothing because a heap profile counts what this thread allocates.
-#[inline(always)]
-#[must_use]
-pub fn cached_and_counted(size: usize) -> *mut u8 {
-    front::cached_and_counted(size)
-}
-
 #[inline(never)]
 fn malloc_slow(size: usize) -> *mut u8 {
-    let block = front::cached_and_counted(size);
-    if block.is_null() { malloc_slower(size) } else { block }
-}
-
-/// What [`malloc_slow`] does where the cache does not have it: apart, so that the other needs no frame.
-#[cold]
-#[inline(never)]
-fn malloc_slower(size: usize) -> *mut u8 {
     checked(front::allocate(size))
 }
 
@@ -137,10 +122,7 @@ unsafe fn free_slow(block: *mut u8) {
 #[must_use]
 pub fn calloc(count: usize, size: usize) -> *mut u8 {
     let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
-    let mut block = front::cached(bytes);
-    if block.is_null() {
-        block = front::cached_and_counted(bytes);
-    }
+    let block = front::cached(bytes);
     if block.is_null() {
         return checked(front::allocate_zeroed(bytes, MIN_ALIGN, FreedBy::Map));
     }

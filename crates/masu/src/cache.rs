@@ -26,7 +26,7 @@ use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
 use crate::libc::Key;
 use crate::ranges::Parked;
 use crate::shard::Shard;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Count, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Count, Ordering};
 use counted::Countdown;
 use depth::Depth;
 use near::Near;
@@ -86,11 +86,11 @@ pub(crate) struct Stacks {
     // COUPLING: first, for the class map holds offsets into this array in units of 8 bytes. By code
     // in the class map.
     stacks: [Stack; CODES],
-    /// Where the stack for a size lies, in bytes from the start of this structure, by size in
+    /// Where the stack for a size lies, in bytes from the start of this structure, modulo all addresses, by size in
     /// steps of 16 bytes. For homed classes, the stack of the thread's own lane.
     // Atomics, because whoever starts a heap profile changes them for all threads. Shorter ones would cost
     // `malloc` an instruction, for compilers widen them apart from the load.
-    offsets: [AtomicU32; TABLE_LENGTH],
+    offsets: [AtomicUsize; TABLE_LENGTH],
     state: State,
     /// Whether allocations are counted for a heap profile; see `cache/counted.rs`.
     counts: AtomicBool,
@@ -99,7 +99,7 @@ pub(crate) struct Stacks {
 }
 
 const FILLER: usize =
-    align_of::<Stack>() - 2 - size_of::<[AtomicU32; TABLE_LENGTH]>() % align_of::<Stack>();
+    align_of::<Stack>() - 2 - size_of::<[AtomicUsize; TABLE_LENGTH]>() % align_of::<Stack>();
 
 /// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
 /// depths from outside and accept stale ones.
@@ -167,7 +167,7 @@ pub(crate) fn ended() -> &'static Stacks {
 impl Inert {
     const fn new() -> Inert {
         let mut stacks = Stacks::new(State::Empty);
-        stacks.offsets = [const { AtomicU32::new(0) }; TABLE_LENGTH];
+        stacks.offsets = [const { AtomicUsize::new(0) }; TABLE_LENGTH];
         let mut rest = [0; size_of::<Stack>()];
         rest[offset_of!(Stacks, state) + size_of::<Stack>() - size_of::<Stacks>()] =
             State::Ended as u8;
@@ -228,10 +228,10 @@ impl Stacks {
             stacks[code] = Stack::inert();
             code += 1;
         }
-        let mut offsets = [const { AtomicU32::new(0) }; TABLE_LENGTH];
+        let mut offsets = [const { AtomicUsize::new(0) }; TABLE_LENGTH];
         let mut step = 0;
         while step < TABLE_LENGTH {
-            offsets[step] = AtomicU32::new(OFFSETS[step] as u32);
+            offsets[step] = AtomicUsize::new(OFFSETS[step] as usize);
             step += 1;
         }
         Stacks { stacks, offsets, state, counts: AtomicBool::new(false), filler: [0; FILLER] }
@@ -243,7 +243,7 @@ impl Stacks {
         while Class::of_size(size).homed().is_homed() {
             let code = Class::of_size(size).homed().code_in(shard.0);
             self.stacks[usize::from(code)] = Stack::inert();
-            *self.offsets[size / 16].get_mut() = u32::from(code) * size_of::<Stack>() as u32;
+            *self.offsets[size / 16].get_mut() = usize::from(code) * size_of::<Stack>();
             size += 16;
         }
     }
@@ -285,7 +285,10 @@ impl Stacks {
     pub(crate) fn pop_for_size(&self, size: usize) -> *mut u8 {
         // ORDERING: Relaxed: the number stands for itself, and whatever it is leads to a stack.
         let offset = self.offsets[(size + 15) >> 4].load(Ordering::Relaxed);
-        self.stack_at(offset as usize).pop()
+        let stack = ptr::from_ref(self).wrapping_byte_add(offset);
+        // SAFETY: Offsets in this table lead to stacks of this cache. Dealt ones lie elsewhere, in memory that is
+        // the kernel's as this is, and no object that the compiler knows.
+        unsafe { &*stack.cast::<Stack>() }.pop()
     }
 
     /// Keeps a block for whose address the class map says `double_code`; false where its stack is
@@ -351,7 +354,7 @@ impl ThreadCache {
         } else {
             self.count_from_outside(homed) + self.remote_blocks(homed)
         };
-        self.count_from_outside(class) + kept_apart
+        self.count_from_outside(class) + kept_apart + self.dealt_blocks(class)
     }
 
     /// Bytes that the stacks may hold together, as their limits stand.

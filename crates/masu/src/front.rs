@@ -29,12 +29,6 @@ pub(crate) fn cached(size: usize) -> *mut u8 {
     if size > TABLE_LIMIT { ptr::null_mut() } else { slot::get().pop_for_size(size) }
 }
 
-/// The same while a heap profile counts what this thread allocates: [`cached`] then finds nothing.
-#[inline(always)]
-pub(crate) fn cached_and_counted(size: usize) -> *mut u8 {
-    slot::get().pop_counted(size)
-}
-
 /// Allocates `size` bytes aligned to 16; null for want of memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
@@ -102,15 +96,6 @@ pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
     slot::get().pop_for_layout(layout.size())
 }
 
-/// The same while a heap profile counts what this thread allocates: [`cached_layout`] then finds nothing.
-#[inline(always)]
-pub(crate) fn cached_layout_and_counted(size: usize, align: usize) -> *mut u8 {
-    if !is_in_table(size, align) {
-        return ptr::null_mut();
-    }
-    slot::get().pop_counted_for_layout(size)
-}
-
 /// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
 /// with them this; the others stay out of the code that is inlined everywhere.
 #[inline(always)]
@@ -163,20 +148,53 @@ pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
 // In its caller, so that what frees a block is called last and leaves no frame behind.
 #[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
-    let Some(block) = NonNull::new(block) else { return };
-    let code = code_of(block.as_ptr());
+    if block.is_null() {
+        return;
+    }
+    let code = (map::double_code(block.addr()) >> 1) as u8;
+    if code == FOREIGN {
+        // SAFETY: The caller's condition.
+        return unsafe { free_unmapped(block, foreign) };
+    }
+    // SAFETY: The caller's condition, and this is what the map says.
+    unsafe { free_code(block, code) };
+}
+
+/// The same where the class map says nothing of the block: it is not ours, or there is no map.
+///
+/// # Safety
+///
+/// - As [`free`], and `block` is not null.
+#[cold]
+#[inline(never)]
+unsafe fn free_unmapped(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
+    match code_of(block) {
+        FOREIGN => foreign(block),
+        // SAFETY: The caller's condition, and this is what its arena says.
+        code => unsafe { free_code(block, code) },
+    }
+}
+
+/// # Safety
+///
+/// - `block` is ours, was handed out, is not free, and is not used any more; `code` says what it is.
+#[inline(always)]
+unsafe fn free_code(block: *mut u8, code: u8) {
+    // SAFETY: No block of ours starts at address 0.
+    let start = unsafe { NonNull::new_unchecked(block) };
+    if code == HEAP {
+        // SAFETY: The code says that it is a heap's; the rest is the caller's condition.
+        return unsafe { heap::free(start) };
+    }
     if let Some(class) = Class::from_code(code) {
-        // SAFETY: The caller's condition, and this is what the map says.
-        return unsafe { free_code_slow(block.as_ptr(), code, class) };
+        // SAFETY: The caller's condition.
+        return unsafe { free_code_slow(block, code, class) };
     }
     match code {
-        // SAFETY: As above.
-        HEAP => unsafe { heap::free(block) },
-        // SAFETY: The class map says that it is a large block; the rest is the caller's condition.
-        LARGE => unsafe { large::free(block) },
-        // SAFETY: As above, of a page of sampled blocks.
-        SAMPLED => unsafe { counted::free_sampled(block.as_ptr()) },
-        _ => foreign(block.as_ptr()),
+        // SAFETY: The code says that it is a large block; the rest is the caller's condition.
+        LARGE => unsafe { large::free(start) },
+        // SAFETY: As above, that it lies in a page of sampled blocks.
+        _ => unsafe { counted::free_sampled(block) },
     }
 }
 
@@ -461,8 +479,7 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
     let new = if grows_large(old_size, new_size) {
         large::allocate(new_size, align, false)
     } else {
-        let cached = cached_layout_and_counted(new_size, align);
-        if cached.is_null() { allocate_aligned(new_size, align, FreedBy::Layout) } else { cached }
+        allocate_aligned(new_size, align, FreedBy::Layout)
     };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.

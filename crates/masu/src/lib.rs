@@ -85,14 +85,6 @@ impl Masu {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
-        let block = front::cached_layout_and_counted(size, align);
-        if block.is_null() { self.alloc_slower(size, align) } else { block }
-    }
-
-    /// Apart, so that the other needs no frame.
-    #[cold]
-    #[inline(never)]
-    fn alloc_slower(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
         had(front::allocate_aligned(size, align, front::FreedBy::Layout))

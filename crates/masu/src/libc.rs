@@ -10,11 +10,14 @@ mod arch;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[path = "libc/x86_64.rs"]
 mod arch;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/found_never.rs")]
+mod found;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/unloaded_never.rs")]
 mod pinned;
 
 use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
+pub(crate) use found::look_for_finder;
 pub(crate) use pinned::pin;
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
@@ -143,8 +146,8 @@ impl Object<'_> {
 
 /// How many threads ask the dynamic linker now.
 static ASKING: AtomicUsize = AtomicUsize::new(0);
-/// Whether a thread that asked was left behind by a `fork`, and the dynamic linker's lock with it: the C
-/// library gives that to nobody in the child.
+/// Whether a thread that asked was left behind by a `fork`, or may have been, and the dynamic linker's lock with
+/// it: the C library gives that to nobody in the child.
 static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Calls `visit` with every loaded object, as long as it returns true; with none in a forked child that
@@ -168,12 +171,23 @@ pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
     ASKING.fetch_sub(1, Ordering::Release);
 }
 
-/// In a forked child: the parent's other threads are not here, whatever they were asking.
-pub(crate) fn forget_asking() {
+/// In a forked child: the parent's other threads are not here, if it had any, whatever they were asking. Those
+/// that threw an exception or loaded a library held the same lock, and did not say so.
+pub(crate) fn forget_asking(had_others: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
-    if ASKING.swap(0, Ordering::Relaxed) != 0 {
+    let asked = ASKING.swap(0, Ordering::Relaxed) != 0;
+    if asked || had_others && found::has_finder() {
         IS_LEFT_LOCKED.store(true, Ordering::Relaxed);
     }
+}
+
+/// Where the object that holds `address` begins and ends, and where its unwind tables' contents begin: in a forked
+/// child that may not ask for all objects, and `None` elsewhere.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
+    // ORDERING: Relaxed, as above.
+    if IS_LEFT_LOCKED.load(Ordering::Relaxed) { found::find_object(address) } else { None }
 }
 
 /// How often an object was loaded or unloaded so far; `None` where the C library does not say.

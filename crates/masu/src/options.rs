@@ -6,8 +6,8 @@
 //! `docs/options.md`. A variable counts more than what the program was built with, because it is
 //! said later, by someone who knows the machine; what the running program sets counts most.
 //!
-//! The hard idea is that nothing waits for an option. Options are read when the first memory is
-//! reserved, when a thread begins, and by the constructor of `libmasu.so`; until the environment can
+//! The hard idea is that nothing waits for an option. Options are read when a thread begins, before it holds any
+//! lock, and by the constructor of `libmasu.so`; until the environment can
 //! be had, the defaults hold. So every option is one that may change under way, and only slow paths
 //! ask for it: one load each.
 

@@ -8,6 +8,7 @@
 //! to do. That is what lets a heap be destroyed without asking the threads that used it.
 
 mod holdings;
+mod mixed;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -20,6 +21,7 @@ use crate::sync::{AtomicUsize, Guard, Lock, Ordering};
 use crate::{large, metadata, thread};
 pub(crate) use holdings::Counts;
 use holdings::Holdings;
+use mixed::PARTS;
 
 /// What owns a heap's memory.
 #[repr(C, align(64))]
@@ -27,6 +29,9 @@ pub(crate) struct Owner {
     /// The heap's number; 0 while there is no heap. Changes under the lock of `holdings` only, read
     /// by anyone.
     number: AtomicUsize,
+    /// The class of each part of the heap's mixed slice, as a code. Constant while a block of the part is
+    /// in use, so that `free` reads it without a lock; changes under the lock of `holdings`.
+    codes: [Cell<u8>; PARTS],
     holdings: Lock<Holdings>,
     /// The next of all owners. The lock of the list.
     next: Cell<Option<&'static Owner>>,
@@ -34,7 +39,8 @@ pub(crate) struct Owner {
     next_unused: Cell<Option<&'static Owner>>,
 }
 
-// SAFETY: The cells are touched under the list's lock only, the rest is atomic or behind a lock.
+// SAFETY: A part's code is read by whoever has a block of the part, and changes under a lock while nobody has. The
+// other cells are touched under the list's lock only, the rest is atomic or behind a lock.
 unsafe impl Sync for Owner {}
 
 /// All owners.
@@ -74,6 +80,7 @@ impl Owner {
             None => {
                 let owner = metadata::forever(Owner {
                     number: AtomicUsize::new(0),
+                    codes: [const { Cell::new(0) }; PARTS],
                     holdings: Lock::new(Holdings::new()),
                     next: Cell::new(all.first),
                     next_unused: Cell::new(None),
@@ -192,7 +199,7 @@ impl Owner {
     #[inline(never)]
     pub(crate) unsafe fn free_large(&'static self, first: &'static Slice) {
         let mut holdings = self.holdings();
-        if first.kind.get() != Kind::HeapLarge || !ptr::eq(first.owner().get(), self) {
+        if first.kind.get() != Kind::HeapLarge || !ptr::eq(first.belongs().owner.get(), self) {
             fault::stop(Fault::FreedTwice);
         }
         // SAFETY: It is this owner's, and the caller's condition.

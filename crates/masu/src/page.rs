@@ -23,8 +23,8 @@ const PURGE_OS_PAGES_MIN: usize = 2;
 const LINE_BYTES: usize = 64;
 const COLOURS: usize = 15;
 
-/// What the pages of first-class heaps have for a shard: none that there is.
-const NO_SHARD: u8 = 31;
+/// What the pages and mixed slices of first-class heaps have for a shard: none that there is.
+pub(crate) const NO_SHARD: u8 = 31;
 
 /// A page, named by its first slice. Apart from creation and release, whoever calls its functions
 /// holds the lock of the page's shard and class.
@@ -49,9 +49,13 @@ impl Page {
     /// A new page of `class` that belongs to a first-class heap, likewise.
     pub(crate) fn create_in_heap(class: Class, owner: &'static Owner) -> Option<Page> {
         let page = Page::allocate(class, Kind::HeapPage)?;
-        page.0.code.set(class.index() as u8);
         page.0.shard.set(NO_SHARD);
-        page.0.owner().set(owner);
+        for distance in 0..class.page_slices() {
+            // SAFETY: The slice lies in the run just handed out.
+            let slice = unsafe { page.0.ahead(distance) };
+            slice.code.set(class.index() as u8);
+            slice.set_belongs(owner);
+        }
         map::set(page.0.address(), class.page_slices(), HEAP);
         Some(page)
     }

@@ -158,6 +158,9 @@ pub fn start(interval_bytes: Option<usize>) -> Result<(), Refusal> {
     if !IS_BUILT_IN {
         return Err(Refusal::Feature);
     }
+    // Before any lock is held: it may be the first that this program does, and a variable may start a profile.
+    options::settle();
+    libc::look_for_finder();
     let interval_bytes =
         interval_bytes.or_else(options::profile_interval).unwrap_or(INTERVAL_BYTES);
     if libc::is_secure() {

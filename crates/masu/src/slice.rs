@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     HeapPage = 6,
     /// First slice of a large block of a first-class heap.
     HeapLarge = 7,
+    /// A slice that several classes of a first-class heap share.
+    HeapMixed = 8,
 }
 
 /// A [`Kind`] that neighbours may look at while it changes.
@@ -66,8 +68,16 @@ impl AtomicKind {
             5 => Kind::Parked,
             6 => Kind::HeapPage,
             7 => Kind::HeapLarge,
+            8 => Kind::HeapMixed,
             _ => Kind::Opaque,
         }
+    }
+
+    /// Whether it is this one.
+    #[inline(always)]
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.0.load(Ordering::Relaxed) == kind as u8
     }
 
     pub(crate) fn set(&self, kind: Kind) {
@@ -97,7 +107,8 @@ pub(crate) struct Slice {
     /// What the slice is used for. Only the ranges' lock makes a slice free or takes that back;
     /// neighbours look at any time.
     pub(crate) kind: AtomicKind,
-    /// Code of the page's class. Constant for a page's life, like `shard`.
+    /// Code of the page's class, of a first-class heap's page in each of its slices. Constant for a
+    /// page's life, like `shard`.
     pub(crate) code: Cell<u8>,
     /// The shard that owns the page.
     pub(crate) shard: Cell<u8>,
@@ -109,9 +120,17 @@ pub(crate) struct Slice {
     /// Of a page that sampled blocks come from, the code of their class; of a large block, whether
     /// it was sampled. Else 0.
     pub(crate) sampled: Cell<u8>,
-    /// Links of the list of dirty runs that this free run is in: the ranges' lock. In the first slice
-    /// of what a first-class heap owns, whose it is: see [`Slice::owner`].
+    /// Links of the list of dirty runs that this free run is in: the ranges' lock. In slices that a
+    /// first-class heap owns, whose they are: see [`Slice::belongs`].
     pub(crate) dirty_links: Links,
+}
+
+/// Which first-class heap a slice belongs to.
+#[repr(C)]
+pub(crate) struct Belongs {
+    pub(crate) owner: Cell<*const Owner>,
+    /// The heap's number.
+    pub(crate) number: Cell<usize>,
 }
 
 impl Slice {
@@ -190,13 +209,19 @@ impl Slice {
         unsafe { self.behind(self.back.get() as usize) }
     }
 
-    /// Whose the page or large block is that starts at this slice, one of [`Kind::HeapPage`] or
-    /// [`Kind::HeapLarge`]. Constant for the life of that, so that `free` reads it without a lock.
+    /// Which heap this slice belongs to, where it is a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first
+    /// of a [`Kind::HeapLarge`]. Constant for the life of that, so that `free` reads it without a lock.
     #[inline]
-    pub(crate) fn owner(&self) -> &Cell<*const Owner> {
-        // SAFETY: The links are two words that may hold null or any address, and only those of free
+    pub(crate) fn belongs(&self) -> &Belongs {
+        // SAFETY: The links are two words that may hold null or any number, and only those of free
         // runs are ever read as links: `List` writes both when a run enters one.
         unsafe { &*(&raw const self.dirty_links).cast() }
+    }
+
+    /// Makes this slice the heap's that `owner` owns for.
+    pub(crate) fn set_belongs(&self, owner: &'static Owner) {
+        self.belongs().owner.set(owner);
+        self.belongs().number.set(owner.number());
     }
 
     /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
@@ -212,4 +237,4 @@ impl Slice {
 }
 
 const _: () = assert!(size_of::<Slice>() == 64);
-const _: () = assert!(size_of::<Links>() >= size_of::<*const Owner>());
+const _: () = assert!(size_of::<Links>() == size_of::<Belongs>());

@@ -158,6 +158,8 @@ pub(crate) fn count_all() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile")]
 pub(crate) fn end_counting(cache: &'static ThreadCache) {
+    // Before the lock: what comes back may send other blocks home.
+    cache.take_back();
     let threads = THREADS.lock();
     if !profile::is_running() {
         cache.end_counting();
@@ -227,7 +229,8 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork_in_child() {
-    libc::forget_asking();
+    // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
+    libc::forget_asking(unsafe { THREADS.held() }.holds_all);
     // There is no other thread here that could do the same.
     GENERATION.add(1);
     if let Some(cache) = slot::get().cache() {

@@ -1,6 +1,8 @@
 /* What tests/profile.rs asks of a program: blocks of every kind while a profile is taken, and who is
  * forked or has more rights than its user. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -67,6 +69,35 @@ static void *exercise(void *seed) {
     return NULL;
 }
 
+/* 20 MiB of each size, all but the last of them less than a class has. */
+static void churn(void) {
+    static const size_t sizes[] = {17, 40, 100, 577, 1000, 3000};
+    static void *blocks[61];
+    size_t count = 0, bytes = 0, requests = 0;
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        for (size_t sum = 0; sum < 20 << 20; sum += sizes[s], count++) {
+            /* One that is freed at once, then one that lives while sixty others come. */
+            void **at = count % 2 ? &blocks[count % 61] : &blocks[0];
+            free(*at);
+            *at = count % 3 == 0 ? calloc(1, sizes[s]) : malloc(sizes[s]);
+            CHECK(*at);
+            bytes += sizes[s];
+            if (count % 7 == 0) {
+                /* Into another class and back: two requests more. */
+                *at = realloc(realloc(*at, 3 * sizes[s] + 100), sizes[s]);
+                CHECK(*at);
+                bytes += 3 * sizes[s] + 100 + sizes[s];
+                requests += 2;
+            }
+        }
+    }
+    for (size_t at = 0; at < 61; at++)
+        free(blocks[at]);
+    /* No block was lost on any of these ways. */
+    CHECK(mallinfo2().uordblks < 256 << 10);
+    printf("%zu %zu\n", count + requests, bytes);
+}
+
 static void *of_another_thread(void *block) {
     free(block);
     return malloc(5 << 20);
@@ -103,6 +134,52 @@ static void fork_beside_samples(void) {
         pthread_join(threads[n], NULL);
 }
 
+static volatile int is_asking, may_answer;
+
+static int slow_visit(struct dl_phdr_info *info, size_t size, void *nothing) {
+    (void)info, (void)size, (void)nothing;
+    is_asking = 1;
+    while (!may_answer)
+        usleep(1000);
+    return 1;
+}
+
+static void *ask(void *nothing) {
+    free(malloc(10));
+    dl_iterate_phdr(slow_visit, nothing);
+    return nothing;
+}
+
+__attribute__((noinline)) static void *kept_by_child(void) {
+    void *block = malloc(2 << 20);
+    memset(block, 1, 2 << 20);
+    return block;
+}
+
+/* A child whose parent has a thread that asks the dynamic linker, as one does that throws an exception:
+ * the lock stays held in the child. */
+static void fork_beside_asker(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
+    while (!is_asking)
+        usleep(1000);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        /* One that waits for what nobody gives is ended. */
+        alarm(60);
+        for (int block = 0; block < 50; block++)
+            free(malloc(100));
+        void *kept = kept_by_child();
+        exit(kept == NULL);
+    }
+    may_answer = 1;
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    pthread_join(thread, NULL);
+    printf("%d %d\n", (int)getpid(), (int)child);
+}
+
 /* A function whose unwind table says that its frame ends far above any stack. */
 void *mistold(void);
 __asm__(".text\n.globl mistold\n.type mistold, %function\nmistold:\n.cfi_startproc\n"
@@ -133,6 +210,8 @@ int main(int count, char **arguments) {
             pthread_join(threads[n], NULL);
     } else if (strcmp(what, "kept") == 0) {
         kept = kept_by_main();
+    } else if (strcmp(what, "churn") == 0) {
+        churn();
     } else if (strcmp(what, "threads") == 0) {
         pthread_t thread;
         void *block = malloc(7 << 20);
@@ -142,6 +221,8 @@ int main(int count, char **arguments) {
         kept = other;
     } else if (strcmp(what, "fork_beside_samples") == 0) {
         fork_beside_samples();
+    } else if (strcmp(what, "fork_beside_asker") == 0) {
+        fork_beside_asker();
     } else if (strcmp(what, "mistold") == 0) {
         for (int n = 0; n < 10; n++)
             free(mistold());

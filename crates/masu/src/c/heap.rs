@@ -7,8 +7,8 @@
 use core::ptr::{self, NonNull};
 
 use super::checked;
-use crate::cache::near::{Near, SIZE_MAX};
-use crate::class::MIN_ALIGN;
+use crate::cache::near::Near;
+use crate::class::{MIN_ALIGN, TABLE_LIMIT};
 use crate::heap::{self, HeapStatistics};
 use crate::owner::Owner;
 
@@ -66,7 +66,7 @@ pub unsafe fn clear(heap: NonNull<CHeap>) {
 pub unsafe fn malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
     // SAFETY: The caller's condition.
     let owner = unsafe { owner_of(heap) };
-    if size <= SIZE_MAX
+    if size <= TABLE_LIMIT
         && let Some(near) = Near::of(owner)
         && let Some(block) = NonNull::new(near.pop(size))
     {

@@ -1,41 +1,64 @@
 //! Counted caches: those whose thread's allocations are counted for a heap profile.
 //!
-//! Relies on the profile to say whether one is taken. `malloc` has no test for it: what it finds is
-//! a stack that is always empty, so that it ends in the slow path, which counts and then takes a
-//! block from the true stack. For C's family the table from sizes to stacks leads there, and frees
-//! stay as they are. Rust's layouts lead to their stacks by numbers that are part of the program,
-//! so where there are any, the stacks themselves are *hidden*: they lie elsewhere, and what is seen
-//! in their place is empty and full at once. Their frees are then slow too, which is how sampled blocks
-//! are told from others there. The hard idea is who may do that: tables change from any thread, but stacks
-//! are their own thread's, which hides them when it counts for the first time.
+//! Relies on the profile to say whether one is taken. `malloc` has no test for it and counts nothing: where it looks are
+//! *dealt* blocks, of which it was known when they were put there that none will be sampled. When they are
+//! used up, the slow path counts the next ones, a batch at once, and deals them from the true stack. That is as good as
+//! counting each, for bytes are sampled by chance alone: each class may have a countdown of its own, and how many
+//! of its blocks go by until the next hit is drawn beforehand. Freed blocks go to the true stack: were they dealt
+//! again at once, a block that is allocated and freed in turns would never be counted.
+//!
+//! For C's family the table from sizes to stacks leads to the dealt blocks, and frees stay as they are. Rust's
+//! layouts lead to their stacks by numbers that are part of the program, so where there are any, the
+//! true stacks are *hidden*: they lie elsewhere, and what is seen in their place has the dealt blocks and is full.
+//! Their frees are then slow, which is how sampled blocks are told from others there. The hard idea is who may do
+//! that: tables change from any thread, but stacks are their own thread's, which changes them when it counts for the first time.
 
 use core::cell::Cell;
 use core::ptr;
 
+use super::depth::REFILL_BYTES_LAST;
 use super::{OFFSETS, Shared, Stack, ThreadCache};
-use crate::class::{CLASSES, Class, HOMED_FIRST, TABLE_LENGTH, TABLE_LIMIT};
+use crate::class::{CLASSES, Class, FIRST, HOMED_FIRST, TABLE_LIMIT};
 use crate::profile::chance;
 use crate::sync::Ordering;
 use crate::{kernel, metadata, options, profile, thread};
 
 /// The stack of code 0, foreign memory: always empty, always full.
-const NOTHING: u32 = 0;
+const NOTHING: usize = 0;
+/// The classes that are dealt: those that a table knows.
+const DEALT: usize = Class::of_size(TABLE_LIMIT).index() - FIRST + 1;
+/// Words of a dealt stack's array, the zero among them.
+const PLACES: usize = 56;
+/// Fewer blocks or bytes of them than this are few.
+const FEW: usize = 8;
+const FEW_BYTES: usize = 2 << 10;
 
 /// What a thread counts.
 pub(super) struct Countdown {
-    /// Bytes up to the next sample, that one included; 0 at first.
+    /// Bytes up to the next sample, that one included, of what is counted one by one; 0 at first.
     left: Cell<usize>,
     random: Cell<u64>,
-    /// The profile this was drawn for.
+    /// The profile this was drawn for; 0 for none.
     session: Cell<u32>,
     /// Inside a sample: what is allocated there is not sampled.
     is_sampling: Cell<bool>,
     /// The stacks without a home while others are seen in their place.
     // Its thread hides and reveals them; whoever counts blocks from outside looks here too.
     hidden: Shared<[Stack; CLASSES]>,
-    /// Where the true stack for a size lies, in the form of [`super::Stacks::offsets`]; [`NOTHING`] before
-    /// the thread has drawn, and while that stack is hidden.
-    offsets: [Cell<u16>; TABLE_LENGTH],
+    /// The dealt blocks; null before there are any.
+    dealt: Shared<Dealt>,
+}
+
+/// Blocks of each class that need not be counted any more.
+#[repr(C)]
+struct Dealt {
+    /// The stacks, where none are hidden.
+    stacks: [Stack; DEALT],
+    /// The arrays of the stacks, wherever these are.
+    arrays: [[Cell<usize>; PLACES]; DEALT],
+    /// Bytes up to the next sample of each class, that one included, from the first block on that is not dealt
+    /// yet; 0 before it was drawn.
+    lefts: [Cell<usize>; DEALT],
 }
 
 impl Countdown {
@@ -46,13 +69,26 @@ impl Countdown {
             session: Cell::new(0),
             is_sampling: Cell::new(false),
             hidden: Shared::new(ptr::null_mut()),
-            offsets: [const { Cell::new(NOTHING as u16) }; TABLE_LENGTH],
+            dealt: Shared::new(ptr::null_mut()),
         }
+    }
+
+    /// The dealt blocks, if there is a place for them.
+    #[inline(always)]
+    fn dealt(&self) -> Option<&'static Dealt> {
+        if !profile::IS_BUILT_IN {
+            return None;
+        }
+        // SAFETY: It is null or leads to what was made for this cache, for good.
+        unsafe { self.dealt.get().as_ref() }
     }
 
     /// The stacks that are hidden, if any are.
     #[inline(always)]
     fn hidden(&self) -> Option<&'static [Stack; CLASSES]> {
+        if !profile::IS_BUILT_IN {
+            return None;
+        }
         // SAFETY: It is null or leads to stacks in memory that is never unmapped; given back, it is
         // numbers still, of which others make a count that they check.
         unsafe { self.hidden.get().as_ref() }
@@ -67,44 +103,25 @@ impl super::Stacks {
         profile::IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
     }
 
-    /// A block for `size` bytes from its true stack, counted, where this thread's allocations are. Null where
-    /// there is more to do, as when the next sample is due: nothing is counted then.
-    #[inline(always)]
-    pub(crate) fn pop_counted(&'static self, size: usize) -> *mut u8 {
-        if !self.counts() {
-            return ptr::null_mut();
-        }
-        // SAFETY: Only a live cache counts, and its stacks are its first part.
-        let cache: &'static ThreadCache = unsafe { &*ptr::from_ref(self).cast() };
-        cache.pop_counted(size)
-    }
-
-    /// The same for a layout of `size` bytes, at most [`TABLE_LIMIT`], from the hidden stack of its class.
-    #[inline(always)]
-    pub(crate) fn pop_counted_for_layout(&'static self, size: usize) -> *mut u8 {
-        let Some((cache, stack)) = self.hidden_stack(size) else { return ptr::null_mut() };
-        cache.count_pop(size, stack)
-    }
-
     /// Keeps a block whose layout has `size` bytes, at most [`TABLE_LIMIT`], in the hidden stack of its class; false where
     /// that is full or nothing is hidden.
     #[inline(always)]
     pub(crate) fn push_hidden(&'static self, size: usize, block: *mut u8) -> bool {
-        self.hidden_stack(size).is_some_and(|(_, stack)| stack.push(block))
+        self.hidden_stack(size).is_some_and(|stack| stack.push(block))
     }
 
-    /// The true stack for a layout of `size` bytes where another is seen in its place, and its cache.
+    /// The true stack for a layout of `size` bytes where another is seen in its place.
     #[inline(always)]
-    fn hidden_stack(&'static self, size: usize) -> Option<(&'static ThreadCache, &'static Stack)> {
+    fn hidden_stack(&'static self, size: usize) -> Option<&'static Stack> {
         if !self.counts() {
             return None;
         }
-        // SAFETY: As above.
+        // SAFETY: Only a live cache counts, and its stacks are its first part.
         let cache: &'static ThreadCache = unsafe { &*ptr::from_ref(self).cast() };
         let hidden = ptr::from_ref(cache.countdown.hidden()?).cast::<Stack>();
         let offset = usize::from(OFFSETS[(size + 15) >> 4]);
         // SAFETY: Offsets from the first stack are those of stacks without a home, which are all there.
-        Some((cache, unsafe { &*hidden.byte_add(offset) }))
+        Some(unsafe { &*hidden.byte_add(offset) })
     }
 }
 
@@ -120,58 +137,19 @@ impl ThreadCache {
         self.stacks.counts.store(true, Ordering::Relaxed);
     }
 
-    /// Ends [`ThreadCache::begin_counting`]. Its own thread calls this and holds the lock of all threads.
+    /// Ends [`ThreadCache::begin_counting`]. Its own thread calls this, holds the lock of all threads, and has taken
+    /// back what was dealt.
     pub(crate) fn end_counting(&self) {
         self.reveal();
-        self.countdown.left.set(0);
+        self.countdown.session.set(0);
         for (step, offset) in self.stacks.offsets.iter().enumerate() {
+            let class = Class::of_size(step * 16).homed();
+            let own = usize::from(class.code_in(self.shard.0)) * size_of::<Stack>();
             // ORDERING: Relaxed, as above.
-            offset.store(self.own_offset(step) as u32, Ordering::Relaxed);
+            offset.store(own, Ordering::Relaxed);
         }
         // ORDERING: Relaxed, as above.
         self.stacks.counts.store(false, Ordering::Relaxed);
-    }
-
-    /// Where the stack of this thread's for sizes of `step` times 16 bytes lies, in bytes.
-    fn own_offset(&self, step: usize) -> usize {
-        let class = Class::of_size(step * 16).homed();
-        let own = usize::from(class.code_in(self.shard.0)) * size_of::<Stack>();
-        debug_assert!(class.is_homed() || own == usize::from(OFFSETS[step]));
-        own
-    }
-
-    /// Notes where the true stacks are.
-    fn note_true_stacks(&self) {
-        let has_hidden = self.countdown.hidden().is_some();
-        for (step, offset) in self.countdown.offsets.iter().enumerate() {
-            let is_hidden = has_hidden && !Class::of_size(step * 16).homed().is_homed();
-            let own = if is_hidden { NOTHING as usize } else { self.own_offset(step) };
-            offset.set(own as u16);
-        }
-    }
-
-    #[inline(always)]
-    fn pop_counted(&'static self, size: usize) -> *mut u8 {
-        if size > TABLE_LIMIT {
-            return ptr::null_mut();
-        }
-        let offset = usize::from(self.countdown.offsets[(size + 15) >> 4].get());
-        self.count_pop(size, self.stacks.stack_at(offset))
-    }
-
-    /// A block from this stack, counted as `size` bytes. Null where there is none or the next sample is due: nothing is
-    /// counted then.
-    #[inline(always)]
-    fn count_pop(&self, size: usize, stack: &Stack) -> *mut u8 {
-        let left = self.countdown.left.get();
-        if size >= left || self.countdown.session.get() != profile::session() {
-            return ptr::null_mut();
-        }
-        let block = stack.pop();
-        if !block.is_null() {
-            self.countdown.left.set(left - size);
-        }
-        block
     }
 
     /// Counts bytes that are allocated; whether none of them is to be sampled. If not,
@@ -194,35 +172,176 @@ impl ThreadCache {
         if self.countdown.is_sampling.get() {
             return false;
         }
-        let Some((interval, session)) = profile::current() else {
-            thread::end_counting(self);
-            return false;
-        };
-        if self.countdown.session.replace(session) != session || self.countdown.left.get() == 0 {
-            // Any start will do, as long as no two threads draw the same, nor two processes.
-            let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
-            self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
-            self.hide();
-            self.note_true_stacks();
-            self.countdown.left.set(self.draw(interval));
+        if self.countdown.session.get() != profile::session() {
+            self.begin_session();
             if self.passes(bytes) {
                 return false;
             }
         }
-        self.countdown.left.set(self.draw(interval));
+        let Some(left) = self.draw() else { return false };
+        self.countdown.left.set(left);
         true
     }
 
+    /// A block of `class` for `size` bytes, counted; `None` where it is to be sampled. Null only for want of memory.
+    #[inline(always)]
+    pub(crate) fn pop_counted(
+        &'static self,
+        class: Class,
+        size: usize,
+        by_layout: bool,
+    ) -> Option<*mut u8> {
+        let index = class.page_index() - FIRST;
+        if index < DEALT
+            && by_layout == self.hides()
+            && self.countdown.session.get() == profile::session()
+            && let Some(dealt) = self.countdown.dealt()
+        {
+            return self.pop_dealt(dealt, class, index, size);
+        }
+        if self.passes(size) || !self.is_hit(size) { Some(self.pop_true(class)) } else { None }
+    }
+
+    /// The same of the class with this place among those that are dealt.
+    fn pop_dealt(
+        &'static self,
+        dealt: &Dealt,
+        class: Class,
+        index: usize,
+        size: usize,
+    ) -> Option<*mut u8> {
+        let stack = self.dealt_stack(dealt, index);
+        // Whoever resizes or aligns did not look there.
+        let block = stack.pop();
+        if !block.is_null() {
+            return Some(block);
+        }
+        if self.countdown.is_sampling.get() {
+            return Some(self.pop_true(class));
+        }
+        let (place, bytes) = (&dealt.lefts[index], class.size());
+        if place.get() == 0 {
+            place.set(self.draw().unwrap_or(usize::MAX));
+        }
+        let left = place.get();
+        if left <= bytes {
+            // The block is hit; whether where it is asked for is another matter. What lies behind is drawn anew.
+            place.set(0);
+            return if left <= size { None } else { Some(self.pop_true(class)) };
+        }
+        let count = self.deal(class, stack, (left - 1) / bytes);
+        place.set(left - count.max(1) * bytes);
+        Some(if count > 0 { stack.pop() } else { self.pop_true(class) })
+    }
+
+    /// Moves blocks from the top of a class's true stack to its dealt one, which is empty: at most `most`, and as many
+    /// as a refill may fetch. Where there are few, some are fetched too, for each turn costs as much as some dozen
+    /// blocks. Returns how many.
+    fn deal(&'static self, class: Class, dealt: &Stack, most: usize) -> usize {
+        let most = most.min(PLACES - 1).min(class.block_index(REFILL_BYTES_LAST));
+        let mut have = self.count_above_mark(class);
+        if have < FEW && have < most && (have + 1) * class.size() < FEW_BYTES {
+            self.take_mark_away(class);
+            self.fetch_more(class);
+            have = self.count(class);
+        }
+        let (stack, base, count) = (self.stack(class), dealt.limit.get(), have.min(most));
+        let rest = stack.top.get().wrapping_sub(count);
+        if count > 0 {
+            // SAFETY: There are so many entries, and places above the zero of the dealt stack's array; the
+            // arrays are different ones.
+            unsafe { ptr::copy_nonoverlapping(rest.add(1), base.add(1), count) };
+            stack.top.set(rest);
+            dealt.top.set(base.wrapping_add(count));
+        }
+        count
+    }
+
+    /// Whether true stacks are hidden.
+    #[inline(always)]
+    fn hides(&self) -> bool {
+        self.countdown.hidden().is_some()
+    }
+
+    /// The stack that has the dealt blocks of the class with this place among those that are dealt.
+    fn dealt_stack<'a>(&'a self, dealt: &'a Dealt, index: usize) -> &'a Stack {
+        if self.hides() { &self.stacks.stacks[FIRST + index] } else { &dealt.stacks[index] }
+    }
+
+    /// Puts what was dealt back into the true stacks.
+    pub(crate) fn take_back(&'static self) {
+        if let Some(dealt) = self.countdown.dealt() {
+            self.take_back_slow(dealt);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.profile")]
+    fn take_back_slow(&'static self, dealt: &Dealt) {
+        for (index, class) in Class::all().take(DEALT).enumerate() {
+            // What the class map says counts where layouts do not.
+            let class = if self.hides() { class } else { class.homed() };
+            let stack = self.dealt_stack(dealt, index);
+            loop {
+                let block = stack.pop();
+                if block.is_null() {
+                    break;
+                }
+                if !self.stack(class).push(block) {
+                    self.push_slow(class, block);
+                }
+            }
+        }
+    }
+
+    /// How many blocks of `class` are dealt, as another thread sees them.
+    pub(super) fn dealt_blocks(&self, class: Class) -> usize {
+        let index = class.page_index() - FIRST;
+        let Some(dealt) = self.countdown.dealt().filter(|_| index < DEALT) else { return 0 };
+        let base = ptr::from_ref(&dealt.arrays[index]).addr();
+        let top = self.dealt_stack(dealt, index).top.get().addr();
+        let count = top.wrapping_sub(base) / size_of::<usize>();
+        if count < PLACES { count } else { 0 }
+    }
+
+    /// Begins to count for the profile that is being taken, if one is; else ends counting.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.profile")]
+    fn begin_session(&'static self) {
+        let Some((_, session)) = profile::current() else { return thread::end_counting(self) };
+        // Any start will do, as long as no two threads draw the same, nor two processes.
+        let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
+        self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
+        self.take_back();
+        self.hide();
+        self.open_dealt();
+        self.countdown.session.set(session);
+        if let Some(dealt) = self.countdown.dealt() {
+            dealt.lefts.iter().for_each(|left| left.set(0));
+        }
+        self.countdown.left.set(self.draw().unwrap_or(0));
+    }
+
     /// Has a thread that begins with this cache, or started a profile, see each of its blocks.
-    pub(crate) fn notice_profile(&self) {
-        if self.stacks.counts() && profile::is_running() {
+    pub(crate) fn notice_profile(&'static self) {
+        if self.stacks.counts()
+            && profile::is_running()
+            && self.countdown.session.get() != profile::session()
+        {
+            self.begin_session();
+        } else if self.stacks.counts() && profile::is_running() && !self.hides() {
+            // Layouts may be in use since.
+            self.take_back();
             self.hide();
+            self.open_dealt();
         }
     }
 
     /// Draws anew at the next chance: a forked child's samples are not to be its parent's.
     pub(crate) fn forget_draw(&self) {
-        self.countdown.left.set(0);
+        self.countdown.session.set(0);
     }
 
     /// A block of `class` from its true stack. Null only for want of memory.
@@ -232,10 +351,12 @@ impl ThreadCache {
         if block.is_null() { self.pop_slow(class) } else { block }
     }
 
-    fn draw(&self, interval: usize) -> usize {
+    /// How many bytes go by until the next hit, that one included; `None` where no profile is taken.
+    fn draw(&self) -> Option<usize> {
+        let (interval, _) = profile::current()?;
         let (state, random) = chance::next_random(self.countdown.random.get());
         self.countdown.random.set(state);
-        chance::bytes_to_hit(random, interval)
+        Some(chance::bytes_to_hit(random, interval))
     }
 
     /// Notes the sampled block at `address`; what that allocates itself is not sampled.
@@ -252,9 +373,46 @@ impl ThreadCache {
         self.countdown.hidden().map_or(visible, |hidden| hidden.as_ptr())
     }
 
+    /// Has fast paths look at the dealt stacks, which are empty. Without memory for these nothing is dealt, and C's
+    /// family finds nothing.
+    fn open_dealt(&self) {
+        let Some(dealt) = self.countdown.dealt().or_else(|| self.make_dealt()) else { return };
+        for index in 0..DEALT {
+            let (stack, base) = (self.dealt_stack(dealt, index), dealt.arrays[index][0].as_ptr());
+            stack.top.set(base);
+            // Nothing is put there by who frees.
+            stack.limit.set(base);
+        }
+        for (step, offset) in self.stacks.offsets.iter().enumerate() {
+            let class = Class::of_size(step * 16);
+            let place = ptr::from_ref(self.dealt_stack(dealt, class.page_index() - FIRST));
+            let distance = place.addr().wrapping_sub(ptr::from_ref(self).addr());
+            // Blocks with a home and without are not mixed.
+            let is_apart = self.hides() && class.homed() != class;
+            // ORDERING: Relaxed, as in `begin_counting`.
+            offset.store(if is_apart { NOTHING } else { distance }, Ordering::Relaxed);
+        }
+    }
+
+    /// A place for dealt blocks; `None` for want of memory.
+    fn make_dealt(&self) -> Option<&'static Dealt> {
+        const WORDS: usize = size_of::<Dealt>() / size_of::<usize>();
+        let words = metadata::words(WORDS)?;
+        words.fill(0);
+        let place = words.as_mut_ptr().cast::<Dealt>();
+        // SAFETY: The words are as many as it needs, and zeros are a valid value.
+        let dealt: &'static Dealt = unsafe { &*place };
+        for (stack, array) in dealt.stacks.iter().zip(&dealt.arrays) {
+            stack.top.set(array[0].as_ptr());
+            stack.limit.set(array[0].as_ptr());
+        }
+        self.countdown.dealt.set(place);
+        Some(dealt)
+    }
+
     /// Hides the stacks where layouts lead to them. Without memory for that, nothing is counted there.
     fn hide(&self) {
-        if self.countdown.hidden().is_some() || !options::layouts_are_used() {
+        if self.hides() || !options::layouts_are_used() {
             return;
         }
         const WORDS: usize = size_of::<[Stack; CLASSES]>() / size_of::<usize>();
@@ -288,6 +446,5 @@ impl ThreadCache {
             other.top.set(top);
             other.limit.swap(&visible.limit);
         }
-        self.note_true_stacks();
     }
 }

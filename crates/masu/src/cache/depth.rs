@@ -222,6 +222,11 @@ impl ThreadCache {
         (self.stack(class).top.get().addr() - base.addr()) / size_of::<usize>()
     }
 
+    /// Entries that can be popped before the mark is found, if there is one.
+    pub(super) fn count_above_mark(&self, class: Class) -> usize {
+        self.count(class).saturating_sub(self.depth(class).mark.get() as usize)
+    }
+
     /// Entries in the stack as another thread sees them: close, and 0 in the middle of a change.
     pub(super) fn count_from_outside(&self, class: Class) -> usize {
         let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
@@ -255,24 +260,58 @@ impl ThreadCache {
             self.deepen(class);
         }
         depth.missed.set(true);
-        let wanted = depth.refill.get().min(depth.limit.get()) as usize;
-        let next = (depth.refill.get() * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16);
-        depth.refill.set(next);
-        let base = depth.base.get();
-        // SAFETY: The stack is empty, so the entries above the zero are unused; there are at
-        // least `limit` of them.
-        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
+        if self.fetch(class, 0) == 0 { ptr::null_mut() } else { self.stack(class).pop() }
+    }
+
+    /// Fetches a batch onto a stack that has `have` entries; returns how many.
+    #[inline(always)]
+    fn fetch(&self, class: Class, have: usize) -> usize {
+        let depth = self.depth(class);
+        let wanted = self.next_refill(class).min(depth.limit() - have);
+        let base = depth.base();
+        // SAFETY: The entries above those that the stack has are unused; there are at least `limit` in all.
+        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1 + have), wanted) };
         let count = transfer::refill(class, self.shard, entries);
         if count == 0 {
-            return ptr::null_mut();
+            return 0;
         }
         self.traffic.refills.add(1);
         self.traffic.refilled_blocks.add(count);
         // What was fetched lies at the end.
         entries.copy_within(wanted - count.., 0);
-        // SAFETY: `count` entries above the zero hold blocks now.
-        self.stack(class).top.set(unsafe { base.add(count) });
-        self.stack(class).pop()
+        // SAFETY: So many entries above the zero hold blocks now.
+        self.stack(class).top.set(unsafe { base.add(have + count) });
+        count
+    }
+
+    /// Fetches a batch onto a stack with few entries and no mark, as if it had been found empty.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.profile")]
+    pub(super) fn fetch_more(&'static self, class: Class) {
+        self.count_slow_call(Some(class));
+        let depth = self.depth(class);
+        if depth.base().is_null() {
+            if !self.open(class) {
+                return;
+            }
+        } else {
+            self.deepen(class);
+        }
+        depth.missed.set(true);
+        let have = self.count(class);
+        if have < depth.limit() {
+            self.fetch(class, have);
+        }
+    }
+
+    /// How many entries to fetch now; next time it is double, up to the last.
+    #[inline(always)]
+    pub(super) fn next_refill(&self, class: Class) -> usize {
+        let depth = self.depth(class);
+        let wanted = depth.refill.get().max(1);
+        depth.refill.set((wanted * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16));
+        wanted as usize
     }
 
     /// Keeps a block of `class` when its stack was found full: makes room first.
@@ -603,6 +642,7 @@ impl ThreadCache {
 
     /// Sends every block home; the stacks stay.
     pub(crate) fn empty_stacks(&'static self) {
+        self.take_back();
         self.empty_remote(Destination::Pages);
         for class in self.opened() {
             let count = self.count(class);

@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::{Shared, Stack, ThreadCache};
-use crate::class::{Class, FIRST, MIN_ALIGN, TABLE_LIMIT};
+use crate::class::{Class, FIRST, MIN_ALIGN};
 use crate::metadata;
 use crate::owner::Owner;
 use crate::slot;
@@ -22,13 +22,14 @@ use crate::thread;
 
 /// Heaps whose blocks a thread keeps at once: a power of two.
 pub(super) const PLACES: usize = 8;
-/// The largest blocks that are kept, in bytes.
-pub(crate) const SIZE_MAX: usize = TABLE_LIMIT;
+/// The largest blocks that are kept, in bytes: the lock of a heap is for larger ones and for batches.
+pub(crate) const SIZE_MAX: usize = 16 << 10;
 /// Classes up to that size: a power of two, so that an index needs no test.
 const CLASSES: usize = Class::of_size(SIZE_MAX).index() - FIRST + 1;
-/// No more bytes of a class are kept, and no more blocks.
+/// No more bytes of a class are kept, and no more blocks; but so many blocks may be.
 const BYTES_MAX: usize = 4 << 10;
-const BLOCKS_MAX: usize = 64;
+const BLOCKS_MAX: usize = 48;
+const BLOCKS_MIN: usize = 5;
 /// How often a heap finds its place taken before it takes it over.
 const PATIENCE: u32 = 16;
 
@@ -66,16 +67,24 @@ const fn class_at(index: usize) -> Class {
 
 /// How many blocks of a class are kept.
 const fn capacity(class: Class) -> usize {
-    let blocks = BYTES_MAX / class.size();
-    if blocks < BLOCKS_MAX { blocks } else { BLOCKS_MAX }
+    match BYTES_MAX / class.size() {
+        few if few < BLOCKS_MIN => BLOCKS_MIN,
+        many if many > BLOCKS_MAX => BLOCKS_MAX,
+        blocks => blocks,
+    }
 }
 
 impl Near {
     /// What this thread keeps of the heap that `owner` owns for, if anything.
     #[inline(always)]
     pub(crate) fn of(owner: &'static Owner) -> Option<&'static Near> {
+        Near::of_number(owner.number())
+    }
+
+    /// The same of the heap that has this number.
+    #[inline(always)]
+    pub(crate) fn of_number(number: usize) -> Option<&'static Near> {
         let cache = slot::get().cache()?;
-        let number = owner.number();
         // SAFETY: A place holds null or what was made for it, for good.
         let near = unsafe { cache.near[number % PLACES].get().as_ref() }?;
         (near.number() == number).then_some(near)
@@ -180,10 +189,12 @@ impl Near {
         self.stack(Class::of_size(size)).push(block)
     }
 
-    /// Keeps a free block; false where there is no room, as for classes over [`SIZE_MAX`].
+    /// Keeps a free block of the class that `code` stands for; false where there is no room, as for classes over
+    /// [`SIZE_MAX`] and for what is no class.
     #[inline(always)]
-    pub(crate) fn push_class(&self, class: Class, block: *mut u8) -> bool {
-        class.index() - FIRST < CLASSES && self.stack(class).push(block)
+    pub(crate) fn push_code(&self, code: u8, block: *mut u8) -> bool {
+        let stack = self.stacks.get(usize::from(code).wrapping_sub(FIRST));
+        stack.is_some_and(|stack| stack.push(block))
     }
 
     /// A block of a class whose stack is empty, and some more for later. Null for want of memory.
@@ -272,4 +283,5 @@ impl ThreadCache {
 }
 
 const _: () = assert!(CLASSES.is_power_of_two() && PLACES.is_power_of_two());
+const _: () = assert!(WORDS <= 1024, "a thread keeps eight of these");
 const _: () = assert!(WORDS <= metadata::WORDS_MAX && align_of::<Near>() <= MIN_ALIGN);

@@ -14,25 +14,29 @@ use crate::{map, profile, shard, slot, thread};
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
 pub(super) fn allocate(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
-    let kept = if freed_by == FreedBy::Map { class.homed() } else { class };
+    let by_layout = freed_by == FreedBy::Layout;
+    let kept = if by_layout { class } else { class.homed() };
     let Some(cache) = slot::get().cache() else { return thread::take_uncached(class) };
-    if cache.passes(size) {
-        return cache.pop_true(kept);
+    match cache.pop_counted(kept, size, by_layout) {
+        Some(block) => block,
+        None => allocate_sampled(cache, class, size, kept),
     }
-    allocate_slow(cache, class, size, kept)
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_slow(cache: &'static ThreadCache, class: Class, size: usize, kept: Class) -> *mut u8 {
-    if cache.is_hit(size) {
-        let block = shard::take_sampled(class);
-        if !block.is_null() {
-            cache.sample(block.addr(), size);
-            return block;
-        }
+fn allocate_sampled(
+    cache: &'static ThreadCache,
+    class: Class,
+    size: usize,
+    kept: Class,
+) -> *mut u8 {
+    let block = shard::take_sampled(class);
+    if block.is_null() {
+        return cache.pop_true(kept);
     }
-    cache.pop_true(kept)
+    cache.sample(block.addr(), size);
+    block
 }
 
 /// Keeps a block whose layout has `size` bytes where frees by layout look for sampled ones, and this is none; false where

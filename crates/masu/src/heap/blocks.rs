@@ -1,13 +1,13 @@
 //! Blocks of heaps by their address: what plain `free`, `realloc` and `malloc_usable_size` do with
 //! them, and what all that is not the fast path of a layout comes to.
 //!
-//! Relies on a block's first slice to know its heap. A block is checked before it is kept: a pointer
-//! into the middle of one ends the program here already.
+//! Relies on slices to know their heap. What is kept is not looked at: a pointer into the middle of a block ends
+//! the program when the blocks that a thread keeps go home, as it does with everyone's.
 
 use core::ptr::{self, NonNull};
 
 use crate::cache::near::{Near, SIZE_MAX};
-use crate::class::{Class, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
+use crate::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
 use crate::fault::{self, Fault};
 use crate::front;
 use crate::owner::Owner;
@@ -16,8 +16,8 @@ use crate::slice::{Kind, SLICE_BYTES, Slice};
 
 /// What a heap's block is.
 enum Block {
-    /// One of a page.
-    Small(Page, Class),
+    /// One of a page or of a mixed slice, in this slice of it.
+    Small(&'static Slice, Class),
     /// Slices of its own, named by the first.
     Large(&'static Slice),
 }
@@ -34,12 +34,14 @@ impl Block {
         let slice = unsafe { Slice::at(block.as_ptr().addr()) };
         match slice.kind.get() {
             Kind::HeapPage => {
-                let page = Page(slice.page());
-                let Some(class) = Class::from_code(page.0.code.get()) else {
+                let Some(class) = Class::from_code(slice.code.get()) else {
                     fault::stop(Fault::NotABlock)
                 };
-                page.index_of(class, block.as_ptr().addr());
-                Block::Small(page, class)
+                Page(slice.page()).index_of(class, block.as_ptr().addr());
+                Block::Small(slice, class)
+            }
+            Kind::HeapMixed => {
+                Block::Small(slice, owner_of(slice).mixed_class(block.as_ptr().addr()))
             }
             Kind::HeapLarge if slice.start() == block => Block::Large(slice),
             Kind::HeapLarge => fault::stop(Fault::NotABlock),
@@ -48,9 +50,8 @@ impl Block {
     }
 
     fn owner(&self) -> &'static Owner {
-        let (Block::Small(Page(first), _) | Block::Large(first)) = self;
-        // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
-        unsafe { &*first.owner().get() }
+        let (Block::Small(slice, _) | Block::Large(slice)) = *self;
+        owner_of(slice)
     }
 
     fn usable_size(&self) -> usize {
@@ -59,6 +60,13 @@ impl Block {
             Block::Large(first) => first.count.get() as usize * SLICE_BYTES,
         }
     }
+}
+
+/// The owner of a slice that belongs to a heap.
+#[inline(always)]
+fn owner_of(slice: &'static Slice) -> &'static Owner {
+    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
+    unsafe { &*slice.belongs().owner.get() }
 }
 
 /// Allocates `size` bytes aligned to `align`, a power of two, and zeroed if `zeroed`. Null for want of
@@ -99,25 +107,41 @@ fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
 ///   not used any more.
 #[inline(never)]
 pub(crate) unsafe fn free(block: NonNull<u8>) {
+    // SAFETY: The address lies within the first GiB of an arena.
+    let slice = unsafe { Slice::at(block.as_ptr().addr()) };
+    let code = if slice.kind.is(Kind::HeapMixed) {
+        owner_of(slice).mixed_code(block.as_ptr().addr())
+    } else if slice.kind.is(Kind::HeapPage) {
+        slice.code.get()
+    } else {
+        FOREIGN
+    };
+    if let Some(near) = Near::of_number(slice.belongs().number.get())
+        && near.push_code(code, block.as_ptr())
+    {
+        return;
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_slow(block) };
+}
+
+/// The same where the thread keeps nothing of the heap, or has no room for this.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[inline(never)]
+unsafe fn free_slow(block: NonNull<u8>) {
     // SAFETY: The caller's condition.
     let what = unsafe { Block::at(block) };
     let owner = what.owner();
     match what {
-        Block::Small(_, class) => match Near::of(owner) {
-            Some(near) if near.push_class(class, block.as_ptr()) => {}
-            near => free_slow(near, owner, class, block),
+        Block::Small(_, class) => match Near::of(owner).filter(|_| class.size() <= SIZE_MAX) {
+            Some(near) => near.push_slow(owner, class, block.as_ptr()),
+            None => owner.put(class, &[block.as_ptr().expose_provenance()]),
         },
         // SAFETY: The caller's condition.
         Block::Large(first) => unsafe { owner.free_large(first) },
-    }
-}
-
-/// Frees a block that found no room where its thread keeps some of its heap, if it does.
-#[inline(never)]
-fn free_slow(near: Option<&Near>, owner: &'static Owner, class: Class, block: NonNull<u8>) {
-    match near.filter(|_| class.size() <= SIZE_MAX) {
-        Some(near) => near.push_slow(owner, class, block.as_ptr()),
-        None => owner.put(class, &[block.as_ptr().expose_provenance()]),
     }
 }
 
@@ -200,11 +224,8 @@ pub(crate) fn heap_of(block: *mut u8) -> Option<&'static Owner> {
     let block = NonNull::new(block).filter(|block| front::code_of(block.as_ptr()) == HEAP)?;
     // SAFETY: The address lies within the first GiB of an arena.
     let slice = unsafe { Slice::at(block.as_ptr().addr()) };
-    let first = match slice.kind.get() {
-        Kind::HeapPage => slice.page(),
-        Kind::HeapLarge => slice,
-        _ => return None,
-    };
-    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
-    Some(unsafe { &*first.owner().get() })
+    match slice.kind.get() {
+        Kind::HeapPage | Kind::HeapMixed | Kind::HeapLarge => Some(owner_of(slice)),
+        _ => None,
+    }
 }

@@ -1,6 +1,6 @@
 //! What one owner owns: pages by class, and large blocks.
 //!
-//! Relies on pages for their bitmaps, on the ranges for runs of slices. Each page is in one list, with
+//! Relies on pages and on a mixed slice for their bitmaps, on the ranges for runs of slices. Each page is in one list, with
 //! those of its class that have free blocks or with all that have none, and each large block in a
 //! third, linked through their slices: so to release everything takes a step for each of them, however
 //! many blocks they hold.
@@ -8,6 +8,7 @@
 use core::ptr;
 
 use super::Owner;
+use super::mixed::Mixed;
 use crate::class::{Class, FOREIGN, HEAP, HOMED_FIRST};
 use crate::fault::{self, Fault};
 use crate::list::List;
@@ -29,7 +30,7 @@ pub(crate) struct Counts {
     /// Blocks of pages handed out, to the program or to caches, and their bytes.
     pub(crate) blocks: usize,
     pub(crate) block_bytes: usize,
-    /// Bytes of the pages.
+    /// Bytes of the pages, the mixed slice among them.
     pub(crate) page_bytes: usize,
     /// Large blocks and their bytes.
     pub(crate) large_blocks: usize,
@@ -39,6 +40,12 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) const NONE: Counts =
         Counts { blocks: 0, block_bytes: 0, page_bytes: 0, large_blocks: 0, large_bytes: 0 };
+
+    /// Counts one block of a page less.
+    fn take_off(&mut self, class: Class) {
+        self.blocks -= 1;
+        self.block_bytes -= class.size();
+    }
 
     pub(crate) fn add(&mut self, other: &Counts) {
         self.blocks += other.blocks;
@@ -56,6 +63,8 @@ pub(super) struct Holdings {
     bytes_at_purge: usize,
     /// Bit *i* is set while `partial[i]` holds a page.
     occupied: u128,
+    /// What small classes share before they have pages.
+    mixed: Mixed,
     /// Pages without a free block.
     full: List,
     large: List,
@@ -71,6 +80,7 @@ impl Holdings {
             counts: Counts::NONE,
             bytes_at_purge: 0,
             occupied: 0,
+            mixed: Mixed::new(),
             full: List::new(),
             large: List::new(),
             partial: [const { List::new() }; HOMED_FIRST],
@@ -85,12 +95,16 @@ impl Holdings {
         blocks: &mut [usize],
     ) -> usize {
         let wanted = blocks.len();
-        let mut left = wanted;
+        let mut left = wanted - self.mixed.take(class, blocks);
         while left > 0 {
             let page = match self.partial[class.page_index()].first() {
                 Some(first) => Page(first),
                 // A new page is made for a block, not for one more ahead of need.
                 None if left < wanted => break,
+                None if self.begin_part(owner, class) => {
+                    left -= self.mixed.take(class, &mut blocks[..left]);
+                    continue;
+                }
                 None => match Page::create_in_heap(class, owner) {
                     Some(page) => {
                         self.counts.page_bytes += class.page_slices() * SLICE_BYTES;
@@ -112,6 +126,21 @@ impl Holdings {
         wanted - left
     }
 
+    /// Gives `class` a part of the mixed slice, if there is one for it; whether there was.
+    fn begin_part(&mut self, owner: &'static Owner, class: Class) -> bool {
+        if !self.mixed.may_begin_part(class) {
+            return false;
+        }
+        if self.mixed.is_without_slice() {
+            if !self.mixed.begin(owner) {
+                return false;
+            }
+            self.counts.page_bytes += SLICE_BYTES;
+        }
+        self.mixed.begin_part(owner, class);
+        true
+    }
+
     /// As [`Owner::put`].
     #[inline(never)]
     pub(super) fn put(&mut self, owner: &'static Owner, class: Class, blocks: &[usize]) {
@@ -124,18 +153,22 @@ impl Holdings {
     fn put_one(&mut self, owner: &'static Owner, class: Class, block: usize) {
         // SAFETY: The block lies in an arena: the class map said so, or it was handed out here.
         let slice = unsafe { Slice::at(block) };
-        if slice.kind.get() != Kind::HeapPage {
-            fault::stop(Fault::NotTheHeaps);
+        match slice.kind.get() {
+            // Only a slice of these two says whose it is.
+            Kind::HeapPage | Kind::HeapMixed if ptr::eq(slice.belongs().owner.get(), owner) => {}
+            _ => fault::stop(Fault::NotTheHeaps),
+        }
+        if slice.kind.is(Kind::HeapMixed) {
+            self.mixed.put(owner, class, block);
+            return self.counts.take_off(class);
         }
         let page = Page(slice.page());
-        if !ptr::eq(page.0.owner().get(), owner) || usize::from(page.0.code.get()) != class.index()
-        {
+        if usize::from(page.0.code.get()) != class.index() {
             fault::stop(Fault::NotTheHeaps);
         }
         let was_full = page.is_full();
         page.put_one(class, block);
-        self.counts.blocks -= 1;
-        self.counts.block_bytes -= class.size();
+        self.counts.take_off(class);
         if was_full {
             self.full.remove(page.0);
             self.link(class, page);
@@ -204,8 +237,15 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Releases the empty pages that were kept.
+    /// Releases the empty pages that were kept, and the mixed slice if that is empty.
     pub(super) fn trim(&mut self) {
+        if let Some(slice) = self.mixed.close_if_empty() {
+            self.counts.page_bytes -= SLICE_BYTES;
+            let mut ranges = RANGES.lock();
+            ranges.bring_home(Parked::of_this_thread());
+            // SAFETY: The slice was handed out to be mixed, and every block of it is free.
+            unsafe { ranges.free(slice, 1, SLICE_BYTES) };
+        }
         for class in self.classes() {
             let list = &self.partial[class.page_index()];
             let empty = list.iter().map(Page).find(|page| page.is_empty(class));
@@ -229,7 +269,7 @@ impl Holdings {
         let run = ranges.allocate_for(used_bytes, slices, align, Kind::HeapLarge)?;
         ranges.count_large(1, slices.cast_signed());
         drop(ranges);
-        run.first.owner().set(owner);
+        run.first.set_belongs(owner);
         self.large.push_first(run.first);
         self.count_large(1, slices.cast_signed());
         map::set(run.first.address(), 1, HEAP);
@@ -303,12 +343,15 @@ impl Holdings {
         *self = Holdings::new();
     }
 
-    /// Takes any page or large block out of the books: its first slice, how many it has, the bytes of
+    /// Takes any page, the mixed slice or a large block out of the books: its first slice, how many it has, the bytes of
     /// them that may be resident, and whether it was a large block.
     fn close_any(&mut self) -> Option<((&'static Slice, usize, usize), bool)> {
         if let Some(first) = self.large.first() {
             let slices = self.close_large(first);
             return Some(((first, slices, slices * SLICE_BYTES), true));
+        }
+        if let Some(slice) = self.mixed.close() {
+            return Some(((slice, 1, SLICE_BYTES), false));
         }
         let page = match self.full.first() {
             Some(full) => {

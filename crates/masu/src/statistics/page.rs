@@ -174,7 +174,7 @@ pub(crate) fn after_fork() {
     // ORDERING: Relaxed in this function: there is one thread.
     let parents = PAGE.load(Ordering::Relaxed);
     // The thread that was in the midst of it may not be there.
-    BUSY.store(false, Ordering::Relaxed);
+    let was_busy = BUSY.swap(false, Ordering::Relaxed);
     if let Some(start) = NonNull::new(parents) {
         forget();
         let [descriptor, device, inode] =
@@ -182,6 +182,10 @@ pub(crate) fn after_fork() {
         // SAFETY: This is the only thread, and finds the page no more.
         unsafe { kernel::unmap(start.cast(), WORDS * size_of::<usize>()) };
         SharedFile { descriptor, identity: [device, inode] }.close();
+        look();
+    } else if was_busy {
+        // It was making the first page, and had noted that nobody is to try again.
+        forget();
         look();
     }
 }
@@ -301,5 +305,27 @@ fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
     for (word, value) in words.iter().zip(values) {
         // ORDERING: Relaxed, between the two writes of the sequence.
         word.store(*value, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_forked_while_the_first_page_was_made_tries_again() {
+        // ORDERING: Relaxed throughout: no other test touches the page, which is off.
+        let state = |next| {
+            BUSY.store(true, Ordering::Relaxed);
+            NEXT.store(next, Ordering::Relaxed);
+            after_fork();
+            (BUSY.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed))
+        };
+        assert_eq!(state(NEVER), (false, 0));
+        // Where it could not be made, nobody tries again.
+        NEXT.store(NEVER, Ordering::Relaxed);
+        after_fork();
+        assert_eq!(NEXT.load(Ordering::Relaxed), NEVER);
+        NEXT.store(0, Ordering::Relaxed);
     }
 }

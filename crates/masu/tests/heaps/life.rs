@@ -142,6 +142,57 @@ fn trim_gives_back_what_an_emptied_heap_kept() {
     assert_eq!(heap.statistics().committed_bytes, 0);
 }
 
+/// Sizes that share a heap's first slice, and one block or more of each.
+fn one_of_each(heap: &Heap, fill: u8) -> Vec<(std::ptr::NonNull<u8>, usize)> {
+    (1..=1_024).step_by(33).map(|size| (filled(heap, size, fill), size)).collect()
+}
+
+#[test]
+fn a_heap_of_few_blocks_has_one_slice_whatever_their_sizes() {
+    let mut heap = Heap::new();
+    for round in 0..10_u8 {
+        let blocks = one_of_each(&heap, round);
+        assert_eq!(heap.statistics().committed_bytes, 64 << 10);
+        assert!(blocks.iter().all(|(block, size)| is_filled(*block, *size, round)));
+        heap.clear();
+    }
+}
+
+#[test]
+fn a_heap_s_first_slice_goes_from_class_to_class() {
+    let heap = Heap::new();
+    // More classes than it has room for at once, one after another.
+    for round in 0..100 {
+        for size in [16, 48, 112, 304, 640, 1_024] {
+            let size = size + round % 3;
+            let blocks: Vec<_> = (0..50).map(|_| filled(&heap, size, 3)).collect();
+            assert!(blocks.iter().all(|block| is_filled(*block, size, 3)));
+            // SAFETY: The blocks are the heap's, of this layout, and not used any more.
+            blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, bytes(size)) });
+            // What the thread keeps goes home, and a class that has nothing left has no place either.
+            c::trim(0);
+            assert_eq!(heap.statistics().committed_bytes, 0, "{size}");
+        }
+    }
+}
+
+#[test]
+fn small_blocks_of_a_large_heap_have_pages() {
+    let heap = Heap::new();
+    let many: Vec<_> = (0..100_000).map(|index| (filled(&heap, 40, 5), index)).collect();
+    let few = one_of_each(&heap, 6);
+    assert!(few.iter().all(|(block, size)| is_filled(*block, *size, 6)));
+    for (block, index) in many {
+        assert!(is_filled(block, 40, 5));
+        if index % 2 == 0 {
+            // SAFETY: The block is the heap's and not used any more.
+            unsafe { c::free(block.as_ptr()) };
+        }
+    }
+    assert!(few.iter().all(|(block, size)| is_filled(*block, *size, 6)));
+    assert_eq!(heap.statistics().live_blocks, 50_000 + few.len());
+}
+
 #[test]
 fn more_heaps_than_a_thread_has_places_for_get_their_blocks_back() {
     let heaps: Vec<_> = (0..40).map(|_| Heap::new()).collect();

@@ -2,7 +2,7 @@
 //!
 //! Relies on the C library's list (`dl_iterate_phdr`), which is asked once a walk: it takes a lock
 //! of the dynamic linker's that its holder may take again. Objects beyond those that fit are asked
-//! for one by one.
+//! for one by one, and so is each where that lock may have been left behind by a `fork`.
 
 use super::reader::Reader;
 use crate::libc::{self, Object, Segment};
@@ -54,8 +54,14 @@ impl Objects {
     pub(super) fn tables_of(&mut self, address: usize) -> Option<Tables> {
         let holds = |extent: &&Extent| (extent.start..extent.end).contains(&address);
         let found = self.extents[..self.count].iter().find(holds).copied();
-        found.or_else(|| if self.are_all { None } else { search(address) }).map(Extent::tables)
+        let found = found.or_else(|| if self.are_all { None } else { search(address) });
+        found.or_else(|| search_without_lock(address)).map(Extent::tables)
     }
+}
+
+fn search_without_lock(address: usize) -> Option<Extent> {
+    let [start, end, contents] = libc::object_left_locked(address)?;
+    Some(Extent { start, end, contents, contents_end: end })
 }
 
 fn search(address: usize) -> Option<Extent> {

@@ -122,6 +122,12 @@ fn entry_for(tables: &Tables, address: usize) -> Option<Reader> {
 }
 
 impl Common {
+    /// So many units of data in bytes. A table that is wrong may have any number: what it comes to then is
+    /// asked for before it is read.
+    fn offset(&self, units: isize) -> isize {
+        units.wrapping_mul(self.data_unit)
+    }
+
     #[inline(never)]
     fn at(mut entry: Reader) -> Option<Common> {
         let length = entry.u32()? as usize;
@@ -191,9 +197,9 @@ impl Run {
             let byte = code.u8()?;
             let operand = usize::from(byte & 0x3f);
             match byte >> 6 {
-                1 => self.location += operand * common.code_unit,
+                1 => self.advance(operand, common),
                 2 => {
-                    let offset = code.uleb()?.cast_signed() * common.data_unit;
+                    let offset = common.offset(code.uleb()?.cast_signed());
                     self.row.set(operand, Rule::SavedAt(offset));
                 }
                 3 => self.restore(operand),
@@ -206,6 +212,11 @@ impl Run {
         Some(())
     }
 
+    /// Goes on by so many units of code.
+    fn advance(&mut self, units: usize, common: &Common) {
+        self.location = self.location.wrapping_add(units.wrapping_mul(common.code_unit));
+    }
+
     #[inline(never)]
     fn restore(&mut self, register: usize) {
         let rule = self.first.rules.get(register).copied().unwrap_or(Rule::Same);
@@ -213,16 +224,24 @@ impl Run {
     }
 
     fn instruction(&mut self, byte: u8, common: &Common, code: &mut Reader) -> Option<()> {
+        match byte {
+            0x00 => return Some(()),
+            0x01 => self.location = code.pointer(common.pointers, 0)?,
+            0x02 => self.advance(usize::from(code.u8()?), common),
+            0x03 => self.advance(usize::from(code.u16()?), common),
+            0x04 => self.advance(code.u32()? as usize, common),
+            _ => return self.rule(byte, common, code),
+        }
+        Some(())
+    }
+
+    /// Runs an instruction that changes the row.
+    fn rule(&mut self, byte: u8, common: &Common, code: &mut Reader) -> Option<()> {
         let row = &mut self.row;
         match byte {
-            0x00 => {}
-            0x01 => self.location = code.pointer(common.pointers, 0)?,
-            0x02 => self.location += usize::from(code.u8()?) * common.code_unit,
-            0x03 => self.location += usize::from(code.u16()?) * common.code_unit,
-            0x04 => self.location += code.u32()? as usize * common.code_unit,
             0x05 => {
                 let register = code.uleb()?;
-                row.set(register, Rule::SavedAt(code.uleb()?.cast_signed() * common.data_unit));
+                row.set(register, Rule::SavedAt(common.offset(code.uleb()?.cast_signed())));
             }
             0x06 => {
                 let register = code.uleb()?;
@@ -246,19 +265,19 @@ impl Run {
             0x10 => row.set(code.uleb()?, Rule::SavedAtExpression(block(code)?)),
             0x11 => {
                 let register = code.uleb()?;
-                row.set(register, Rule::SavedAt(code.sleb()? * common.data_unit));
+                row.set(register, Rule::SavedAt(common.offset(code.sleb()?)));
             }
-            0x12 => row.base = Base::Register(code.uleb()?, code.sleb()? * common.data_unit),
+            0x12 => row.base = Base::Register(code.uleb()?, common.offset(code.sleb()?)),
             0x13 => {
-                row.base = Base::Register(row.base.register()?, code.sleb()? * common.data_unit);
+                row.base = Base::Register(row.base.register()?, common.offset(code.sleb()?));
             }
             0x14 => {
                 let register = code.uleb()?;
-                row.set(register, Rule::Is(code.uleb()?.cast_signed() * common.data_unit));
+                row.set(register, Rule::Is(common.offset(code.uleb()?.cast_signed())));
             }
             0x15 => {
                 let register = code.uleb()?;
-                row.set(register, Rule::Is(code.sleb()? * common.data_unit));
+                row.set(register, Rule::Is(common.offset(code.sleb()?)));
             }
             0x16 => row.set(code.uleb()?, Rule::IsExpression(block(code)?)),
             // Whether the return address is signed: the signature is cut off in any case.
@@ -266,7 +285,8 @@ impl Run {
             0x2e => drop(code.uleb()?),
             0x2f => {
                 let register = code.uleb()?;
-                row.set(register, Rule::SavedAt(-code.uleb()?.cast_signed() * common.data_unit));
+                let units = code.uleb()?.cast_signed().wrapping_neg();
+                row.set(register, Rule::SavedAt(common.offset(units)));
             }
             _ => return None,
         }
@@ -289,4 +309,67 @@ impl Base {
 fn block(code: &mut Reader) -> Option<Reader> {
     let length = code.uleb()?;
     code.split(length)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Runs one instruction where a unit is as long as can be, and where it is the shortest.
+    fn run(code: &[u8], code_unit: usize, data_unit: isize) -> Option<Row> {
+        let start = code.as_ptr().expose_provenance();
+        // SAFETY: The bytes outlive the reader.
+        let instructions = unsafe { Reader::new(start, start + code.len()) };
+        let common = Common {
+            code_unit,
+            data_unit,
+            pointers: 0,
+            has_augmentation: false,
+            is_signal_frame: false,
+            instructions,
+        };
+        let mut run = Run {
+            row: Row { base: Base::Register(7, 8), ..Row::empty(false) },
+            first: Row::empty(false),
+            remembered: [None; REMEMBERED],
+            remembered_count: 0,
+            location: usize::MAX - 1,
+            address: usize::MAX,
+        };
+        run.instructions(&common, instructions)?;
+        Some(run.row)
+    }
+
+    /// The largest and the smallest number that seven bits a byte can say.
+    const MOST: [u8; 10] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+    const LEAST: [u8; 10] = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f];
+
+    #[test]
+    fn numbers_of_a_table_that_is_wrong_end_in_some_row_or_none_and_nothing_else() {
+        for instruction in 0..=u8::MAX {
+            for number in [MOST, LEAST] {
+                let registers: [&[u8]; 2] = [&[], &[3]];
+                for register in registers {
+                    let code: Vec<u8> =
+                        [&[instruction][..], register, &number[..], &number[..]].concat();
+                    for data_unit in [isize::MIN, -1, isize::MAX] {
+                        let _ = run(&code, usize::MAX, data_unit);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_are_units_of_the_table_s() {
+        // offset(register 6, 2) in the short form, then extended with a sign, then the base.
+        let row = run(&[0x86, 2, 0x11, 3, 0x7f, 0x12, 7, 0x7e], 1, -8).expect("right");
+        assert!(matches!(row.rules[6], Rule::SavedAt(-16)));
+        assert!(matches!(row.rules[3], Rule::SavedAt(8)));
+        assert!(matches!(row.base, Base::Register(7, 16)));
+    }
 }
