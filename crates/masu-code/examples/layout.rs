@@ -10,16 +10,17 @@
 //! and linker make. The long body is instructions that do nothing, so that getting them to the CPU
 //! is all that it costs.
 
-use std::error::Error;
+#[path = "shared/library.rs"]
+mod library;
+
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use library::{Outcome, compile, open, status};
 use masu_code::{Arena, Options, Source, Tools, Writing};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
 type Function = extern "C" fn(u32) -> u32;
 
 /// The constant and the name that are changed.
@@ -48,16 +49,6 @@ fn main() -> Outcome<()> {
 fn text(body: &str) -> String {
     let filling = if body == "204" { "__asm__ volatile(\".nops 197, 8\"); " } else { "" };
     format!("unsigned {NAME}(unsigned x) {{ {filling}return x + {MARK}u; }}")
-}
-
-fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
-    let output = Command::new("gcc").args(arguments).current_dir(folder).output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first = said.lines().next().unwrap_or_default();
-    Err(format!("gcc {arguments:?}: {first}").into())
 }
 
 /// The places where something stands in an object or library.
@@ -225,8 +216,8 @@ fn load_into_arena(objects: &[PathBuf], way: Way) -> Outcome<Loaded> {
     let (resident, start) = (status("VmRSS:")?, Instant::now());
     let arena = Arena::open(Options { tools, writing, ..Options::default() })?;
     let sources: Vec<Source> = if way.memory {
-        let named = |(number, bytes): (usize, &Vec<u8>)| Source::new(name(number as u32), bytes);
-        bytes.iter().enumerate().map(named).collect()
+        let named = |(number, bytes): (usize, Vec<u8>)| Source::new(name(number as u32), bytes);
+        bytes.into_iter().enumerate().map(named).collect()
     } else {
         objects.iter().map(Source::file).collect::<Result<Vec<_>, _>>()?
     };
@@ -248,20 +239,9 @@ fn load_into_arena(objects: &[PathBuf], way: Way) -> Outcome<Loaded> {
     Ok(Loaded { functions, load, link, resident, _arena: Some(arena) })
 }
 
-fn open(path: &Path) -> Outcome<*mut libc::c_void> {
-    let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
-    // SAFETY: The libraries are this program's own and have no initialisers.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if handle.is_null() { Err(format!("dlopen {}", path.display()).into()) } else { Ok(handle) }
-}
-
-fn symbol(library: *mut libc::c_void, name: &str) -> Outcome<Function> {
-    let c = std::ffi::CString::new(name)?;
-    // SAFETY: The handle is of a loaded library, the name a C string.
-    let address = unsafe { libc::dlsym(library, c.as_ptr()) };
-    if address.is_null() {
-        return Err(format!("no symbol {name}").into());
-    }
+/// A function of a library.
+fn symbol(handle: *mut libc::c_void, name: &str) -> Outcome<Function> {
+    let address = library::symbol(handle, name)?;
     // SAFETY: The libraries define functions of this type.
     Ok(unsafe { std::mem::transmute::<*mut libc::c_void, Function>(address) })
 }
@@ -310,11 +290,4 @@ fn run(folder: &Path, kind: &str, body: &str, count: u32, figures: &Path) -> Out
     std::io::Write::write_all(&mut file, line.as_bytes())?;
     println!("{sum}");
     Ok(())
-}
-
-/// A figure of `/proc/self/status`, in KiB.
-fn status(name: &str) -> Outcome<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such figure")?;
-    Ok(line.split_whitespace().next().ok_or("no figure")?.parse()?)
 }

@@ -22,47 +22,77 @@ pub(crate) type Rela = elf::Rela64<LittleEndian>;
 const LITTLE: LittleEndian = LittleEndian;
 
 /// The bytes of an object at an address that its tables can be read from.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Aligned {
-    words: Vec<u64>,
-    length: usize,
+    bytes: Vec<u8>,
+    /// Where in them the object begins.
+    start: usize,
 }
 
+/// What the address of an object is a multiple of.
+const ALIGN: usize = 8;
+
 impl Aligned {
+    /// The caller's bytes as they are, where they lie well.
+    pub(crate) fn of(bytes: Vec<u8>) -> Aligned {
+        if bytes.as_ptr().addr().is_multiple_of(ALIGN) {
+            Aligned { bytes, start: 0 }
+        } else {
+            Aligned::copy(&bytes)
+        }
+    }
+
     pub(crate) fn copy(bytes: &[u8]) -> Aligned {
-        let mut copy = Aligned { words: vec![0; bytes.len().div_ceil(8)], length: bytes.len() };
-        copy.bytes_mut().copy_from_slice(bytes);
+        let mut copy = Aligned::room(Vec::with_capacity(bytes.len() + ALIGN));
+        copy.bytes.extend_from_slice(bytes);
         copy
+    }
+
+    /// Nothing yet, at the first address in the vector's empty room that will do.
+    fn room(mut bytes: Vec<u8>) -> Aligned {
+        let address = bytes.as_ptr().addr();
+        let start = address.next_multiple_of(ALIGN) - address;
+        bytes.resize(start, 0);
+        Aligned { bytes, start }
     }
 
     /// The bytes of a file.
     pub(crate) fn read(path: &Path) -> io::Result<Aligned> {
-        let mut file = File::open(path)?;
+        let file = File::open(path)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            // Pipes and the like do not say how much they have.
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            return Ok(Aligned::copy(&bytes));
-        }
+        // Pipes and the like do not say how much they have: 0.
         let length = usize::try_from(metadata.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut words = Vec::new();
+        let mut bytes = Vec::new();
         // A file may be longer than memory.
-        words.try_reserve_exact(length.div_ceil(8)).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        words.resize(length.div_ceil(8), 0);
-        let mut data = Aligned { words, length };
-        file.read_exact(data.bytes_mut())?;
-        Ok(data)
+        let room = length.checked_add(ALIGN).ok_or(io::ErrorKind::FileTooLarge)?;
+        bytes.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut data = Aligned::room(bytes);
+        let has = if metadata.is_file() { metadata.len() } else { u64::MAX };
+        let read = file.take(has).read_to_end(&mut data.bytes)?;
+        if metadata.is_file() {
+            return match read == length {
+                true => Ok(data),
+                false => Err(io::ErrorKind::UnexpectedEof.into()),
+            };
+        }
+        // What grew may lie anywhere.
+        data.bytes.drain(..data.start);
+        Ok(Aligned::of(data.bytes))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: Words are bytes, and there are at least `length` of them.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), self.length) }
+        &self.bytes[self.start..]
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: As above.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast::<u8>(), self.length) }
+        &mut self.bytes[self.start..]
+    }
+}
+
+/// A copy of a vector may lie at any address.
+impl Clone for Aligned {
+    fn clone(&self) -> Aligned {
+        Aligned::copy(self.bytes())
     }
 }
 
@@ -147,8 +177,7 @@ const MOST: usize = 1 << 22;
 impl<'a> Object<'a> {
     /// Reads `data`, whose address must be a multiple of 8 ([`Aligned`]).
     pub(crate) fn read(name: &str, data: &'a [u8]) -> Result<Object<'a>, Error> {
-        let wrong = |what: &str| {
-            let what = what.to_owned();
+        let wrong = |what: &'static str| {
             move |error: object::read::Error| Error::malformed(name, format!("{what}: {error}"))
         };
         let header = Header::parse(data).map_err(wrong("its ELF header"))?;
@@ -366,4 +395,44 @@ fn read_symbol<'a>(
         is_hidden,
         kind,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    fn lies_well(data: &Aligned) -> bool {
+        data.bytes().as_ptr().addr().is_multiple_of(ALIGN)
+    }
+
+    #[test]
+    fn bytes_lie_well_wherever_they_came_from() {
+        let bytes: Vec<u8> = (0..255).collect();
+        for start in 0..ALIGN {
+            let copy = Aligned::copy(&bytes[start..]);
+            assert!(lies_well(&copy) && copy.bytes() == &bytes[start..]);
+            let again = copy.clone();
+            assert!(lies_well(&again) && again.bytes() == copy.bytes());
+        }
+        let taken = Aligned::of(bytes.clone());
+        assert!(lies_well(&taken) && taken.bytes() == bytes);
+        assert!(Aligned::of(Vec::new()).bytes().is_empty());
+    }
+
+    #[test]
+    fn a_pipe_is_read_to_its_end() {
+        let (reader, mut writer) = io::pipe().expect("there are descriptors");
+        let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let bytes: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+        let read = std::thread::scope(|scope| {
+            let bytes = &bytes;
+            scope.spawn(move || writer.write_all(bytes).expect("somebody reads"));
+            Aligned::read(Path::new(&path))
+        });
+        let read = read.expect("it can be read");
+        assert!(lies_well(&read) && read.bytes() == bytes);
+    }
 }

@@ -1,8 +1,9 @@
 //! What is loaded: an object's bytes and the name that errors and reports call it by.
 //!
-//! Relies on the `object` crate for static libraries. An object is copied when it is read, so the
-//! caller's bytes are needed no longer than a call; copies of a source share the bytes.
+//! Relies on the `object` crate for static libraries. A source has the bytes itself, so the caller
+//! need not keep them; copies of a source share them.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,9 +32,13 @@ impl From<&Source> for Source {
 }
 
 impl Source {
-    /// An object in memory.
-    pub fn new(name: impl Into<String>, bytes: &[u8]) -> Source {
-        Source::of(name.into(), Aligned::copy(bytes))
+    /// An object in memory. A vector is taken as it is; borrowed bytes are copied.
+    pub fn new<'a>(name: impl Into<String>, bytes: impl Into<Cow<'a, [u8]>>) -> Source {
+        let data = match bytes.into() {
+            Cow::Owned(bytes) => Aligned::of(bytes),
+            Cow::Borrowed(bytes) => Aligned::copy(bytes),
+        };
+        Source::of(name.into(), data)
     }
 
     fn of(name: String, data: Aligned) -> Source {
