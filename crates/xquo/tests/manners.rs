@@ -54,6 +54,22 @@ fn the_output_is_that_of_the_published_xquo() {
     }
 }
 
+/// All ten million records of report 1, whose output fills 428 MB.
+#[test]
+fn ten_million_records_are_quoted_as_the_published_xquo_does() {
+    if std::env::var_os("MASU_SOAK").is_none() {
+        println!("skipped: MASU_SOAK=1 runs it");
+        return;
+    }
+    let input = records(10_000_000);
+    for workers in ["-w1", "-w2"] {
+        let output = outcome(xquo(&[workers]), &input);
+        assert!(output.status.success());
+        let said = (output.stdout.len(), hash(&output.stdout));
+        assert_eq!(said, (427_777_780, 0x25ee_c93b_e234_063f), "{workers}");
+    }
+}
+
 /// `MASU_XQUO` names the published program: `cargo install xquo --version 0.2.3 --root FOLDER`.
 #[test]
 fn the_published_xquo_beside_it_says_the_same() {

@@ -1,17 +1,11 @@
 //! The published xquo 0.2.3 as a library, with the one argument that the measurement varies: the number of workers.
 
+mod allocator;
+
 use std::io;
 use std::process::ExitCode;
 
 use xquo::cli::{XQuo, XQuoArgs, XQuoOutDelimiter};
-
-#[cfg(feature = "masu")]
-#[global_allocator]
-static GLOBAL: masu::Masu = masu::Masu::new();
-
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static GLOBAL: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let workers = std::env::args().nth(1).and_then(|workers| workers.parse().ok());

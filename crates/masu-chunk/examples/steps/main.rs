@@ -10,12 +10,15 @@
 //! Making the data, working on it and printing the results are timed apart: in the report the last
 //! took most of what was thought to be the second. `--print` prints every result, a line at a time,
 //! as the report did.
-//! A comparison measures whole processes: its row `none` says what is not work.
+//! A comparison measures whole processes: its row `none` says what is not work. `--figures FILE` appends the three
+//! times to a file, for suites that want them.
 
 mod engines;
 
+use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -32,6 +35,8 @@ struct Request {
     /// The data is made anew for each repetition, as it must be where it is handed over.
     fresh: bool,
     print: bool,
+    /// A file to which the times are appended as a line of JSON.
+    figures: Option<PathBuf>,
 }
 
 /// What the data may consist of.
@@ -105,6 +110,7 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut text = "\
 Usage: steps STEP [--items N] [--bytes] [--chunk N] [--workers N] [--turns N] [--repeat N] [--fresh] [--print]
+       [--figures FILE]
 "
     .to_owned();
     for Engine { name, about, .. } in engines::<i64>() {
@@ -126,6 +132,7 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
         repeat: 1,
         fresh: false,
         print: false,
+        figures: None,
     };
     let mut rest = rest.iter();
     while let Some(option) = rest.next() {
@@ -139,7 +146,11 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
             *flag = true;
             continue;
         }
-        let value = rest.next().ok_or_else(|| format!("{option} lacks its number"))?;
+        let value = rest.next().ok_or_else(|| format!("{option} lacks its value"))?;
+        if option == "--figures" {
+            request.figures = Some(value.into());
+            continue;
+        }
         let number: u32 = value.parse().map_err(|_| format!("{option}: `{value}` is no number"))?;
         match option.as_str() {
             "--items" => request.items = number.into(),
@@ -197,5 +208,15 @@ fn run<T: Item>(request: &Request) -> io::Result<()> {
         ms(times[times.len() - 1]),
         ms(output),
     );
+    if let Some(path) = &request.figures {
+        let line = format!(
+            "{{\"step\":\"{}\",\"generation_ms\":{:.4},\"compute_ms\":{:.4},\"output_ms\":{:.4}}}\n",
+            engine.name,
+            ms(generation),
+            ms(median),
+            ms(output),
+        );
+        OpenOptions::new().append(true).create(true).open(path)?.write_all(line.as_bytes())?;
+    }
     Ok(())
 }
