@@ -5,6 +5,7 @@
 
 mod code;
 mod diagnose;
+mod experiment;
 mod heap;
 mod tune;
 
@@ -15,8 +16,10 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
 pub(crate) use code::{Code, CodeCommand, CodeLoad, CodeMap};
 pub(crate) use diagnose::Diagnose;
+pub(crate) use experiment::Experiment;
 pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View};
 use masu_lab::report::Format;
+use masu_lab::server::LatencyRate;
 use masu_lab::variant::parse_size;
 use masu_lab::{Measure, Parameter, Spec, suite};
 pub(crate) use tune::Tune;
@@ -39,6 +42,7 @@ Know the ground
   doctor       What this machine allows, its noise, its prices
   list         Allocators found; --settings, --options: what can be set
   report       Saved results as text, Markdown, CSV, HTML, JSON
+  experiment   Field reports, each rerun here by one command
   help         This page, or the one of a command; man: the manual page
   completions  For the Tab key of bash, zsh, fish
 
@@ -72,6 +76,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     List(List),
     Report(Report),
+    Experiment(Experiment),
     #[command(name = "man")]
     Manual(Manual),
     Completions(Completions),
@@ -222,7 +227,7 @@ pub(crate) struct Server {
     #[arg(long, requires = "load", conflicts_with_all = ["suite", "scratch"])]
     #[arg(help_heading = SERVER)]
     pub(crate) server: bool,
-    /// What it has to do in a burst; URLs repeat
+    /// What it has to do in a burst; URLs repeat, or @FILE
     #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
     pub(crate) load: Vec<String>,
     /// Ready when this answers [default: the load's URL]
@@ -248,6 +253,12 @@ pub(crate) struct Server {
     #[arg(long, value_name = "R", requires = "server", help_heading = SERVER)]
     #[arg(hide_short_help = true)]
     pub(crate) rate: Option<f64>,
+    /// Back to back for throughput, then R a second for latencies
+    ///
+    /// Each burst has both halves. R may be a share of what the reference answers: 50%.
+    #[arg(long, value_name = "R", requires = "server", conflicts_with = "rate")]
+    #[arg(help_heading = SERVER, hide_short_help = true)]
+    pub(crate) latency_rate: Option<LatencyRate>,
     /// The longest a request may take [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
     #[arg(help_heading = SERVER, hide_short_help = true)]

@@ -129,6 +129,11 @@ fn find(places: &Places) -> Catalogue {
     catalogue
 }
 
+/// masu's folder in the user's cache; none where nothing says where that is. It need not be there.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
+    place::cache(&Surroundings::of_this_process())
+}
+
 /// Lays `library` into a private folder and returns its path, fit for `LD_PRELOAD`.
 ///
 /// # Errors

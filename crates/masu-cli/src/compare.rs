@@ -14,7 +14,7 @@ use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
 use masu_lab::report::{self, Document};
 use masu_lab::results::{LeftOut, Rounds};
-use masu_lab::server::Asked;
+use masu_lab::server::{Asked, urls_of};
 use masu_lab::statistics::DEFAULT_PRECISION;
 use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
 use masu_lab::summary::{Gate, Standing, gate};
@@ -149,10 +149,11 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
     let asked = Asked {
         ready: arguments.ready,
         ready_within: arguments.ready_within,
-        load: arguments.load,
+        load: urls_of(arguments.load, "".as_ref())?,
         body: body.transpose()?,
         connections: arguments.connections,
         rate: arguments.rate,
+        latency_rate: arguments.latency_rate,
         request_timeout: arguments.request_timeout,
         burst: arguments.burst,
         one_at_a_time: arguments.one_at_a_time,

@@ -9,7 +9,9 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
-use masu_lab::diagnose::{self, Facts, Finding, Kind, Means, Options, Remedy, RemedyKind, Step};
+use masu_lab::diagnose::{
+    self, Facts, Finding, Hold, Kind, Means, Options, Remedy, RemedyKind, Step,
+};
 use masu_lab::report::{bytes, notice};
 use masu_lab::{Diagnosis, Limits, Stop, Workload};
 
@@ -32,10 +34,7 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
     let stop = Stop::on_signals()?;
     let json = arguments.json;
     let diagnosis = match arguments.pid {
-        Some(pid) => {
-            aside::say(notice(&format!("Looking at process {pid}.")));
-            masu_lab::diagnose::diagnose_running(pid, arguments.patience, &stop)?
-        }
+        Some(pid) => of_process(pid, &arguments, &stop)?,
         None => of_command(arguments, &stop)?,
     };
     let page = if json {
@@ -45,6 +44,20 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
     };
     write!(anstream::stdout(), "{page}").context("printing the diagnosis")?;
     Ok(if diagnose::was_stopped(&diagnosis) { Ending::Stopped } else { Ending::Done })
+}
+
+fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
+    let patience = arguments.patience;
+    let hold = if arguments.attach { Hold::Attached } else { Hold::None };
+    aside::say(notice(&match hold {
+        Hold::None => format!("Looking at process {pid}."),
+        Hold::Attached => format!(
+            "Attaching to process {pid} for {}: it is stopped at every system call meanwhile, and \
+             slower. Ctrl-C lets it go at once.",
+            seconds(patience.as_secs_f64())
+        ),
+    }));
+    Ok(diagnose::diagnose_running(pid, patience, hold, stop)?)
 }
 
 fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
@@ -85,6 +98,14 @@ fn page(diagnosis: &Diagnosis) -> String {
     let mut page = format!("{BOLD}{}{BOLD:#}\n", shortened(&diagnosis.command, WIDTH));
     for line in wrapped(&ran(diagnosis), WIDTH) {
         page.push_str(&format!("{DIM}{line}{DIM:#}\n"));
+    }
+    let names_places =
+        diagnosis.findings.iter().any(|finding| finding.id == diagnose::Id::CpuBound);
+    let places = diagnosis.facts.sampled().map(|sampled| sampled.told()).unwrap_or_default();
+    if !names_places && !places.is_empty() {
+        for line in wrapped(&format!("Most of its own code's time: {places}."), WIDTH) {
+            page.push_str(&format!("{DIM}{line}{DIM:#}\n"));
+        }
     }
     let mut said = Vec::new();
     for finding in &diagnosis.findings {

@@ -16,6 +16,7 @@ mod completions;
 mod diagnose;
 mod doctor;
 mod exit;
+mod experiment;
 mod heap;
 mod list;
 mod manual;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => exit::of(top::perform(&arguments).map(|()| Ending::Done)),
         Command::Heap(arguments) => exit::of(heap::perform(arguments.command)),
         Command::Diagnose(arguments) => exit::of(diagnose::perform(*arguments)),
+        Command::Experiment(arguments) => exit::of(experiment::perform(&arguments)),
         Command::Doctor(arguments) => exit::of(doctor::perform(&arguments).map(|()| Ending::Done)),
         Command::List(arguments) => exit::of(list::perform(&arguments).map(|()| Ending::Done)),
         Command::Manual(arguments) => exit::of(manual::perform(&arguments)),

@@ -21,6 +21,7 @@ use crate::program::privileges;
 use crate::trace::{Witness, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
+pub(crate) mod attach;
 pub(crate) mod locks;
 mod moves;
 mod targets;
@@ -239,7 +240,10 @@ pub(crate) fn count_watched(
 ) -> Result<(Run, Calls), Error> {
     let mut counter = Counter::default();
     let run = run_witnessed(workload, variant, conditions, stop, &mut counter, look)?;
-    Ok((run, counter.finish()))
+    let mut calls = counter.finish();
+    // Besides its calls, a thread stops where it begins, and its starter there too.
+    calls.stops += 2 * calls.threads_begun;
+    Ok((run, calls))
 }
 
 /// Counts while the tree runs.
@@ -293,8 +297,24 @@ impl Witness for Counter {
     fn call(&mut self, pid: Pid) {
         // A thread that is being killed has no registers any more.
         let Ok(Some(stopped)) = door::stopped_at(pid) else { return };
-        let Stopped { call, arguments } = stopped;
         self.calls.stops += 1;
+        self.called(pid, stopped);
+    }
+
+    fn end(&mut self, pid: Pid, usage: &Usage) {
+        if self.process_of(pid) == Some(pid) {
+            self.calls.peaks_bytes += usage.max_rss_bytes;
+            self.breaks.forget(pid);
+            self.locks.forget(pid);
+        }
+        self.close(pid);
+    }
+}
+
+impl Counter {
+    /// A thread is about to make a call.
+    fn called(&mut self, pid: Pid, stopped: Stopped) {
+        let Stopped { call, arguments } = stopped;
         self.note(pid, call);
         let Some((_, thread)) = self.live.get_mut(&pid) else { return };
         let (process, counts) = (thread.process, &mut thread.counts);
@@ -319,17 +339,11 @@ impl Witness for Counter {
         }
     }
 
-    fn end(&mut self, pid: Pid, usage: &Usage) {
-        if self.live.get(&pid).is_some_and(|(_, thread)| thread.process == pid) {
-            self.calls.peaks_bytes += usage.max_rss_bytes;
-            self.breaks.forget(pid);
-            self.locks.forget(pid);
-        }
-        self.close(pid);
+    /// The process of a thread that is known.
+    fn process_of(&self, pid: Pid) -> Option<Pid> {
+        self.live.get(&pid).map(|(_, thread)| thread.process)
     }
-}
 
-impl Counter {
     /// A thread of which something may be heard from now on.
     fn meet(&mut self, pid: Pid) {
         if self.live.contains_key(&pid) {
@@ -377,8 +391,6 @@ impl Counter {
         self.calls.threads = self.ended.into_iter().map(|(_, thread)| thread).collect();
         (self.calls.locks, self.calls.more_lock_waits) = self.locks.finish();
         self.calls.small_writes = self.targets.finish();
-        // Besides its calls, a thread stops where it begins, and its starter there too.
-        self.calls.stops += 2 * self.calls.threads_begun;
         self.calls
     }
 }

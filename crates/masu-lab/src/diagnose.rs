@@ -32,7 +32,9 @@ mod heap_walk;
 mod inside;
 mod judge;
 mod looks;
+mod malloc_code;
 mod running;
+pub mod samples;
 mod thresholds;
 mod unused;
 mod wrapper;
@@ -41,7 +43,7 @@ pub use facts::Facts;
 pub use finding::{Confidence, Finding, Id, Kind, Remedy, RemedyKind};
 pub use inside::Means;
 pub use judge::judge;
-pub use running::diagnose_running;
+pub use running::{Hold, diagnose_running};
 
 use facts::{CallFacts, Clock, Malloc, Memory};
 use inside::late_median;
@@ -132,7 +134,9 @@ pub fn diagnose(
             (execute_watched(workload, variant, &conditions, stop, looks)?, None)
         }
     };
-    let mut facts = gathered(workload, variant, &run, calls.as_ref(), looks.finish());
+    let seen = looks.finish();
+    not_seen.extend(unsampled(&seen));
+    let mut facts = gathered(workload, variant, &run, calls.as_ref(), seen);
     if let Some(means) = &options.inside
         && !stop.requested()
     {
@@ -165,6 +169,20 @@ fn refusal() -> Option<String> {
     tracing.and_then(|()| filters()).err()
 }
 
+/// What could not be seen of where CPU time goes.
+fn unsampled(seen: &Seen) -> Option<String> {
+    match &seen.samples {
+        Err(reason) => Some(format!(
+            "where the CPU time goes: no perf events ({reason}); `masu doctor` says what to do"
+        )),
+        Ok(sampled) if sampled.threads_left_out > 0 => Some(format!(
+            "where the CPU time of {} threads goes: too many to sample",
+            sampled.threads_left_out
+        )),
+        Ok(_) => None,
+    }
+}
+
 /// What a run came to, as facts.
 fn gathered(
     workload: &Workload,
@@ -176,7 +194,7 @@ fn gathered(
     let os_page_bytes = kernel::os_page_bytes();
     let refaults =
         calls.map(|calls| run.minor_faults.saturating_sub(calls.peaks_bytes / os_page_bytes));
-    let Seen { threads, memory, mut programs, code } = seen;
+    let Seen { threads, memory, mut programs, code, samples } = seen;
     let own = std::fs::canonicalize(&workload.program.binary).unwrap_or_default();
     for program in &mut programs {
         program.is_command &= program.path == own;
@@ -213,6 +231,7 @@ fn gathered(
         programs,
         wrapper,
         code,
+        samples: samples.ok(),
         malloc: malloc(&workload.program, variant),
         cpus: machine::Machine::here().cpus,
         ..Facts::default()

@@ -110,6 +110,9 @@ pub struct Burst {
     pub throughput: Option<f64>,
     /// Seconds from when a request was due to its whole answer, at these shares of the requests.
     pub latency_s: Option<Latencies>,
+    /// Requests a second that were asked for while latencies were measured, where the throughput is
+    /// that of another half of the burst.
+    pub latency_rate: Option<f64>,
     /// Calls for memory a request, counted in a run apart from the timed ones.
     pub allocations_a_request: Option<f64>,
     /// CPU seconds a second that the other variants' servers used meanwhile, waiting for their turn.

@@ -9,7 +9,7 @@
 mod ask;
 mod flame;
 mod message;
-mod names;
+pub(crate) mod names;
 mod shape;
 mod table;
 
@@ -191,7 +191,7 @@ fn drop_allocator(frames: &mut Vec<Frame>) {
 
 /// Whether a function is between the program's request and the block: masu's, the malloc family, C++'s `new`,
 /// or Rust's way to its global allocator.
-fn is_allocator(function: &str) -> bool {
+pub(crate) fn is_allocator(function: &str) -> bool {
     const NAMES: &[&str] = &[
         "malloc",
         "calloc",

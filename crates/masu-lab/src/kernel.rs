@@ -13,9 +13,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub(crate) mod attach;
 pub(crate) mod calls;
 pub(crate) mod lean;
 pub(crate) mod prices;
+pub(crate) mod sample;
 pub(crate) mod trace;
 
 /// Turns a system call's −1 into the error it stands for.

@@ -43,6 +43,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod error;
 pub mod execute;
+pub mod experiment;
 pub mod heap;
 pub mod hooks;
 mod kernel;

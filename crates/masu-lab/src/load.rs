@@ -112,12 +112,16 @@ impl Client {
     /// Asks for `window`, then waits for the answers still to come. Ends early when `stop` is
     /// requested; what was met until then is returned.
     pub fn run(&mut self, window: Duration, stop: &Stop) -> Met {
+        self.run_at(self.plan.pace, window, stop)
+    }
+
+    /// [`run`](Self::run) at `pace` instead of the plan's.
+    pub fn run_at(&mut self, pace: Pace, window: Duration, stop: &Stop) -> Met {
         self.open_connections();
-        let pace = self.plan.pace;
         let own_cpu = || kernel::cpu_time(std::process::id().cast_signed()).unwrap_or_default();
         let cpu_before = own_cpu();
         let burst = Arc::new(Burst {
-            plan: self.plan.clone(),
+            plan: LoadPlan { pace, ..self.plan.clone() },
             began: Instant::now(),
             window,
             tally: Mutex::new(Tally::new(self.plan.timeout)),

@@ -9,16 +9,19 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::experiment::Page;
+use crate::results::Row;
+use crate::{Error, Measure};
 
 mod across;
+mod article;
 mod csv;
 mod document;
 mod html;
 mod json;
 mod lines;
 #[cfg(test)]
-mod made_up;
+pub(crate) mod made_up;
 mod markdown;
 mod measure;
 mod overview;
@@ -31,9 +34,10 @@ mod tuned;
 mod verdict;
 
 pub use document::{Document, Extent, Source, Table};
+pub use plot::{Bar, Chart, Line, bars, lines, standalone};
 pub use proved::proved;
 pub use quantity::{about, bytes, count};
-pub(crate) use quantity::{percent, seconds};
+pub(crate) use quantity::{percent, ratio, seconds};
 pub use text::{notice, page, plan};
 pub use tuned::tuned;
 
@@ -108,6 +112,11 @@ impl FromStr for Format {
     }
 }
 
+/// The verdict on `row`, which `primary` carries, in plain words.
+pub(crate) fn verdict(row: &Row, primary: Measure) -> String {
+    verdict::words(row, primary).0
+}
+
 /// `document` in `format`.
 #[must_use]
 pub fn render(document: &Document, format: Format) -> String {
@@ -117,5 +126,14 @@ pub fn render(document: &Document, format: Format) -> String {
         Format::Csv => csv::page(document),
         Format::Html => html::page(document),
         Format::Json => json::page(document),
+    }
+}
+
+/// The page of an experiment as Markdown or, in every other format, as HTML.
+#[must_use]
+pub fn experiment(page: &Page, format: Format) -> String {
+    match format {
+        Format::Markdown => markdown::experiment(page),
+        _ => html::experiment(page),
     }
 }

@@ -11,7 +11,7 @@
 //! they do not, and their folders removed.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::compare::{Executor, Remarks};
@@ -27,6 +27,7 @@ mod consumption;
 mod counting;
 mod family;
 mod guard;
+mod latency_rate;
 mod outputs;
 mod place;
 mod proof;
@@ -34,13 +35,16 @@ mod ready;
 mod remarks;
 mod running;
 mod steady;
+mod urls;
 
 pub use asked::Asked;
 use guard::Guard;
+pub use latency_rate::LatencyRate;
 use place::Place;
 pub use ready::Ready;
 use running::Running;
 use steady::Point;
+pub use urls::urls_of;
 
 /// How long a burst lasts when the caller does not say.
 pub const DEFAULT_BURST: Duration = Duration::from_secs(2);
@@ -83,6 +87,9 @@ pub enum Load {
         connections: usize,
         /// When requests are sent.
         pace: Pace,
+        /// A second half of each burst at this rate, for the latencies; throughput is that of the
+        /// first half. For [`Pace::Closed`].
+        latency_rate: Option<LatencyRate>,
         /// The longest a request may take.
         timeout: Duration,
     },
@@ -134,6 +141,8 @@ pub(crate) struct Servers<'a> {
     /// The servers that run, by the variant's index.
     warm: Vec<Option<Warm>>,
     books: Vec<Book>,
+    /// Answers a second of the reference when it was warm first.
+    reference_throughput: Option<f64>,
     /// Allocations a request of each combination of parameters that was counted.
     counted: Vec<(Values, Option<f64>)>,
     offsets: Offsets,
@@ -185,6 +194,7 @@ impl<'a> Servers<'a> {
             shell: Program::find("sh".as_ref())?,
             warm: rows.iter().map(|_| None).collect(),
             books: rows.iter().map(|_| Book::default()).collect(),
+            reference_throughput: None,
             counted: Vec::new(),
             offsets,
             hooks: Hooks::default(),
@@ -223,17 +233,23 @@ impl<'a> Servers<'a> {
         }
     }
 
+    /// Where setup and cleanup run, which are about the table: where its first row does.
+    fn folder(&self) -> Option<&Path> {
+        self.rows.first()?.workload.folder.as_deref()
+    }
+
     /// A place for `row`, prepared.
     fn place(&mut self, row: &Row, stop: &Stop) -> Result<Place, Error> {
         if !self.is_set_up {
             self.is_set_up = true;
             if let Some(command) = &self.hooks.setup {
-                Hook::Setup.run(command, None, stop)?;
+                Hook::Setup.run(command, self.folder(), stop)?;
             }
         }
         let place = Place::new(&row.variant.label)?;
         if let Some(command) = &self.hooks.prepare {
-            Hook::Prepare.run(&place.words(command, row), None, stop)?;
+            let folder = row.workload.folder.as_deref();
+            Hook::Prepare.run(&place.words(command, row), folder, stop)?;
         }
         Ok(place)
     }
@@ -254,6 +270,8 @@ impl<'a> Servers<'a> {
         for url in urls {
             addresses.extend(Target::new(&place.text(url, row))?.addresses());
         }
+        // Thousands of URLs are of one server.
+        addresses.dedup();
         match addresses.into_iter().find(ready::is_taken) {
             None => Ok(()),
             Some(address) => Err(Error::Server {
@@ -323,7 +341,7 @@ impl<'a> Servers<'a> {
 
     /// What asks the server in `place`, if the load is HTTP.
     fn client(&self, row: &Row, place: &Place) -> Result<Option<Client>, Error> {
-        let Load::Http { urls, body, connections, pace, timeout } = &self.plan.load else {
+        let Load::Http { urls, body, connections, pace, timeout, .. } = &self.plan.load else {
             return Ok(None);
         };
         let target = |url: &String| {
@@ -342,13 +360,18 @@ impl<'a> Servers<'a> {
     fn warm(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         let mut points: Vec<Point> = Vec::new();
         loop {
-            let burst = self.burst(index, self.plan.burst / 2, stop)?;
+            let burst = self.burst(index, self.plan.burst / 2, None, stop)?;
             if burst.run.ending != Ending::Exited(0) {
                 return Ok(burst.run);
             }
             burst.check(&self.plan.load)?;
             points.push(burst.point());
             let trend = steady::trend(&points);
+            let is_over = points.len() >= steady::BURSTS_MAX
+                || points.len() >= steady::BURSTS_MIN && trend.is_none();
+            if is_over && index == 0 {
+                self.reference_throughput.get_or_insert(burst.point().throughput);
+            }
             if points.len() >= steady::BURSTS_MIN && trend.is_none() {
                 self.books[index].trend = None;
                 return Ok(burst.run);
@@ -394,12 +417,22 @@ impl<'a> Servers<'a> {
 
     /// A burst that counts, on a server that is warm.
     fn timed(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        let burst = self.burst(index, self.plan.burst, stop)?;
+        let burst = self.burst(index, self.plan.burst, self.latency_rate(), stop)?;
         if burst.run.ending == Ending::Exited(0) {
             burst.check_command(&self.plan.load)?;
             self.books[index].add(&burst);
         }
         Ok(burst.run)
+    }
+
+    /// Requests a second for the latencies, where they are asked for apart and it is known.
+    fn latency_rate(&self) -> Option<f64> {
+        match &self.plan.load {
+            Load::Http { latency_rate, .. } => {
+                latency_rate.as_ref()?.per_second(self.reference_throughput)
+            }
+            Load::Command(_) => None,
+        }
     }
 
     /// With one server at a time: a start, a warm-up and a burst.
@@ -481,13 +514,13 @@ impl Executor for Servers<'_> {
         if std::mem::take(&mut self.is_set_up)
             && let Some(command) = &self.hooks.cleanup
         {
-            Hook::Cleanup.run(command, None, &Stop::never())?;
+            Hook::Cleanup.run(command, self.folder(), &Stop::never())?;
         }
         Ok(())
     }
 
     fn remarks(&self) -> Remarks {
-        let mut remarks = remarks::of(self.rows, &self.books, self.plan);
+        let mut remarks = remarks::of(self.rows, &self.books, self.plan, self.latency_rate());
         let counted = (0..self.rows.len()).map(|index| self.counted_of(index));
         remarks.notes.extend(remarks::allocations(self.rows, counted));
         remarks

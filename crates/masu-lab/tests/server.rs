@@ -14,8 +14,8 @@ use masu_lab::load::DEFAULT_TIMEOUT;
 use masu_lab::results::Rounds;
 use masu_lab::server::{Load, Ready, ServerPlan};
 use masu_lab::{
-    Catalogue, CompareOptions, Comparison, Ending, Error, Event, Input, Limits, Measure, Pace,
-    Places, Plan, Run, Stop, Variant, Workload, compare,
+    Catalogue, CompareOptions, Comparison, Ending, Error, Event, Hooks, Input, Limits, Measure,
+    Pace, Places, Plan, Run, Stop, Variant, Workload, compare,
 };
 
 /// A server that allocates a little for each request. It is told by variables where to listen and
@@ -134,6 +134,7 @@ fn plan() -> ServerPlan {
             body: None,
             connections: 2,
             pace: Pace::Closed,
+            latency_rate: None,
             timeout: DEFAULT_TIMEOUT,
         },
         burst: Duration::from_millis(100),
@@ -187,6 +188,7 @@ fn a_stranger_who_answers_there_already_is_not_loaded() {
         body: None,
         connections: 2,
         pace: Pace::Closed,
+        latency_rate: None,
         timeout: DEFAULT_TIMEOUT,
     };
     for (ready, load) in [(Ready::Port, load), (Ready::Url(url), plan().load)] {
@@ -246,6 +248,42 @@ fn a_rate_gives_cpu_a_request_the_verdict() {
         .map(|burst| burst.requests.unwrap() + burst.errors)
         .collect();
     assert!(requests.iter().all(|count| *count == requests[0] && *count > 0), "{requests:?}");
+}
+
+#[test]
+fn a_rate_for_latencies_is_the_same_for_all_and_throughput_decides() {
+    let log = Log::new("halves");
+    let workload = workload(&log, "", "exec");
+    let mut plan = plan();
+    let Load::Http { latency_rate, .. } = &mut plan.load else { unreachable!() };
+    *latency_rate = Some("20%".parse().unwrap());
+    let comparison = made(&workload, plan, 2).unwrap();
+    assert_eq!(comparison.tables[0].summary.primary, Measure::Throughput);
+    let bursts = comparison.tables[0].runs.iter().map(|run| run.burst.unwrap());
+    let rates: Vec<f64> = bursts.map(|burst| burst.latency_rate.unwrap()).collect();
+    assert!(rates.iter().all(|rate| *rate > 0.0 && *rate == rates[0]), "{rates:?}");
+    assert!(is_said(&comparison, &["two halves", &format!("{} requests a second", rates[0])]));
+}
+
+#[test]
+fn what_is_around_a_server_runs_in_its_folder() {
+    let log = Log::new("folder");
+    let folder = std::env::temp_dir().join(format!("masu-server-folder-{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    let mut workload = workload(&log, "", "exec");
+    workload.folder = Some(folder.clone());
+    let mut whole = planned(&workload, &["system"], plan(), 1);
+    let text = |text: &str| Some(text.into());
+    whole.cases[0].hooks = Hooks {
+        setup: text("touch was-set-up"),
+        prepare: text("test -e was-set-up"),
+        cleanup: text("mv was-set-up was-cleaned-up"),
+    };
+    let made = compare(&whole, &CompareOptions::default(), &Stop::never(), &mut |_| {});
+    let is_cleaned_up = folder.join("was-cleaned-up").exists();
+    fs::remove_dir_all(&folder).unwrap();
+    made.unwrap();
+    assert!(is_cleaned_up);
 }
 
 #[test]

@@ -70,6 +70,7 @@ fn nginx_serves_under_every_malloc() {
         body: None,
         connections: 2,
         pace: Pace::Closed,
+        latency_rate: None,
         timeout: DEFAULT_TIMEOUT,
     });
     assert_all_ran(&compared(&workload, &["glibc", "jemalloc", "mimalloc"], plan, Some(NGINX)));

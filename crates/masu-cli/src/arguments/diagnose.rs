@@ -11,7 +11,7 @@ use super::{size, time};
 /// Run a program once and say why it is slow
 #[derive(Debug, Args)]
 #[command(override_usage = "masu diagnose [OPTIONS] -- PROGRAM [ARGS…]\n       \
-                            masu diagnose -p PID [--for TIME] [--json]")]
+                            masu diagnose -p PID [--attach] [--for TIME] [--json]")]
 #[command(after_help = "\
 Runs the program once, counts what it asks of the kernel, looks at its threads
 and its memory, and says what that costs on this machine: calls times price.
@@ -22,14 +22,18 @@ twice more: on masu with statistics, and with its requests for memory counted.
 With --prove the settings and mallocs among the remedies run against it, as in
 masu compare; how many runs that takes is said before.
 
-With -p: a process that runs already, from /proc alone. It is not stopped, and
-its system calls are not counted.
+With -p: a process that runs already, from /proc and samples of the CPU clock.
+It is not stopped, and its system calls are not counted. With --attach they are:
+it is stopped at every one, and so is what it starts meanwhile; what calls the
+kernel often is many times slower for that long. It is let go at the end, by
+Ctrl-C, and whatever else ends masu.
 
 Examples:
   masu diagnose -- sed -rf script.sed input
   masu diagnose --prove -- ./job input
   masu diagnose --json -- ./job > why.json
-  masu diagnose -p 1234")]
+  masu diagnose -p 1234
+  masu diagnose -p 1234 --attach --for 2s")]
 pub(crate) struct Diagnose {
     /// The variant to run it under
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT", default_value = "system")]
@@ -38,9 +42,12 @@ pub(crate) struct Diagnose {
     /// A process that runs already
     #[arg(short, long, value_name = "PID", conflicts_with = "words")]
     pub(crate) pid: Option<u32>,
+    /// With -p: count its system calls; stops it at each
+    #[arg(long, requires = "pid", conflicts_with = "words")]
+    pub(crate) attach: bool,
     /// With -p: look for so long
     #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
-    #[arg(requires = "pid")]
+    #[arg(requires = "pid", conflicts_with = "words")]
     pub(crate) patience: Duration,
     /// Two more runs: who frees, what lives, how often
     #[arg(long, conflicts_with = "pid")]

@@ -39,16 +39,23 @@ impl Surroundings {
     }
 }
 
-/// The folders to try, best first. Relative ones are ignored, as the XDG specification asks.
-pub(super) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let absolute = |folder: &Option<OsString>| {
-        folder.as_ref().map(PathBuf::from).filter(|folder| folder.is_absolute())
-    };
-    let own = format!("masu-{}", surroundings.user);
+/// The folder that is named, unless it is relative: such are ignored, as the XDG specification asks.
+fn absolute(folder: &Option<OsString>) -> Option<PathBuf> {
+    folder.as_ref().map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
+/// masu's own folder in the user's cache.
+pub(super) fn cache(surroundings: &Surroundings) -> Option<PathBuf> {
     let cache = absolute(&surroundings.cache_home)
         .or_else(|| absolute(&surroundings.home).map(|home| home.join(".cache")));
+    cache.map(|folder| folder.join("masu"))
+}
+
+/// The folders to try, best first.
+pub(super) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let own = format!("masu-{}", surroundings.user);
     let mut folders = Vec::new();
-    folders.extend(cache.map(|folder| folder.join("masu")));
+    folders.extend(cache(surroundings));
     folders.extend(absolute(&surroundings.runtime_folder).map(|folder| folder.join("masu")));
     folders.extend(absolute(&surroundings.temporary_folder).map(|folder| folder.join(&own)));
     folders.extend(["/tmp", "/var/tmp", "/dev/shm"].map(|folder| Path::new(folder).join(&own)));

@@ -27,7 +27,7 @@ pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     let start = Instant::now();
     #[expect(unsafe_code, reason = "whoever names an object has its initialisers run")]
     // SAFETY: That they are sound to run is the user's to know, as of a program that is started.
-    let objects = unsafe { arena.load_all(&sources)? };
+    let objects = unsafe { arena.load_all(sources)? };
     let page = page(&empty, &arena.report(), start.elapsed());
     write!(anstream::stdout(), "{page}").context("printing the page")?;
     let Some(name) = &arguments.call else { return Ok(()) };
@@ -72,7 +72,7 @@ fn sources_of(path: &Path) -> Result<Vec<Source>> {
     let name = path.display().to_string();
     let bytes = fs::read(path).with_context(|| format!("reading {name}"))?;
     if !bytes.starts_with(ARCHIVE) {
-        return Ok(vec![Source::new(name, &bytes)]);
+        return Ok(vec![Source::new(name, bytes)]);
     }
     let members = Source::archive(&name, &bytes)?;
     if members.is_empty() {

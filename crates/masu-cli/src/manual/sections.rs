@@ -113,6 +113,10 @@ pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
             );
             return all;
         }
+        "masu-experiment" => {
+            let ended = (INTERRUPTED, "Stopped by Ctrl-C; the runs made until then were kept.");
+            vec![done, failed, ended]
+        }
         "masu-diagnose" => {
             let judged = (INTERRUPTED, "Stopped by Ctrl-C; what was seen until then was judged.");
             vec![done, failed, judged]
@@ -149,7 +153,9 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
     let input = [("TMPDIR", "Where standard input is kept.")];
     let chosen = match page {
         "masu" => [&colours[..], &runs].concat(),
-        "masu-compare" | "masu-tune" => [&colours[..], &runs, &temporary].concat(),
+        "masu-compare" | "masu-tune" | "masu-experiment" => {
+            [&colours[..], &runs, &temporary].concat()
+        }
         "masu-diagnose" => [&colours[..], &runs, &input].concat(),
         "masu-run" => [&runs[..], &[statistics]].concat(),
         "masu-doctor" | "masu-list" | "masu-report" => colours.to_vec(),
@@ -171,8 +177,13 @@ pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
          Arguments of the program are in it, and environment variables as far as a variant sets \
          them; --redact keeps names out.",
     );
+    let experiments = (
+        "~/.cache/masu/experiments",
+        "What experiments built and made, kept for the next time; `masu experiment --clean` removes it.",
+    );
     let chosen = match page {
         "masu" | "masu-run" | "masu-diagnose" | "masu-tune" => vec![library],
+        "masu-experiment" => vec![experiments, library],
         "masu-compare" => vec![results, library],
         _ => Vec::new(),
     };
@@ -191,6 +202,7 @@ pub(super) fn see_also(page: &str) -> &'static [&'static str] {
         "masu-report" => &["masu-compare(1)"],
         "masu-code" => &["ld(1)", "dlopen(3)", "gdb(1)"],
         "masu-doctor" => &["masu-list(1)", "masu-compare(1)"],
+        "masu-experiment" => &["masu-compare(1)", "masu-diagnose(1)", "masu-report(1)"],
         _ => &[],
     }
 }

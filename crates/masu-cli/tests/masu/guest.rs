@@ -16,18 +16,26 @@ use crate::masu;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Removed at the end, and open to every user.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let folder = std::env::temp_dir().join(format!("masu-guest-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         Folder(folder)
     }
 
+    /// A copy of masu: the folders above the one that was built may be closed to others.
+    pub(crate) fn masu(&self) -> PathBuf {
+        let copy = self.0.join("masu");
+        fs::copy(env!("CARGO_BIN_EXE_masu"), &copy).unwrap();
+        fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+        copy
+    }
+
     /// The sandbox of `tests/c/refuse.c`.
-    fn sandbox(&self) -> PathBuf {
+    pub(crate) fn sandbox(&self) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/refuse.c");
         let program = self.0.join("refuse");
         let status = Command::new("gcc").arg("-o").args([&program, &source]).status();
@@ -52,20 +60,17 @@ fn diagnosis(output: &Output) -> Value {
     diagnosis
 }
 
-/// What the diagnosis says it could not see of system calls.
-fn blindness(diagnosis: &Value) -> Vec<&str> {
+/// What the diagnosis says that it could not see of this.
+fn blindness<'a>(diagnosis: &'a Value, of: &str) -> Vec<&'a str> {
     let not_seen = diagnosis["not_seen"].as_array().expect("what was not seen is a list");
     let all = not_seen.iter().filter_map(Value::as_str);
-    all.filter(|said| said.starts_with("system calls")).collect()
+    all.filter(|said| said.starts_with(of)).collect()
 }
 
 #[test]
 fn a_user_without_rights_or_home_gets_a_diagnosis() {
     let folder = Folder::new("nobody");
-    // The folders above the one that was built may be closed to others.
-    let copy = folder.0.join("masu");
-    fs::copy(env!("CARGO_BIN_EXE_masu"), &copy).unwrap();
-    fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.masu();
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let mut command = if is_root {
         let mut command = Command::new("setpriv");
@@ -89,10 +94,12 @@ fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
 }
 
 #[test]
-fn a_sandbox_without_perf_events_hides_nothing() {
+fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_told_of_once() {
     let folder = Folder::new("no-perf");
     let diagnosis = diagnosis(&sandboxed(&folder, &["perf_event_open"], &["--json"]));
-    assert_eq!(blindness(&diagnosis).len(), 0, "{diagnosis}");
+    assert_eq!(blindness(&diagnosis, "system calls").len(), 0, "{diagnosis}");
+    assert_eq!(blindness(&diagnosis, "where the CPU time").len(), 1, "{diagnosis}");
+    assert!(diagnosis["facts"]["samples"].is_null(), "{diagnosis}");
     let writes = diagnosis["facts"]["calls"]["counts"]["write"].as_u64();
     assert!(writes.is_some_and(|writes| writes >= 3000), "{diagnosis}");
 }
@@ -102,11 +109,48 @@ fn a_sandbox_without_tracing_is_told_of_once() {
     let folder = Folder::new("no-tracing");
     let refused = ["perf_event_open", "ptrace"];
     let diagnosis = diagnosis(&sandboxed(&folder, &refused, &["--json"]));
-    assert_eq!(blindness(&diagnosis).len(), 1, "{diagnosis}");
+    assert_eq!(blindness(&diagnosis, "system calls").len(), 1, "{diagnosis}");
     assert!(diagnosis["facts"]["calls"].is_null(), "{diagnosis}");
     let page = sandboxed(&folder, &refused, &[]);
     let page = String::from_utf8_lossy(&page.stdout).into_owned();
     assert_eq!(page.matches("system calls:").count(), 1, "{page}");
+}
+
+/// `masu diagnose` on a line of output in namespaces of its own, the first of which makes this user their root;
+/// `first` is done before. None where this machine allows no such namespaces.
+fn in_namespaces(options: &[&str], first: &str) -> Option<Value> {
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.arg("--map-root-user").args(options).args(["sh", "-c", script]);
+        command
+    };
+    let tried = unshare(first).output();
+    let refused = match &tried {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(reason) = refused {
+        eprintln!("skipped: no namespaces here: {}", reason.trim());
+        return None;
+    }
+    let script = format!("{first}; exec \"$0\" diagnose --json -- sh -c 'echo hello'");
+    let output = unshare(&script).arg(env!("CARGO_BIN_EXE_masu")).output();
+    Some(diagnosis(&output.expect("unshare starts")))
+}
+
+#[test]
+fn root_of_a_user_namespace_gets_a_diagnosis() {
+    let Some(diagnosis) = in_namespaces(&["--user"], "true") else { return };
+    assert!(!diagnosis["facts"]["calls"].is_null(), "{diagnosis}");
+}
+
+#[test]
+fn where_the_kernels_settings_cannot_be_read_there_is_a_diagnosis() {
+    let hide = "mount -t tmpfs none /proc/sys && test ! -e /proc/sys/kernel";
+    let Some(diagnosis) = in_namespaces(&["--user", "--mount"], hide) else { return };
+    let calls = &diagnosis["facts"]["calls"];
+    assert!(calls["counts"]["write"].as_u64().is_some_and(|writes| writes > 0), "{diagnosis}");
 }
 
 /// `masu diagnose` on two processes that make counted calls without end, so that they are stopped most of the

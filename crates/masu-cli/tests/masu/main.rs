@@ -3,11 +3,13 @@
 //! Relies on the programs every Debian has (`sh`, `cat`, `env`) and on nothing that is installed
 //! beside: allocators other than the system's and masu's own may be missing.
 
+mod attach;
 mod code;
 mod compare;
 mod diagnose;
 mod doctor;
 mod documented;
+mod experiment;
 mod guest;
 mod heap;
 mod laid_out;

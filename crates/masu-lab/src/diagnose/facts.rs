@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::samples::Sampled;
 use crate::calls::{Calls, Lock, Moves, Owner, SmallWrites};
 use crate::prices::{Prices, Service};
 use crate::{Call, Scatter};
@@ -33,6 +34,8 @@ pub struct Facts {
     pub build: Build,
     /// Where its code lies.
     pub code: Option<Scatter>,
+    /// Where its CPU time goes; none where perf events are not to be had.
+    pub samples: Option<Sampled>,
     /// The malloc that serves it.
     pub malloc: Malloc,
     /// What another run on masu showed; none where there was none.
@@ -247,6 +250,8 @@ pub struct ThreadTime {
     pub cpu_s: f64,
     /// Seconds in which it did almost all that was done.
     pub alone_s: f64,
+    /// Of those, the ones in which the others did nothing at all and none of them waited for a lock.
+    pub serial_s: f64,
     /// Seconds in which it worked and others did too.
     pub together_s: f64,
 }
@@ -283,7 +288,7 @@ pub struct Malloc {
 }
 
 /// What further runs showed: on masu, whose statistics tell what the program holds, and on its counting build.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Inside {
     /// Requests for memory, and the CPU seconds of that run.
     pub requests: Option<(u64, f64)>,
@@ -293,6 +298,19 @@ pub struct Inside {
     pub remote_blocks: u64,
     /// Bytes handed out in the second half of the run: the median. None where it was over too soon.
     pub live_late_bytes: Option<u64>,
+    /// Who asks most often, as a heap profile of the run on masu has it.
+    pub sites: Vec<Site>,
+}
+
+/// A function that asks for memory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Site {
+    /// Its name.
+    pub function: String,
+    /// Where in its source, where that is known: `file.c:12`.
+    pub place: Option<String>,
+    /// Of all blocks that were asked for, about.
+    pub share: f64,
 }
 
 impl Facts {
@@ -300,6 +318,12 @@ impl Facts {
     #[must_use]
     pub fn price_s(&self, service: Service) -> f64 {
         self.prices.of(service).unwrap_or(0.0) / 1e9
+    }
+
+    /// Samples, where there are enough to tell shares by.
+    #[must_use]
+    pub fn sampled(&self) -> Option<&Sampled> {
+        self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
     }
 
     /// What `cost_s` is of the whole run.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What was found. Its name in JSON and in `docs/diagnose.md` is the same, with hyphens.
+/// What was found. Its name in JSON and in `docs/findings.md` is the same, with hyphens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -259,6 +259,19 @@ mod tests {
         for id in Id::ALL {
             let json = serde_json::to_string(&id).unwrap();
             assert_eq!(json, format!("\"{}\"", id.name()));
+        }
+    }
+
+    #[test]
+    fn the_page_explains_every_finding_and_no_other() {
+        let page = include_str!("../../../../docs/findings.md");
+        let explained: Vec<&str> =
+            page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+        assert_eq!(explained, Id::ALL.map(Id::name));
+        let overview = include_str!("../../../../docs/diagnose.md");
+        for id in Id::ALL {
+            let link = format!("[{0}](findings.md#{0})", id.name());
+            assert!(overview.contains(&link), "docs/diagnose.md does not lead to {link}");
         }
     }
 

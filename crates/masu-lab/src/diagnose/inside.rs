@@ -1,19 +1,22 @@
-//! What only a malloc knows: how much the program holds, who frees whose blocks, how often it asks. Further runs
-//! tell, on masu and on its counting build.
+//! What only a malloc knows: how much the program holds, who frees whose blocks, how often and who asks. Further
+//! runs tell, on masu and on its counting build.
 //!
-//! Relies on the statistics page that masu keeps (`process`) and on the count page (`count`). The hard idea is
+//! Relies on the statistics page that masu keeps (`process`), on the heap profiles that it writes (`heap`) and on the
+//! count page (`count`). The hard idea is
 //! that what a program asks for is the same under every malloc, but for luck; so what masu saw of it holds for
 //! the run that was counted too.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::facts::Inside;
+use super::facts::{Inside, Site};
 use crate::execute::tree::Pid;
 use crate::execute::{Conditions, Look, execute_under, execute_watched};
+use crate::heap::{Frame, Profile};
 use crate::process::{self, Observer};
-use crate::{CountPage, Error, Stop, Variant, Workload};
+use crate::{CountPage, Error, Scratch, ScratchFolder, Stop, Variant, Workload};
 
 /// What the runs need.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +38,15 @@ pub(super) fn look(
     if let Some(masu) = &means.masu {
         let mut masu = masu.clone();
         masu.variables.push((process::VARIABLE.to_owned(), "1".to_owned()));
+        let profiles = ScratchFolder::create(&Scratch::Empty)?;
+        if let Some(folder) = &profiles {
+            folder.fresh(stop)?;
+            masu.variables.push(("MASU_PROFILE".to_owned(), text(&folder.path().join("heap"))));
+        }
         let mut pages = Pages::default();
         let run = execute_watched(workload, &masu, conditions, stop, &mut pages)?;
         inside = pages.finish(run.wall_s);
+        inside.sites = profiles.map_or_else(Vec::new, |folder| sites(folder.path()));
     }
     if let Some(counting) = &means.counting
         && !stop.requested()
@@ -67,6 +76,52 @@ fn count(
     let totals = page.totals()?;
     let requests = totals.allocations + totals.reallocations;
     Ok((totals.programs > 0).then_some((requests, run.user_s + run.sys_s)))
+}
+
+/// So many sites are told of.
+const SITES: usize = 8;
+
+/// Who asked for most blocks, by the profiles in a folder.
+fn sites(folder: &Path) -> Vec<Site> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    let profiles = files.filter_map(|file| Profile::read(&file).ok());
+    let mut blocks: HashMap<Frame, i64> = HashMap::new();
+    for (frames, sums) in profiles.flat_map(|profile| profile.stacks) {
+        let Some(asking) = asking(&frames) else { continue };
+        *blocks.entry(asking.clone()).or_default() += sums.allocated_blocks;
+    }
+    let whole: i64 = blocks.values().sum();
+    let mut most: Vec<(Frame, i64)> = blocks.into_iter().collect();
+    most.sort_by(|(one, first), (other, second)| (second, one).cmp(&(first, other)));
+    most.truncate(SITES);
+    let site = |(frame, blocks): (Frame, i64)| Site {
+        place: frame
+            .file
+            .as_deref()
+            .filter(|_| frame.line > 0)
+            .map(|file| format!("{}:{}", file.rsplit('/').next().unwrap_or(file), frame.line)),
+        function: frame.function,
+        share: blocks as f64 / whole.max(1) as f64,
+    };
+    most.into_iter().map(site).collect()
+}
+
+/// The function that a stack's blocks are asked for by: the innermost that is none of a language's own library.
+fn asking(frames: &[Frame]) -> Option<&Frame> {
+    const LIBRARIES: [&str; 10] = [
+        "std::",
+        "<std::",
+        "alloc::",
+        "<alloc::",
+        "core::",
+        "<core::",
+        "hashbrown::",
+        "<hashbrown::",
+        "__gnu_cxx::",
+        "<T as ",
+    ];
+    let is_own = |frame: &&Frame| !LIBRARIES.iter().any(|start| frame.function.starts_with(start));
+    frames.iter().rev().find(is_own).or(frames.last())
 }
 
 fn text(path: &Path) -> String {
@@ -121,7 +176,7 @@ impl Pages {
                 (all.saturating_add(*fetched), far.saturating_add(*remote))
             });
         let live_late_bytes = late_median(&self.live, wall_s);
-        Inside { fetched_blocks, remote_blocks, live_late_bytes, requests: None }
+        Inside { fetched_blocks, remote_blocks, live_late_bytes, ..Inside::default() }
     }
 }
 
@@ -136,6 +191,17 @@ pub(super) fn late_median(points: &[(f64, u64)], wall_s: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_languages_own_library_asks_on_behalf_of_who_calls_it() {
+        let frame = |name: &str| Frame { function: name.to_owned(), file: None, line: 0 };
+        let stack =
+            ["main", "parse", "alloc::vec::Vec<T>::push", "alloc::raw_vec::grow"].map(frame);
+        assert_eq!(asking(&stack).map(|it| it.function.as_str()), Some("parse"));
+        assert_eq!(asking(&stack[2..]), Some(&stack[3]));
+        assert_eq!(asking(&[]), None);
+        assert_eq!(sites(Path::new("/no/such/folder")), []);
+    }
 
     #[test]
     fn the_second_half_counts() {

@@ -27,7 +27,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         findings.extend(locks::locks(facts));
         findings.extend(writes::small(facts));
         findings.extend(threads::phases(facts, &findings));
-        findings.extend(program::many_allocations(facts));
+        findings.extend(program::many_allocations(facts, &findings));
     }
     findings.extend(held::held(facts));
     findings.extend(program::about(facts));

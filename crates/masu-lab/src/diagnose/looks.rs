@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::facts::{Heap, Memory, ProgramTime, ThreadTime, Threads, Waiting};
 use super::heap_walk;
+use super::samples::{Sampled, Samples};
 use super::unused::Unused;
 use crate::Scatter;
 use crate::calls::Owner;
@@ -30,6 +31,10 @@ const ALONE: f64 = 0.85;
 
 /// One thread alone, at full speed, does 1. Less than this between two looks is as good as nothing.
 const IDLE: f64 = 0.2;
+
+/// All others together do less than this beside a thread that works alone because they have nothing to do: who waits for a
+/// lock gets it now and then, and does something.
+const STILL: f64 = 0.02;
 
 /// What so many threads sleep in is looked at; a look at more would take too long.
 const ASLEEP_MAX: usize = 256;
@@ -55,11 +60,14 @@ pub(super) struct Looks {
     tally: Threads,
     /// Whether hardly anything was done since the last look.
     is_idle: bool,
+    /// The thread that did all that was done since the last look.
+    only: Option<Pid>,
     idle_for: BTreeMap<Waiting, f64>,
     lock_waited: BTreeMap<Owner, f64>,
     memory: Memory,
     unused: Unused,
     code: Option<Scatter>,
+    samples: Samples,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +96,7 @@ struct ProcessSeen {
 
 impl Look for Looks {
     fn look(&mut self, at: Duration, members: &[Pid]) {
+        self.samples.look(members);
         let Some(last) = self.last.replace(at) else {
             self.first = at;
             self.root = members.first().copied();
@@ -140,6 +149,10 @@ impl Looks {
         if program != seen.program {
             seen.program.clone_from(&program);
             seen.ground = None;
+            // Who runs another program has its name from then on.
+            if let Some(first) = self.threads.get_mut(&pid) {
+                first.time.name = name_of(&format!("/proc/{pid}"));
+            }
         }
         let is_root = self.root == Some(pid);
         *self.programs.entry((program, is_root)).or_default() += did_s;
@@ -156,8 +169,7 @@ impl Looks {
         let seen = self.threads.entry(thread).or_default();
         if seen.time.process != process || clock_s < seen.clock_s {
             // New, or another one by the same number.
-            let name = fs::read_to_string(format!("{path}/comm")).unwrap_or_default();
-            let name = name.trim_end().to_owned();
+            let name = name_of(&path);
             let is_first = process == thread;
             let time = ThreadTime { name, process, is_first, ..ThreadTime::default() };
             *seen = ThreadSeen { time, ..ThreadSeen::default() };
@@ -175,13 +187,18 @@ impl Looks {
     fn account(&mut self, since_s: f64, done_s: f64) {
         let look = self.looks;
         self.tally.cpu_s += done_s;
-        let mut at_work: Vec<&mut ThreadSeen> =
-            self.threads.values_mut().filter(|thread| thread.look == look).collect();
-        let known_s: f64 = at_work.iter().map(|thread| thread.did_s).sum();
-        let wanted_s: f64 = at_work.iter().map(|thread| thread.wanted_s).sum();
-        let has = |state| at_work.iter().any(|thread| thread.state == state);
+        self.only = None;
+        let mut at_work: Vec<(Pid, &mut ThreadSeen)> = self
+            .threads
+            .iter_mut()
+            .filter(|(_, thread)| thread.look == look)
+            .map(|(number, thread)| (*number, thread))
+            .collect();
+        let known_s: f64 = at_work.iter().map(|(_, thread)| thread.did_s).sum();
+        let wanted_s: f64 = at_work.iter().map(|(_, thread)| thread.wanted_s).sum();
+        let has = |state| at_work.iter().any(|(_, thread)| thread.state == state);
         let is_stopped = has('t') && !has('R');
-        at_work.retain(|thread| thread.wanted_s >= WORKED * since_s);
+        at_work.retain(|(_, thread)| thread.wanted_s >= WORKED * since_s);
         // Threads that came and went in between are known by their process's clock alone.
         let unseen_s = (done_s - known_s).max(0.0);
         let unseen = unseen_s >= WORKED * since_s;
@@ -190,14 +207,16 @@ impl Looks {
             self.tally.stopped_s += since_s;
         } else if self.is_idle {
             self.tally.idle_s += since_s;
-        } else if let [alone] = &mut at_work[..]
+        } else if let [(number, alone)] = &mut at_work[..]
             && alone.wanted_s >= ALONE * (wanted_s + unseen_s)
         {
             self.tally.alone_s += since_s;
             alone.time.alone_s += since_s;
+            let others_s = wanted_s + unseen_s - alone.wanted_s;
+            self.only = (others_s < STILL * since_s).then_some(*number);
         } else if at_work.len() + usize::from(unseen) >= 2 {
             self.tally.together_s += since_s;
-            for thread in at_work {
+            for (_, thread) in at_work {
                 thread.time.together_s += since_s;
             }
         }
@@ -207,11 +226,17 @@ impl Looks {
     fn sleepers(&mut self, since_s: f64) {
         let look = self.looks;
         let mut met: Vec<Waiting> = Vec::new();
-        let quiet = |seen: &ThreadSeen| seen.look == look && matches!(seen.state, 'S' | 'D');
+        let mut wants_lock = false;
+        // Who is stopped may be on its way to sleep.
+        let quiet = |seen: &ThreadSeen| seen.look == look && matches!(seen.state, 'S' | 'D' | 't');
         for (&thread, seen) in self.threads.iter().filter(|(_, seen)| quiet(seen)).take(ASLEEP_MAX)
         {
             let process = seen.time.process;
             let Some(sleep) = asleep(process, thread) else { continue };
+            wants_lock |= matches!(sleep, Sleep::Lock(_));
+            if seen.state == 't' {
+                continue;
+            }
             met.push(match sleep {
                 Sleep::Lock(address) => {
                     let known = self.processes.entry(process).or_default();
@@ -225,6 +250,10 @@ impl Looks {
                 Sleep::Signal | Sleep::Child => Waiting::Itself,
                 Sleep::Other => Waiting::Other,
             });
+        }
+        let only = self.only.filter(|_| !wants_lock);
+        if let Some(only) = only.and_then(|number| self.threads.get_mut(&number)) {
+            only.time.serial_s += since_s;
         }
         if self.is_idle {
             // Whoever waits for its own waits for what they wait for: the order of the kinds.
@@ -294,6 +323,7 @@ impl Looks {
             memory: Memory { huge_unused: self.unused.share(), ..self.memory },
             programs,
             code: self.code,
+            samples: self.samples.finish(),
         }
     }
 }
@@ -307,12 +337,19 @@ pub(super) struct Seen {
     /// Those of the first process are marked as the command's own, whatever they are.
     pub(super) programs: Vec<ProgramTime>,
     pub(super) code: Option<Scatter>,
+    /// Or why there are none.
+    pub(super) samples: Result<Sampled, String>,
 }
 
 /// What a thread sleeps in; none for one that runs by now.
 fn asleep(process: Pid, thread: Pid) -> Option<Sleep> {
     let line = fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall")).ok()?;
     door::sleeps_in(&line)
+}
+
+/// The name of a thread, `path` being its folder in `/proc`.
+fn name_of(path: &str) -> String {
+    fs::read_to_string(format!("{path}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// The letter for what a thread does, `path` being its folder in `/proc`.

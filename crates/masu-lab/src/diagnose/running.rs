@@ -1,20 +1,21 @@
-//! The diagnosis of a process that runs already: what `/proc` tells in a few seconds, and the malloc's own
+//! The diagnosis of a process that runs already: what `/proc` and samples tell in a few seconds, and the malloc's own
 //! statistics where it is masu.
 //!
-//! Relies on looks alone: nothing is attached, and the process is neither stopped nor slowed down, but for what
-//! reading its mappings holds up. Its system calls are not counted.
+//! Relies on looks, by which the process is neither stopped nor slowed down, but for what reading its mappings holds
+//! up. Its system calls are counted only for whoever lets it be attached to, which stops it at each of them.
 
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::facts::{Clock, Facts, Malloc, Memory};
+use super::facts::{CallFacts, Clock, Facts, Malloc, Memory};
 use super::inside::Pages;
 use super::looks::{Looks, Seen};
-use super::{Diagnosis, build, findings_of};
+use super::{Diagnosis, build, findings_of, note_counting, services, unsampled};
+use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
-use crate::execute::Look;
 use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
+use crate::execute::{self, Look};
 use crate::prices::Service;
 use crate::process::Observer;
 use crate::{Error, Machine, Prices, Stop, kernel};
@@ -28,14 +29,32 @@ const COST_FACTOR: u32 = 50;
 /// The longest time between two looks.
 const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 
+/// How a process that runs is to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It is looked at, and goes on as if it were not.
+    None,
+    /// It is attached to: stopped at every system call while it is looked at, so that they are counted, and let go
+    /// at the end. Whatever ends this process lets it go too.
+    Attached,
+}
+
 /// Looks at the process `pid` for `patience` (less where it ends, or [`Stop`] asks to) and says why it is slow.
 ///
 /// # Errors
 ///
-/// [`Error::Ended`] where there is no such process, [`Error::Process`] where it is another user's.
-pub fn diagnose_running(pid: u32, patience: Duration, stop: &Stop) -> Result<Diagnosis, Error> {
+/// [`Error::Ended`] where there is no such process, [`Error::Process`] where it is another user's, or may not be
+/// attached to.
+pub fn diagnose_running(
+    pid: u32,
+    patience: Duration,
+    hold: Hold,
+    stop: &Stop,
+) -> Result<Diagnosis, Error> {
+    // Prices are measured with children of this process's own.
+    let _alone = execute::alone();
     let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
-    let before = Counters::of(process).ok_or(Error::Ended { pid })?;
+    Counters::of(process).ok_or(Error::Ended { pid })?;
     if let Err(error) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
         let reason = format!("its mappings cannot be read: {error}; is it yours?");
         return Err(Error::Process { pid, reason });
@@ -45,7 +64,9 @@ pub fn diagnose_running(pid: u32, patience: Duration, stop: &Stop) -> Result<Dia
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
+    let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
     let began = Instant::now();
+    let before = Counters::of(process).ok_or(Error::Ended { pid })?;
     let mut after = before;
     while began.elapsed() < patience && !stop.requested() {
         let look = Instant::now();
@@ -60,22 +81,35 @@ pub fn diagnose_running(pid: u32, patience: Duration, stop: &Stop) -> Result<Dia
         thread::sleep((look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY));
     }
     let wall_s = began.elapsed().as_secs_f64();
-    let mut facts = gathered(before, after, wall_s, looks.finish());
+    let counted = attached.map(Attached::finish).transpose()?;
+    let seen = looks.finish();
+    let mut not_seen = vec![match hold {
+        Hold::None => {
+            "system calls, and with them storms of calls, thread churn and small writes: a process \
+             that runs already is stopped to count them only with --attach; `masu diagnose -- COMMAND` \
+             counts from the start"
+        }
+        Hold::Attached => "system calls of children that it had before, and what it did before",
+    }
+    .to_owned()];
+    if !is_on_masu {
+        not_seen.push("what its malloc holds: `masu run -- COMMAND` has a program tell".to_owned());
+    }
+    not_seen.extend(unsampled(&seen));
+    let mut facts = gathered(before, after, wall_s, seen);
     facts.build = build::of(&program);
     facts.malloc = Malloc {
         name: malloc_in(&maps),
         refusal: Some("it runs already; start it anew with `masu run`".to_owned()),
     };
     facts.inside = is_on_masu.then(|| pages.finish(wall_s));
-    facts.prices =
-        Prices::measure_some(&[Service::SystemCall, Service::PageFault, Service::PageReturn]);
-    let mut not_seen = vec![
-        "system calls, and with them storms of calls, thread churn and small writes: a process that \
-         runs already is not stopped to count them; `masu diagnose -- COMMAND` does"
-            .to_owned(),
-    ];
-    if !is_on_masu {
-        not_seen.push("what its malloc holds: `masu run -- COMMAND` has a program tell".to_owned());
+    if let Some(counted) = &counted {
+        add(&mut facts, counted);
+        facts.prices = Prices::measure_some(&services(Some(&counted.calls)));
+        note_counting(&mut facts);
+    } else {
+        let services = [Service::SystemCall, Service::PageFault, Service::PageReturn];
+        facts.prices = Prices::measure_some(&services);
     }
     Ok(Diagnosis {
         schema: "masu-diagnosis",
@@ -88,6 +122,22 @@ pub fn diagnose_running(pid: u32, patience: Duration, stop: &Stop) -> Result<Dia
         proof: None,
         facts,
     })
+}
+
+/// Adds what was counted, and what children did whose calls are among it.
+fn add(facts: &mut Facts, counted: &Counted) {
+    let Counted { calls, children } = counted;
+    let Facts { clock, memory, .. } = facts;
+    clock.user_s += children.user_s;
+    clock.sys_s += children.sys_s;
+    clock.own_sys_s = clock.sys_s;
+    clock.stops = calls.stops;
+    memory.minor_faults += children.minor_faults;
+    memory.major_faults += children.major_faults;
+    let first_touches = calls.peaks_bytes / memory.os_page_bytes.max(1);
+    let again = memory.refaults.unwrap_or(0) + children.minor_faults;
+    memory.refaults = Some(again.saturating_sub(first_touches));
+    facts.calls = Some(CallFacts::of(calls));
 }
 
 /// What the kernel has counted for a process so far.
@@ -161,6 +211,7 @@ fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts
         },
         threads: seen.threads,
         code: seen.code,
+        samples: seen.samples.ok(),
         cpus: Machine::here().cpus,
         ..Facts::default()
     }
@@ -175,8 +226,9 @@ mod tests {
     #[test]
     fn this_process_is_looked_at_without_a_count_of_calls() {
         let patience = Duration::from_millis(300);
+        let own = std::process::id();
         let diagnosis =
-            diagnose_running(std::process::id(), patience, &Stop::never()).expect("it is ours");
+            diagnose_running(own, patience, Hold::None, &Stop::never()).expect("it is ours");
         assert!(diagnosis.facts.calls.is_none() && diagnosis.facts.threads.looks > 0);
         assert!(diagnosis.facts.memory.peak_rss_bytes > 1 << 16, "{:?}", diagnosis.facts);
         assert!(diagnosis.not_seen[0].starts_with("system calls"));
@@ -185,7 +237,10 @@ mod tests {
 
     #[test]
     fn a_process_that_is_none_is_named() {
-        let error = diagnose_running(u32::MAX, Duration::ZERO, &Stop::never()).unwrap_err();
-        assert!(error.to_string().contains(&u32::MAX.to_string()), "{error}");
+        for hold in [Hold::None, Hold::Attached] {
+            let error =
+                diagnose_running(u32::MAX, Duration::ZERO, hold, &Stop::never()).unwrap_err();
+            assert!(error.to_string().contains(&u32::MAX.to_string()), "{error}");
+        }
     }
 }

@@ -202,7 +202,7 @@ fn searched_children(parent: Pid) -> Vec<Pid> {
 pub(crate) struct State {
     /// What it does: `R`, `S`, `Z` and so on.
     letter: char,
-    parent: Pid,
+    pub(crate) parent: Pid,
     /// The session it is in, by the process that opened it.
     pub(crate) session: Pid,
 }

@@ -17,7 +17,7 @@ use super::Frame;
 use super::message::{Location, Mapping, Message};
 
 /// A mapped file, ready to be asked.
-struct File {
+pub(crate) struct File {
     loader: Option<Loader>,
     /// Of each segment: where it lies in the file, its length there, and its address.
     segments: Vec<(u64, u64, u64)>,
@@ -63,7 +63,7 @@ impl<'a> Names<'a> {
         }
         let remarks = &mut self.remarks;
         let opened =
-            self.files.entry(&mapping.file).or_insert_with(|| File::open(mapping, remarks));
+            self.files.entry(&mapping.file).or_insert_with(|| File::open(&mapping.file, remarks));
         let frames = opened.frames(mapping, location.address);
         if frames.is_empty() { vec![unnamed(&format!("[{file}]"))] } else { frames }
     }
@@ -78,14 +78,15 @@ fn file_name(path: &str) -> &str {
 }
 
 impl File {
-    fn open(mapping: &Mapping, remarks: &mut Vec<String>) -> File {
+    /// The file that a memory map names so. What keeps its names from being known is remarked.
+    pub(crate) fn open(name: &str, remarks: &mut Vec<String>) -> File {
         let none = File { loader: None, segments: Vec::new() };
         // `[vdso]` and the like.
-        if !mapping.file.starts_with('/') {
+        if !name.starts_with('/') {
             return none;
         }
-        let missing = mapping.file.ends_with(" (deleted)");
-        let path = Path::new(&mapping.file);
+        let missing = name.ends_with(" (deleted)");
+        let path = Path::new(name);
         match (missing, fs::read(path)) {
             (false, Ok(bytes)) => File {
                 loader: Loader::new(path).ok(),
@@ -107,12 +108,9 @@ impl File {
         else {
             return Vec::new();
         };
-        let in_file = address - mapping.start + mapping.offset;
-        let holds = |(start, length, _): &&(u64, u64, u64)| {
-            (*start..start.saturating_add(*length)).contains(&in_file)
+        let Some(probe) = self.linked(address - mapping.start + mapping.offset) else {
+            return Vec::new();
         };
-        let Some((start, _, linked)) = self.segments.iter().find(holds) else { return Vec::new() };
-        let probe = (in_file - start).wrapping_add(*linked);
         let mut frames = Vec::new();
         if let Ok(mut found) = loader.find_frames(probe) {
             while let Ok(Some(frame)) = found.next() {
@@ -129,11 +127,25 @@ impl File {
             }
         }
         if frames.is_empty()
-            && let Some(symbol) = loader.find_symbol(probe)
+            && let Some(symbol) = self.symbol(probe)
         {
-            frames.push(unnamed(&demangled(symbol)));
+            frames.push(unnamed(&symbol));
         }
         frames
+    }
+
+    /// The address that the linker gave to what lies so far into the file.
+    pub(crate) fn linked(&self, in_file: u64) -> Option<u64> {
+        let holds = |(start, length, _): &&(u64, u64, u64)| {
+            (*start..start.saturating_add(*length)).contains(&in_file)
+        };
+        let (start, _, linked) = self.segments.iter().find(holds)?;
+        Some((in_file - start).wrapping_add(*linked))
+    }
+
+    /// The function that an address of the linker's is in, inlined ones not told apart.
+    pub(crate) fn symbol(&self, linked: u64) -> Option<String> {
+        self.loader.as_ref()?.find_symbol(linked).map(demangled)
     }
 }
 

@@ -201,10 +201,14 @@ pub(crate) fn sleeps_in(line: &str) -> Option<Sleep> {
 /// traced.
 pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
     let registers = read_registers(pid)?;
-    let number = registers[machine::CALL_NUMBER].cast_signed();
-    let found = NUMBERS.iter().find(|(_, known)| *known == number);
     let arguments = machine::ARGUMENTS.map(|place| registers[place]);
-    Ok(found.map(|(call, _)| Stopped { call: *call, arguments }))
+    let call = known(registers[machine::CALL_NUMBER].cast_signed());
+    Ok(call.map(|call| Stopped { call, arguments }))
+}
+
+/// The counted call that has this number.
+pub(super) fn known(number: i64) -> Option<Call> {
+    NUMBERS.iter().find(|(_, known)| *known == number).map(|(call, _)| *call)
 }
 
 /// Bytes of one instruction of a filter, `struct sock_filter`.

@@ -5,11 +5,12 @@
 //! that does nothing else.
 
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use super::sample::{self, Attributes};
 use super::{Status, checked, monotonic_nanoseconds, os_page_bytes, wait_for, wait4};
 
 /// Makes the cheapest system call that the C library answers by none of its own means.
@@ -295,47 +296,12 @@ pub(crate) enum Counter {
 
 /// Whether the system lets this user count events of a process of its own, as far as its own code goes.
 pub(crate) fn try_counting(counter: Counter) -> io::Result<()> {
-    /// The attributes of an event in their first version, `PERF_ATTR_SIZE_VER0` (perf_event_open(2)).
-    #[repr(C)]
-    struct Attributes {
-        kind: u32,
-        bytes: u32,
-        config: u64,
-        period: u64,
-        sample: u64,
-        read: u64,
-        flags: u64,
-        wakeup: u32,
-        breakpoint: u32,
-        breakpoint_address: u64,
-    }
+    /// `PERF_TYPE_HARDWARE` and `PERF_TYPE_SOFTWARE`, of which cycles and the CPU clock are the first.
     const HARDWARE: u32 = 0;
     const SOFTWARE: u32 = 1;
-    /// The same number among hardware's events: `PERF_COUNT_HW_CPU_CYCLES` and `PERF_COUNT_SW_CPU_CLOCK`.
-    const FIRST: u64 = 0;
-    const DISABLED: u64 = 1;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    let attributes = Attributes {
-        kind: if counter == Counter::Clock { SOFTWARE } else { HARDWARE },
-        bytes: size_of::<Attributes>() as u32,
-        config: FIRST,
-        period: 0,
-        sample: 0,
-        read: 0,
-        flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        wakeup: 0,
-        breakpoint: 0,
-        breakpoint_address: 0,
-    };
-    // SAFETY: The attributes are as long as they say and live through the call: this process, any CPU, no
-    // group, no flags.
-    let descriptor =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, 0) };
-    let descriptor = checked(libc::c_int::try_from(descriptor).unwrap_or(-1))?;
-    // SAFETY: The kernel just made this descriptor for us and no one else knows it.
-    drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
-    Ok(())
+    let kind = if counter == Counter::Clock { SOFTWARE } else { HARDWARE };
+    let (own, any_cpu) = (0, -1);
+    sample::open(&Attributes::counting(kind), own, any_cpu).map(drop)
 }
 
 /// The most bytes of addresses that this process may have (`ulimit -v`); none where it is unlimited.

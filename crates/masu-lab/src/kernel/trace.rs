@@ -5,6 +5,7 @@
 
 use std::io;
 
+use super::attach::{CALL_STOP, HALT};
 use super::{Status, Usage, checked, wait4};
 
 #[cfg(target_arch = "aarch64")]
@@ -34,6 +35,10 @@ pub(crate) enum Change {
     Exec,
     /// It is about to make a system call that a filter wants traced.
     Call,
+    /// It begins or ends a system call, and is stopped at each.
+    Boundary,
+    /// It was seized and has stopped: for its tracer, or by this signal with its whole process.
+    Halted(i32),
     /// This signal is about to be delivered to it.
     Signal(i32),
     /// Something that needs no answer but to go on.
@@ -52,11 +57,13 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
         return Ok(Some((pid, Change::Ended(Status::of(status), usage))));
     }
     let change = match status >> 16 {
+        0 if libc::WSTOPSIG(status) == CALL_STOP => Change::Boundary,
         0 => Change::Signal(libc::WSTOPSIG(status)),
+        HALT => Change::Halted(libc::WSTOPSIG(status)),
         libc::PTRACE_EVENT_EXEC => Change::Exec,
         libc::PTRACE_EVENT_SECCOMP => Change::Call,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            match started_by(pid) {
+            match told_of(pid) {
                 Ok(new) => Change::Started(new),
                 Err(_) => Change::Other,
             }
@@ -91,8 +98,8 @@ pub(crate) fn go_on(pid: libc::pid_t, signal: i32) {
     unsafe { libc::ptrace(libc::PTRACE_CONT, pid, none, signal as usize as *mut libc::c_void) };
 }
 
-/// The thread that a stopped one has just started.
-fn started_by(pid: libc::pid_t) -> io::Result<libc::pid_t> {
+/// The thread that a stopped one has just started; of one that runs a new program, the number it had before.
+pub(crate) fn told_of(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     let mut message: libc::c_ulong = 0;
     let none = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: The kernel writes one `unsigned long` to the pointer, which is to a local of that

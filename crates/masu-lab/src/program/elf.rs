@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -280,6 +281,27 @@ impl Image {
         }
         None
     }
+}
+
+/// The functions that the ELF file at `path` exports, each with the addresses that the linker gave it; none where it
+/// is no such file.
+pub(crate) fn exported_functions(path: &Path) -> Option<Vec<(String, Range<u64>)>> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let data = &cache;
+    let header = Header::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    let table = sections.symbols(endian, data, elf::SHT_DYNSYM).ok()?;
+    let functions = table
+        .iter()
+        .filter(|symbol| symbol.st_type() == elf::STT_FUNC && !symbol.is_undefined(endian));
+    let named = functions.filter_map(|symbol| {
+        let name = table.symbol_name(endian, symbol).ok()?;
+        let start = symbol.st_value(endian);
+        let range = start..start.saturating_add(symbol.st_size(endian));
+        Some((String::from_utf8_lossy(name).into_owned(), range))
+    });
+    Some(named.collect())
 }
 
 /// The bytes of the section `name` of the ELF file at `path`, as far as `bytes_max` of them; none where there is no

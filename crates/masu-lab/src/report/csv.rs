@@ -21,7 +21,7 @@ struct Line<'a> {
 type Column = (&'static str, fn(&Line<'_>) -> Option<String>);
 
 /// COUPLING: docs/reports.md explains them; a test holds it against them.
-const COLUMNS: [Column; 42] = [
+const COLUMNS: [Column; 43] = [
     ("file", |it| it.source.file.clone()),
     ("began", |it| Some(it.source.header.began.clone())),
     ("cpu", |it| it.source.header.machine.cpu.clone()),
@@ -56,6 +56,7 @@ const COLUMNS: [Column; 42] = [
     ("latency_p99_s", |it| Some(text(it.run.burst?.latency_s?.p99))),
     ("latency_p999_s", |it| Some(text(it.run.burst?.latency_s?.p999))),
     ("latency_max_s", |it| Some(text(it.run.burst?.latency_s?.max))),
+    ("latency_rate_per_s", |it| it.run.burst?.latency_rate.map(text)),
     ("allocations_a_request", |it| it.run.burst?.allocations_a_request.map(text)),
     ("stdout_bytes", |it| Some(text(it.run.stdout.bytes))),
     ("stdout_hash", |it| Some(it.run.stdout.hash.clone())),

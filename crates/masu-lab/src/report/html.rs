@@ -9,10 +9,13 @@ use askama::Template;
 
 use super::document::Document;
 
+mod experiment;
 mod repeat;
 mod table;
 mod together;
 mod view;
+
+pub(super) use experiment::experiment;
 
 /// The whole file.
 #[derive(Template)]

@@ -8,7 +8,7 @@ use crate::summary::summarise;
 use crate::{Header, Machine, Measure, Run, Variant};
 
 /// A machine that is nobody's.
-pub(super) fn machine(cpu: &str) -> Machine {
+pub(crate) fn machine(cpu: &str) -> Machine {
     Machine {
         cpu: Some(cpu.to_owned()),
         architecture: "x86_64".to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn machine(cpu: &str) -> Machine {
     }
 }
 
-pub(super) fn header(cases: Vec<Case>) -> Header {
+pub(crate) fn header(cases: Vec<Case>) -> Header {
     Header {
         schema_version: SCHEMA_VERSION,
         masu_version: "0.1.0".to_owned(),
@@ -36,7 +36,7 @@ pub(super) fn header(cases: Vec<Case>) -> Header {
     }
 }
 
-pub(super) fn variant(label: &str) -> Variant {
+pub(crate) fn variant(label: &str) -> Variant {
     let allocator = label.split(':').next().unwrap_or_default();
     Variant {
         label: label.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn variant(label: &str) -> Variant {
     }
 }
 
-pub(super) fn a_case(name: &str, labels: &[&str], primary: Measure) -> Case {
+pub(crate) fn a_case(name: &str, labels: &[&str], primary: Measure) -> Case {
     Case {
         name: name.to_owned(),
         command: vec![name.to_owned(), "--with".to_owned(), "two words".to_owned()],
@@ -71,7 +71,7 @@ fn noise(variant: usize, round: usize) -> f64 {
     clippy::cast_sign_loss,
     reason = "small positive numbers"
 )]
-pub(super) fn run(variant: usize, round: usize, times: f64) -> Run {
+pub(crate) fn run(variant: usize, round: usize, times: f64) -> Run {
     let wall_s = 1.2 * times * (1.0 + 0.01 * noise(variant, round));
     let peak = (40e6 * times) as u64;
     let rss = |step: u64| (wall_s * step as f64 / 10.0, peak * step.min(6) / 6);
@@ -90,7 +90,7 @@ pub(super) fn run(variant: usize, round: usize, times: f64) -> Run {
 }
 
 /// The same as a burst on a server.
-pub(super) fn burst(variant: usize, round: usize, times: f64) -> Run {
+pub(crate) fn burst(variant: usize, round: usize, times: f64) -> Run {
     let mut run = run(variant, round, times);
     let median = 0.0004 * times;
     run.burst = Some(Burst {
@@ -111,7 +111,7 @@ pub(super) fn burst(variant: usize, round: usize, times: f64) -> Run {
 }
 
 /// Twenty rounds in which every further variant takes 5 % less.
-pub(super) fn rounds(variants: usize, make: fn(usize, usize, f64) -> Run) -> Vec<Run> {
+pub(crate) fn rounds(variants: usize, make: fn(usize, usize, f64) -> Run) -> Vec<Run> {
     let of_round = |round| {
         (0..variants).map(move |variant| {
             let steps = i32::try_from(variant).unwrap_or(0);
@@ -121,28 +121,28 @@ pub(super) fn rounds(variants: usize, make: fn(usize, usize, f64) -> Run) -> Vec
     (0..20).flat_map(of_round).collect()
 }
 
-pub(super) fn table(case: Case, runs: Vec<Run>) -> Table {
+pub(crate) fn table(case: Case, runs: Vec<Run>) -> Table {
     let summary = summarise(&case.labels(), case.primary, Look::ONLY, &runs);
     Table { case, evidence: Vec::new(), runs, summary, extent: Extent::Whole }
 }
 
-pub(super) fn source(tables: Vec<Table>) -> Source {
+pub(crate) fn source(tables: Vec<Table>) -> Source {
     let cases = tables.iter().map(|table| table.case.clone()).collect();
     Source { file: Some("runs.jsonl".to_owned()), header: header(cases), tables }
 }
 
-pub(super) fn document(tables: Vec<Table>) -> Document {
+pub(crate) fn document(tables: Vec<Table>) -> Document {
     Document { sources: vec![source(tables)], notes: Vec::new() }
 }
 
 /// A command under three variants.
-pub(super) fn of_commands() -> Document {
+pub(crate) fn of_commands() -> Document {
     let case = a_case("job", &["glibc", "masu", "jemalloc"], Measure::Wall);
     document(vec![table(case, rounds(3, run))])
 }
 
 /// A server under two.
-pub(super) fn of_servers() -> Document {
+pub(crate) fn of_servers() -> Document {
     let case = a_case("server", &["glibc", "masu"], Measure::Throughput);
     document(vec![table(case, rounds(2, burst))])
 }

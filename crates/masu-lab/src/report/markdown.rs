@@ -14,6 +14,10 @@ use super::{quantity, settings, verdict};
 use crate::Measure;
 use crate::results::{LeftOut, Row, Summary};
 
+mod experiment;
+
+pub(super) use experiment::experiment;
+
 /// The page for `document`.
 pub(super) fn page(document: &Document) -> String {
     let mut page = String::new();

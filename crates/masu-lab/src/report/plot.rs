@@ -7,18 +7,23 @@
 //! the page's style fit them to light, dark and paper.
 
 mod axis;
+mod bars;
 mod distribution;
 mod drift;
 mod intervals;
 mod latency;
+mod lines;
 mod memory;
 mod svg;
 
+pub use bars::{Bar, bars};
 pub(super) use distribution::distribution;
 pub(super) use drift::drift;
 pub(super) use intervals::{Interval, intervals};
 pub(super) use latency::{LATENCIES, latency, latency_median};
+pub use lines::{Chart, Line, lines};
 pub(super) use memory::{largest, mean, median_run, memory};
+pub use svg::standalone;
 
 use axis::Axis;
 use svg::Svg;

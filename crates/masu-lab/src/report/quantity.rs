@@ -64,7 +64,7 @@ pub(super) fn rate(value: f64) -> String {
 
 /// A ratio with the digits that matter: `0.893`, `1.004`, `2.25`, `12.3`, `165`. What differs from 1 by
 /// a thousandth must not read as 1.
-pub(super) fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     match value {
         _ if value < 1.999_5 => format!("{value:.3}"),
         _ if value < 9.995 => format!("{value:.2}"),

@@ -6,13 +6,13 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, Load, Ready, ServerPlan};
+use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, LatencyRate, Load, Ready, ServerPlan, urls};
 use crate::Error;
 use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
 use crate::parameter::{Values, substitute};
 
 /// Every burst of every variant has the same arrivals: what is luck of the draw is no difference.
-const ARRIVALS: Arrivals = Arrivals::Random(1);
+pub(super) const ARRIVALS: Arrivals = Arrivals::Random(1);
 
 /// What was asked for; what was not is none.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Asked {
     pub ready: Option<String>,
     /// How long that may take.
     pub ready_within: Option<Duration>,
-    /// URLs, or one command.
+    /// URLs, or one command; [`urls_of`](super::urls_of) has put those of a file in place of its name.
     pub load: Vec<String>,
     /// What to post to the URLs.
     pub body: Option<Vec<u8>>,
@@ -29,6 +29,8 @@ pub struct Asked {
     pub connections: Option<usize>,
     /// Requests a second; without, back to back.
     pub rate: Option<f64>,
+    /// Back to back, then at this rate for the latencies.
+    pub latency_rate: Option<LatencyRate>,
     /// The longest a request may take.
     pub request_timeout: Option<Duration>,
     /// How long a burst lasts.
@@ -60,12 +62,18 @@ impl Asked {
         }
         let is_http_only = self.connections.is_some()
             || self.rate.is_some()
+            || self.latency_rate.is_some()
             || self.body.is_some()
             || self.request_timeout.is_some()
             || self.burst.is_some();
         if urls == 0 && is_http_only {
             let reason = "connections, rate, body, request timeout and length of a burst are for \
                           URLs; a command says them itself";
+            return wrong(&first, reason);
+        }
+        if self.rate.is_some() && self.latency_rate.is_some() {
+            let reason = "a rate for the whole burst and one for its second half (latency-rate) \
+                          exclude each other; the second is for throughput and latencies in one run";
             return wrong(&first, reason);
         }
         if self.burst.is_some_and(|burst| burst.is_zero()) {
@@ -85,6 +93,7 @@ impl Asked {
                     Some(rate) => Pace::Open { rate, arrivals: ARRIVALS },
                     None => Pace::Closed,
                 },
+                latency_rate: self.latency_rate,
                 timeout: self.request_timeout.unwrap_or(DEFAULT_TIMEOUT),
             }
         } else {
@@ -145,14 +154,17 @@ impl ServerPlan {
         }
         match &self.load {
             Load::Command(text) => add("load", text.clone()),
-            Load::Http { urls, body, connections, pace, timeout } => {
-                add("load", urls.join(" "));
+            Load::Http { urls, body, connections, pace, latency_rate, timeout } => {
+                add("load", urls::told(urls));
                 if let Some(body) = body {
                     add("load-body", format!("{} bytes", body.len()));
                 }
                 add("connections", connections.to_string());
                 if let Pace::Open { rate, .. } = pace {
                     add("rate", rate.to_string());
+                }
+                if let Some(rate) = latency_rate {
+                    add("latency-rate", rate.to_string());
                 }
                 add("request-timeout", seconds(*timeout));
                 add("burst", seconds(self.burst));
@@ -209,5 +221,17 @@ mod tests {
         assert!(reason(Asked { connections: Some(0), ..load(&[url]) }).contains("connections"));
         let burst = Some(Duration::ZERO);
         assert!(reason(Asked { burst, ..load(&[url]) }).contains("some time"));
+        let latency_rate = Some(LatencyRate::PerSecond(5.0));
+        let both = Asked { rate: Some(1.0), latency_rate, ..load(&[url]) };
+        assert!(reason(both).contains("exclude each other"));
+        assert!(reason(Asked { latency_rate, ..load(&["ab"]) }).contains("says them itself"));
+    }
+
+    #[test]
+    fn a_rate_for_latencies_leaves_the_verdict_to_throughput() {
+        let latency_rate = Some("50%".parse().unwrap());
+        let plan = Asked { latency_rate, ..load(&["http://127.0.0.1:{port}/"]) }.plan().unwrap();
+        assert_eq!(plan.primary(), crate::Measure::Throughput);
+        assert!(plan.settings().contains(&("latency-rate".to_owned(), "50%".to_owned())));
     }
 }

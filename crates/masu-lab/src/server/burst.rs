@@ -2,40 +2,45 @@
 
 use std::time::{Duration, Instant};
 
+use super::asked::ARRIVALS;
 use super::consumption::{Consumption, Used, cpu_s};
 use super::guard::Resident;
 use super::steady::Point;
 use super::{Book, Load, Servers};
 use crate::execute::{self, Burst, Ending, Neighbours, Run};
-use crate::load::Met;
-use crate::{Error, Input, Stop, Variant, Workload};
+use crate::load::{Client, Met};
+use crate::{Error, Input, Pace, Stop, Variant, Workload};
 
 /// The share of the machine that strangers may take during a burst.
 const STARVED_SHARE: f64 = 0.1;
 
 /// A burst and what its run does not hold.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Made {
     pub(super) run: Run,
     /// What HTTP requests met.
     pub(super) met: Option<Met>,
+    /// What those of the second half met, that were asked for at a rate.
+    at_rate: Option<Met>,
     /// How the load command ended, and what it said last, if there is one.
     command: Option<(String, Run)>,
 }
 
 impl Servers<'_> {
-    /// A burst of `window` (or of the load command) on the server at `index`. If the server has
-    /// ended meanwhile, or before, it is noted as lost; the run's ending says how.
+    /// A burst of `window` (or of the load command) on the server at `index`, the second half of it
+    /// at `latency_rate` if there is one. If the server has ended meanwhile, or before, it is noted
+    /// as lost; the run's ending says how.
     pub(super) fn burst(
         &mut self,
         index: usize,
         window: Duration,
+        latency_rate: Option<f64>,
         stop: &Stop,
     ) -> Result<Made, Error> {
         let (rows, plan) = (self.rows, self.plan);
         let Some(warm) = &mut self.warm[index] else {
             let run = self.lost(index, Ending::Stopped);
-            return Ok(Made { run, met: None, command: None });
+            return Ok(Made { run, ..Made::default() });
         };
         let abort = self.guard.begin(index, stop);
         if let Some(client) = &mut warm.client {
@@ -48,7 +53,7 @@ impl Servers<'_> {
         let abort = self.guard.begin(index, stop);
         let offset_bytes = warm.running.offset_bytes;
         let began = Instant::now();
-        let (mut met, mut command) = (None, None);
+        let (mut met, mut at_rate, mut command) = (None, None, None);
         match (&plan.load, &mut warm.client) {
             (Load::Command(text), _) => {
                 let text = warm.running.place.text(text, &rows[index]);
@@ -61,7 +66,10 @@ impl Servers<'_> {
                 let run = execute::execute(&workload, &Variant::default(), self.limits, &abort)?;
                 command = Some((text, run));
             }
-            (_, Some(client)) => met = Some(client.run(window, &abort)),
+            (_, Some(client)) => {
+                let (first, second) = asked(client, window, latency_rate, &abort);
+                (met, at_rate) = (Some(first), second);
+            }
             (_, None) => unreachable!("a client is made for every HTTP load"),
         }
         let wall_s = command.as_ref().map_or(began.elapsed().as_secs_f64(), |(_, run)| run.wall_s);
@@ -71,23 +79,24 @@ impl Servers<'_> {
         let ended = self.guard.killed(index).or_else(|| warm.running.ended());
         if stop.requested() {
             let run = Run { ending: Ending::Stopped, ..Run::default() };
-            return Ok(Made { run, met, command });
+            return Ok(Made { run, met, at_rate, command });
         }
         if let Some(ending) = ended {
             let run = self.lost(index, ending);
-            return Ok(Made { run, met, command });
+            return Ok(Made { run, met, at_rate, command });
         }
         let waiting_s = (self.waiting_cpu_s(index) - waiting_before).max(0.0);
         let burst = Burst {
             waiting_cpu: (rows.len() > 1 && !plan.one_at_a_time).then_some(waiting_s / wall_s),
             allocations_a_request: self.counted_of(index),
-            ..met.as_ref().map(of_requests).unwrap_or_default()
+            latency_rate: latency_rate.filter(|_| at_rate.is_some()),
+            ..met.as_ref().map(|met| of_requests(met, at_rate.as_ref())).unwrap_or_default()
         };
         // Whoever makes the load is no neighbour, and neither is a server that waits: that one is
         // reported for itself.
         let load_s = match &command {
             Some((_, run)) => run.user_s + run.sys_s,
-            None => met.as_ref().map_or(0.0, |met| met.client_cpu.as_secs_f64()),
+            None => met.iter().chain(&at_rate).map(|met| met.client_cpu.as_secs_f64()).sum(),
         };
         let own_s = used.user_s + used.sys_s;
         let run = Run {
@@ -99,7 +108,7 @@ impl Servers<'_> {
             ..run(wall_s, used, resident)
         };
         let run = Run { starved: is_starved(&run, meanwhile.cpus), ..run };
-        Ok(Made { run, met, command })
+        Ok(Made { run, met, at_rate, command })
     }
 
     /// CPU seconds that the servers beside the one at `index` have used so far.
@@ -109,13 +118,28 @@ impl Servers<'_> {
     }
 }
 
-/// What HTTP requests met, as a run keeps it.
-fn of_requests(met: &Met) -> Burst {
+/// What requests met in `window`; those of its second half apart, if they are asked for at a rate.
+fn asked(
+    client: &mut Client,
+    window: Duration,
+    latency_rate: Option<f64>,
+    abort: &Stop,
+) -> (Met, Option<Met>) {
+    let Some(rate) = latency_rate else { return (client.run(window, abort), None) };
+    let met = client.run(window / 2, abort);
+    let pace = Pace::Open { rate, arrivals: ARRIVALS };
+    (met, Some(client.run_at(pace, window / 2, abort)))
+}
+
+/// What HTTP requests met, as a run keeps it; `at_rate` is the second half, if latencies are that one's.
+fn of_requests(met: &Met, at_rate: Option<&Met>) -> Burst {
+    let (answered, errors) =
+        at_rate.map_or((0, 0), |second| (second.answered, second.failures.total()));
     Burst {
-        requests: Some(met.answered),
-        errors: met.failures.total(),
+        requests: Some(met.answered + answered),
+        errors: met.failures.total() + errors,
         throughput: Some(met.throughput()),
-        latency_s: met.latencies(),
+        latency_s: at_rate.unwrap_or(met).latencies(),
         ..Burst::default()
     }
 }
@@ -200,12 +224,13 @@ impl Made {
 impl Book {
     /// Adds what a timed burst met.
     pub(super) fn add(&mut self, burst: &Made) {
-        let Some(met) = &burst.met else { return };
-        self.requests += met.answered + met.failures.total();
-        self.failures = self.failures.plus(met.failures);
-        for note in &met.notes {
-            if !self.load_notes.contains(note) {
-                self.load_notes.push(note.clone());
+        for met in burst.met.iter().chain(&burst.at_rate) {
+            self.requests += met.answered + met.failures.total();
+            self.failures = self.failures.plus(met.failures);
+            for note in &met.notes {
+                if !self.load_notes.contains(note) {
+                    self.load_notes.push(note.clone());
+                }
             }
         }
     }

@@ -10,8 +10,15 @@ use crate::execute::Ending;
 use crate::load::Met;
 use crate::{CountPage, Error, Row, Stop, Variant};
 
-/// Bursts before the one that is counted, for what a server does only once.
-const BURSTS_BEFORE: usize = 2;
+/// Bursts without which nothing is said: what a server does only once is in the first ones.
+const BURSTS_MIN: usize = 3;
+
+/// Bursts after which the last one is what is said, however much its count still changes. A virtual
+/// machine's compiler, which asks for more memory than the requests it works for, takes so many.
+const BURSTS_MAX: usize = 20;
+
+/// How far the counts of two bursts in a row may lie apart when no more are made.
+const STEADY_SHARE: f64 = 0.1;
 
 impl Servers<'_> {
     /// Counts for the variant at `index`, unless that was done. A server that does not run under
@@ -80,20 +87,43 @@ impl Servers<'_> {
             self.guard.end();
             met
         };
-        for _ in 0..BURSTS_BEFORE {
-            burst();
-        }
-        let before = page.totals()?;
-        let met = burst();
-        let after = page.totals()?;
-        if stop.requested() {
-            return Err(Error::Stopped);
-        }
-        let lives = warm.running.ended().is_none_or(|ending| ending == Ending::Stopped);
-        let requests = met.answered + met.failures.total();
         let calls = |totals: crate::Totals| totals.allocations + totals.reallocations;
-        let made = calls(after).saturating_sub(calls(before));
-        let is_known = lives && after.programs > 0 && met.answered > 0;
-        Ok(is_known.then(|| made as f64 / requests as f64))
+        let mut last = None;
+        for number in 1..=BURSTS_MAX {
+            let before = page.totals()?;
+            let met = burst();
+            let after = page.totals()?;
+            if stop.requested() {
+                return Err(Error::Stopped);
+            }
+            let lives = warm.running.ended().is_none_or(|ending| ending == Ending::Stopped);
+            if !lives || after.programs == 0 || met.answered == 0 {
+                return Ok(None);
+            }
+            let requests = met.answered + met.failures.total();
+            let count = calls(after).saturating_sub(calls(before)) as f64 / requests as f64;
+            let was = last.replace(count);
+            if number >= BURSTS_MIN && was.is_some_and(|was| is_steady(was, count)) {
+                break;
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// Whether a server that asked for memory `was` times a request, and now does so `count` times, has
+/// done what it does only once.
+fn is_steady(was: f64, count: f64) -> bool {
+    (count - was).abs() <= STEADY_SHARE * was.max(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_still_fall_are_not_steady() {
+        assert!(is_steady(31.0, 31.0) && is_steady(2.1, 2.0) && is_steady(0.0, 0.0));
+        assert!(!is_steady(300.0, 31.0) && !is_steady(0.0, 1.0));
     }
 }

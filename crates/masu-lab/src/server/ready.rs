@@ -104,6 +104,9 @@ fn ask(
             let command = place.text(command, row);
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", &command]).stdin(Stdio::null());
+            if let Some(folder) = &row.workload.folder {
+                shell.current_dir(folder).env("PWD", folder);
+            }
             // A group of its own, so that what it starts can be ended with it.
             shell.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
             let child = shell.spawn().map_err(|error| format!("`{command}`: {error}"))?;

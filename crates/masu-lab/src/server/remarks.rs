@@ -9,7 +9,12 @@ use crate::{Pace, Row};
 const IDLE_SHARE: f64 = 0.02;
 
 /// Everything there is to say.
-pub(super) fn of(rows: &[Row], books: &[Book], plan: &ServerPlan) -> Remarks {
+pub(super) fn of(
+    rows: &[Row],
+    books: &[Book],
+    plan: &ServerPlan,
+    latency_rate: Option<f64>,
+) -> Remarks {
     let mut warnings = of_servers(rows, books);
     warnings.extend(load_notes(rows, books));
     let mut notes = Vec::new();
@@ -25,7 +30,12 @@ pub(super) fn of(rows: &[Row], books: &[Book], plan: &ServerPlan) -> Remarks {
                 .to_owned(),
         );
     }
-    if let Load::Http { pace: Pace::Closed, .. } = plan.load {
+    if let Some(rate) = latency_rate {
+        notes.push(format!(
+            "each burst has two halves: back to back, which gives the throughput, and {rate} requests a \
+             second whether answered or not, which gives the latencies"
+        ));
+    } else if let Load::Http { pace: Pace::Closed, .. } = plan.load {
         notes.push(
             "latencies of a closed loop: whoever waits for an answer asks nothing meanwhile, so \
              stalls are counted once; give a rate for percentiles that count them whole"

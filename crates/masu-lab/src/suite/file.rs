@@ -12,7 +12,7 @@ use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite};
 use crate::error::Doing;
 use crate::parameter::Values;
 use crate::results::Rounds;
-use crate::server::Asked;
+use crate::server::{Asked, urls_of};
 use crate::statistics::DEFAULT_PRECISION;
 use crate::{Error, Hooks, Limits, Measure, Parameter, Scratch};
 
@@ -29,7 +29,16 @@ impl Suite {
     pub fn read(path: &Path) -> Result<Suite, Error> {
         let text =
             fs::read_to_string(path).doing(|| format!("reading the suite {}", path.display()))?;
-        understand(Text { path, text: &text })
+        Suite::parse(path, &text)
+    }
+
+    /// The suite that `text` is, as if it stood in the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Suite`], as for [`read`](Self::read).
+    pub fn parse(path: &Path, text: &str) -> Result<Suite, Error> {
+        understand(Text { path, text })
     }
 }
 
@@ -167,6 +176,7 @@ fn server(written: &Value<'_>, base: &Path) -> Result<Asked, Error> {
     } else {
         vec![load.text()?.to_owned()]
     };
+    let load = urls_of(load, base).map_err(|error| written.wrong(error.to_string()))?;
     let mut asked = Asked { load, ..Asked::default() };
     if let Some(ready) = table.take("ready") {
         asked.ready = Some(ready.text()?.to_owned());
@@ -183,6 +193,10 @@ fn server(written: &Value<'_>, base: &Path) -> Result<Asked, Error> {
     if let Some(rate) = table.take("rate") {
         let number = rate.word()?.parse::<f64>();
         asked.rate = Some(number.map_err(|_| rate.wrong("write requests a second: 500"))?);
+    }
+    if let Some(rate) = table.take("latency-rate") {
+        asked.latency_rate =
+            Some(rate.word()?.parse().map_err(|advice: String| rate.wrong(advice))?);
     }
     for (key, time) in [
         ("ready-within", &mut asked.ready_within),

@@ -75,7 +75,7 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                 ptrace::go_on(pid, 0);
             }
             Change::Signal(signal) => follower.on_signal(pid, signal, witness)?,
-            Change::Other => ptrace::go_on(pid, 0),
+            Change::Boundary | Change::Halted(_) | Change::Other => ptrace::go_on(pid, 0),
         }
     }
     root_end.ok_or_else(|| io::Error::other("the program vanished while it was traced"))

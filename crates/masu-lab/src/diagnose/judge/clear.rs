@@ -2,6 +2,7 @@
 
 use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind};
+use super::super::samples::Sampled;
 use super::super::thresholds::{COMPUTES, IDLE_SHARE, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS};
 use super::has;
 use crate::calls::Owner;
@@ -24,6 +25,11 @@ fn computes(facts: &Facts) -> Option<Finding> {
     if cpu_s < COMPUTES * wall_s || clock.user_s < USER_SHARE * cpu_s {
         return None;
     }
+    let places = facts.sampled().map(Sampled::told).filter(|told| !told.is_empty());
+    let where_to_look = match places {
+        Some(places) => format!("most of it in {places}"),
+        None => "a profiler says where: perf record, or valgrind --tool=callgrind".to_owned(),
+    };
     let title = "It computes: its own code takes the time";
     let finding = Finding::new(Id::CpuBound, Confidence::High, title)
         .sharing(clock.user_s / cpu_s.max(1e-9))
@@ -33,7 +39,7 @@ fn computes(facts: &Facts) -> Option<Finding> {
             seconds(cpu_s - clock.user_s),
             seconds(wall_s)
         ))
-        .seeing("a profiler says where: perf record, or valgrind --tool=callgrind");
+        .seeing(where_to_look);
     Some(finding)
 }
 
@@ -97,10 +103,19 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         seconds(waits_s),
         percent(share.min(1.0))
     );
-    let (title, confidence) = if share < MEMORY_IS_FINE_SHARE {
-        ("Memory is not its problem", Confidence::High)
-    } else {
+    let sampled_s = facts.sampled().map(|sampled| sampled.malloc_share * facts.clock.user_s);
+    let malloc_share = sampled_s.map(|time_s| facts.share(time_s));
+    let (title, confidence) = if share >= MEMORY_IS_FINE_SHARE {
         ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Medium)
+    } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
+        ("Memory is hardly its problem: some of its time goes into malloc", Confidence::Medium)
+    } else {
+        ("Memory is not its problem", Confidence::High)
     };
-    Some(Finding::new(Id::MemoryIsFine, confidence, title).seeing(told))
+    let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(told);
+    if let Some(share) = malloc_share {
+        finding =
+            finding.seeing(format!("malloc and free, by samples: {} of the run", percent(share)));
+    }
+    Some(finding)
 }

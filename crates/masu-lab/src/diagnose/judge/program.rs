@@ -1,12 +1,14 @@
 //! What is to be said of the program as a whole: how it was built, who really works, where its code lies, how
 //! often it asks for memory.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::samples::Sampled;
 use super::super::thresholds::{
-    CAUSE_SHARE, CPU_MIN_S, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
+    CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
 };
-use crate::report::{bytes, count, percent};
+use super::has;
+use crate::report::{bytes, count, percent, seconds};
 
 /// Remarks on what was measured, and scattered code.
 pub(super) fn about(facts: &Facts) -> Vec<Finding> {
@@ -17,25 +19,56 @@ pub(super) fn about(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Asking for memory is itself the work.
-pub(super) fn many_allocations(facts: &Facts) -> Option<Finding> {
-    let (requests, cpu_s) = facts.inside.as_ref()?.requests?;
-    let rate = requests as f64 / cpu_s.max(1e-9);
-    if rate < REQUESTS_A_SECOND {
-        return None;
-    }
+/// Asking for memory is itself the work: the requests are that many, or samples meet the malloc that often.
+pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     /// What `malloc` and `free` of a small block take at least in today's allocators.
     const PAIR_S: f64 = 20e-9;
-    let share = requests as f64 * PAIR_S / cpu_s;
-    let title = format!("It asks for memory {} times a second", count(rate));
-    let finding = Finding::new(Id::ManyAllocations, Confidence::Medium, title)
-        .sharing(share)
-        .seeing(format!(
+    let requests = facts.inside.as_ref().and_then(|inside| inside.requests);
+    let rate = requests.map(|(requests, cpu_s)| requests as f64 / cpu_s.max(1e-9));
+    let is_often = rate.is_some_and(|rate| rate >= REQUESTS_A_SECOND);
+    let sampled = facts.sampled();
+    let sampled_s = sampled.map(|sampled| sampled.malloc_share * facts.clock.user_s);
+    let sampled_share = sampled_s.map(|time_s| facts.share(time_s));
+    // Where memory comes and goes, or threads wait for the malloc, that is why it takes long.
+    let explained =
+        [Id::HeapCallStorm, Id::FaultStorm, Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn];
+    let is_met =
+        sampled_share.is_some_and(|share| share >= MALLOC_SHARE) && !has(found, &explained);
+    if !is_often && !is_met {
+        return None;
+    }
+    let title = match rate {
+        Some(rate) => format!("It asks for memory {} times a second", count(rate)),
+        None => "It spends its time asking for memory and giving it back".to_owned(),
+    };
+    let confidence = if is_met { Confidence::High } else { Confidence::Medium };
+    let mut finding = Finding::new(Id::ManyAllocations, confidence, title);
+    if let (Some(sampled), Some(time_s)) = (sampled, sampled_s) {
+        finding = finding.sharing(facts.share(time_s)).seeing(format!(
+            "{} of {} samples of its own code are in malloc and free: {} of {}",
+            percent(sampled.malloc_share),
+            count(sampled.samples as f64),
+            seconds(time_s),
+            seconds(facts.clock.whole_s(facts.cpus))
+        ));
+    }
+    if let Some((requests, cpu_s)) = requests {
+        let share = requests as f64 * PAIR_S / cpu_s.max(1e-9);
+        finding.share = finding.share.or(Some(share.clamp(0.0, 1.0)));
+        finding = finding.seeing(format!(
             "{} requests, counted in a run of their own; at 20 ns each with its free, {} of its CPU \
              time",
             count(requests as f64),
             percent(share)
         ));
+    }
+    let sites = facts.inside.as_ref().map_or(&[][..], |inside| &inside.sites);
+    if !sites.is_empty() {
+        let told: Vec<String> = sites.iter().take(3).map(site).collect();
+        finding = finding.seeing(format!("blocks are asked for by {}", told.join(", ")));
+    } else if let Some(callers) = sampled.and_then(callers) {
+        finding = finding.seeing(format!("on behalf of {callers}, as far as frame pointers tell"));
+    }
     let mut remedies =
         vec![Remedy::code(1, "allocate less: use buffers again", "a change of the program")];
     if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
@@ -46,6 +79,23 @@ pub(super) fn many_allocations(facts: &Facts) -> Option<Finding> {
         ));
     }
     Some(finding.remedied(remedies))
+}
+
+/// A function that asks for memory: `parse (work.c:12) 43 %`.
+fn site(site: &Site) -> String {
+    let place = site.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+    format!("`{}`{place} {}", site.function, percent(site.share))
+}
+
+/// Functions on whose behalf the malloc was met, each once.
+fn callers(sampled: &Sampled) -> Option<String> {
+    let of_malloc = sampled.places.iter().filter(|place| place.is_malloc);
+    let mut names: Vec<String> = of_malloc
+        .filter_map(|place| place.caller.as_ref())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn scattered(facts: &Facts) -> Option<Finding> {

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use super::super::facts::{
-    Build, CallFacts, Clock, Facts, Heap, Inside, Malloc, Memory, ProgramTime, ThreadTime, Threads,
-    Waiting,
+    Build, CallFacts, Clock, Facts, Heap, Inside, Malloc, Memory, ProgramTime, Site, ThreadTime,
+    Threads, Waiting,
 };
 use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
+use super::super::samples::{Place, Sampled};
 use super::judge;
 use crate::Scatter;
 use crate::calls::{Lock, Moves, Owner, SmallWrites};
@@ -71,7 +72,8 @@ fn quiet() -> Facts {
 }
 
 fn thread(name: &str, is_first: bool, cpu_s: f64, alone_s: f64, together_s: f64) -> ThreadTime {
-    ThreadTime { name: name.to_owned(), process: 7, is_first, cpu_s, alone_s, together_s }
+    let (name, process, serial_s) = (name.to_owned(), 7, alone_s);
+    ThreadTime { name, process, is_first, cpu_s, alone_s, serial_s, together_s }
 }
 
 fn ids(facts: &Facts) -> Vec<Id> {
@@ -365,6 +367,27 @@ fn one_thread_that_works_before_the_others_is_a_serial_phase() {
 }
 
 #[test]
+fn a_serial_phase_is_named_beside_a_lock_only_where_nobody_waited_for_one() {
+    let mut facts = contended(Owner::Program, 3);
+    facts.threads.alone_s = serial().threads.alone_s;
+    facts.threads.busiest = serial().threads.busiest;
+    assert_eq!(causes(&facts).len(), 2);
+    assert!(causes(&facts).contains(&Id::SerialPhase));
+    // One works alone because the others wait for it.
+    facts.threads.busiest[0].serial_s = 0.5;
+    assert_eq!(causes(&facts), [Id::OneLock]);
+}
+
+#[test]
+fn stops_are_no_time_in_which_threads_could_work_at_once() {
+    let mut facts = serial();
+    facts.threads.looked_s = 40.0;
+    assert_eq!(causes(&facts), []);
+    facts.threads.stopped_s = 30.0;
+    assert_eq!(causes(&facts), [Id::SerialPhase]);
+}
+
+#[test]
 fn helpers_of_a_run_time_are_no_workers() {
     let mut facts = serial();
     for (index, name) in ["C1 Compiler", "C2 Compiler", "GC", "Signal"].into_iter().enumerate() {
@@ -441,6 +464,59 @@ fn many_requests_are_named_where_they_were_counted() {
     let inside = |requests| Some(Inside { requests: Some((requests, 10.0)), ..Inside::default() });
     assert_eq!(causes(&Facts { inside: inside(90_000_000), ..quiet() }), [Id::ManyAllocations]);
     assert_eq!(causes(&Facts { inside: inside(9_000_000), ..quiet() }), []);
+}
+
+/// A malloc that takes a share of two thousand samples.
+fn sampled(malloc_share: f64) -> Option<Sampled> {
+    let place = |function: Option<&str>, file: &str, share, is_malloc| Place {
+        function: function.map(str::to_owned),
+        file: PathBuf::from(file),
+        share,
+        is_malloc,
+        caller: is_malloc.then(|| "parse".to_owned()),
+    };
+    let places = vec![
+        place(Some("work"), "/usr/bin/program", 0.5, false),
+        place(None, "/lib/libc.so.6", malloc_share, true),
+        place(None, "/lib/libz.so.1", 0.1, false),
+    ];
+    Some(Sampled { samples: 2_000, malloc_share, places, ..Sampled::default() })
+}
+
+#[test]
+fn a_malloc_that_samples_meet_often_is_many_allocations_with_a_measured_share() {
+    let facts = Facts { samples: sampled(0.3), ..quiet() };
+    let finding = first(&facts);
+    assert_eq!((finding.id, finding.confidence), (Id::ManyAllocations, Confidence::High));
+    assert!((finding.share.unwrap() - 0.297).abs() < 0.001, "{finding:?}");
+    assert!(finding.evidence.iter().any(|said| said.contains("`parse`")), "{finding:?}");
+    // Where memory comes and goes, that is why.
+    assert_eq!(causes(&Facts { samples: sampled(0.3), ..storm() }), [Id::HeapCallStorm]);
+    // Sites of a run on masu say more than callers.
+    let site = Site { function: "read".to_owned(), place: Some("a.c:3".to_owned()), share: 0.8 };
+    let inside =
+        Inside { requests: Some((90_000_000, 10.0)), sites: vec![site], ..Inside::default() };
+    let finding = first(&Facts { inside: Some(inside), ..facts.clone() });
+    assert!(finding.title.contains("9,000,000"), "{finding:?}");
+    assert!(
+        finding.evidence.iter().any(|said| said.contains("`read` (a.c:3) 80 %")),
+        "{finding:?}"
+    );
+    // A few samples tell nothing.
+    let few = facts.samples.map(|all| Sampled { samples: 50, ..all });
+    assert_eq!(causes(&Facts { samples: few, ..quiet() }), []);
+}
+
+#[test]
+fn samples_say_where_a_program_computes_and_what_memory_takes_of_it() {
+    let findings = judge(&Facts { samples: sampled(0.08), ..quiet() });
+    assert_eq!(findings[0].id, Id::CpuBound);
+    let expected = "most of it in `work` of program 50 %, the malloc of libc.so.6 8 %, functions of \
+                    libz.so.1 without names 10 %";
+    assert_eq!(findings[0].evidence[1], expected);
+    assert_eq!((findings[1].id, findings[1].confidence), (Id::MemoryIsFine, Confidence::Medium));
+    let findings = judge(&Facts { samples: sampled(0.01), ..quiet() });
+    assert_eq!((findings[1].id, findings[1].confidence), (Id::MemoryIsFine, Confidence::High));
 }
 
 #[test]

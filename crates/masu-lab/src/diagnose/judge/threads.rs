@@ -44,15 +44,20 @@ pub(super) fn churn(facts: &Facts) -> Option<Finding> {
 /// One thread works while others could: a phase that is not parallel, or one worker that has more to do.
 pub(super) fn phases(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let threads = &facts.threads;
-    // Where threads come and go or wait for a lock, that is why they do not work at once.
-    let explained = [Id::ThreadChurn, Id::MallocLock, Id::RemoteFrees, Id::OneLock];
-    if facts.cpus < 2 || threads.looks < LOOKS_MIN || has(found, &explained) {
+    // Where threads come and go, that is why they do not work at once.
+    if facts.cpus < 2 || threads.looks < LOOKS_MIN || has(found, &[Id::ThreadChurn]) {
         return None;
     }
+    // Waiting for a lock makes one thread work alone too. Then only such time counts in which nobody waited.
+    let is_hindered = has(found, &[Id::MallocLock, Id::RemoteFrees, Id::OneLock]);
+    let alone_s = |one: &ThreadTime| if is_hindered { one.serial_s } else { one.alone_s };
     let alone =
-        threads.busiest.iter().max_by(|one, other| one.alone_s.total_cmp(&other.alone_s))?;
-    let share = alone.alone_s / threads.looked_s.max(1e-9);
-    if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * threads.looked_s {
+        threads.busiest.iter().max_by(|one, other| alone_s(one).total_cmp(&alone_s(other)))?;
+    let alone_s = alone_s(alone);
+    // What is stopped to be counted works neither alone nor together.
+    let met_s = threads.looked_s - threads.stopped_s;
+    let share = alone_s / met_s.max(1e-9);
+    if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * met_s {
         return None;
     }
     let workers = workers(&threads.busiest, alone);
@@ -61,18 +66,19 @@ pub(super) fn phases(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     }
     let took_part = alone.together_s >= TOOK_PART_SHARE * threads.together_s;
     let mean = workers.iter().map(|worker| worker.cpu_s).sum::<f64>() / workers.len() as f64;
-    if took_part && !alone.is_first && alone.cpu_s >= UNEVEN_RATIO * mean {
+    if took_part && !alone.is_first && alone.cpu_s >= UNEVEN_RATIO * mean && !is_hindered {
         return Some(uneven(alone, share, workers.len(), mean));
     }
     let title = "One thread works for long while the others have nothing to do";
     let finding = Finding::new(Id::SerialPhase, Confidence::Medium, title)
         .sharing(share)
         .seeing(format!(
-            "`{}`{} worked alone for {}, {} of the time looked at",
+            "`{}`{} worked alone for {}, {} of the time looked at{}",
             alone.name,
             if alone.is_first { ", the first thread," } else { "" },
-            seconds(alone.alone_s),
-            percent(share)
+            seconds(alone_s),
+            percent(share),
+            if is_hindered { ", when nobody waited for a lock" } else { "" }
         ))
         .seeing(format!(
             "{} other threads and it worked together for {}; {} CPUs",

@@ -89,6 +89,18 @@ impl Svg {
     }
 }
 
+/// The element `svg` as a file of its own, with the style that a page would give it.
+#[must_use]
+pub fn standalone(svg: &str) -> String {
+    const COLOURS: &str = include_str!("../../../templates/colours.css");
+    const PLOT: &str = include_str!("../../../templates/plot.css");
+    let style = format!("<style>\n{COLOURS}{PLOT}</style>");
+    match svg.find('>') {
+        Some(end) => format!("{}{style}{}\n", &svg[..=end], &svg[end + 1..]),
+        None => svg.to_owned(),
+    }
+}
+
 fn list(points: &[Point]) -> String {
     let points: Vec<String> =
         points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
@@ -135,5 +147,14 @@ mod tests {
             .collect();
         assert_eq!(names, ["svg", "title", "desc", "text", "path"]);
         assert!(text.contains("M1 2h0M3.3 4h0"), "{text}");
+    }
+
+    #[test]
+    fn a_plot_is_a_file_of_its_own_with_its_style() {
+        let text = standalone(&Svg::new(10.0, 10.0).finish("a", "t", "d"));
+        let tree = roxmltree::Document::parse(&text).unwrap();
+        let first = tree.root_element().first_element_child().unwrap();
+        assert_eq!(first.tag_name().name(), "style");
+        assert!(first.text().unwrap().contains("--ink"));
     }
 }

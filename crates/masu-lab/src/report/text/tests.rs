@@ -71,6 +71,10 @@ fn every_verdict_has_its_words_and_the_page_fits_80_columns() {
     table.extent = Extent::Stopped;
     let page = plain(&page(&document));
     fits(&page);
+    let explained = include_str!("../../../../../docs/reading.md");
+    for line in page.lines() {
+        assert!(explained.contains(line), "docs/reading.md explains another page: {line}");
+    }
     snapbox::assert_data_eq!(page, snapbox::file!["tests/page.txt"]);
 }
 

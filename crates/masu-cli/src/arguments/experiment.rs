@@ -1,0 +1,56 @@
+//! The arguments of `masu experiment`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Field reports, each rerun here by one command
+#[derive(Debug, Args)]
+#[command(override_usage = "masu experiment NAME… [OPTIONS]\n       \
+                            masu experiment --all [OPTIONS]\n       \
+                            masu experiment [--clean]")]
+#[command(after_help = "\
+Each experiment builds what it needs (packages come through cargo and Maven),
+runs its report's comparison with today's programs under every malloc found, and
+writes NAME.html, NAME.md with plots beside it, and every run: what the author
+saw then, what this machine shows now, which of the author's claims hold, what
+the lab says unaided, what masu changes, and every command to do it by hand.
+What is missing here (cargo, gcc, the musl target, the network, masu's sources)
+is named, and the rest is run. Without a name: lists them, with the time each
+takes.
+
+What was built stays in the cache for the next time; --clean removes it.
+
+Examples:
+  masu experiment brk --quick
+  masu experiment --all --quick --output reports
+  masu experiment --clean")]
+pub(crate) struct Experiment {
+    /// Which ones; without, they are listed
+    #[arg(value_name = "NAME", conflicts_with_all = ["all", "clean"])]
+    pub(crate) names: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "clean")]
+    pub(crate) all: bool,
+    /// Small sizes, few rounds: minutes
+    #[arg(long, conflicts_with_all = ["full", "clean"])]
+    pub(crate) quick: bool,
+    /// The report's sizes: up to hours
+    #[arg(long, conflicts_with = "clean")]
+    pub(crate) full: bool,
+    /// As little as shows that everything works
+    #[arg(long, hide = true, conflicts_with_all = ["quick", "full", "clean"])]
+    pub(crate) tiny: bool,
+    /// Where pages and results go
+    #[arg(short, long, value_name = "DIR", default_value = "masu-experiments")]
+    pub(crate) output: PathBuf,
+    /// Where programs are built and inputs kept [default: masu/experiments in the user's cache]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// A checkout of masu [default: the one around this folder]
+    #[arg(long, value_name = "DIR", conflicts_with = "clean")]
+    pub(crate) source: Option<PathBuf>,
+    /// Remove the cache
+    #[arg(long)]
+    pub(crate) clean: bool,
+}

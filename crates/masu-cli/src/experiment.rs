@@ -1,0 +1,222 @@
+//! `masu experiment`: the field reports, each rerun by one command.
+//!
+//! Relies on the lab for everything that is built, measured and judged; here are the folders, what is said meanwhile,
+//! and the list.
+
+mod cache;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result, bail};
+use masu_lab::experiment::{self, Agreement, Asked, Depth, Experiment, News, Workbench, Written};
+use masu_lab::report::{bytes, notice};
+use masu_lab::{Checkup, Error as LabError, Stop};
+
+use self::cache::Cache;
+use crate::compare::ground;
+use crate::exit::Ending;
+use crate::progress::Progress;
+use crate::{arguments, aside, carried};
+
+const BOLD: Style = Style::new().bold();
+const AGREES: Style = AnsiColor::Green.on_default().bold();
+const DISAGREES: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Lists, cleans, or runs what was asked for.
+pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
+    if arguments.clean {
+        return clean(&Cache::at(arguments.cache.as_deref())?);
+    }
+    let chosen = chosen(arguments)?;
+    if chosen.is_empty() {
+        write!(anstream::stdout(), "{}", list()).context("printing the list")?;
+        return Ok(Ending::Done);
+    }
+    let cache = Cache::at(arguments.cache.as_deref())?;
+    cache.make()?;
+    let source = source(arguments.source.as_deref())?;
+    let stop = Stop::on_signals()?;
+    aside::say(notice("Looking at this machine."));
+    let checkup = Checkup::here(&carried::whole_catalogue().0);
+    let mut ending = Ending::Done;
+    for experiment in chosen {
+        let made = run(experiment, arguments, &cache, source.as_deref(), &checkup, &stop);
+        match made.map_err(|error| error.downcast::<LabError>()) {
+            Ok(written) => tell(experiment, &written)?,
+            Err(Ok(LabError::Stopped)) => {
+                let results = arguments.output.join(format!("{}.*.jsonl", experiment.name()));
+                let results = results.display();
+                aside::say(notice(&format!("Stopped. The runs so far: masu report {results}")));
+                ending = Ending::Stopped;
+                break;
+            }
+            Err(Ok(error)) => return Err(error).context(experiment.name()),
+            Err(Err(error)) => return Err(error).context(experiment.name()),
+        }
+    }
+    aside::say(notice(&format!(
+        "What was built and made stays in {} ({}) for the next time; `masu experiment --clean` removes it.",
+        cache.folder().display(),
+        bytes(cache.size())
+    )));
+    Ok(ending)
+}
+
+/// The experiments that were asked for, in the order of the reports.
+fn chosen(arguments: &arguments::Experiment) -> Result<Vec<&'static dyn Experiment>> {
+    for name in &arguments.names {
+        if experiment::find(name).is_none() {
+            let known = experiment::ALL.map(Experiment::name).join(", ");
+            bail!("there is no experiment `{name}`; there are {known}");
+        }
+    }
+    let is_chosen = |one: &&dyn Experiment| {
+        arguments.all || arguments.names.iter().any(|name| name == one.name())
+    };
+    Ok(experiment::ALL.into_iter().filter(is_chosen).collect())
+}
+
+/// The tree that was named, or the one around this folder.
+fn source(named: Option<&Path>) -> Result<Option<PathBuf>> {
+    match named {
+        Some(folder) => {
+            let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+            match experiment::source_above(&whole) {
+                Some(tree) => Ok(Some(tree)),
+                None => bail!(
+                    "{}: no checkout of masu (it has no workloads/quote/Cargo.toml); name the folder that holds its \
+                     Cargo.toml",
+                    folder.display()
+                ),
+            }
+        }
+        None => Ok(std::env::current_dir().ok().and_then(|here| experiment::source_above(&here))),
+    }
+}
+
+fn depth(arguments: &arguments::Experiment) -> Depth {
+    match (arguments.tiny, arguments.quick, arguments.full) {
+        (true, ..) => Depth::Tiny,
+        (_, true, _) => Depth::Quick,
+        (_, _, true) => Depth::Full,
+        _ => Depth::Usual,
+    }
+}
+
+fn run(
+    experiment: &dyn Experiment,
+    arguments: &arguments::Experiment,
+    cache: &Cache,
+    source: Option<&Path>,
+    checkup: &Checkup,
+    stop: &Stop,
+) -> Result<Written> {
+    let depth = depth(arguments);
+    aside::say("");
+    aside::say(format_args!(
+        "{BOLD}{}{BOLD:#}: {} ({})",
+        experiment.name(),
+        experiment.about(),
+        experiment.takes(depth)
+    ));
+    let mut progress: Option<Progress> = None;
+    let mut tell = |news: News<'_>| hear(&news, &mut progress);
+    let asked = Asked {
+        depth,
+        output: arguments.output.clone(),
+        cache: cache.folder().to_owned(),
+        source: source.map(Path::to_owned),
+        checkup,
+        ground: &mut ground,
+        stop,
+        tell: &mut tell,
+    };
+    let mut bench = Workbench::open(experiment, asked)?;
+    Ok(experiment::perform(experiment, &mut bench)?)
+}
+
+/// Says what happens.
+fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
+    /// Steps that were over sooner need no second line.
+    const WORTH_TELLING: Duration = Duration::from_secs(2);
+    match news {
+        News::Begins(what) => aside::say(format_args!("  {what}")),
+        News::Done(_, took) if *took >= WORTH_TELLING => {
+            aside::say(format_args!("  … done in {:.0} s", took.as_secs_f64()));
+        }
+        News::Missing(missing) => {
+            aside::say(notice(&format!("  Going on without {}: {}", missing.what, missing.reason)));
+        }
+        News::Comparing(event) => {
+            progress.get_or_insert_with(Progress::on_stderr).observe(event);
+        }
+        News::Compared => {
+            if let Some(progress) = progress.take() {
+                progress.finish();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What came of it, and where the pages are.
+fn tell(experiment: &dyn Experiment, written: &Written) -> Result<()> {
+    let style = match written.verdict.agreement {
+        Agreement::Full => AGREES,
+        Agreement::None => DISAGREES,
+        Agreement::Partial | Agreement::Undecided => BOLD,
+    };
+    let text = notice(&format!("{}: {}", experiment.name(), written.verdict.sentence));
+    writeln!(
+        anstream::stdout(),
+        "{style}{text}{style:#}\n{}\n{}",
+        written.html.display(),
+        written.markdown.display()
+    )
+    .context("printing the verdict")
+}
+
+/// Every experiment with what it is about and how long it takes.
+fn list() -> String {
+    let mut page = format!(
+        "{BOLD}{:<9} {:<46} {:>7} {:>7} {:>7}{BOLD:#}\n",
+        "name", "the report", "--quick", "usual", "--full"
+    );
+    for one in experiment::ALL {
+        let [quick, usual, full] =
+            [Depth::Quick, Depth::Usual, Depth::Full].map(|depth| one.takes(depth));
+        let (name, about) = (one.name(), one.about());
+        page.push_str(&format!("{name:<9} {about:<46} {quick:>7} {usual:>7} {full:>7}\n"));
+    }
+    page.push_str(
+        "\nTimes are those of two cores, builds included.\n\
+         masu experiment NAME --quick runs one, --all all of them.\n",
+    );
+    page
+}
+
+fn clean(cache: &Cache) -> Result<Ending> {
+    let folder = cache.folder().display();
+    match cache.remove()? {
+        None => aside::say(notice(&format!("There is nothing to remove: no {folder}."))),
+        Some(size) => aside::say(notice(&format!("{folder} is removed, {}.", bytes(size)))),
+    }
+    Ok(Ending::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_every_experiment() {
+        let page = anstream::adapter::strip_str(&list()).to_string();
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        for one in experiment::ALL {
+            assert!(page.contains(&format!("\n{} ", one.name())), "{page}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The folder in which experiments build programs and keep inputs.
+//!
+//! The hard idea is that it can be removed as a whole: so it is only ever a folder that masu made, which a file in it
+//! says, and another folder is neither filled nor removed.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::carried;
+
+/// The file that says whose folder it is; backups leave such folders out.
+const TAG: &str = "CACHEDIR.TAG";
+
+/// What stands in it: the signature of <https://bford.info/cachedir/>, and whose it is.
+const TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
+                    # What `masu experiment` built and made; `masu experiment --clean` removes it.\n";
+
+/// What of the text says that the folder is masu's.
+const MARK: &str = "masu experiment --clean";
+
+/// The folder.
+pub(super) struct Cache(PathBuf);
+
+impl Cache {
+    /// The folder that was named, or the one in the user's cache.
+    pub(super) fn at(named: Option<&Path>) -> Result<Self> {
+        let usual = || Some(carried::cache_folder()?.join("experiments"));
+        match named.map(Path::to_owned).or_else(usual) {
+            Some(folder) => Ok(Self(std::path::absolute(&folder).unwrap_or(folder))),
+            None => bail!("neither HOME nor XDG_CACHE_HOME is set; name a folder with --cache"),
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes it; refuses one that holds what is not masu's.
+    pub(super) fn make(&self) -> Result<()> {
+        let folder = self.0.display();
+        fs::create_dir_all(&self.0).with_context(|| format!("making {folder}"))?;
+        let mut entries = fs::read_dir(&self.0).with_context(|| format!("reading {folder}"))?;
+        if entries.next().is_some() && !self.is_ours() {
+            bail!("{folder} holds other things; name an empty folder, or a new one, with --cache");
+        }
+        fs::write(self.0.join(TAG), TEXT).with_context(|| format!("writing into {folder}"))
+    }
+
+    /// Removes it; how many bytes it held, none where it is not there.
+    pub(super) fn remove(&self) -> Result<Option<f64>> {
+        match fs::symlink_metadata(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ if !self.is_ours() => bail!(
+                "{} is left as it is: `masu experiment` did not make it (it has no {TAG} of its own)",
+                self.0.display()
+            ),
+            _ => {}
+        }
+        let size = self.size();
+        fs::remove_dir_all(&self.0).with_context(|| format!("removing {}", self.0.display()))?;
+        Ok(Some(size))
+    }
+
+    fn is_ours(&self) -> bool {
+        fs::read_to_string(self.0.join(TAG)).is_ok_and(|text| text.contains(MARK))
+    }
+
+    /// How many bytes it holds.
+    #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
+    pub(super) fn size(&self) -> f64 {
+        size(&self.0) as f64
+    }
+}
+
+/// The lengths of all files below `folder`.
+fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_that_masu_made_is_filled_and_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::at(Some(&place.path().join("new"))).unwrap();
+        assert_eq!(cache.remove().unwrap(), None);
+        cache.make().unwrap();
+        fs::write(cache.folder().join("built"), "12345").unwrap();
+        cache.make().unwrap();
+        assert!(cache.remove().unwrap().unwrap() > 5.0);
+        assert!(!cache.folder().exists());
+
+        let other = place.path().join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("thesis.tex"), "years").unwrap();
+        let cache = Cache::at(Some(&other)).unwrap();
+        assert!(cache.make().unwrap_err().to_string().contains("holds other things"));
+        assert!(cache.remove().unwrap_err().to_string().contains("left as it is"));
+        assert!(other.join("thesis.tex").exists());
+    }
+}

@@ -1,0 +1,79 @@
+//! `masu experiment` from outside: the list, what is refused, and the smallest experiment in its smallest form.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{failure, masu};
+
+#[test]
+fn without_a_name_the_experiments_are_listed() {
+    let output = masu(&["experiment"]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in ["quote", "parallel", "brk", "code", "search"] {
+        let line = text.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.contains(" min")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_can() {
+    let (said, code) = failure(&["experiment", "brek"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("no experiment `brek`") && said.contains("brk"), "{said}");
+    let (said, code) = failure(&["experiment", "brk", "--source", "/"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("no checkout of masu"), "{said}");
+    let (said, code) = failure(&["experiment", "brk", "--quick", "--full"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("cannot be used with"), "{said}");
+}
+
+#[test]
+fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [output, cache] = ["out", "cache"].map(|name| place.path().join(name));
+    let folders = ["--output", output.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
+    let run = masu(&["experiment", "brk", "--tiny"]).args(folders).output().unwrap();
+    let (said, told) =
+        (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
+    assert!(run.status.success(), "{told}");
+    assert!(said.starts_with("brk: Today's machine"), "{said}");
+    assert!(told.contains("--clean"), "where the cache is: {told}");
+    markdown(&output);
+    let html = fs::read_to_string(output.join("brk.html")).unwrap();
+    assert!(html.contains("<svg ") && html.contains("What masu changes"), "{html}");
+    assert!(!html.contains("<script"), "{html}");
+
+    let clean =
+        masu(&["experiment", "--clean", "--cache", cache.to_str().unwrap()]).output().unwrap();
+    assert!(clean.status.success());
+    assert!(!cache.exists() && output.exists());
+}
+
+/// Looks through the Markdown page and what it leads to.
+fn markdown(output: &Path) {
+    let page = fs::read_to_string(output.join("brk.md")).unwrap();
+    let parts = [
+        "**Today's machine",
+        "## What the author saw then",
+        "| 10,000,000 | 3 | 1.578 |",
+        "## What this machine shows now",
+        "MALLOC\\_TOP\\_PAD\\_=100000",
+        "## The author's claims today",
+        "## What masu changes",
+        "## By hand",
+        "## The machine",
+    ];
+    for part in parts {
+        assert!(page.contains(part), "{part} is not in {page}");
+    }
+    let plots = page.split("](brk-").skip(1).map(|rest| rest.split(')').next().unwrap());
+    let plots: Vec<String> = plots.map(|end| format!("brk-{end}")).collect();
+    assert_eq!(plots.len(), 2, "{page}");
+    for plot in plots {
+        let svg = fs::read_to_string(output.join(plot)).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.contains("<style>"), "{svg}");
+    }
+    assert!(output.join("brk.n5.jsonl").is_file());
+}

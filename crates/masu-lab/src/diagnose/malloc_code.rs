@@ -1,0 +1,167 @@
+//! Where in a file the code of a malloc lies, most of whose functions have no names there.
+//!
+//! Relies on the functions that a file exports. The hard idea: a C library's malloc is compiled from one file or one
+//! folder, so the linker put its functions side by side, and those that are hidden lie among those that are
+//! exported. If any other exported function lies among them it is not so, and nothing is claimed.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::heap::is_allocator;
+use crate::program::elf::{exported_functions, is_malloc_library};
+
+/// What a C library exports of its malloc. glibc keeps the first for old programs; it stands before all others.
+const OF_MALLOC: [&str; 30] = [
+    "__default_morecore",
+    "malloc",
+    "free",
+    "cfree",
+    "calloc",
+    "realloc",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "malloc_trim",
+    "malloc_stats",
+    "malloc_info",
+    "malloc_get_state",
+    "malloc_set_state",
+    "mallinfo",
+    "mallinfo2",
+    "mallopt",
+    "__libc_malloc",
+    "__libc_free",
+    "__libc_cfree",
+    "__libc_calloc",
+    "__libc_realloc",
+    "__libc_memalign",
+    "__libc_valloc",
+    "__libc_pvalloc",
+    "__libc_mallinfo",
+    "__libc_mallopt",
+];
+
+/// Functions of the family that may be compiled apart from it, and lie elsewhere.
+const APART: [&str; 4] =
+    ["reallocarray", "__libc_reallocarray", "free_sized", "free_aligned_sized"];
+
+/// Which code of a file is its malloc's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MallocCode {
+    /// All of it: the file is a malloc.
+    All,
+    /// What lies between these addresses of the linker's.
+    Between(Range<u64>),
+    /// What its names say.
+    Named,
+}
+
+impl MallocCode {
+    pub(super) fn of(path: &Path) -> MallocCode {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        if is_malloc_library(&file) || file.starts_with("libmasu") {
+            return MallocCode::All;
+        }
+        between(&exported_functions(path).unwrap_or_default())
+    }
+
+    /// Whether an address of the linker's is the malloc's, the function there having this name.
+    pub(super) fn holds(&self, linked: u64, function: Option<&str>) -> bool {
+        match self {
+            MallocCode::All => true,
+            MallocCode::Between(range) => range.contains(&linked),
+            MallocCode::Named => function.is_some_and(is_of_malloc),
+        }
+    }
+}
+
+/// Whether a function asks for memory or gives it back, to go by its name.
+fn is_of_malloc(function: &str) -> bool {
+    /// Hidden functions of glibc's, where a program that is linked statically has names.
+    const HIDDEN: [&str; 8] = [
+        "_int_malloc",
+        "_int_free",
+        "_int_realloc",
+        "_int_memalign",
+        "malloc_consolidate",
+        "unlink_chunk",
+        "sysmalloc",
+        "systrim",
+    ];
+    let plain = function.split('.').next().unwrap_or_default();
+    OF_MALLOC.contains(&plain)
+        || APART.contains(&plain)
+        || HIDDEN.contains(&plain)
+        || is_allocator(function)
+        || function.starts_with("operator delete")
+        || plain.starts_with("__rust_dealloc")
+        || plain.starts_with("__rdl_dealloc")
+}
+
+/// From the first function of the malloc's to the last, where no other lies among them.
+fn between(exported: &[(String, Range<u64>)]) -> MallocCode {
+    let is_own = |(name, _): &&(String, Range<u64>)| OF_MALLOC.contains(&name.as_str());
+    if !exported.iter().any(|(name, _)| name == "malloc") {
+        return MallocCode::Named;
+    }
+    let own = || exported.iter().filter(is_own).map(|(_, range)| range);
+    let start = own().map(|range| range.start).min().unwrap_or(0);
+    let end = own().map(|range| range.end).max().unwrap_or(0);
+    let is_among = |(_, range): &(String, Range<u64>)| (start..end).contains(&range.start);
+    let is_foreign = |one: &&(String, Range<u64>)| !is_own(one) && !APART.contains(&one.0.as_str());
+    let is_torn = exported.iter().filter(is_foreign).any(is_among);
+    if is_torn { MallocCode::Named } else { MallocCode::Between(start..end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn functions(list: &[(&str, u64)]) -> Vec<(String, Range<u64>)> {
+        list.iter().map(|(name, start)| ((*name).to_owned(), *start..*start + 0x10)).collect()
+    }
+
+    #[test]
+    fn what_lies_among_functions_of_the_malloc_is_the_mallocs() {
+        let code = between(&functions(&[
+            ("timer_settime", 0x100),
+            ("__default_morecore", 0x200),
+            ("malloc", 0x800),
+            ("free", 0x900),
+            ("malloc_info", 0xa00),
+            ("mcheck", 0xa10),
+            ("reallocarray", 0xb00),
+        ]));
+        assert_eq!(code, MallocCode::Between(0x200..0xa10));
+        assert!(code.holds(0x400, None) && code.holds(0xa0f, Some("malloc_info")));
+        assert!(!code.holds(0xa10, Some("mcheck")));
+    }
+
+    #[test]
+    fn where_another_function_lies_among_them_only_names_tell() {
+        let torn = between(&functions(&[("malloc", 0x100), ("strlen", 0x200), ("free", 0x300)]));
+        assert_eq!(torn, MallocCode::Named);
+        assert!(torn.holds(0x300, Some("free")) && !torn.holds(0x300, None));
+        assert_eq!(between(&functions(&[("main", 0x100)])), MallocCode::Named);
+        let names =
+            [("_int_free.constprop.0", true), ("operator delete(void*)", true), ("main", false)];
+        for (name, expected) in names {
+            assert_eq!(torn.holds(0, Some(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_c_library_of_this_machine_has_its_malloc_in_one_place() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let library = maps.lines().find_map(|line| {
+            line.find('/').map(|at| &line[at..]).filter(|it| it.contains("/libc.so"))
+        });
+        let Some(library) = library else { return eprintln!("skipped: no libc.so here") };
+        let code = MallocCode::of(Path::new(library));
+        let MallocCode::Between(range) = code else { panic!("{code:?}") };
+        assert!((0x1000..0x20000).contains(&(range.end - range.start)), "{range:x?}");
+    }
+}

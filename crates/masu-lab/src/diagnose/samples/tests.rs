@@ -1,0 +1,75 @@
+//! Samples of this machine's processes, told by what they do.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::execute::alone;
+
+#[test]
+fn maps_tell_where_code_lies() {
+    let mut files = vec!["/lib/known.so".to_owned()];
+    let map = "\
+00400000-00452000 r-xp 00002000 08:02 173521      /usr/bin/a program
+00651000-00652000 rw-p 00051000 08:02 173521      /usr/bin/a program
+7f0000010000-7f0000011000 r-xp 00000000 08:02 9   /lib/known.so
+7f0000400000-7f0000600000 rwxp 00000000 00:00 0 
+7ffff7fc0000-7ffff7fc2000 r-xp 00000000 00:00 0   [vdso]
+";
+    let mappings = code(map, &mut files);
+    assert_eq!(files, ["/lib/known.so", "/usr/bin/a program"]);
+    assert_eq!(holds(&mappings, 0x40_0010), Some((1, 0x2010)));
+    assert_eq!(holds(&mappings, 0x7f00_0001_0000), Some((0, 0)));
+    assert_eq!(holds(&mappings, 0x65_1000), None);
+    assert_eq!(mappings.len(), 2);
+}
+
+#[test]
+fn a_caller_is_told_where_it_has_most() {
+    let tally = |counts: &[(&str, u64)]| Tally {
+        samples: 10,
+        callers: counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+    };
+    assert_eq!(tally(&[("a", 3), ("b", 6)]).caller().as_deref(), Some("b"));
+    assert_eq!(tally(&[("a", 3), ("b", 4)]).caller(), None);
+    assert_eq!(tally(&[]).caller(), None);
+}
+
+#[test]
+fn a_program_that_computes_is_found_in_its_own_file() {
+    let _alone = alone();
+    let mut child = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("there is a shell");
+    let pid = Pid::try_from(child.id()).expect("numbers are small");
+    let began = Instant::now();
+    let mut samples = Samples::default();
+    while samples.samples < Sampled::ENOUGH {
+        samples.look(&[pid]);
+        if let State::Refused(error) = &samples.state {
+            eprintln!("skipped: no perf events here: {error}");
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "in vain: {samples:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let shell = fs::read_link(format!("/proc/{pid}/exe")).expect("it runs");
+    child.kill().expect("it is a child");
+    child.wait().expect("it ends");
+    let Ok(sampled) = samples.finish() else { return };
+    let in_shell: f64 =
+        sampled.places.iter().filter(|it| it.file == shell).map(|it| it.share).sum();
+    assert!(in_shell > 0.3 && sampled.malloc_share < 0.5, "{sampled:?}");
+    assert!(sampled.unknown <= sampled.samples / 10, "{sampled:?}");
+}
+
+#[test]
+fn where_nothing_ran_there_is_nothing_to_tell() {
+    assert_eq!(Samples::default().finish(), Ok(Sampled::default()));
+    let mut samples = Samples::default();
+    samples.look(&[Pid::MAX]);
+    assert_eq!(samples.finish(), Ok(Sampled::default()));
+}

@@ -1,0 +1,115 @@
+//! The field reports, rerun: each experiment measures what an engineer once measured, with today's programs on this
+//! machine, and says whether today's machine agrees.
+//!
+//! Relies on the engine for every run, on suite files for what is run, and on [`diagnose`](mod@crate::diagnose) for
+//! what the lab says unaided. The hard idea is what "agrees" means: a report is taken apart into [`Claim`]s, each is
+//! held against an interval of today's figures, and the sentence on top of the page counts them. Nothing there is
+//! written beforehand.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::Doing;
+use crate::report::{self, Format};
+use crate::{Error, Machine};
+
+mod brk;
+mod build;
+mod claim;
+mod code;
+mod outcome;
+mod parallel;
+mod quote;
+mod search;
+mod series;
+mod told;
+mod workbench;
+
+pub use claim::{Agreement, Claim, Expect, Held, Verdict};
+pub use outcome::{Block, Figure, Outcome, Sheet};
+pub use series::Series;
+pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
+
+/// A field report that can be rerun.
+pub trait Experiment: Sync {
+    /// Its name on the command line, and what its files begin with.
+    fn name(&self) -> &'static str;
+
+    /// What it is about, on one line.
+    fn about(&self) -> &'static str;
+
+    /// The heading of its page.
+    fn title(&self) -> &'static str;
+
+    /// How long it takes at `depth` on two cores, builds included.
+    fn takes(&self, depth: Depth) -> &'static str;
+
+    /// Prepares what it needs, measures, and says what came of it. What is missing goes to
+    /// [`Workbench::miss`], and the rest is run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] when it was stopped, and what keeps the lab from any measuring.
+    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error>;
+}
+
+/// Every experiment, in the order of the reports.
+pub const ALL: [&dyn Experiment; 5] =
+    [&quote::Quote, &parallel::Parallel, &brk::Brk, &code::Code, &search::Search];
+
+/// The experiment of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Experiment> {
+    ALL.into_iter().find(|one| one.name() == name)
+}
+
+/// Everything that a page shows.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The experiment's name.
+    pub name: String,
+    /// The heading.
+    pub title: String,
+    /// When it was made, in UTC.
+    pub date: String,
+    /// The machine.
+    pub machine: Machine,
+    /// What of the machine limits the figures.
+    pub limits: Vec<String>,
+    /// What was missing, and what to do.
+    pub missing: Vec<Missing>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Where an experiment's pages are, and what they say first.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The page for a browser.
+    pub html: PathBuf,
+    /// The page as Markdown; its plots lie beside it.
+    pub markdown: PathBuf,
+    /// Whether today's machine agrees.
+    pub verdict: Verdict,
+}
+
+/// Runs `experiment` and writes its pages into the folder of `bench`.
+///
+/// # Errors
+///
+/// Those of [`Experiment::run`]; [`Error::System`] where a page cannot be written.
+pub fn perform(experiment: &dyn Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
+    let outcome = experiment.run(bench)?;
+    let page = bench.page(experiment, outcome);
+    let write = |path: PathBuf, text: String| {
+        fs::write(&path, text).doing(|| format!("writing {}", path.display()))?;
+        Ok::<PathBuf, Error>(path)
+    };
+    let html = write(bench.output("html"), report::experiment(&page, Format::Html))?;
+    let markdown = write(bench.output("md"), report::experiment(&page, Format::Markdown))?;
+    for figure in page.outcome.figures() {
+        let name = bench.output("md").with_file_name(figure.file(&page.name));
+        write(name, report::standalone(&figure.svg))?;
+    }
+    Ok(Written { html, markdown, verdict: page.outcome.verdict })
+}

@@ -1,0 +1,439 @@
+//! `parallel`: a general parallel executor, found slow by measuring (Rust, 2024).
+//!
+//! Relies on the steps of that report, which are an example of masu-chunk and time making the data, working and
+//! printing apart. The hard idea: what the author timed was work *and* printing, so claims are held against the sum of
+//! both, and the page shows each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::build::Cargo;
+use super::series::row;
+use super::told::{self, milliseconds, time};
+use super::workbench::{in_one_table, set, workload};
+use super::{
+    Block, Claim, Depth, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench,
+    claim,
+};
+use crate::error::Doing;
+use crate::report::{self, Bar, Table, count, seconds};
+use crate::suite::Suite;
+use crate::{Error, Measure, Parameter};
+
+const SUITE: &str = include_str!("../../experiments/parallel.toml");
+
+/// The steps, in the report's order, with what each is.
+const STEPS: [(&str, &str); 8] = [
+    ("threads", "a thread for each chunk"),
+    ("semaphore", "the same, four at once"),
+    ("pool", "a pool with one locked queue"),
+    ("channel", "the same, results through a channel"),
+    ("loop", "a plain loop"),
+    ("rayon-copy", "rayon, chunks copied"),
+    ("rayon", "rayon on the slice"),
+    ("ours", "masu-chunk"),
+];
+
+pub(super) struct Parallel;
+
+impl Experiment for Parallel {
+    fn name(&self) -> &'static str {
+        "parallel"
+    }
+
+    fn about(&self) -> &'static str {
+        "A parallel executor, built up and measured"
+    }
+
+    fn title(&self) -> &'static str {
+        "A parallel executor: what was measured was the printing"
+    }
+
+    fn takes(&self, depth: Depth) -> &'static str {
+        match depth {
+            Depth::Tiny => "1 min",
+            Depth::Quick => "3 min",
+            Depth::Usual => "15 min",
+            Depth::Full => "90 min",
+        }
+    }
+
+    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+        let Some(target) = prepare(bench)? else {
+            return Ok(outcome(&Measured::default(), Vec::new()));
+        };
+        let figures = bench.cache().join("figures");
+        let suite = suite(bench, &target, &figures)?;
+        let comparison = bench.compare(&suite, "runs")?;
+        let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
+        let diagnosis = diagnoses(bench, &target)?;
+        let measured = Measured { tables, figures, items: items(bench) };
+        Ok(outcome(&measured, diagnosis))
+    }
+}
+
+/// The report's slow configurations, diagnosed: not optimised, every result printed, and once as the author ran it,
+/// through cargo.
+fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Error> {
+    let items = items(bench).to_string();
+    let asked = ["--workers", "4", "--print", "--items", &items];
+    let program = target.join("debug/examples/steps");
+    let program = program.to_str().unwrap_or("steps");
+    let manifest = bench.source().map(|tree| tree.join("Cargo.toml")).unwrap_or_default();
+    let places = [&manifest, target].map(|path| path.to_str().unwrap_or_default());
+    let cargo = [
+        &[
+            "cargo",
+            "run",
+            "--quiet",
+            "--locked",
+            "--manifest-path",
+            places[0],
+            "--target-dir",
+            places[1],
+        ],
+        &["--package", "masu-chunk", "--example", "steps", "--", "pool"][..],
+    ];
+    let commands = [
+        ("A thread for each chunk, debug build, every result printed", vec![program, "threads"]),
+        ("The pool, debug build, every result printed", vec![program, "pool"]),
+        ("The same as the author ran it, through cargo", cargo.concat()),
+    ];
+    let mut blocks = Vec::new();
+    for (what, words) in commands {
+        let words = [words.as_slice(), &asked].concat();
+        let found = bench.diagnose(&workload(&words, None)?)?;
+        blocks.extend(told::diagnosis(what, found.as_ref()));
+    }
+    Ok(blocks)
+}
+
+fn items(bench: &Workbench<'_>) -> u64 {
+    bench.choose(10_000, 1_000_000, 10_000_000, 100_000_000)
+}
+
+/// Builds the steps, debug and release; the folder they are in.
+fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
+    let Some(cargo) = Cargo::find(bench, "the report's steps") else { return Ok(None) };
+    let example = ["--package", "masu-chunk", "--example", "steps"];
+    let release = [&["--release"][..], &example].concat();
+    let made = cargo.of_tree(bench, "the steps, release", &release)?;
+    let debug = cargo.of_tree(bench, "the steps, debug", &example)?;
+    Ok(made.and(debug))
+}
+
+fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Suite, Error> {
+    // What an earlier time left would be taken for this one's.
+    let _ = fs::remove_dir_all(figures);
+    fs::create_dir_all(figures).doing(|| format!("making {}", figures.display()))?;
+    let mut suite = Suite::parse(&bench.cache().join("parallel.toml"), SUITE)?;
+    set(&mut suite, "target", target)?;
+    set(&mut suite, "figures", figures)?;
+    let turns = bench.choose(10, 20_000, 20_000, 20_000);
+    for (name, value) in [("items", items(bench)), ("turns", turns)] {
+        suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_string()] })?;
+    }
+    in_one_table(&mut suite, bench.choose(1, 8, 8, 8));
+    let program = target.join("release/examples/steps");
+    for entry in suite.entries.iter_mut().filter(|entry| entry.name == "mallocs") {
+        bench.add_found(entry, program.to_str().unwrap_or("steps"));
+    }
+    Ok(suite)
+}
+
+/// What was measured.
+#[derive(Default)]
+struct Measured {
+    tables: Vec<Table>,
+    figures: PathBuf,
+    items: u64,
+}
+
+/// The times of a row.
+struct Times {
+    generation: Series,
+    compute: Series,
+    output: Series,
+    wall: Series,
+}
+
+impl Times {
+    /// What the author timed: work and printing.
+    fn timed(&self) -> Series {
+        self.compute.with(&self.output, |compute, output| compute + output)
+    }
+}
+
+impl Measured {
+    fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.case.name == name)
+    }
+
+    /// The times of the row of `table` with these values, noted in `file`.
+    fn times(&self, table: &str, values: &[(&str, &str)], file: &str) -> Times {
+        let table = self.table(table);
+        let index = table.and_then(|table| row(table, "system", values));
+        let path = self.figures.join(file);
+        let noted = |key| {
+            table.map(|table| Series::noted(table, index, &path, |_| true, key)).unwrap_or_default()
+        };
+        Times {
+            generation: noted("generation_ms"),
+            compute: noted("compute_ms"),
+            output: noted("output_ms"),
+            wall: table.map(|table| Series::of(table, index, Measure::Wall)).unwrap_or_default(),
+        }
+    }
+
+    fn light(&self, build: &str, step: &str) -> Times {
+        self.times("light", &[("build", build), ("step", step)], &format!("light-{build}-{step}"))
+    }
+
+    fn heavy(&self, step: &str) -> Times {
+        self.times("heavy", &[("step", step)], &format!("heavy-{step}"))
+    }
+
+    fn workers(&self, workers: &str) -> Times {
+        self.times("workers", &[("count", workers)], &format!("workers-{workers}"))
+    }
+
+    fn copies(&self, step: &str, copies: &str) -> Series {
+        self.times("copies", &[("step", step), ("copies", copies)], "").wall
+    }
+}
+
+fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
+    let claims = claims(measured);
+    Outcome {
+        verdict: Verdict::of(&claims, &figures(measured)),
+        then: then(),
+        now: now(measured),
+        claims,
+        diagnosis,
+        change: change(measured),
+        by_hand: [
+            "cargo build -p masu-chunk --example steps && cargo build --release -p masu-chunk --example steps",
+            "target/debug/examples/steps threads --items 1000000 --workers 4 --print > /dev/null   # also pool, channel, rayon, ours",
+            "target/release/examples/steps pool --items 1000000 --workers 4 --turns 20000 --print > /dev/null",
+            "masu diagnose -- target/debug/examples/steps pool --items 1000000 --workers 4 --print",
+            "masu compare -P step=threads,pool,rayon,ours -- target/release/examples/steps {step} --items 1000000",
+            "masu compare --suite workloads/steps.toml   # the executors alone, nothing printed",
+        ]
+        .map(str::to_owned)
+        .into(),
+    }
+}
+
+fn then() -> Vec<Block> {
+    let story = "`execute(func, data, chunk, max_threads)` splits a vector into chunks of 100 and runs a function on \
+                 each: the sum of 1..=N, times 100 / 10 + 1. It was built up in steps on 8 vCPUs, each measured with uptime, vmstat, \
+                 mpstat and perf: a thread for each chunk, a semaphore, a pool, a channel. Every result was printed \
+                 inside the timed region, the build was not optimised, and what perf measured was cargo.";
+    let headings = "step | time | the author's finding";
+    let rows = "thread per chunk, 1 million items | 389 ms | 37 % system time: pthread_create, clone3, malloc
+                the same, 10 million | 3,165 ms |
+                the same, 100 million | 33,044 ms (40.8 and 58.8 s at other times) |
+                semaphore of 4, heavy work | 26 s longer | limits CPU use; changes nothing when the work is light
+                pool, 100 million | 8.7 s | 7 times as fast as 58.8 s
+                pool with 2, 4, 6, 8, 12 workers | 8.8 to 9.0 s | makes no difference
+                results through a channel | 8,587 ms | a little slower than a locked vector, 8,059 ms
+                output execution time alone | 5.8 to 7.9 s | ";
+    let table = Sheet::printed("The steps, 2024", headings, rows);
+    vec![Block::Text(story.to_owned()), Block::Sheet(table)]
+}
+
+fn now(measured: &Measured) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if measured.tables.is_empty() {
+        return blocks;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "items are far fewer than 2^53")]
+    let items = count(measured.items as f64);
+    let bars: Vec<Bar> = STEPS
+        .iter()
+        .map(|(step, what)| {
+            let timed = measured.light("release", step).timed().median();
+            Bar { label: (*what).to_owned(), value: timed.map(|ms| ms / 1e3) }
+        })
+        .collect();
+    let caption = format!("{items} items, release build: work and printing together");
+    let svg = report::bars("parallel-steps", &caption, &bars, seconds);
+    blocks.push(Block::Figure(Figure { name: "steps".to_owned(), caption, svg }));
+    let mut rows = Vec::new();
+    for build in ["release", "debug"] {
+        for (step, what) in STEPS {
+            rows.push(line(&format!("{what}, {build}"), &measured.light(build, step)));
+        }
+    }
+    let headings = ["step", "making the data", "work", "printing", "whole process"];
+    let caption =
+        format!("Light work, {items} items, medians; 4 workers, every result printed into a pipe");
+    blocks.push(Block::Sheet(Sheet::new(caption, headings, rows)));
+    let heavy = STEPS.iter().map(|(step, what)| line(what, &measured.heavy(step)));
+    let heavy: Vec<Vec<String>> = heavy.filter(|cells| !cells[2].is_empty()).collect();
+    let caption = "Heavy work: a loop of 20,000 turns in each chunk; release build";
+    blocks.push(Block::Sheet(Sheet::new(caption, headings, heavy)));
+    let workers = ["2", "4", "6", "8", "12"]
+        .map(|workers| line(&format!("{workers} workers"), &measured.workers(workers)));
+    blocks.push(Block::Sheet(Sheet::new(
+        "The pool by its number of workers",
+        headings,
+        workers.into(),
+    )));
+    let copies = ["threads", "pool", "ours"].map(|step| {
+        let (one, two) = (measured.copies(step, "1"), measured.copies(step, "2"));
+        vec![step.to_owned(), time(&one), time(&two), claim::told(two.over(&one).as_ref())]
+    });
+    let headings = ["step", "one copy", "two at once", "× one"];
+    blocks.push(Block::Sheet(Sheet::new(
+        "One copy of the program, and two at once: wall time",
+        headings,
+        copies.into(),
+    )));
+    blocks
+}
+
+fn line(label: &str, times: &Times) -> Vec<String> {
+    vec![
+        label.to_owned(),
+        milliseconds(&times.generation),
+        milliseconds(&times.compute),
+        milliseconds(&times.output),
+        time(&times.wall),
+    ]
+}
+
+fn claims(measured: &Measured) -> Vec<Claim> {
+    if measured.tables.is_empty() {
+        return Vec::new();
+    }
+    let light = |step: &str| measured.light("release", step).timed();
+    let heavy = |step: &str| measured.heavy(step).timed();
+    let debug = measured.light("debug", "pool");
+    let share = debug.compute.over(&debug.timed());
+    let of_ratio = Claim::of_ratio;
+    vec![
+        of_ratio(
+            "A pool is faster than a thread for each chunk",
+            "×6.8 (58.8 to 8.7 s)",
+            light("threads").over(&light("pool")).as_ref(),
+            Expect::Above(1.0),
+        ),
+        of_ratio(
+            "It is seven times as fast: five times at least",
+            "×6.8",
+            light("threads").over(&light("pool")).as_ref(),
+            Expect::Above(5.0),
+        ),
+        of_ratio(
+            "The number of workers makes no difference to the pool: 12 take what 2 take, within a tenth",
+            "8.8 to 9.0 s",
+            measured.workers("12").timed().over(&measured.workers("2").timed()).as_ref(),
+            Expect::Near(1.1),
+        ),
+        of_ratio(
+            "A channel for the results is slower than a locked vector",
+            "×1.07 (8,587 by 8,059 ms)",
+            light("channel").over(&light("pool")).as_ref(),
+            Expect::Above(1.0),
+        ),
+        of_ratio(
+            "A semaphore changes nothing when the work is light, within a tenth",
+            "no change",
+            light("semaphore").over(&light("threads")).as_ref(),
+            Expect::Near(1.1),
+        ),
+        of_ratio(
+            "A semaphore makes heavy work slower",
+            "26 s longer",
+            heavy("semaphore").over(&heavy("threads")).as_ref(),
+            Expect::Above(1.0),
+        ),
+        of_ratio(
+            "What was timed is the executor: of the debug pool's time, work is more than half",
+            "of 8.7 s, 5.8 to 7.9 s were output",
+            share.as_ref(),
+            Expect::Above(0.5),
+        ),
+    ]
+}
+
+/// The figures of the verdict's sentence.
+fn figures(measured: &Measured) -> String {
+    if measured.tables.is_empty() {
+        return "nothing could be measured here".to_owned();
+    }
+    let light = |step: &str| measured.light("release", step).timed();
+    let debug = measured.light("debug", "pool");
+    let told = |ratio: Option<crate::statistics::Ratio>| claim::told(ratio.as_ref());
+    format!(
+        "a thread for each chunk takes {} of the pool's time (theirs ×6.8), 12 workers take {} of the time of 2 (about ×1), and \
+         work is {} of what was timed of the pool, the rest printing (theirs ×0.1 to ×0.3)",
+        told(light("threads").over(&light("pool"))),
+        told(measured.workers("12").timed().over(&measured.workers("2").timed())),
+        told(debug.compute.over(&debug.timed()))
+    )
+}
+
+/// What masu changes: the executor, and the malloc under the others.
+fn change(measured: &Measured) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if measured.tables.is_empty() {
+        return blocks;
+    }
+    let ours = measured.light("release", "ours").compute;
+    let rows = STEPS.iter().filter(|(step, _)| *step != "ours").map(|(step, what)| {
+        let other = measured.light("release", step).compute;
+        let heavy = measured.heavy(step).compute;
+        vec![
+            (*what).to_owned(),
+            claim::told(ours.over(&other).as_ref()),
+            claim::told(measured.heavy("ours").compute.over(&heavy).as_ref()),
+        ]
+    });
+    let caption = "masu-chunk's time for the work alone, over that of each step; release build";
+    blocks.push(Block::Sheet(Sheet::new(
+        caption,
+        ["step", "light work", "heavy work"],
+        rows.collect(),
+    )));
+    let Some(table) = measured.table("mallocs") else { return blocks };
+    for (step, what) in [("threads", "A thread for each chunk"), ("pool", "The pool")] {
+        let caption = format!("{what} under each malloc");
+        blocks.extend(told::mallocs(table, &[("step", step)], &caption).map(Block::Sheet));
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_programs_the_page_is_made_and_nothing_is_claimed() {
+        let outcome = outcome(&Measured::default(), Vec::new());
+        assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
+        assert_eq!(outcome.verdict.agreement, super::super::Agreement::Undecided);
+    }
+
+    #[test]
+    fn the_suite_has_every_step_of_the_page() {
+        let suite = Suite::parse("parallel.toml".as_ref(), SUITE).unwrap();
+        let light = &suite.entries[0];
+        let steps = light.parameters.iter().find(|one| one.name == "step").unwrap();
+        assert_eq!(steps.values, STEPS.map(|(step, _)| step));
+    }
+
+    #[test]
+    fn what_was_timed_is_work_and_printing() {
+        let series = |figure: f64| -> Series { (0..8).map(|round| (round, figure)).collect() };
+        let times = Times {
+            generation: series(100.0),
+            compute: series(3.0),
+            output: series(7.0),
+            wall: Series::default(),
+        };
+        assert_eq!(times.timed().median(), Some(10.0));
+        assert_eq!(milliseconds(&times.compute), "3.00 ms");
+    }
+}

@@ -1,0 +1,76 @@
+//! `search`: a search server under several mallocs (Apache Solr, 2017).
+//!
+//! Relies on Maven for Solr, on Debian's packages for the database server that the report cites, and on the engine's
+//! servers: kept warm side by side, loaded in turns. The hard part is that what is compared is a server on a virtual
+//! machine with a heap of its own: a restart would measure its compiler, and malloc's share of it is small. So the
+//! page says what could have been seen, and not only what was.
+
+use super::told;
+use super::{Depth, Experiment, Outcome, Workbench};
+use crate::Error;
+use crate::report::Table;
+
+mod claims;
+mod documents;
+mod mariadb;
+mod page;
+mod scaling;
+mod solr;
+mod standing;
+
+use solr::Solr;
+
+pub(super) struct Search;
+
+/// What was measured, as far as it could be.
+#[derive(Debug, Default)]
+struct Measured {
+    /// CPUs of this machine.
+    cpus: usize,
+    /// How many documents were searched.
+    documents: usize,
+    solr: Option<Table>,
+    mariadb: Option<Table>,
+    scaling: Option<Table>,
+}
+
+impl Experiment for Search {
+    fn name(&self) -> &'static str {
+        "search"
+    }
+
+    fn about(&self) -> &'static str {
+        "A search server under several mallocs"
+    }
+
+    fn title(&self) -> &'static str {
+        "A search server under several mallocs"
+    }
+
+    fn takes(&self, depth: Depth) -> &'static str {
+        match depth {
+            Depth::Tiny => "2 min",
+            Depth::Quick => "10 min",
+            Depth::Usual => "35 min",
+            Depth::Full => "2 h",
+        }
+    }
+
+    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut measured = Measured { cpus, ..Measured::default() };
+        let mut diagnosis = Vec::new();
+        if let Some(solr) = Solr::prepare(bench)? {
+            measured.documents = solr.documents;
+            measured.solr = solr.measure(bench)?;
+            if bench.depth() != Depth::Tiny {
+                let found = solr.diagnose(bench)?;
+                let what = "Solr from its start through some queries to its end";
+                diagnosis = told::diagnosis(what, found.as_ref());
+            }
+        }
+        measured.mariadb = mariadb::measure(bench)?;
+        measured.scaling = scaling::measure(bench)?;
+        Ok(page::outcome(&measured, diagnosis))
+    }
+}

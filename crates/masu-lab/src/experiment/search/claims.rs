@@ -1,0 +1,175 @@
+//! What the report claims, held against today's figures.
+
+use super::{Measured, scaling};
+use crate::Measure;
+use crate::experiment::series::row;
+use crate::experiment::{Claim, Expect, Series};
+use crate::report::Table;
+use crate::statistics::Ratio;
+
+/// The malloc that the others were held against.
+pub(super) const REFERENCE: &str = "glibc";
+
+/// The report's mallocs, with what it says of each: its answers a second over glibc's.
+pub(super) const THEN: [(&str, &str); 3] =
+    [("tcmalloc", "×1.10"), ("jemalloc", "×1.11"), ("vespamalloc", "×1.09")];
+
+/// How far apart two mallocs may lie that are called the same. The report's lie within 2 % of each other.
+const SAME: f64 = 1.05;
+
+/// The malloc that stands for the others where one has to.
+const OTHER: &str = "tcmalloc";
+
+/// Every claim, decided or not.
+pub(super) fn of(measured: &Measured) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for (malloc, then) in THEN {
+        let ratio =
+            measured.solr.as_ref().and_then(|table| over(table, malloc, Measure::Throughput));
+        let says = format!("Solr answers more queries under {malloc} than under glibc");
+        claims.push(Claim::of_ratio(&says, then, ratio.as_ref(), Expect::Above(1.0)));
+    }
+    let apart = measured.solr.as_ref().and_then(|table| {
+        let of = |malloc| Series::of(table, row(table, malloc, &[]), Measure::Throughput);
+        of("jemalloc").over(&of(OTHER))
+    });
+    claims.push(Claim::of_ratio(
+        "The challengers do not differ: jemalloc answers as many as tcmalloc, give or take 5 %",
+        "×1.007",
+        apart.as_ref(),
+        Expect::Near(SAME),
+    ));
+    for malloc in ["tcmalloc", "jemalloc"] {
+        let ratio = measured.mariadb.as_ref().and_then(|table| over(table, malloc, Measure::Wall));
+        let says = format!("A database server is done sooner under {malloc} than under glibc");
+        claims.push(Claim::of_ratio(
+            &says,
+            "cited without a figure",
+            ratio.as_ref(),
+            Expect::Below(1.0),
+        ));
+    }
+    let slowdown = measured.scaling.as_ref().and_then(|table| {
+        let threads = threads(measured.cpus);
+        slowdown(table, REFERENCE, threads).over(&slowdown(table, OTHER, threads))
+    });
+    claims.push(Claim::of_ratio(
+        &format!(
+            "Between one thread and {}, glibc's malloc slows down by more than {OTHER}",
+            threads(measured.cpus)
+        ),
+        "cited without a figure",
+        slowdown.as_ref(),
+        Expect::Above(1.0),
+    ));
+    claims
+}
+
+/// `measure` of `malloc` over glibc's, with the interval that holds for all rows of the table together.
+pub(super) fn over(table: &Table, malloc: &str, measure: Measure) -> Option<Ratio> {
+    let row = table.summary.rows.iter().find(|row| row.variant == malloc)?;
+    row.estimate(measure)?.ratio
+}
+
+/// The most threads of the test that have a CPU each, two at least.
+fn threads(cpus: usize) -> &'static str {
+    let has_cpu = |threads: &&str| threads.parse::<usize>().is_ok_and(|threads| threads <= cpus);
+    let most = scaling::THREADS.into_iter().rfind(|threads| has_cpu(threads));
+    most.filter(|threads| *threads != "1").unwrap_or(scaling::THREADS[1])
+}
+
+/// The time with so many threads over that with one, round by round.
+fn slowdown(table: &Table, malloc: &str, threads: &str) -> Series {
+    let of =
+        |threads| Series::of(table, row(table, malloc, &[("threads", threads)]), Measure::Wall);
+    of(threads).with(&of("1"), |many, one| many / one)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::experiment::Held;
+    use crate::report::made_up;
+    use crate::results::Case;
+    use crate::{Run, Variant};
+
+    /// A table whose rows are `labels`, and whose runs `make` gives for each row and round, 20 of them.
+    pub(in crate::experiment::search) fn table(
+        labels: &[&str],
+        primary: Measure,
+        make: impl Fn(usize, usize) -> Run,
+    ) -> Table {
+        let case = made_up::a_case("made up", labels, primary);
+        let runs = (0..20).flat_map(|round| (0..labels.len()).map(move |row| (row, round)));
+        made_up::table(case, runs.map(|(row, round)| make(row, round)).collect())
+    }
+
+    /// Servers under the report's mallocs and masu's; the figure beside each is what a burst takes, times glibc's.
+    pub(in crate::experiment::search) fn servers(times: &[(&str, f64)]) -> Table {
+        let labels: Vec<&str> = times.iter().map(|(label, _)| *label).collect();
+        table(&labels, Measure::Throughput, |row, round| made_up::burst(row, round, times[row].1))
+    }
+
+    fn held(claims: &[Claim]) -> Vec<Held> {
+        claims.iter().map(|claim| claim.held).collect()
+    }
+
+    #[test]
+    fn nothing_measured_is_nothing_decided() {
+        let claims = of(&Measured::default());
+        assert_eq!(claims.len(), 7);
+        assert!(held(&claims).iter().all(|held| *held == Held::Undecided));
+        assert!(claims.iter().all(|claim| claim.now == "not measured"), "{claims:?}");
+    }
+
+    #[test]
+    fn the_author_is_upheld_where_all_are_a_tenth_faster() {
+        let solr = servers(&[("glibc", 1.0), ("tcmalloc", 0.9), ("jemalloc", 0.9), ("masu", 0.9)]);
+        let measured = Measured { solr: Some(solr), ..Measured::default() };
+        let claims = of(&measured);
+        assert_eq!(held(&claims)[..4], [Held::Yes, Held::Yes, Held::Undecided, Held::Yes]);
+        assert!(claims[0].now.starts_with("×1.1"), "{}", claims[0].now);
+    }
+
+    #[test]
+    fn and_contradicted_where_one_of_them_is_slower() {
+        let solr = servers(&[("glibc", 1.0), ("tcmalloc", 1.2), ("jemalloc", 0.9)]);
+        let measured = Measured { solr: Some(solr), ..Measured::default() };
+        assert_eq!(held(&of(&measured))[..4], [Held::No, Held::Yes, Held::Undecided, Held::No]);
+    }
+
+    /// The test of malloc and free under two mallocs: wall time by threads.
+    pub(in crate::experiment::search) fn scaled(glibc: [f64; 4], tcmalloc: [f64; 4]) -> Table {
+        let mut rows: Vec<(Variant, f64)> = Vec::new();
+        for (malloc, times) in [("glibc", glibc), ("tcmalloc", tcmalloc)] {
+            for (threads, times) in scaling::THREADS.into_iter().zip(times) {
+                let parameters = vec![("threads".to_owned(), threads.to_owned())];
+                let label = format!("{malloc} threads={threads}");
+                let allocator = malloc.to_owned();
+                rows.push((Variant { label, allocator, parameters, ..Variant::default() }, times));
+            }
+        }
+        let labels: Vec<&str> = rows.iter().map(|(variant, _)| variant.label.as_str()).collect();
+        let mut made =
+            table(&labels, Measure::Wall, |row, round| made_up::run(row, round, rows[row].1));
+        let variants = rows.iter().map(|(variant, _)| variant.clone()).collect();
+        made.case = Case { variants, ..made.case };
+        made
+    }
+
+    #[test]
+    fn who_slows_down_more_is_seen_round_by_round() {
+        let judge = |glibc, tcmalloc| {
+            let scaling = Some(scaled(glibc, tcmalloc));
+            of(&Measured { cpus: 2, scaling, ..Measured::default() })[6].held
+        };
+        let (steep, flat) = ([2.0, 4.0, 8.0, 16.0], [1.0, 1.0, 2.0, 4.0]);
+        assert_eq!(judge(steep, flat), Held::Yes);
+        assert_eq!(judge(flat, steep), Held::No);
+    }
+
+    #[test]
+    fn threads_are_as_many_as_there_are_cpus_for_and_two_at_least() {
+        assert_eq!([0, 1, 2, 3, 4, 16].map(threads), ["2", "2", "2", "2", "4", "8"]);
+    }
+}

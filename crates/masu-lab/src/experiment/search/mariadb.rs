@@ -1,0 +1,103 @@
+//! MariaDB under each malloc, which the report cites: sysbench asks it on this machine, so many transactions a burst.
+//!
+//! Relies on two packages of Debian's. One of them is the server without its service, so that nothing is started that was not asked
+//! for.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::solr::write;
+use crate::experiment::workbench::set;
+use crate::experiment::{Depth, Workbench};
+use crate::report::Table;
+use crate::results::Rounds;
+use crate::suite::Suite;
+use crate::{Error, Program};
+
+const SUITE: &str = include_str!("../../../experiments/search/mariadb.toml");
+const TABLES: &str = include_str!("../../../experiments/search/mariadb-tables.sh");
+
+/// What has to be installed.
+const PACKAGES: [&str; 2] = ["mariadb-server-core", "sysbench"];
+
+/// The table of the servers; none where they cannot be measured, which is noted.
+pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error> {
+    let Some(server) = provide(bench)? else { return Ok(None) };
+    let folder = bench.cache();
+    write(&folder.join("mariadb-tables.sh"), TABLES)?;
+    let mut suite = Suite::parse(&folder.join("mariadb.toml"), SUITE)?;
+    set(&mut suite, "mariadbd", &server)?;
+    set(&mut suite, "data", &folder.join("tables"))?;
+    suite.rounds = Rounds::Fixed(bench.choose(1, 11, 16, 24));
+    let comparison = bench.compare(&suite, "mariadb")?;
+    Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
+}
+
+/// The server's program, installed where that is possible; none where not, which is noted.
+fn provide(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
+    let by_hand = format!("apt-get install --no-install-recommends {}", PACKAGES.join(" "));
+    if let (Some(server), Some(_)) = (server(), sysbench()) {
+        return Ok(Some(server));
+    }
+    let may_install = is_root() && Program::find("apt-get".as_ref()).is_ok();
+    if !may_install || bench.depth() == Depth::Tiny {
+        bench.miss(
+            "MariaDB",
+            format!("there is no `mariadbd` or no `sysbench` here; install them, on Debian as root by `{by_hand}`"),
+        );
+        return Ok(None);
+    }
+    // The list of packages may be old or empty, so a first failure is answered with a fresh one.
+    let script = format!(
+        "install() {{ apt-get --yes --quiet --no-install-recommends install {}; }}\n\
+         install || {{ apt-get --quiet update && install; }}",
+        PACKAGES.join(" ")
+    );
+    let mut install = Command::new("sh");
+    install.args(["-c", &script]).env("DEBIAN_FRONTEND", "noninteractive");
+    let what = format!("installing Debian's {}", PACKAGES.join(" and "));
+    if bench.step(&what, &mut install)?.is_none() {
+        return Ok(None);
+    }
+    let found = server().filter(|_| sysbench().is_some());
+    if found.is_none() {
+        bench.miss("MariaDB", format!("`{by_hand}` succeeded, and still a program is not found"));
+    }
+    Ok(found)
+}
+
+/// Outside the folders of people who are not root, in most distributions.
+fn server() -> Option<PathBuf> {
+    let found = |name: &str| Program::find(name.as_ref()).ok().map(|program| program.path);
+    found("mariadbd").or_else(|| found("/usr/sbin/mariadbd"))
+}
+
+fn sysbench() -> Option<PathBuf> {
+    Program::find("sysbench".as_ref()).ok().map(|program| program.path)
+}
+
+/// Root's files belong to user 0, and so does the entry of a process of root's.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Load;
+
+    #[test]
+    fn the_load_goes_to_this_machine_and_has_an_end() {
+        let suite = Suite::parse("mariadb.toml".as_ref(), SUITE).unwrap();
+        let entry = &suite.entries[0];
+        let server = entry.server.as_ref().unwrap();
+        let Load::Command(load) = &server.load else { panic!("{server:?}") };
+        assert!(
+            load.contains("--mysql-host=127.0.0.1") && load.contains("--events={events}"),
+            "{load}"
+        );
+        assert!(entry.command.iter().any(|word| word == "--bind-address=127.0.0.1"));
+        assert_eq!(entry.primary, crate::Measure::Wall);
+    }
+}

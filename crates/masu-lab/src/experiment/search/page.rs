@@ -1,0 +1,371 @@
+//! The page: what the author saw, what this machine shows, and what masu changes.
+
+use super::claims::{self, REFERENCE, THEN, over};
+use super::{Measured, scaling, standing};
+use crate::experiment::series::row;
+use crate::experiment::told::{malloc, memory, time};
+use crate::experiment::{Block, Claim, Figure, Outcome, Series, Sheet, Verdict, claim};
+use crate::report::{self, Bar, Chart, Line, Table, count, seconds};
+use crate::statistics::median;
+use crate::{Measure, Variant};
+
+/// Everything on the page.
+pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
+    let claims = claims::of(measured);
+    let mut now = Vec::new();
+    if let Some(table) = &measured.solr {
+        now.extend(solr(table, measured.documents));
+    }
+    if let Some(table) = &measured.mariadb {
+        now.extend(mariadb(table));
+    }
+    if let Some(table) = &measured.scaling {
+        now.extend(scaled(table));
+    }
+    Outcome {
+        verdict: verdict(&claims, measured),
+        then: then(),
+        now,
+        claims,
+        diagnosis,
+        change: change(measured),
+        by_hand: BY_HAND.map(str::to_owned).into(),
+    }
+}
+
+const BY_HAND: [&str; 9] = [
+    "cd ~/.cache/masu/experiments/search  # the folder that `masu experiment search` keeps, or copies of workloads/search",
+    "mvn dependency:copy-dependencies -DoutputDirectory=lib && javac -cp 'lib/*' -d classes SearchNodes.java",
+    "java -cp 'lib/*:classes' SearchNodes index conf work documents.tsv index  # a document a line: title, body, category, price",
+    "masu compare --suite solr.toml -P index=index-20000",
+    "mkdir one && java -Xmx512m -Djava.io.tmpdir=one -cp 'lib/*:classes' SearchNodes serve conf one index-20000 8983  # one server, to look at",
+    "apt-get install --no-install-recommends mariadb-server-core sysbench",
+    "masu compare --suite workloads/search/mariadb.toml -P data=/tmp/tables",
+    "cc -O2 -pthread -o /tmp/scaling workloads/search/scaling.c",
+    "masu compare --suite workloads/search/scaling.toml -P scaling=/tmp/scaling",
+];
+
+fn then() -> Vec<Block> {
+    let story = "Solr 6.4.2, SolrCloud with one shard and two replicas, 1.7 million documents in 1.3 GB of index, searched only, \
+                 with warm caches, on virtual machines of 16 CPUs: 3,000 queries a second were offered for an hour under \
+                 each malloc. The three challengers lie within each other's noise, as the author says; that more was \
+                 answered than was offered shows that the rate was not strict. A comparison of MySQL under several mallocs and \
+                 a test of 100,000 malloc and free on more and more CPUs are cited. The advice at the end: try it on \
+                 your own system, everything differs.";
+    let headings = "malloc | queries/s | against glibc";
+    let rows = "glibc 2.12 | 2848.91 | –
+                tcmalloc 1.7 | 3152.74 | +10 %
+                jemalloc 3.4.0 | 3174.92 | +11 %
+                vespa_malloc 6.150.49 | 3117.68 | +9 %";
+    let table = Sheet::printed("Apache Solr, 2017", headings, rows);
+    vec![Block::Text(story.to_owned()), Block::Sheet(table)]
+}
+
+/// The verdict with the figures of Solr, or else of what there is.
+fn verdict(claims: &[Claim], measured: &Measured) -> Verdict {
+    let figures = measured.solr.as_ref().map(|table| {
+        let queries = Series::of(table, row(table, REFERENCE, &[]), Measure::Throughput).median();
+        let queries = queries.map_or("?".to_owned(), count);
+        let others = THEN.iter().filter_map(|(malloc, then)| {
+            let ratio = over(table, malloc, Measure::Throughput)?;
+            Some(format!("{} under {malloc} (theirs {then})", claim::told(Some(&ratio))))
+        });
+        let others: Vec<String> = others.collect();
+        let documents = count(float(measured.documents));
+        let others = if others.is_empty() { "no other malloc".to_owned() } else { others.join(", ") };
+        format!(
+            "over {documents} documents Solr answers {queries} queries a second under glibc (theirs 2,849), {others}"
+        )
+    });
+    Verdict::of(claims, &figures.unwrap_or_default())
+}
+
+fn solr(table: &Table, documents: usize) -> Vec<Block> {
+    let mut text = format!(
+        "Solr 9.8.1, one shard with two replicas and ZooKeeper in a process for each malloc, {} documents, all servers warm side by \
+         side and loaded in turns; a burst asks first back to back on 8 connections",
+        count(float(documents))
+    );
+    match latency_rate(table) {
+        Some(rate) => text.push_str(&format!(
+            ", then {} queries a second, whether answered or not: latencies are of that half.",
+            count(rate)
+        )),
+        None => text.push('.'),
+    }
+    if let Some(allocations) = allocations(table) {
+        text.push_str(&format!(
+            " A query makes {allocations:.1} calls for memory of malloc, the virtual machine's compiler included; what Solr itself \
+             allocates lies in Java's own heap, which malloc has no part in."
+        ));
+    }
+    let bars = |name: &str, caption: &str, measure, unit| {
+        let bar = |index: usize, variant: &Variant| Bar {
+            label: malloc(variant),
+            value: Series::of(table, Some(index), measure).median(),
+        };
+        let variants = table.case.variants.iter().enumerate();
+        let bars: Vec<Bar> = variants.map(|(index, variant)| bar(index, variant)).collect();
+        let svg = report::bars(&format!("search-{name}"), caption, &bars, unit);
+        Block::Figure(Figure { name: name.to_owned(), caption: caption.to_owned(), svg })
+    };
+    let mut blocks = vec![
+        Block::Text(text),
+        bars(
+            "solr",
+            "Solr: queries answered in a second, back to back",
+            Measure::Throughput,
+            a_second,
+        ),
+        bars(
+            "solr-memory",
+            "Solr: memory of a warm server, Java's heap included",
+            Measure::PeakRss,
+            report::bytes,
+        ),
+        Block::Sheet(solr_sheet(table)),
+    ];
+    blocks.extend(doubts(table));
+    blocks
+}
+
+fn solr_sheet(table: &Table) -> Sheet {
+    let headings = [
+        "malloc",
+        "queries/s",
+        "× glibc",
+        "p50",
+        "p99",
+        "p99.9",
+        "CPU a query",
+        "× glibc",
+        "memory",
+        "× glibc",
+        "verdict",
+    ];
+    let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
+        let of = |measure| Series::of(table, Some(index), measure);
+        let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
+        vec![
+            malloc(variant),
+            of(Measure::Throughput).median().map(count).unwrap_or_default(),
+            times(Measure::Throughput),
+            time(&of(Measure::LatencyP50)),
+            time(&of(Measure::LatencyP99)),
+            time(&of(Measure::LatencyP999)),
+            time(&of(Measure::CpuPerRequest)),
+            times(Measure::CpuPerRequest),
+            memory(&of(Measure::PeakRss)),
+            times(Measure::PeakRss),
+            words(table, index),
+        ]
+    });
+    Sheet::new(format!("Solr: medians of {}", bursts(table)), headings, rows.collect())
+}
+
+fn mariadb(table: &Table) -> Vec<Block> {
+    let text = "MariaDB of this distribution, asked by sysbench (oltp_read_only, 8 connections) on the same machine: a burst is \
+                so many transactions, and its time is the figure.";
+    let headings =
+        ["malloc", "a burst", "× glibc", "CPU", "× glibc", "memory", "× glibc", "verdict"];
+    let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
+        let of = |measure| Series::of(table, Some(index), measure);
+        let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
+        vec![
+            malloc(variant),
+            time(&of(Measure::Wall)),
+            times(Measure::Wall),
+            time(&of(Measure::Cpu)),
+            times(Measure::Cpu),
+            memory(&of(Measure::PeakRss)),
+            times(Measure::PeakRss),
+            words(table, index),
+        ]
+    });
+    let caption = format!("MariaDB: medians of {}", bursts(table));
+    let mut blocks = vec![
+        Block::Text(text.to_owned()),
+        Block::Sheet(Sheet::new(caption, headings, rows.collect())),
+    ];
+    blocks.extend(doubts(table));
+    blocks
+}
+
+fn scaled(table: &Table) -> Vec<Block> {
+    let mut mallocs: Vec<&Variant> = Vec::new();
+    for variant in &table.case.variants {
+        if mallocs.iter().all(|known| known.allocator_text() != variant.allocator_text()) {
+            mallocs.push(variant);
+        }
+    }
+    let median = |variant: &Variant, threads| {
+        let index = row(table, &variant.allocator_text(), &[("threads", threads)]);
+        Series::of(table, index, Measure::Wall).median()
+    };
+    let line = |variant: &&Variant| Line {
+        label: malloc(variant),
+        points: scaling::THREADS.into_iter().map(|threads| median(variant, threads)).collect(),
+        is_ours: variant.allocator == "masu",
+    };
+    let lines: Vec<Line> = mallocs.iter().map(line).collect();
+    let caption = "2 million malloc and free a thread: wall time by the number of threads";
+    let ticks = scaling::THREADS.map(str::to_owned);
+    let chart =
+        Chart { title: caption, across: "threads", ticks: &ticks, lines: &lines, unit: seconds };
+    let svg = report::lines("search-scaling", &chart);
+    let figure = Figure { name: "scaling".to_owned(), caption: caption.to_owned(), svg };
+    let rows = lines.iter().map(|line| {
+        let cell = |point: &Option<f64>| point.map(seconds).unwrap_or_default();
+        std::iter::once(line.label.clone()).chain(line.points.iter().map(cell)).collect()
+    });
+    let headings = std::iter::once("malloc".to_owned())
+        .chain(scaling::THREADS.map(|threads| format!("{threads} threads")));
+    let sheet = Sheet::new(format!("{caption}; medians"), headings, rows.collect());
+    vec![Block::Figure(figure), Block::Sheet(sheet)]
+}
+
+/// What masu changes: how it stands against the best of the others.
+fn change(measured: &Measured) -> Vec<Block> {
+    let mut points = Vec::new();
+    let tables = [
+        (
+            &measured.solr,
+            "Solr",
+            [
+                ("queries a second", Measure::Throughput),
+                ("memory", Measure::PeakRss),
+                ("p99 at the rate", Measure::LatencyP99),
+            ],
+        ),
+        (
+            &measured.mariadb,
+            "MariaDB",
+            [
+                ("time of a burst", Measure::Wall),
+                ("memory", Measure::PeakRss),
+                ("CPU time", Measure::Cpu),
+            ],
+        ),
+    ];
+    for (table, server, measures) in tables {
+        let Some(table) = table else { continue };
+        for (what, measure) in measures {
+            let Some(standing) = standing::of(table, measure) else { continue };
+            points.push(standing::told(&format!("{server}, {what}"), measure, &standing));
+        }
+    }
+    if points.is_empty() {
+        return Vec::new();
+    }
+    let text = "The aim is memory of the least and throughput no worse than the best, whoever that is here. Malloc's part in \
+                such a server is small, so hardly a difference is to be had.";
+    vec![Block::Text(text.to_owned()), Block::List(points)]
+}
+
+/// The verdict on the row at `index`.
+fn words(table: &Table, index: usize) -> String {
+    let summary = &table.summary;
+    summary.rows.get(index).map(|row| report::verdict(row, summary.primary)).unwrap_or_default()
+}
+
+/// What may mislead, as the engine says it.
+fn doubts(table: &Table) -> Option<Block> {
+    let warnings = &table.summary.warnings;
+    (!warnings.is_empty()).then(|| Block::List(warnings.clone()))
+}
+
+/// How many bursts a median rests on.
+fn bursts(table: &Table) -> String {
+    let fewest = table.summary.rows.iter().map(|row| row.valid_runs).min().unwrap_or(0);
+    let most = table.summary.rows.iter().map(|row| row.valid_runs).max().unwrap_or(0);
+    let number = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+    let confidence = table.summary.confidence * 100.0;
+    format!("{number} bursts; intervals hold together with {confidence:.0} %")
+}
+
+/// Requests a second in the half of the bursts that latencies are of.
+fn latency_rate(table: &Table) -> Option<f64> {
+    table.runs.iter().find_map(|run| run.burst?.latency_rate)
+}
+
+/// Calls for memory a request.
+fn allocations(table: &Table) -> Option<f64> {
+    let known = table.runs.iter().filter_map(|run| run.burst?.allocations_a_request);
+    median(&known.collect::<Vec<f64>>())
+}
+
+fn a_second(value: f64) -> String {
+    format!("{}/s", count(value))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "documents stay far below 2^53")]
+fn float(documents: usize) -> f64 {
+    documents as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::claims::tests::{scaled as made_scaled, servers};
+    use super::*;
+    use crate::experiment::Agreement;
+
+    fn measured() -> Measured {
+        let solr = servers(&[("glibc", 1.0), ("tcmalloc", 0.9), ("jemalloc", 0.9), ("masu", 0.85)]);
+        let scaling = Some(made_scaled([2.0, 4.0, 8.0, 16.0], [1.0, 1.0, 2.0, 4.0]));
+        Measured { cpus: 2, documents: 20_000, solr: Some(solr), mariadb: None, scaling }
+    }
+
+    fn text(blocks: &[Block]) -> String {
+        let one = |block: &Block| match block {
+            Block::Text(text) => text.clone(),
+            Block::List(points) => points.join("\n"),
+            Block::Sheet(sheet) => format!("{}\n{:?}", sheet.caption, sheet.rows),
+            Block::Figure(figure) => figure.caption.clone(),
+        };
+        blocks.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn without_anything_the_page_is_made_and_nothing_is_decided() {
+        let outcome = outcome(&Measured::default(), Vec::new());
+        assert_eq!(outcome.verdict.agreement, Agreement::Undecided);
+        assert!(outcome.now.is_empty() && outcome.change.is_empty());
+        assert_eq!(outcome.then.len(), 2);
+    }
+
+    #[test]
+    fn the_verdict_names_today_s_figures_beside_the_author_s() {
+        let outcome = outcome(&measured(), Vec::new());
+        let sentence = &outcome.verdict.sentence;
+        assert_eq!(outcome.verdict.agreement, Agreement::Full);
+        assert!(
+            sentence.contains("over 20,000 documents") && sentence.contains("theirs 2,849"),
+            "{sentence}"
+        );
+        assert!(sentence.contains("under tcmalloc (theirs ×1.10)"), "{sentence}");
+        assert!(!sentence.contains("vespamalloc"), "{sentence}");
+    }
+
+    #[test]
+    fn every_malloc_has_its_row_and_its_verdict() {
+        let outcome = outcome(&measured(), Vec::new());
+        let now = text(&outcome.now);
+        assert!(now.contains("20,000 documents") && now.contains("31.0 calls for memory"), "{now}");
+        for malloc in ["glibc 1.2", "tcmalloc 1.2", "jemalloc 1.2", "masu 1.2"] {
+            assert!(now.contains(malloc), "{malloc} is not in {now}");
+        }
+        assert!(now.contains("the reference") && now.contains("× the answers a second"), "{now}");
+        let names: Vec<&str> = outcome.figures().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names, ["solr", "solr-memory", "scaling"]);
+    }
+
+    #[test]
+    fn masu_is_held_against_the_best() {
+        let change = text(&outcome(&measured(), Vec::new()).change);
+        assert!(
+            change.contains("Solr, queries a second") && change.contains("masu is better"),
+            "{change}"
+        );
+        assert!(!change.contains("MariaDB"), "{change}");
+    }
+}

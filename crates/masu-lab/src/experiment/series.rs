@@ -1,0 +1,154 @@
+//! Figures of a row, one a round: what runs measured, or what the programs themselves wrote down.
+//!
+//! Relies on the runs' order: a program that notes a line for each run has noted the warm-up's first, so the last
+//! lines are those of the timed runs. Two series are compared round by round, whatever row they are of.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::parameter;
+use crate::report::Table;
+use crate::statistics::{self, Level, Ratio};
+use crate::{Measure, summary};
+
+/// One figure of one row, in each round whose run counts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series(BTreeMap<usize, f64>);
+
+/// The index of the row of `table` that `variant` has with these values of its parameters.
+#[must_use]
+pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Option<usize> {
+    let values: Vec<(String, String)> =
+        values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let label = format!("{variant}{}", parameter::label(&values));
+    table.case.variants.iter().position(|variant| variant.label == label)
+}
+
+impl Series {
+    /// `measure` of the row at `index`; empty where there is none.
+    #[must_use]
+    pub fn of(table: &Table, index: Option<usize>, measure: Measure) -> Series {
+        let own = summary::valid(&table.runs).into_iter().filter(|run| Some(run.variant) == index);
+        Series(own.filter_map(|run| Some((run.round?, measure.of(run)?))).collect())
+    }
+
+    /// What the runs of the row at `index` appended to the file at `path`: the number `key` of each line of JSON that is
+    /// the row's own. Empty where the file is not there or has fewer lines than there were runs.
+    pub(super) fn noted(
+        table: &Table,
+        index: Option<usize>,
+        path: &Path,
+        is_own: impl Fn(&Value) -> bool,
+        key: &str,
+    ) -> Series {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines: Vec<Option<f64>> =
+            lines.filter(is_own).map(|line| line.get(key)?.as_f64()).collect();
+        let own: Vec<_> = table.runs.iter().filter(|run| Some(run.variant) == index).collect();
+        let Some(first) = lines.len().checked_sub(own.len()) else { return Series::default() };
+        let valid = summary::valid(&table.runs);
+        let counts = |run: &crate::Run| valid.iter().any(|one| std::ptr::eq(*one, run));
+        let noted = own.iter().zip(&lines[first..]).filter(|(run, _)| counts(run));
+        Series(noted.filter_map(|(run, value)| Some((run.round?, (*value)?))).collect())
+    }
+
+    /// The figures of each round, made of this series' and another's.
+    #[must_use]
+    pub fn with(&self, other: &Series, make: impl Fn(f64, f64) -> f64) -> Series {
+        let both = self
+            .0
+            .iter()
+            .filter_map(|(round, own)| Some((*round, make(*own, *other.0.get(round)?))));
+        Series(both.collect())
+    }
+
+    /// The median; none without figures.
+    #[must_use]
+    pub fn median(&self) -> Option<f64> {
+        statistics::median(&self.0.values().copied().collect::<Vec<f64>>())
+    }
+
+    /// The smallest and the largest; none without figures.
+    #[must_use]
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let values = || self.0.values().copied();
+        Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
+    }
+
+    /// How many rounds have a figure.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether no round has one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// This series over `reference`, round by round, with an interval at the level of a table's one verdict.
+    #[must_use]
+    pub fn over(&self, reference: &Series) -> Option<Ratio> {
+        let pairs: Vec<(f64, f64)> = self
+            .0
+            .iter()
+            .filter_map(|(round, value)| Some((*reference.0.get(round)?, *value)))
+            .collect();
+        if pairs.is_empty() {
+            return None;
+        }
+        statistics::ratio(&pairs, 1, Level::TABLE)
+    }
+}
+
+impl FromIterator<(usize, f64)> for Series {
+    fn from_iter<I: IntoIterator<Item = (usize, f64)>>(figures: I) -> Series {
+        Series(figures.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Ending;
+    use crate::report::made_up;
+
+    fn series(figures: &[f64]) -> Series {
+        figures.iter().copied().enumerate().collect()
+    }
+
+    #[test]
+    fn series_are_compared_round_by_round() {
+        let slow = series(&[2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
+        let quick = series(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 100.0]);
+        let ratio = slow.over(&quick).unwrap();
+        assert!((ratio.estimate - 2.0).abs() < 1e-9, "{ratio:?}");
+        assert_eq!(ratio.pairs, 8);
+        assert!(ratio.interval.is_some());
+        assert_eq!(slow.over(&Series::default()), None);
+        assert_eq!(slow.with(&quick, |a, b| a - b).median(), Some(4.5));
+    }
+
+    #[test]
+    fn of_noted_lines_the_last_are_the_timed_runs() {
+        let mut table = made_up::of_commands().sources.remove(0).tables.remove(0);
+        table.runs = (0..3).map(|round| made_up::run(0, round, 1.0)).collect();
+        table.runs[1].replaced = true;
+        table.runs[1].ending = Ending::Exited(0);
+        let folder = std::env::temp_dir().join(format!("masu-series-{}", std::process::id()));
+        let text = "{\"ms\":900}\n{\"ms\":1}\n{\"ms\":7,\"other\":0}\n{\"ms\":2}\n{\"ms\":3.5}\n";
+        std::fs::write(&folder, text).unwrap();
+        let any = |line: &Value| line.get("other").is_none();
+        let noted = Series::noted(&table, Some(0), &folder, any, "ms");
+        let none = Series::noted(&table, Some(0), &folder, any, "s");
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(noted.range(), Some((1.0, 3.5)));
+        assert_eq!(noted.len(), 2);
+        assert!(none.is_empty());
+        assert!(Series::noted(&table, Some(0), &folder, any, "ms").is_empty());
+    }
+}

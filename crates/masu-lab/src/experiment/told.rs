@@ -1,0 +1,125 @@
+//! Measurements as parts of a page: a diagnosis in words, the ratios of the mallocs, cells of tables.
+
+use super::claim;
+use super::series::{Series, row};
+use super::{Block, Sheet};
+use crate::Measure;
+use crate::diagnose::{Diagnosis, Finding, Kind, Remedy};
+use crate::report::{Table, bytes, percent, seconds};
+
+/// Findings that a page has room for.
+const FINDINGS: usize = 4;
+
+/// What the lab says unaided of `what`.
+pub(super) fn diagnosis(what: &str, diagnosis: Option<&Diagnosis>) -> Vec<Block> {
+    let Some(diagnosis) = diagnosis else { return Vec::new() };
+    let command = diagnosis.command.join(" ");
+    let mut blocks = vec![Block::Text(format!("{what}, run once and counted: `{command}`"))];
+    if diagnosis.findings.is_empty() {
+        blocks.push(Block::Text("Nothing stands out.".to_owned()));
+    }
+    let mut findings: Vec<&Finding> = diagnosis.findings.iter().collect();
+    // That memory is fine says nothing more where a cause was found.
+    if findings.iter().any(|finding| finding.id.kind() == Kind::Cause) {
+        findings.retain(|finding| finding.id.kind() != Kind::AllClear);
+    }
+    for finding in findings.into_iter().take(FINDINGS) {
+        let share = finding.share.map(|share| format!(", {}", percent(share))).unwrap_or_default();
+        let (name, sure) = (finding.id.name(), finding.confidence.name());
+        blocks
+            .push(Block::Text(format!("**{}** ({name}{share}; confidence {sure})", finding.title)));
+        let mut points = finding.evidence.clone();
+        points.extend(finding.remedies.iter().map(remedy));
+        blocks.push(Block::List(points));
+    }
+    blocks
+}
+
+fn remedy(remedy: &Remedy) -> String {
+    let how = remedy.variant.as_ref().map(|variant| format!(" (`masu run -a {variant}`)"));
+    format!("→ {}{}", remedy.what, how.unwrap_or_default())
+}
+
+/// The wall time and the memory of every row of `table` that has these values, over the first one's.
+pub(super) fn mallocs(table: &Table, values: &[(&str, &str)], caption: &str) -> Option<Sheet> {
+    let reference = table.case.variants.first()?;
+    let of = |index: Option<usize>, measure| Series::of(table, index, measure);
+    let first = row(table, &reference.allocator_text(), values);
+    let mut rows = Vec::new();
+    for (index, variant) in table.case.variants.iter().enumerate() {
+        let has = |(name, value): &(&str, &str)| {
+            variant.parameters.iter().any(|(known, own)| known == name && own == value)
+        };
+        if !values.iter().all(has) {
+            continue;
+        }
+        let index = Some(index);
+        let (wall, rss) = (of(index, Measure::Wall), of(index, Measure::PeakRss));
+        let times = |own: &Series, measure| {
+            if index == first {
+                "1".to_owned()
+            } else {
+                claim::told(own.over(&of(first, measure)).as_ref())
+            }
+        };
+        rows.push(vec![
+            malloc(variant),
+            time(&wall),
+            times(&wall, Measure::Wall),
+            memory(&rss),
+            times(&rss, Measure::PeakRss),
+        ]);
+    }
+    let headings = ["malloc", "wall", "× the first", "peak RSS", "× the first"];
+    (rows.len() > 1).then(|| Sheet::new(caption, headings, rows))
+}
+
+/// A malloc with its version: `jemalloc 5.3.0`.
+pub(super) fn malloc(variant: &crate::Variant) -> String {
+    let text = variant.allocator_text();
+    match &variant.version {
+        Some(version) if !text.contains(':') => format!("{} {version}", variant.allocator),
+        _ => text,
+    }
+}
+
+impl crate::Variant {
+    /// The variant as written, without the values of its parameters.
+    pub(super) fn allocator_text(&self) -> String {
+        let values = crate::parameter::label(&self.parameters);
+        self.label.strip_suffix(&values).unwrap_or(&self.label).to_owned()
+    }
+}
+
+/// A median time.
+pub(super) fn time(series: &Series) -> String {
+    series.median().map(seconds).unwrap_or_default()
+}
+
+/// A median of bytes.
+pub(super) fn memory(series: &Series) -> String {
+    series.median().map(bytes).unwrap_or_default()
+}
+
+/// A median of milliseconds.
+pub(super) fn milliseconds(series: &Series) -> String {
+    series.median().map(|value| seconds(value / 1e3)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::made_up;
+
+    #[test]
+    fn the_mallocs_are_held_against_the_first() {
+        let document = made_up::of_commands();
+        let table = &document.sources[0].tables[0];
+        let sheet = mallocs(table, &[], "job").unwrap();
+        assert_eq!(sheet.rows.len(), 3);
+        assert_eq!(sheet.rows[0][0], "glibc 1.2");
+        assert_eq!(sheet.rows[0][2], "1");
+        assert!(sheet.rows[1][2].starts_with("×0.9"), "{:?}", sheet.rows[1]);
+        assert_eq!(mallocs(table, &[("workers", "2")], "job"), None);
+    }
+}

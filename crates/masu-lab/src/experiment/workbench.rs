@@ -1,0 +1,486 @@
+//! The workbench of an experiment: folders, the checkout, programs and builds, comparisons, a diagnosis; each with
+//! a word for whoever waits, and each missing part noted with what to do.
+//!
+//! Relies on the engine and on `diagnose`. The hard idea is that a part which cannot be had, or whose build fails,
+//! ends nothing: it is noted, and what does not need it goes on.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::calls::{self, Calls};
+use crate::compare::{Destination, Event};
+use crate::diagnose::{self, Options as DiagnoseOptions};
+use crate::doctor::Standing;
+use crate::error::Doing;
+use crate::execute::{self, Conditions};
+use crate::plan::Ground;
+use crate::results::Rounds;
+use crate::suite::{Choice, Entry, Named};
+use crate::{
+    Checkup, CompareOptions, Comparison, Diagnosis, Error, Input, Libc, Limits, Parameter, Plan,
+    Prices, Program, Spec, Stop, Suite, Variant, Workload, compare,
+};
+
+use super::{Experiment, Outcome, Page};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Depth {
+    /// As little as shows that everything works; for tests.
+    Tiny,
+    /// Small sizes, as few rounds as a verdict needs: minutes.
+    Quick,
+    /// The report's questions at sizes that a coffee break takes.
+    #[default]
+    Usual,
+    /// The report's sizes.
+    Full,
+}
+
+/// What an experiment is run with.
+pub struct Asked<'a> {
+    /// How much is measured.
+    pub depth: Depth,
+    /// Where pages and results go.
+    pub output: PathBuf,
+    /// Where programs are built and inputs kept; every experiment has a folder of its own in it.
+    pub cache: PathBuf,
+    /// The tree that masu is built from, for experiments whose programs are in it.
+    pub source: Option<PathBuf>,
+    /// What is known of the machine.
+    pub checkup: &'a Checkup,
+    /// Which mallocs there are for programs of each C library.
+    pub ground: &'a mut dyn FnMut(Libc) -> Ground,
+    /// Whether to stop.
+    pub stop: &'a Stop,
+    /// Who hears what happens.
+    pub tell: &'a mut dyn FnMut(News<'_>),
+}
+
+/// Something happened that whoever waits may want to know.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum News<'a> {
+    /// A step begins: `building xquo 0.2.3 for musl`.
+    Begins(&'a str),
+    /// It took so long.
+    Done(&'a str, Duration),
+    /// A part is missing, and the rest goes on.
+    Missing(&'a Missing),
+    /// Something happened in a comparison.
+    Comparing(Event<'a>),
+    /// A comparison is over.
+    Compared,
+}
+
+/// A part that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What is not in the figures for it.
+    pub what: String,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+/// Everything that an experiment works with.
+pub struct Workbench<'a> {
+    name: &'static str,
+    asked: Asked<'a>,
+    missing: Vec<Missing>,
+}
+
+/// The tree that masu is built from: the nearest folder at or above `start` that has it.
+#[must_use]
+pub fn source_above(start: &Path) -> Option<PathBuf> {
+    let is_it = |folder: &&Path| {
+        ["workloads/quote/Cargo.toml", "crates/masu-chunk/Cargo.toml", "Cargo.toml"]
+            .iter()
+            .all(|file| folder.join(file).is_file())
+    };
+    start.ancestors().find(is_it).map(Path::to_owned)
+}
+
+impl<'a> Workbench<'a> {
+    /// The workbench of `experiment`; makes its folders.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] where a folder cannot be made.
+    pub fn open(experiment: &dyn Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
+        let bench = Workbench { name: experiment.name(), asked, missing: Vec::new() };
+        for folder in [&bench.asked.output, &bench.cache()] {
+            fs::create_dir_all(folder).doing(|| format!("making {}", folder.display()))?;
+        }
+        Ok(bench)
+    }
+
+    /// How much is measured.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        self.asked.depth
+    }
+
+    /// The one of these that fits how much is measured.
+    #[must_use]
+    pub fn choose<T>(&self, tiny: T, quick: T, usual: T, full: T) -> T {
+        match self.asked.depth {
+            Depth::Tiny => tiny,
+            Depth::Quick => quick,
+            Depth::Usual => usual,
+            Depth::Full => full,
+        }
+    }
+
+    /// The experiment's own folder for what is built and kept; it may be gone the next time.
+    #[must_use]
+    pub fn cache(&self) -> PathBuf {
+        let folder = self.asked.cache.join(self.name);
+        std::path::absolute(&folder).unwrap_or(folder)
+    }
+
+    /// The file of the experiment's name that ends in `end`, in the folder for pages and results.
+    #[must_use]
+    pub fn output(&self, end: &str) -> PathBuf {
+        self.asked.output.join(format!("{}.{end}", self.name))
+    }
+
+    /// The tree that masu is built from.
+    #[must_use]
+    pub fn source(&self) -> Option<&Path> {
+        self.asked.source.as_deref()
+    }
+
+    /// The prices of this machine.
+    #[must_use]
+    pub fn prices(&self) -> &Prices {
+        &self.asked.checkup.prices
+    }
+
+    /// The mallocs there are for programs on `libc`.
+    pub fn ground(&mut self, libc: Libc) -> Ground {
+        (self.asked.ground)(libc)
+    }
+
+    /// Whether to stop.
+    #[must_use]
+    pub fn stop(&self) -> &Stop {
+        self.asked.stop
+    }
+
+    /// Notes that `what` is missing: why, and what to do.
+    pub fn miss(&mut self, what: impl Into<String>, reason: impl Into<String>) {
+        let missing = Missing { what: what.into(), reason: reason.into() };
+        if !self.missing.contains(&missing) {
+            (self.asked.tell)(News::Missing(&missing));
+            self.missing.push(missing);
+        }
+    }
+
+    /// What was missing so far.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Looks a program up; noted as missing for `what` where it is not there, with `remedy`.
+    pub fn tool(&mut self, name: &str, what: &str, remedy: &str) -> Option<PathBuf> {
+        match Program::find(name.as_ref()) {
+            Ok(program) => Some(program.path),
+            Err(_) => {
+                self.miss(what, format!("there is no `{name}` here; {remedy}"));
+                None
+            }
+        }
+    }
+
+    /// The tree, noted as missing for `what` where it is not there.
+    pub fn tree(&mut self, what: &str) -> Option<PathBuf> {
+        if self.asked.source.is_none() {
+            let reason = "it is built from masu's sources, and they are neither here nor above this folder; \
+                          start it in a checkout, or name one with --source";
+            self.miss(what, reason);
+        }
+        self.asked.source.clone()
+    }
+
+    /// Runs a command to its end, its output in a file of the cache; returns how long it took, none where it failed,
+    /// which is noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] when asked to stop meanwhile.
+    pub fn step(&mut self, what: &str, command: &mut Command) -> Result<Option<Duration>, Error> {
+        self.check_stop()?;
+        (self.asked.tell)(News::Begins(what));
+        let began = Instant::now();
+        let log = self.cache().join(format!("{}.log", file_name(what)));
+        match self.run(command, &log)? {
+            None => {
+                (self.asked.tell)(News::Done(what, began.elapsed()));
+                Ok(Some(began.elapsed()))
+            }
+            Some(reason) => {
+                self.miss(what, format!("{reason}; all it said is in {}", log.display()));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Why the command failed, if it did.
+    fn run(&self, command: &mut Command, log: &Path) -> Result<Option<String>, Error> {
+        // Whoever reaps the children of a run must not meet this one.
+        let _alone = execute::alone();
+        let opening = || format!("opening {}", log.display());
+        let output = File::create(log).doing(opening)?;
+        let errors = output.try_clone().doing(opening)?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                let program = command.get_program().to_string_lossy().into_owned();
+                return Ok(Some(format!("`{program}` does not start: {error}")));
+            }
+        };
+        loop {
+            if let Some(status) = child.try_wait().doing(|| "waiting for a build")? {
+                self.check_stop()?;
+                return Ok((!status.success()).then(|| format!("{status}: {}", last_words(log))));
+            }
+            if self.asked.stop.requested() {
+                // It may have ended by the same signal.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::Stopped);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Says that something begins that takes a while.
+    pub fn say(&mut self, what: &str) {
+        (self.asked.tell)(News::Begins(what));
+    }
+
+    fn check_stop(&self) -> Result<(), Error> {
+        if self.asked.stop.requested() { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    /// The mallocs found that can be preloaded into the first program of `entry`, behind those that it names.
+    pub fn add_found(&mut self, entry: &mut Entry, program: &str) {
+        let Ok(program) = Program::find(program.as_ref()) else { return };
+        let ground = self.ground(program.libc);
+        for absent in &ground.absent {
+            self.miss(absent.label.clone(), absent.reason.clone());
+        }
+        let found = ground.catalogue.variants_for(&program);
+        let mut named = match std::mem::take(&mut entry.variants) {
+            Choice::Named(named) => named,
+            Choice::Found => Vec::new(),
+        };
+        for variant in found.into_iter().filter(|variant| variant.library.is_some()) {
+            let spec = Spec { allocator: variant.label, settings: Vec::new() };
+            if !named.iter().any(|known| known.spec == spec) {
+                named.push(Named { spec, optional: true });
+            }
+        }
+        entry.variants = Choice::Named(named);
+    }
+
+    /// Measures `suite`; the results stay in the file of the experiment's name and `part`. None where it cannot be
+    /// measured, which is noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] when asked to stop.
+    pub fn compare(&mut self, suite: &Suite, part: &str) -> Result<Option<Comparison>, Error> {
+        self.check_stop()?;
+        let results = self.output(&format!("{part}.jsonl"));
+        let options =
+            CompareOptions { results: Destination::New(results), ..CompareOptions::default() };
+        let Asked { ground, stop, tell, .. } = &mut self.asked;
+        let made = Plan::make(suite, *ground).and_then(|plan| {
+            compare(&plan, &options, stop, &mut |event| tell(News::Comparing(event)))
+        });
+        (self.asked.tell)(News::Compared);
+        match made {
+            Ok(comparison) if comparison.stopped => Err(Error::Stopped),
+            Ok(comparison) => {
+                for table in &comparison.tables {
+                    for left_out in &table.case.left_out {
+                        let what = format!("{} under {}", table.case.name, left_out.label);
+                        self.miss(what, left_out.reason.clone());
+                    }
+                }
+                Ok(Some(comparison))
+            }
+            Err(Error::Stopped) => Err(Error::Stopped),
+            Err(error) => {
+                self.miss(part, error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Diagnoses one run of `workload` as it is; none where that cannot be done, which is noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] when asked to stop.
+    pub fn diagnose(&mut self, workload: &Workload) -> Result<Option<Diagnosis>, Error> {
+        self.check_stop()?;
+        self.say("diagnosing");
+        let ground = self.ground(workload.program.libc);
+        let variant = ground.catalogue.resolve(&system(), &workload.program)?;
+        let limits = Limits { time: Some(Duration::from_secs(600)), memory_bytes: None };
+        let options = DiagnoseOptions { limits, inside: None };
+        let stop = self.asked.stop;
+        let made =
+            diagnose::diagnose(workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
+        self.check_stop()?;
+        match made {
+            Ok(diagnosis) => Ok(Some(diagnosis)),
+            Err(error) => {
+                self.miss("the diagnosis", error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Counts the system calls of one run of `workload` under `variant`; none where they cannot be counted, which is
+    /// noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] when asked to stop.
+    pub fn count(
+        &mut self,
+        workload: &Workload,
+        variant: &Variant,
+    ) -> Result<Option<Calls>, Error> {
+        self.check_stop()?;
+        let conditions = Conditions::from(Limits::default());
+        let counted = calls::count(workload, variant, &conditions, self.asked.stop);
+        self.check_stop()?;
+        match counted {
+            Ok((_, calls)) => Ok(Some(calls)),
+            Err(error) => {
+                self.miss(format!("the calls under {}", variant.label), error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// The page of what came of `experiment`.
+    pub(super) fn page(&self, experiment: &dyn Experiment, outcome: Outcome) -> Page {
+        let checkup = self.asked.checkup;
+        let facts = checkup.facts.iter().filter(|fact| fact.standing == Standing::Limits);
+        let mut limits: Vec<String> = facts
+            .map(|fact| {
+                let remedy = fact.remedy.as_deref().unwrap_or_default();
+                format!("{}: {}; {remedy}", fact.name, fact.value)
+            })
+            .collect();
+        let priced = checkup.prices.known.iter();
+        limits.extend(priced.filter_map(|price| price.remark.clone()));
+        limits.extend(checkup.noise.remark.clone());
+        limits.dedup();
+        Page {
+            name: experiment.name().to_owned(),
+            title: experiment.title().to_owned(),
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+            machine: checkup.machine.clone(),
+            limits,
+            missing: self.missing.clone(),
+            outcome,
+        }
+    }
+}
+
+/// The malloc that a program has by itself.
+pub(super) fn system() -> Spec {
+    Spec { allocator: "system".to_owned(), settings: Vec::new() }
+}
+
+/// A workload that reads `input`.
+pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload, Error> {
+    let input = match input {
+        None => Input::Empty,
+        Some(path) => {
+            Input::keep(File::open(path).doing(|| format!("opening {}", path.display()))?)?
+        }
+    };
+    Workload::new(words.iter().map(OsString::from), input)
+}
+
+/// Gives the value `name` of `suite` the path `path`.
+pub(super) fn set(suite: &mut Suite, name: &str, path: &Path) -> Result<(), Error> {
+    let value = path.to_str().ok_or_else(|| Error::Parameter {
+        parameter: name.to_owned(),
+        reason: format!("{} is no UTF-8; choose another folder", path.display()),
+    })?;
+    suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_owned()] })
+}
+
+/// Makes every value that tables were repeated for one of their rows, so that all of them take turns.
+pub(super) fn in_one_table(suite: &mut Suite, rounds: usize) {
+    suite.rounds = Rounds::Fixed(rounds);
+    for entry in &mut suite.entries {
+        let each = std::mem::take(&mut entry.each);
+        entry.parameters.extend(each);
+    }
+}
+
+/// Leaves of the values of the parameter `name` those that `keep` wants.
+pub(super) fn keep(entry: &mut Entry, name: &str, keep: impl Fn(&str) -> bool) {
+    for parameter in entry.parameters.iter_mut().filter(|parameter| parameter.name == name) {
+        parameter.values.retain(|value| keep(value));
+    }
+}
+
+/// `what` as a file's name.
+fn file_name(what: &str) -> String {
+    what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+}
+
+/// The last line of a log that says what was wrong.
+fn last_words(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines().find(|line| line.starts_with("error"));
+    error.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_found_from_any_folder_in_it() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let found = source_above(&here.join("src/experiment"));
+        assert!(found.is_none_or(|root| root.join("crates/masu-lab").is_dir()));
+        assert_eq!(source_above(Path::new("/")), None);
+    }
+
+    #[test]
+    fn the_reason_of_a_failed_build_is_its_first_error() {
+        let path = std::env::temp_dir().join(format!("masu-log-{}", std::process::id()));
+        fs::write(&path, "Compiling a\nerror: no linker\nwarning: more\n\n").unwrap();
+        let said = last_words(&path);
+        fs::write(&path, "one\ntwo\n").unwrap();
+        let last = last_words(&path);
+        fs::remove_file(&path).unwrap();
+        assert_eq!((said.as_str(), last.as_str()), ("error: no linker", "two"));
+        assert_eq!(last_words(&path), "it said nothing");
+    }
+
+    #[test]
+    fn a_step_s_log_has_a_plain_name() {
+        assert_eq!(file_name("xquo 0.2.3 for musl/jemalloc"), "xquo-0.2.3-for-musl-jemalloc");
+    }
+}

@@ -1,0 +1,188 @@
+//! Attaching to a process that runs already: its threads are seized, stopped at each system call, and let go.
+//!
+//! It relies on the tracing calls beside it. The hard idea is how it ends: a thread belongs to the one thread that
+//! traces it, and when that one is gone, by whatever end, the kernel lets all of them go on from wherever they stand.
+//! So nothing is undone by hand: the tracing thread ends, and being killed does the same. What wakes it is a child
+//! of its own, whose end it hears of as it hears of the others' stops.
+
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+
+use super::calls::{Stopped, known};
+use super::trace::machine;
+use super::{checked, kill, wait_for};
+
+/// The bit of a stop's signal that says that a thread begins or ends a system call.
+const AT_A_CALL: i32 = 0x80;
+
+/// The signal that such a stop is told with.
+pub(super) const CALL_STOP: i32 = libc::SIGTRAP | AT_A_CALL;
+
+/// The event of a thread that was seized: it has stopped for its tracer, or with its whole process
+/// (`PTRACE_EVENT_STOP` of `<linux/ptrace.h>`).
+pub(super) const HALT: i32 = 128;
+
+/// Where a thread has stopped that is stopped at every call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Boundary {
+    /// It is about to make this call; none for one that is not counted.
+    Begins(Option<Stopped>),
+    /// A call is over, or it is not at a call.
+    Other,
+}
+
+/// Makes a running thread this thread's to trace, together with what it starts from now on. It goes on running.
+pub(crate) fn seize(thread: libc::pid_t) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACEEXEC;
+    ask(libc::PTRACE_SEIZE as libc::c_uint, thread, options as usize)
+}
+
+/// Has a seized thread stop soon.
+pub(crate) fn interrupt(thread: libc::pid_t) -> io::Result<()> {
+    ask(libc::PTRACE_INTERRUPT as libc::c_uint, thread, 0)
+}
+
+/// Lets a stopped thread go on to where its next call begins or ends, with `signal` delivered unless it is zero.
+/// That the thread may be gone already is no error.
+pub(crate) fn go_on_to_call(thread: libc::pid_t, signal: i32) {
+    let _ = ask(libc::PTRACE_SYSCALL as libc::c_uint, thread, signal as usize);
+}
+
+/// Leaves a thread stopped whose whole process was stopped, by a terminal or `kill -STOP`, until it is to go on.
+pub(crate) fn leave_stopped(thread: libc::pid_t) {
+    let _ = ask(libc::PTRACE_LISTEN as libc::c_uint, thread, 0);
+}
+
+/// Whether a signal stops whole processes.
+pub(crate) fn stops_processes(signal: i32) -> bool {
+    [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
+}
+
+/// A tracing request that takes a number and no address.
+fn ask(request: libc::c_uint, thread: libc::pid_t, number: usize) -> io::Result<()> {
+    let none = std::ptr::null_mut::<libc::c_void>();
+    let number = std::ptr::without_provenance_mut::<libc::c_void>(number);
+    // SAFETY: The requests of this file take a number in place of the last pointer and ignore the other.
+    let result = unsafe { libc::ptrace(request as _, thread, none, number) };
+    checked(if result == -1 { -1 } else { 0 }).map(drop)
+}
+
+/// What the kernel tells of a stop at a call: the beginning of `struct ptrace_syscall_info` (ptrace(2)).
+#[repr(C)]
+#[derive(Default)]
+struct CallInfo {
+    what: u8,
+    flags: u8,
+    reserved: u16,
+    cpu: u32,
+    instruction: u64,
+    stack: u64,
+    number: u64,
+    arguments: [u64; 6],
+}
+
+/// Where a thread that has stopped at a call is in it.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::Unsupported`] where the kernel does not tell, and another for a thread that is being killed.
+pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
+    /// `PTRACE_GET_SYSCALL_INFO`, and what it says of a call that begins.
+    const GET_CALL_INFO: u32 = 0x420e;
+    const BEGINS: u8 = 1;
+    let mut info = CallInfo::default();
+    let bytes = std::ptr::without_provenance_mut::<libc::c_void>(size_of::<CallInfo>());
+    // SAFETY: The kernel writes at most as many bytes as are said, to a local that is as long.
+    let result = unsafe {
+        libc::ptrace(GET_CALL_INFO as _, thread, bytes, (&raw mut info).cast::<libc::c_void>())
+    };
+    checked(if result == -1 { -1 } else { 0 }).map_err(|error| match error.raw_os_error() {
+        Some(libc::EIO) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the kernel does not tell at which call a thread has stopped; Linux 5.3 and newer do",
+        ),
+        _ => error,
+    })?;
+    if info.what != BEGINS {
+        return Ok(Boundary::Other);
+    }
+    let call = known(info.number.cast_signed()).filter(|_| info.cpu == machine::AUDIT);
+    Ok(Boundary::Begins(call.map(|call| Stopped { call, arguments: info.arguments })))
+}
+
+/// A child that ends when its rope is pulled, or gone with the process that holds it.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    /// Its number.
+    pub(crate) pid: libc::pid_t,
+}
+
+/// What rings a bell when it is dropped, by whichever thread.
+#[derive(Debug)]
+pub(crate) struct Rope(io::PipeWriter);
+
+impl Drop for Rope {
+    fn drop(&mut self) {
+        // To close the pipe is not enough where a child of this process has a copy. A bell that is gone needs none.
+        let _ = self.0.write(&[0]);
+    }
+}
+
+impl Bell {
+    /// Hangs a bell that the calling thread hears among all else that it waits for.
+    pub(crate) fn hang() -> io::Result<(Bell, Rope)> {
+        let (reader, writer) = io::pipe()?;
+        // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+        let pid = checked(unsafe { libc::fork() })?;
+        if pid == 0 {
+            // SAFETY: The descriptor is this process's copy, which would keep the pipe from ending.
+            unsafe { libc::close(writer.as_raw_fd()) };
+            let mut nothing = 0_u8;
+            let place = (&raw mut nothing).cast::<libc::c_void>();
+            // SAFETY: The buffer is as long as is said. Whatever ends the read but a signal rings the bell; the
+            // place of the error number is this thread's own.
+            while unsafe {
+                libc::read(reader.as_raw_fd(), place, 1) == -1
+                    && *libc::__errno_location() == libc::EINTR
+            } {}
+            // SAFETY: Nothing is left to be done.
+            unsafe { libc::_exit(0) };
+        }
+        Ok((Bell { pid }, Rope(writer)))
+    }
+
+    /// Takes the bell down if it has not rung.
+    pub(crate) fn take_down(&self) {
+        kill(self.pid);
+        // Who has heard it already has nothing to wait for.
+        let _ = wait_for(self.pid);
+    }
+}
+
+/// The number of the calling thread.
+pub(crate) fn own_thread() -> libc::pid_t {
+    // SAFETY: The call takes nothing and returns a number.
+    unsafe { libc::gettid() }
+}
+
+/// While it is there, Ctrl-Z does not stop this process: whom it traces would stay stopped with it.
+#[derive(Debug)]
+pub(crate) struct Unstoppable(libc::sighandler_t);
+
+impl Unstoppable {
+    pub(crate) fn now() -> Unstoppable {
+        // SAFETY: To ignore the signal runs no code of this process's.
+        Unstoppable(unsafe { libc::signal(libc::SIGTSTP, libc::SIG_IGN) })
+    }
+}
+
+impl Drop for Unstoppable {
+    fn drop(&mut self) {
+        // SAFETY: The handler is the one that was there before.
+        unsafe { libc::signal(libc::SIGTSTP, self.0) };
+    }
+}

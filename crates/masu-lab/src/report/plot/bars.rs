@@ -1,0 +1,65 @@
+//! One figure a row, as a bar from 0: for counts and for what an experiment compares.
+
+use super::axis::Axis;
+use super::{LEFT, RIGHT, Rows};
+
+/// A row of the plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// What the row is called.
+    pub label: String,
+    /// Its figure; none where it was not measured.
+    pub value: Option<f64>,
+}
+
+/// How high a bar is.
+const THICK: f64 = 12.0;
+
+/// The plot of `bars`, whose figures `unit` puts into words. `id` must be unique in a page, and `title` says what the
+/// figures are.
+#[must_use]
+pub fn bars(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String) -> String {
+    let rows = Rows::new(bars.iter().map(|bar| bar.label.as_str()), 26.0);
+    let mut svg = rows.svg(0.0);
+    let most = bars.iter().filter_map(|bar| bar.value).fold(0.0_f64, f64::max);
+    let axis = Axis::linear(0.0, most, LEFT, RIGHT - 10.0);
+    rows.axis(&mut svg, &axis, unit);
+    for (index, bar) in bars.iter().enumerate() {
+        let y = rows.middle(index);
+        let text = match bar.value {
+            Some(value) => {
+                let size = ((axis.at(value) - axis.start()).max(1.0), THICK);
+                svg.rect((axis.start(), y - THICK / 2.0), size, "block");
+                unit(value)
+            }
+            None => "not measured".to_owned(),
+        };
+        svg.text(RIGHT + 12.0, y + 4.0, "figure", "start", &text);
+    }
+    svg.finish(
+        id,
+        title,
+        "A bar from 0 for each row, its figure beside it; the table has the same figures.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_its_bar_or_says_why_not() {
+        let made = [
+            Bar { label: "a".to_owned(), value: Some(3.0) },
+            Bar { label: "b & c".to_owned(), value: None },
+            Bar { label: "d".to_owned(), value: Some(0.0) },
+        ];
+        let text = bars("x", "calls", &made, |value| format!("{value:.0} calls"));
+        let tree = roxmltree::Document::parse(&text).unwrap();
+        let rects = tree.descendants().filter(|it| it.tag_name().name() == "rect").count();
+        assert_eq!(rects, 2);
+        assert!(text.contains("3 calls") && text.contains("not measured"), "{text}");
+        assert!(text.contains("b &amp; c"));
+        assert!(roxmltree::Document::parse(&bars("y", "", &[], |_| String::new())).is_ok());
+    }
+}

@@ -1,0 +1,85 @@
+//! The rate at which latencies are measured in bursts that measure throughput first.
+//!
+//! Throughput wants a closed loop, honest latencies an open one, and a comparison that is made twice takes
+//! twice as long and compares two moments. So each burst can have both, one after the other.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How many requests a second the second half of each burst asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LatencyRate {
+    /// So many.
+    PerSecond(f64),
+    /// This share of what the reference answered at the end of its warm-up: the same for all
+    /// variants, and fit for a machine that nobody has measured before.
+    Share(f64),
+}
+
+impl LatencyRate {
+    /// Requests a second, where the warm reference answers `reference` of them; none where that
+    /// would have to be known and is not.
+    pub(super) fn per_second(self, reference: Option<f64>) -> Option<f64> {
+        match self {
+            LatencyRate::PerSecond(rate) => Some(rate),
+            // Whole requests, so that the page can say what was asked for.
+            LatencyRate::Share(share) => Some((reference? * share).round().max(1.0)),
+        }
+    }
+}
+
+impl FromStr for LatencyRate {
+    type Err = String;
+
+    /// Understands `500`, requests a second, and `50%` of what the reference answers.
+    ///
+    /// # Errors
+    ///
+    /// What to write instead, for anything else, what is not positive and a share over 100 %.
+    fn from_str(text: &str) -> Result<LatencyRate, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number > 0.0);
+        let rate = match text.strip_suffix('%') {
+            Some(share) => number(share)
+                .filter(|share| *share <= 100.0)
+                .map(|share| LatencyRate::Share(share / 100.0)),
+            None => number(text).filter(|rate| rate.is_finite()).map(LatencyRate::PerSecond),
+        };
+        rate.ok_or_else(|| {
+            "write requests a second (500), or a share of what the reference answers (50%)"
+                .to_owned()
+        })
+    }
+}
+
+impl fmt::Display for LatencyRate {
+    /// As it is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LatencyRate::PerSecond(rate) => write!(f, "{rate}"),
+            LatencyRate::Share(share) => write!(f, "{}%", share * 100.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_and_a_share_are_understood_and_written_as_they_were() {
+        for text in ["500", "0.5", "50%", "100%"] {
+            assert_eq!(text.parse::<LatencyRate>().unwrap().to_string(), text);
+        }
+        for text in ["", "%", "0", "-1", "101%", "nan", "inf", "fast"] {
+            assert!(text.parse::<LatencyRate>().unwrap_err().contains("50%"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_one_of_what_the_reference_answers() {
+        assert_eq!(LatencyRate::PerSecond(7.0).per_second(None), Some(7.0));
+        assert_eq!(LatencyRate::Share(0.5).per_second(Some(901.0)), Some(451.0));
+        assert_eq!(LatencyRate::Share(0.5).per_second(Some(0.0)), Some(1.0));
+        assert_eq!(LatencyRate::Share(0.5).per_second(None), None);
+    }
+}

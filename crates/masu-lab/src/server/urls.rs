@@ -1,0 +1,87 @@
+//! Many URLs: read from a file, and told in few words.
+//!
+//! A search engine that is asked the same thing again answers from a cache. What its users ask fills a file.
+
+use std::fs;
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::Error;
+use crate::load::is_url;
+
+/// More URLs than these are told by their number.
+const URLS_TOLD: usize = 3;
+
+/// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty
+/// lines and those that begin with `#` are passed over.
+///
+/// # Errors
+///
+/// [`Error::Load`] for a file that cannot be read or holds no URL, and for a line that is none.
+pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
+    let mut urls = Vec::new();
+    for text in load {
+        let Some(name) = text.strip_prefix('@') else {
+            urls.push(text);
+            continue;
+        };
+        let path = base.join(name);
+        let wrong = |reason: String| Error::Load { load: text.clone(), reason };
+        let file = fs::read_to_string(&path)
+            .map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
+        let lines = file.lines().map(str::trim).enumerate();
+        let before = urls.len();
+        for (index, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            if !is_url(line) {
+                let number = index + 1;
+                return Err(wrong(format!(
+                    "line {number} is no URL; write one http:// URL a line"
+                )));
+            }
+            urls.push(line.to_owned());
+        }
+        if urls.len() == before {
+            return Err(wrong("it holds no URL; write one a line".to_owned()));
+        }
+    }
+    Ok(urls)
+}
+
+/// The URLs on one line, or where there are many the first one, their number and what tells them from others.
+pub(super) fn told(urls: &[String]) -> String {
+    match urls {
+        [first, ..] if urls.len() > URLS_TOLD => {
+            let hash = xxh3_128(urls.join("\n").as_bytes());
+            format!("{first} and {} others (XXH3 {hash:032x})", urls.len() - 1)
+        }
+        few => few.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_come_from_a_file_and_many_are_told_by_their_number() {
+        let folder = std::env::temp_dir().join(format!("masu-urls-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("urls");
+        fs::write(&path, "# asked\nhttp://127.0.0.1:{port}/a\n\n http://127.0.0.1:{port}/b \n")
+            .unwrap();
+        let urls = urls_of(vec!["@urls".to_owned()], &folder).unwrap();
+        assert_eq!(urls, ["http://127.0.0.1:{port}/a", "http://127.0.0.1:{port}/b"]);
+        assert_eq!(told(&urls), urls.join(" "));
+        let many: Vec<String> = (0..9).map(|n| format!("http://127.0.0.1/{n}")).collect();
+        assert!(told(&many).starts_with("http://127.0.0.1/0 and 8 others (XXH3 "));
+        assert_ne!(told(&many), told(&many[..8]));
+        fs::write(&path, "ab -n 10\n").unwrap();
+        let reason = urls_of(vec!["@urls".to_owned()], &folder).unwrap_err().to_string();
+        assert!(reason.contains("@urls") && reason.contains("line 1"), "{reason}");
+        fs::write(&path, "").unwrap();
+        assert!(urls_of(vec!["@urls".to_owned()], &folder).is_err());
+        assert!(urls_of(vec!["@none".to_owned()], &folder).is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
