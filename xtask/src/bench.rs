@@ -18,7 +18,7 @@ use crate::{machine, steps};
 mod aims;
 mod builds;
 mod figures;
-mod pattern;
+pub(crate) mod pattern;
 mod programs;
 pub(crate) mod record;
 mod series;

@@ -1,7 +1,7 @@
-//! `cargo xtask install --prefix DIR`: the command, both libraries, the header, pkg-config files, manual
+//! `cargo xtask install --prefix DIR`: the commands, the libraries, their headers, pkg-config files, manual
 //! pages and completions, laid out as a package of a distribution has them.
 //!
-//! It relies on cargo for the release build and on the installed command to write its own pages. The
+//! It relies on cargo for the release build and on the installed commands to write their own pages. The
 //! hard idea: a library that programs have mapped must not be written into, so every file is
 //! written aside and then takes the name in one step; whoever has the old one open keeps it.
 
@@ -18,9 +18,11 @@ use crate::steps;
 
 /// What is asked for.
 #[derive(Debug)]
-struct Request {
+pub(crate) struct Request {
     /// Where the files will be when they are used.
     prefix: PathBuf,
+    /// The folder below it for libraries.
+    libraries: String,
     /// What stands before that while a package is made.
     staging: Option<PathBuf>,
 }
@@ -41,16 +43,27 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
 }
 
 impl Request {
-    fn parse(options: &[&str]) -> Result<Request> {
-        let mut request = Request { prefix: PathBuf::from("/usr/local"), staging: None };
+    /// Reads the options of the command line.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such option, or it makes no sense.
+    pub(crate) fn parse(options: &[&str]) -> Result<Request> {
+        let prefix = PathBuf::from("/usr/local");
+        let mut request = Request { prefix, libraries: "lib".to_owned(), staging: None };
         let mut left = options.iter();
         while let Some(option) = left.next() {
             let (name, value) = match option.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (*option, left.next().copied()),
             };
-            let value = value.map(PathBuf::from);
-            match (name, value) {
+            match (name, value.map(PathBuf::from)) {
+                ("--libdir", Some(folder)) if folder.is_relative() => {
+                    request.libraries = folder.display().to_string();
+                }
+                ("--libdir", Some(folder)) => {
+                    bail!("--libdir {}: give a path below the prefix", folder.display())
+                }
                 ("--prefix", Some(folder)) if folder.is_absolute() => request.prefix = folder,
                 ("--destdir", Some(folder)) if folder.is_absolute() => {
                     request.staging = Some(folder);
@@ -58,8 +71,10 @@ impl Request {
                 ("--prefix" | "--destdir", Some(folder)) => {
                     bail!("{name} {}: give a path from the root on", folder.display())
                 }
-                ("--prefix" | "--destdir", None) => bail!("{name} needs a folder"),
-                _ => bail!("install has no option `{name}`; it has --prefix DIR and --destdir DIR"),
+                ("--prefix" | "--destdir" | "--libdir", None) => bail!("{name} needs a folder"),
+                _ => bail!(
+                    "install has no option `{name}`; it has --prefix DIR, --libdir NAME and --destdir DIR"
+                ),
             }
         }
         Ok(request)
@@ -75,10 +90,14 @@ impl Request {
     }
 
     /// Builds, installs, and returns the files.
-    fn perform(&self, root: &Path, target: &Path) -> Result<Vec<PathBuf>> {
+    ///
+    /// # Errors
+    ///
+    /// When the build fails or a file cannot be written.
+    pub(crate) fn perform(&self, root: &Path, target: &Path) -> Result<Vec<PathBuf>> {
         let mut build = steps::cargo(root, &["build", "--release", "--locked"]);
-        build.args(["--package", "masu-abi", "--package", "masu-cli", "--target-dir"]).arg(target);
-        steps::succeed(&mut build)?;
+        build.args(ROOMS.map(|room| ["--package", room]).as_flattened());
+        steps::succeed(build.arg("--target-dir").arg(target))?;
         let mut installed = Vec::new();
         let mut put = |path: &str, contents: &[u8], mode| {
             let place = self.place(path);
@@ -86,28 +105,30 @@ impl Request {
             installed.push(place);
             anyhow::Ok(())
         };
-        for (name, path, mode) in [
-            ("masu", "bin/masu", PROGRAM),
-            ("libmasu.so", "lib/libmasu.so", PROGRAM),
-            ("libmasu.a", "lib/libmasu.a", FILE),
-        ] {
+        for (name, folder, mode) in BUILT {
             let built = target.join("release").join(name);
             let contents = fs::read(&built)
                 .with_context(|| format!("{}: cargo built for another target?", built.display()))?;
-            put(path, &contents, mode)?;
+            let folder = if *folder == "lib" { &self.libraries } else { *folder };
+            put(&format!("{folder}/{name}"), &contents, *mode)?;
         }
-        let header = root.join("crates/masu-abi/include/masu.h");
-        let header = fs::read_to_string(&header).with_context(|| header.display().to_string())?;
-        put("include/masu.h", header.as_bytes(), FILE)?;
-        for (path, links) in PKG_CONFIG {
-            put(path, self.pkg_config(links).as_bytes(), FILE)?;
+        let mut headers = Vec::new();
+        for (path, name) in HEADERS {
+            let header = root.join(path).join(name);
+            let text = fs::read_to_string(&header).with_context(|| header.display().to_string())?;
+            put(&format!("include/{name}"), text.as_bytes(), FILE)?;
+            headers.push(text);
         }
-        put("share/man/man3/masu.3", manual::page(&header).as_bytes(), FILE)?;
-        let program = self.place("bin/masu");
-        for (shell, path) in COMPLETIONS {
-            put(path, &printed(Command::new(&program).args(["completions", shell]))?, FILE)?;
+        for library in PKG_CONFIG {
+            let path = format!("{}/pkgconfig/{}.pc", self.libraries, library.file);
+            put(&path, self.pkg_config(library).as_bytes(), FILE)?;
         }
-        installed.extend(self.manual_pages(&program)?);
+        put("share/man/man3/masu.3", manual::page(&headers[0]).as_bytes(), FILE)?;
+        for (program, arguments, path) in PRINTED {
+            let program = self.place("bin").join(program);
+            put(path, &printed(Command::new(program).args(*arguments))?, FILE)?;
+        }
+        installed.extend(self.manual_pages(&self.place("bin/masu"))?);
         Ok(installed)
     }
 
@@ -130,29 +151,33 @@ impl Request {
         Ok(pages)
     }
 
-    /// A file for pkg-config, by which programs are linked with `links`.
-    fn pkg_config(&self, links: &str) -> String {
+    /// A file for pkg-config, by which programs are linked with a library.
+    fn pkg_config(&self, library: &PkgConfig) -> String {
         format!(
             "prefix={}\n\
-             libdir=${{prefix}}/lib\n\
+             libdir=${{prefix}}/{}\n\
              includedir=${{prefix}}/include\n\
              \n\
-             Name: masu\n\
-             Description: a fast and small malloc; linked in, it is the program's\n\
+             Name: {}\n\
+             Description: {}\n\
              Version: {}\n\
              Cflags: -I${{includedir}}\n\
-             {links}\n",
+             {}\n",
             self.prefix.display(),
+            self.libraries,
+            library.name,
+            library.description,
             env!("CARGO_PKG_VERSION"),
+            library.links,
         )
     }
 
     /// What to know when the files are there.
     fn hint(&self) -> String {
         format!(
-            "Any program: LD_PRELOAD={0}/lib/libmasu.so PROGRAM. In C: cc … $(pkg-config --cflags \
-             --libs masu), with PKG_CONFIG_PATH={0}/lib/pkgconfig where that is not looked at anyway.",
-            self.prefix.display()
+            "Any program: LD_PRELOAD={0}/libmasu.so PROGRAM. In C: cc … $(pkg-config --cflags \
+             --libs masu), with PKG_CONFIG_PATH={0}/pkgconfig where that is not looked at anyway.",
+            self.prefix.join(&self.libraries).display()
         )
     }
 }
@@ -160,18 +185,64 @@ impl Request {
 const PROGRAM: u32 = 0o755;
 const FILE: u32 = 0o644;
 
-/// Files for pkg-config. With `--static` the first one names what a static glibc before 2.34 keeps
-/// apart; by the second the archive is linked into a program that is dynamic otherwise.
-const PKG_CONFIG: [(&str, &str); 2] = [
-    ("lib/pkgconfig/masu.pc", "Libs: -L${libdir} -lmasu\nLibs.private: -pthread"),
-    ("lib/pkgconfig/masu-static.pc", "Libs: ${libdir}/libmasu.a -pthread"),
+/// What is built.
+const ROOMS: [&str; 4] = ["masu-abi", "masu-code-abi", "masu-cli", "xquo"];
+
+/// What of that is installed, in which folder, with which mode.
+const BUILT: &[(&str, &str, u32)] = &[
+    ("masu", "bin", PROGRAM),
+    ("xquo", "bin", PROGRAM),
+    ("libmasu.so", "lib", PROGRAM),
+    ("libmasu.a", "lib", FILE),
+    ("libmasu_code.so", "lib", PROGRAM),
 ];
 
-/// Where shells look for what their Tab key needs.
-const COMPLETIONS: [(&str, &str); 3] = [
-    ("bash", "share/bash-completion/completions/masu"),
-    ("zsh", "share/zsh/site-functions/_masu"),
-    ("fish", "share/fish/vendor_completions.d/masu.fish"),
+/// Headers, that of the manual page first.
+const HEADERS: [(&str, &str); 2] =
+    [("crates/masu-abi/include", "masu.h"), ("crates/masu-code-abi/include", "masu_code.h")];
+
+/// A file for pkg-config.
+struct PkgConfig {
+    file: &'static str,
+    name: &'static str,
+    description: &'static str,
+    links: &'static str,
+}
+
+const MALLOC: &str = "a fast and small malloc; linked in, it is the program's";
+
+/// With `--static` the first one names what a static glibc before 2.34 keeps apart; by the second the
+/// archive is linked into a program that is dynamic otherwise.
+const PKG_CONFIG: &[PkgConfig] = &[
+    PkgConfig {
+        file: "masu",
+        name: "masu",
+        description: MALLOC,
+        links: "Libs: -L${libdir} -lmasu\nLibs.private: -pthread",
+    },
+    PkgConfig {
+        file: "masu-static",
+        name: "masu",
+        description: MALLOC,
+        links: "Libs: ${libdir}/libmasu.a -pthread",
+    },
+    PkgConfig {
+        file: "masu_code",
+        name: "masu_code",
+        description: "a code arena: relocatable objects loaded densely, unloaded safely",
+        links: "Libs: -L${libdir} -lmasu_code",
+    },
+];
+
+/// What the commands print for the Tab key of shells, where these look for it, and the filter's page.
+const PRINTED: &[(&str, &[&str], &str)] = &[
+    ("masu", &["completions", "bash"], "share/bash-completion/completions/masu"),
+    ("masu", &["completions", "zsh"], "share/zsh/site-functions/_masu"),
+    ("masu", &["completions", "fish"], "share/fish/vendor_completions.d/masu.fish"),
+    ("xquo", &["--completions", "bash"], "share/bash-completion/completions/xquo"),
+    ("xquo", &["--completions", "zsh"], "share/zsh/site-functions/_xquo"),
+    ("xquo", &["--completions", "fish"], "share/fish/vendor_completions.d/xquo.fish"),
+    ("xquo", &["--man"], "share/man/man1/xquo.1"),
 ];
 
 /// What a command prints.

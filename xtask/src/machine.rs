@@ -158,6 +158,17 @@ pub(crate) const TESTED: &[Need] = &[
     program("zstd", "zstd", "run under masu"),
 ];
 
+/// What makes Debian packages: see `package/debian.rs`.
+pub(crate) const DPKG_DEV: Need =
+    program("dpkg-shlibdeps", "dpkg-dev", "says which packages a package needs");
+/// What takes debug information out of what is packaged.
+pub(crate) const BINUTILS: Need = program("strip", "binutils", "makes packages small");
+/// What shows manual pages.
+pub(crate) const MAN: Need = program("man", "man-db", "shows the package's manual pages");
+
+/// What a wheel is installed with: see `package/wheel.rs`.
+pub(crate) const PYTHON: Need = program("python3", "python3", "installs the wheel");
+
 /// What builds and runs programs of another CPU: see `matrix.rs`.
 pub(crate) const FOREIGN: &[Need] = &[
     program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles C for aarch64"),
@@ -168,6 +179,9 @@ pub(crate) const FOREIGN: &[Need] = &[
 
 /// The target whose programs bring no C library with them.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// The target of this machine's own programs.
+pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// Another CPU, under an emulator: `matrix.rs`.
 pub(crate) const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
@@ -227,7 +241,7 @@ fn is_there(sign: Sign) -> bool {
 }
 
 /// Root's files belong to user 0, and so does the entry of a process of root's.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }

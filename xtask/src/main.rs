@@ -5,8 +5,10 @@
 //! that run programs; of masu only the lab is linked here, which measures for `bench`.
 
 mod bench;
+mod benchmarks;
 mod causes;
 mod ci;
+mod docs;
 mod duel;
 mod first_look;
 mod fuzz;
@@ -14,6 +16,7 @@ mod install;
 mod layout;
 mod machine;
 mod matrix;
+mod package;
 mod peers;
 mod rust;
 mod sanitize;
@@ -31,8 +34,11 @@ Usage: cargo xtask CHORE
   try          Build, then compare GNU sed under every malloc found (about a minute)
   ci           Check and test everything       (--soak: the long runs too)
   tidy         Check the house rules
-  install      The command, libmasu, masu.h, pkg-config files, manual pages and completions, below
-               --prefix DIR (/usr/local); --destdir DIR: into DIR/PREFIX, for packages
+  install      The commands, both libraries, their headers, pkg-config files, manual pages and completions, below
+               --prefix DIR (/usr/local); --libdir NAME (lib); --destdir DIR: into DIR/PREFIX, for packages
+  package      crates, deb, wheel, static or all, into target/packages; --test: installed and used in a clean place, too
+  docs         The pages of docs/ as a book in target/book, by mdBook
+  benchmarks   The page of figures, docs/benchmarks.md, from the records
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
                (about 20 minutes; --quick: aarch64 under qemu in 2; --target NAME, --group NAME)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
@@ -60,12 +66,15 @@ fn main() -> ExitCode {
         ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
+        ["benchmarks"] => root().and_then(benchmarks::run),
         ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
+        ["docs"] => root().and_then(docs::run),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
         ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
+        ["package", options @ ..] => root().and_then(|root| package::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
         ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
         ["sanitize", options @ ..] => root().and_then(|root| sanitize::run(root, options)),

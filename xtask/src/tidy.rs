@@ -6,14 +6,17 @@
 //! fail on planted text in its own unit tests.
 
 mod arrows;
+pub(crate) mod book;
 mod doors;
+mod figures;
 mod headers;
 mod length;
-mod links;
+pub(crate) mod links;
 mod manifest;
 mod names;
 mod orderings;
 mod places;
+mod published;
 mod safety;
 mod source;
 mod tree;
@@ -56,7 +59,9 @@ impl fmt::Display for Finding {
 /// Every rule of the house.
 const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     arrows::check,
+    book::check,
     doors::check,
+    figures::check,
     headers::check,
     length::check,
     links::check,
@@ -64,6 +69,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     names::check,
     orderings::check,
     places::check,
+    published::check,
     safety::check,
 ];
 

@@ -54,7 +54,7 @@ const LEAST: &[(&str, u64)] = &[
 const LEAST_FOR_GLIBC: &[(&str, u64)] = &[("pair-1m-untouched", 2_500_000)];
 
 /// Patterns whose time is mostly not malloc's: their figure is memory.
-pub(super) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
+pub(crate) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
 
 /// One pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,9 +14,7 @@ use masu_lab::{Machine, Run};
 use super::figures::Figures;
 use super::pattern::MEMORY_ONLY;
 use super::{Bench, aims, table};
-
-/// Where records are kept, from the workspace's root.
-const FOLDER: &str = "benches/record";
+use crate::benchmarks::{self, RECORDS};
 
 /// What the last table of each part shows.
 const WORK: &str = "CPU milliseconds (user and system) / page faults in thousands";
@@ -206,15 +204,16 @@ pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 
-/// Writes the record and returns its path from the root.
+/// Writes the record, and the page of figures anew; returns the record's path from the root.
 ///
 /// # Errors
 ///
 /// When the file cannot be written.
 pub(crate) fn write(root: &Path, name: &str, text: &str) -> Result<String> {
-    let path = format!("{FOLDER}/{}-{name}.md", today());
-    let folder = root.join(FOLDER);
+    let path = format!("{RECORDS}/{}-{name}.md", today());
+    let folder = root.join(RECORDS);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     fs::write(root.join(&path), text).with_context(|| format!("writing {path}"))?;
+    benchmarks::run(root)?;
     Ok(path)
 }

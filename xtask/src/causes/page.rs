@@ -30,9 +30,9 @@ each finding stand how sure it is and the share of the time that it explains, wh
 
 /// Why the report's program may lack a finding of its list.
 const OF_REPORT: &str = "
-The report's lines went to a terminal, at microseconds each; here a pipe takes them, at a tenth of that. A phase of one
-thread is not named beside a lock that threads wait for, because waiting makes one thread work alone too; and threads
-that have to share a CPU with other programs hardly wait for a lock.
+The report's lines went to a terminal, at microseconds each; here a pipe takes them, at a tenth of that. Waiting for a lock
+makes one thread work alone too, so beside a lock only such time counts as a phase in which nobody waited for one; and
+threads that have to share a CPU with other programs hardly wait for a lock.
 ";
 
 /// The whole page.

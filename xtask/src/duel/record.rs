@@ -12,8 +12,7 @@ use masu_lab::Machine;
 use masu_lab::statistics::Verdict;
 
 use super::{Answer, Duel, Hyperfine, Pairing, TRUTHS};
-
-const FOLDER: &str = "benches/record";
+use crate::benchmarks::{self, RECORDS};
 
 /// The whole record as Markdown.
 pub(super) fn text(duel: &Duel) -> String {
@@ -123,10 +122,11 @@ fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 
-/// Writes the record and returns its path from the root.
+/// Writes the record, and the page of figures anew; returns the record's path from the root.
 pub(super) fn write(root: &Path, text: &str) -> Result<String> {
-    let path = format!("{FOLDER}/{}-hyperfine.md", today());
-    fs::create_dir_all(root.join(FOLDER)).with_context(|| format!("making {FOLDER}"))?;
+    let path = format!("{RECORDS}/{}-hyperfine.md", today());
+    fs::create_dir_all(root.join(RECORDS)).with_context(|| format!("making {RECORDS}"))?;
     fs::write(root.join(&path), text).with_context(|| format!("writing {path}"))?;
+    benchmarks::run(root)?;
     Ok(path)
 }

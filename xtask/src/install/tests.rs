@@ -61,7 +61,8 @@ int main(void) {
 #[test]
 fn what_is_installed_serves_programs_that_pkg_config_links() {
     let folder = Folder::new("install");
-    let request = Request { prefix: folder.0.join("usr"), staging: None };
+    let prefix = folder.0.join("usr");
+    let request = Request { prefix, libraries: "lib".to_owned(), staging: None };
     let installed = request.perform(root(), &target()).unwrap();
     for path in &installed {
         assert!(path.starts_with(&request.prefix) && path.is_file(), "{}", path.display());
@@ -111,24 +112,63 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
     );
     assert_ne!(preloaded.trim(), "0");
     let names: Vec<&OsStr> = installed.iter().filter_map(|path| path.file_name()).collect();
-    for name in ["masu", "masu.1", "masu-compare.1", "masu.3", "_masu", "masu.fish", "masu.pc"] {
+    for name in ["masu", "masu.1", "masu-compare.1", "masu.3", "_masu", "masu.fish", "masu.pc"]
+        .iter()
+        .chain(&["xquo", "xquo.1", "_xquo", "xquo.fish", "masu_code.pc"])
+    {
         assert!(names.contains(&OsStr::new(name)), "{name} is missing");
     }
+    loads_code(&folder.0, &request, &flags(&["--cflags", "--libs", "masu_code"]));
+}
+
+/// Loads `square` from an object into an arena, and calls it.
+const LOADER_TEXT: &str = "\
+#include <masu_code.h>
+#include <stdio.h>
+int main(int count, char **arguments) {
+    masu_code *arena = masu_code_open(NULL);
+    masu_code_object object = count < 2 ? 0 : masu_code_load_file(arena, arguments[1]);
+    if (object == 0) {
+        puts(masu_code_error());
+        return 1;
+    }
+    int (*square)(int) = (int (*)(int))masu_code_symbol(arena, object, \"square\");
+    printf(\"%d\\n\", square(7));
+    masu_code_close(arena);
+    return 0;
+}
+";
+
+/// A program that pkg-config links with the code arena finds it by its name.
+fn loads_code(folder: &Path, request: &Request, flags: &[String]) {
+    let (loader, object) = (folder.join("loader"), folder.join("square.o"));
+    let (loader_text, square_text) = (folder.join("loader.c"), folder.join("square.c"));
+    fs::write(&loader_text, LOADER_TEXT).unwrap();
+    fs::write(&square_text, "int square(int x) { return x * x; }\n").unwrap();
+    succeeds(Command::new("gcc").arg("-c").arg(&square_text).arg("-o").arg(&object));
+    succeeds(Command::new("gcc").arg(&loader_text).arg("-o").arg(&loader).args(flags));
+    let mut run = Command::new(&loader);
+    run.arg(&object).env("LD_LIBRARY_PATH", request.place("lib"));
+    assert_eq!(succeeds(&mut run), "49\n");
+    let needed = succeeds(Command::new("readelf").arg("-d").arg(&loader));
+    assert!(needed.contains("[libmasu_code.so]"), "{needed}");
 }
 
 #[test]
 fn a_package_is_made_aside_and_speaks_of_its_place() {
     let folder = Folder::new("destdir");
     let staging = folder.0.join("package");
-    let options = ["--prefix=/opt/masu", "--destdir", staging.to_str().unwrap()];
+    let options =
+        ["--prefix=/opt/masu", "--libdir=lib/here", "--destdir", staging.to_str().unwrap()];
     let request = Request::parse(&options).unwrap();
     let installed = request.perform(root(), &target()).unwrap();
     assert!(installed.iter().all(|path| path.starts_with(staging.join("opt/masu"))));
-    let file = fs::read_to_string(staging.join("opt/masu/lib/pkgconfig/masu.pc")).unwrap();
-    assert!(file.starts_with("prefix=/opt/masu\n") && !file.contains("package"), "{file}");
+    let file = fs::read_to_string(staging.join("opt/masu/lib/here/pkgconfig/masu.pc")).unwrap();
+    assert!(file.starts_with("prefix=/opt/masu\nlibdir=${prefix}/lib/here\n"), "{file}");
+    assert!(!file.contains("package"), "{file}");
     for path in installed {
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        let is_program = ["masu", "libmasu.so"].iter().any(|name| {
+        let is_program = ["masu", "xquo", "libmasu.so", "libmasu_code.so"].iter().any(|name| {
             path.file_name() == Some(OsStr::new(name)) && !path.to_string_lossy().contains("share")
         });
         assert_eq!(mode, if is_program { 0o755 } else { 0o644 }, "{}", path.display());
@@ -149,7 +189,9 @@ fn a_file_in_use_is_replaced_and_not_written_into() {
 
 #[test]
 fn options_that_make_no_sense_are_refused() {
-    for options in [&["--prefix"][..], &["--prefix", "here"], &["--destdir=x"], &["now"]] {
+    for options in
+        [&["--prefix"][..], &["--prefix", "here"], &["--destdir=x"], &["--libdir=/x"], &["now"]]
+    {
         assert!(Request::parse(options).is_err(), "{options:?}");
     }
     let request = Request::parse(&[]).unwrap();

@@ -112,6 +112,8 @@ pub(super) const GROUPS: &[Group] = &[
     rust("global", &["--test", "global"], true),
     rust("oracle", &["--test", "oracle"], true),
     rust("properties", &["--test", "properties"], false),
+    rust("heaps", &["--test", "heaps"], false),
+    rust("profile", &["--features", "profile", "--test", "profile"], false),
     rust("options", &["--test", "options", "--test", "chosen"], false),
     rust("plugins", &["--test", "plugins", "--test", "adoption"], false),
     c("semantics", &["--test", "semantics"], true),
@@ -174,6 +176,8 @@ const fn left_out(group: &'static str, test: &'static str, reason: &'static str)
 /// Tests that an emulator breaks.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("oracle", "os_pages", STARTED),
+    left_out("heaps", "misuse_ends_the_program", STARTED),
+    left_out("profile", "a_profile_that_a_variable_asks_for", STARTED),
     left_out("life", "fork_while_threads_allocate", FORKED),
     left_out("life", "fork_handlers_may_allocate", FORKED),
     left_out("life", "threads_one_after_another", RESIDENT),

@@ -1,4 +1,8 @@
-//! Links in Markdown files that lead to files of the repository lead somewhere.
+//! Links in Markdown files that lead to files of the repository lead somewhere, and those that lead to a
+//! heading find it.
+//!
+//! The one hard idea: an anchor is a heading as those who show Markdown write it, in small letters, without
+//! marks, with hyphens for spaces.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,57 +11,105 @@ use super::tree::Tree;
 
 const RULE: &str = "dead-link";
 
-/// Local links whose file or folder is not in the tree.
+/// Local links whose file or folder is not in the tree, or whose heading is not in the file.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let is_markdown = |path: &Path| path.extension().is_some_and(|end| end == "md");
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| is_markdown(&file.path)) {
-        let mut in_code = false;
-        for (index, line) in file.contents.lines().enumerate() {
-            if line.trim_start().starts_with("```") {
-                in_code = !in_code;
-            }
-            let targets = if in_code { Vec::new() } else { targets(line) };
-            for target in
-                targets.into_iter().filter(|target| !leads_somewhere(tree, &file.path, target))
-            {
-                let remedy = format!("`{target}` is not in the repository: mend the link");
-                findings.push(Finding::at(&file.path, index, RULE, remedy));
-            }
+        for (index, target) in file_links(&file.contents) {
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let remedy = match place(&file.path, path) {
+                Some(place) if leads_somewhere(tree, &place) => {
+                    if has_heading(tree, &place, anchor) {
+                        continue;
+                    }
+                    format!("no heading of {} becomes `#{anchor}`: mend the link", place.display())
+                }
+                _ => format!("`{path}` is not in the repository: mend the link"),
+            };
+            findings.push(Finding::at(&file.path, index, RULE, remedy));
         }
     }
     findings
 }
 
-/// The local targets of a line's links, without anchors.
-fn targets(line: &str) -> Vec<&str> {
-    line.match_indices("](")
-        .filter_map(|(at, opening)| {
-            let target = line[at + opening.len()..].split([')', ' ']).next()?;
-            let path = target.split('#').next()?;
-            let is_local =
-                !path.is_empty() && !path.contains("://") && !path.starts_with("mailto:");
-            is_local.then_some(path)
-        })
-        .collect()
+fn is_markdown(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
 }
 
-fn leads_somewhere(tree: &Tree, from: &Path, target: &str) -> bool {
+/// The local links of a page outside its code, each with the index of its line.
+pub(crate) fn file_links(contents: &str) -> Vec<(usize, &str)> {
+    let mut in_code = false;
+    let mut links = Vec::new();
+    for (index, line) in contents.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        }
+        if !in_code {
+            links.extend(targets(line).map(|target| (index, target)));
+        }
+    }
+    links
+}
+
+/// The local targets of a line's links.
+fn targets(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("](").filter_map(|(at, opening)| {
+        let target = line[at + opening.len()..].split([')', ' ']).next()?;
+        let is_local =
+            !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:");
+        is_local.then_some(target)
+    })
+}
+
+/// What a link from the file `from` leads to, from the root; none where that is outside.
+pub(crate) fn place(from: &Path, target: &str) -> Option<PathBuf> {
+    if target.is_empty() {
+        return Some(from.to_path_buf());
+    }
     let mut path: PathBuf = from.parent().unwrap_or(Path::new("")).to_path_buf();
     for part in Path::new(target).components() {
         match part {
             Component::ParentDir => {
                 if !path.pop() {
-                    return false;
+                    return None;
                 }
             }
             Component::Normal(name) => path.push(name),
             Component::CurDir => {}
             // An absolute path is one of somebody's machine.
-            Component::RootDir | Component::Prefix(_) => return false,
+            Component::RootDir | Component::Prefix(_) => return None,
         }
     }
-    tree.files.iter().any(|file| file.path.starts_with(&path))
+    Some(path)
+}
+
+fn leads_somewhere(tree: &Tree, place: &Path) -> bool {
+    tree.files.iter().any(|file| file.path.starts_with(place))
+}
+
+/// Whether the page at `place` has a heading for this anchor; of other files nothing is known.
+fn has_heading(tree: &Tree, place: &Path, anchor: &str) -> bool {
+    if anchor.is_empty() || !is_markdown(place) {
+        return true;
+    }
+    let page = tree.files.iter().find(|file| file.path == place);
+    page.is_some_and(|page| headings(&page.contents).any(|heading| self::anchor(heading) == anchor))
+}
+
+/// The headings of a page.
+fn headings(contents: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    contents.lines().filter_map(move |line| {
+        in_code ^= line.trim_start().starts_with("```");
+        let is_heading = !in_code && line.starts_with('#');
+        is_heading.then(|| line.trim_start_matches('#').trim())
+    })
+}
+
+/// The anchor that a heading becomes.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 #[cfg(test)]
@@ -65,7 +117,8 @@ mod tests {
     use super::*;
 
     fn found(line: &str) -> usize {
-        check(&Tree::planted(&[("docs/a.md", line), ("docs/b.md", ""), ("crates/c/d.rs", "")]))
+        let other = "# A `b`: c?\n\n```sh\n# no heading\n```\n";
+        check(&Tree::planted(&[("docs/a.md", line), ("docs/b.md", other), ("crates/c/d.rs", "")]))
             .len()
     }
 
@@ -77,11 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_folders_anchors_and_the_world_are_not() {
-        assert_eq!(
-            found("[a](b.md#top) [b](../crates/c) [c](#here) [d](https://example.org/x)"),
-            0
-        );
+    fn links_to_files_folders_and_the_world_are_not() {
+        assert_eq!(found("[a](b.md) [b](../crates/c) [c](../crates/c/d.rs#L3)"), 0);
+        assert_eq!(found("[a](https://example.org/x#y) [b](mailto:a@example.org)"), 0);
         assert_eq!(found("```\n[a](missing.md)\n```"), 0);
+    }
+
+    #[test]
+    fn a_link_to_a_heading_that_is_not_there_is_found() {
+        assert_eq!(found("# Here\n[a](b.md#a-b-c) [b](#here)"), 0);
+        assert_eq!(found("# Here\n[a](b.md#a-b) [b](#there) [c](b.md#no-heading)"), 3);
     }
 }

@@ -1,0 +1,303 @@
+//! `cargo xtask benchmarks`: the page of figures, `docs/benchmarks.md`, put together from the dated records.
+//!
+//! It relies on how records are written: `DATE-NAME.md`, a title, facts of the machine and the run, then
+//! sections. The newest record of a name stands for it. The hard idea: the page is a function of the records and
+//! of nothing else, so `cargo xtask tidy` can tell that it is theirs, and no figure gets onto it by hand.
+
+mod standing;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::tidy::links;
+use standing::Standing;
+
+/// The page.
+pub(crate) const PAGE: &str = "docs/benchmarks.md";
+
+/// Where records lie.
+pub(crate) const RECORDS: &str = "benches/record";
+
+/// What of the records of one name is shown.
+struct Family {
+    /// The record's name, behind its date.
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// Its sections that the page has, too.
+    sections: &'static [&'static str],
+}
+
+/// In the order of the page. Records of other names are in the list at its end.
+const FAMILIES: &[Family] = &[
+    Family {
+        name: "programs",
+        title: "Real programs",
+        about: "Nine programs under every malloc, unchanged, on inputs of their own.",
+        sections: &["Aims", "Programs in short", "Programs: wall time", "Programs: peak RSS, MB"],
+    },
+    Family {
+        name: "patterns",
+        title: "Allocation patterns",
+        about: "What programs do with memory, each by itself: [workloads/patterns](../workloads/patterns/README.md).",
+        sections: &["Aims", "Patterns in short", "Patterns: wall time", "Patterns: peak RSS, MB"],
+    },
+    Family {
+        name: "musl",
+        title: "Patterns on musl",
+        about: "The same patterns, linked with musl, under its own malloc and under masu's library for it.",
+        sections: &["Aims", "Patterns in short"],
+    },
+    Family {
+        name: "rust",
+        title: "Rust programs",
+        about: "Global allocators that are crates: [workloads/rust](../workloads/rust/README.md).",
+        sections: &[
+            "Adopting masu",
+            "Time on glibc, no LTO",
+            "Peak RSS on glibc, no LTO",
+            "Time on glibc, thin LTO",
+        ],
+    },
+    Family {
+        name: "rust-crates-on-musl",
+        title: "Rust programs on musl",
+        about: "The same where the target is musl.",
+        sections: &["Adopting masu", "Time on musl, no LTO", "Peak RSS on musl, no LTO"],
+    },
+    Family {
+        name: "layout",
+        title: "Where code lies",
+        about: "Calls of small functions by how their code was loaded: [the code arena](code.md).",
+        sections: &["The aims"],
+    },
+    Family {
+        name: "hyperfine",
+        title: "The lab itself",
+        about: "`masu compare` and hyperfine on commands whose difference is known, on a machine in use.",
+        sections: &[
+            "Truth: the same command twice (ratio 1.00)",
+            "Truth: 3 % more work (ratio 1.03)",
+        ],
+    },
+];
+
+const HEAD: &str = "\
+# Benchmarks
+
+Figures of masu beside others, with the machine, the versions and the spread, losses included. Every table is copied from a
+dated record in `benches/record`, the newest of its kind; `cargo xtask benchmarks` puts this page together and
+`cargo xtask tidy` sees that it is up to date. How each was made stands above its tables, as a command.
+
+Cells are ratios to the first column, less is better, and come from pairs of neighbouring runs; in brackets stands the interval that holds
+with 99 % for all of a row together. The last column holds masu against the best of the others *in that very row*, chosen by the runs that
+it is judged by. [How sure that is](statistics.md).
+
+**Not on this page**: more than two CPUs, hardware other than x86-64, weeks of running. Nothing here was measured there.
+";
+
+/// Writes the page.
+///
+/// # Errors
+///
+/// When the records cannot be read or the page cannot be written.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let folder = root.join(RECORDS);
+    let mut records = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "md") {
+            let contents = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let name = path.file_name().context("a record without a name")?;
+            records.push((Path::new(RECORDS).join(name), contents));
+        }
+    }
+    let page = page(records.iter().map(|(path, contents)| (path.as_path(), contents.as_str())));
+    fs::write(root.join(PAGE), page).with_context(|| format!("writing {PAGE}"))?;
+    println!("{PAGE}");
+    Ok(())
+}
+
+/// A record as its file has it.
+struct Record<'a> {
+    path: &'a Path,
+    /// `2026-11-22`.
+    date: &'a str,
+    /// `patterns`.
+    name: &'a str,
+    contents: &'a str,
+}
+
+impl<'a> Record<'a> {
+    /// None where the file is not called `DATE-NAME.md`.
+    fn of(path: &'a Path, contents: &'a str) -> Option<Record<'a>> {
+        let stem = path.file_stem()?.to_str()?;
+        let (date, name) = stem.split_at_checked("2026-11-22".len())?;
+        let is_date = date.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        is_date.then_some(Record { path, date, name: name.strip_prefix('-')?, contents })
+    }
+
+    fn title(&self) -> &'a str {
+        self.contents.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+
+    /// What stands between the title and the first section.
+    fn facts(&self) -> &'a str {
+        let rest = self.contents.split_once('\n').map_or("", |(_, rest)| rest);
+        rest.split("\n## ").next().unwrap_or_default().trim()
+    }
+
+    /// A section's heading and text.
+    fn sections(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let parts = self.contents.split("\n## ").skip(1);
+        parts.map(|part| part.split_once('\n').unwrap_or((part, "")))
+    }
+}
+
+/// The page that is made of these records.
+pub(crate) fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> String {
+    let mut records: Vec<Record> =
+        records.filter_map(|(path, contents)| Record::of(path, contents)).collect();
+    records.sort_by(|one, other| (other.date, one.name).cmp(&(one.date, other.name)));
+    let newest = |name: &str| records.iter().find(|record| record.name == name);
+    let mut page = HEAD.to_owned();
+    page.push_str(&standings(
+        FAMILIES
+            .iter()
+            .filter_map(|family| newest(family.name).map(|record| (family.title, record))),
+    ));
+    for family in FAMILIES {
+        let Some(record) = newest(family.name) else { continue };
+        page.push_str(&format!(
+            "\n## {}\n\n{} From [{}]({}):\n\n{}\n",
+            family.title,
+            family.about,
+            file_name(record.path),
+            from_docs(record.path),
+            relinked(record, record.facts()),
+        ));
+        for (heading, text) in record.sections() {
+            if family.sections.contains(&heading) {
+                let text = relinked(record, text.trim()).replace("\n### ", "\n#### ");
+                let what = subject(heading);
+                page.push_str(&format!("\n### {}: {what}\n\n{text}\n", family.title));
+            }
+        }
+    }
+    page.push_str("\n## All records\n\n| date | record | |\n| --- | --- | --- |\n");
+    for record in &records {
+        let is_newest = newest(record.name).is_some_and(|newest| newest.path == record.path);
+        let standing = if is_newest { "" } else { "there is a newer one" };
+        let title = record.title().trim_end_matches(record.date).trim_end_matches([' ', ',']);
+        page.push_str(&format!(
+            "| {} | [{title}]({}) | {standing} |\n",
+            record.date,
+            from_docs(record.path)
+        ));
+    }
+    page
+}
+
+/// Where masu stands in each of these records.
+fn standings<'a>(records: impl Iterator<Item = (&'a str, &'a Record<'a>)>) -> String {
+    let mut text = "\n## Ahead and behind\n\nRows of time in which the whole interval lies below 1, or above it, \
+                    against the best of the others in that row. The worst loss stands first.\n\n\
+                    | | ahead | no difference shown | behind |\n| --- | --: | --: | --- |\n"
+        .to_owned();
+    for (title, record) in records {
+        for (heading, section) in record.sections() {
+            let Some(standing) = Standing::of(heading, section) else { continue };
+            let Standing { ahead, level, behind } = &standing;
+            let losses = if behind.is_empty() { "none".to_owned() } else { behind.join("; ") };
+            let what = subject(heading);
+            text.push_str(&format!("| {title}, {what} | {ahead} | {level} | {losses} |\n"));
+        }
+    }
+    text
+}
+
+/// A section's heading behind the family's title: `Patterns: wall time` is `wall time`.
+fn subject(heading: &str) -> String {
+    let what = heading.strip_prefix("Patterns").or(heading.strip_prefix("Programs"));
+    let what = what.unwrap_or(heading).trim_start_matches([':', ' ']);
+    let (first, rest) = what.split_at_checked(1).unwrap_or((what, ""));
+    first.to_lowercase() + rest
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The link from a page of docs/ to a file of the repository.
+fn from_docs(path: &Path) -> String {
+    match path.strip_prefix("docs") {
+        Ok(page) => page.display().to_string(),
+        Err(_) => format!("../{}", path.display()),
+    }
+}
+
+/// A record's text with links that lead from docs/ to where they led.
+fn relinked(record: &Record, text: &str) -> String {
+    let mut relinked = text.to_owned();
+    for (_, target) in links::file_links(text) {
+        let (path, anchor) = target.split_once('#').map_or((target, None), |(p, a)| (p, Some(a)));
+        let Some(place) = links::place(record.path, path) else { continue };
+        let place: PathBuf = place;
+        let anchor = anchor.map(|anchor| format!("#{anchor}")).unwrap_or_default();
+        let now = format!("]({}{anchor}", from_docs(&place));
+        relinked = relinked.replace(&format!("]({target}"), &now);
+    }
+    relinked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str =
+        "# Patterns under every malloc, 2026-11-20\n\n- machine: old\n\n## Aims\n\nold\n";
+    const NEW: &str = "# Patterns under every malloc, 2026-11-22\n\n- machine: new ([plot](a.svg))\n\n## Aims\n\nall \
+                       missed\n\n## Patterns: wall time\n\n| pattern | glibc, ms | **masu** | masu / best peer |\n\
+                       |---|---:|---:|---:|\n\
+                       | ring | 1 | 0.5 (0.4–0.6) | 0.80 (0.70–0.90) snmalloc |\n\
+                       | churn | 1 | 0.9 (0.8–1.0) | 1.70 (1.30–2.10) mimalloc2 |\n\n## How to read this\n\nSo.\n";
+
+    fn made(files: &[(&str, &str)]) -> String {
+        page(files.iter().map(|(path, contents)| (Path::new(*path), *contents)))
+    }
+
+    #[test]
+    fn the_newest_record_of_a_name_stands_for_it() {
+        let files = [
+            ("benches/record/2026-11-20-patterns.md", OLD),
+            ("benches/record/2026-11-22-patterns.md", NEW),
+        ];
+        let page = made(&files);
+        assert!(page.contains("machine: new") && !page.contains("machine: old"), "{page}");
+        assert!(page.contains("all missed") && !page.contains("How to read this"), "{page}");
+        assert!(page.contains("| 2026-11-20 |") && page.contains("there is a newer one"), "{page}");
+        assert_eq!(page, made(&[files[1], files[0]]), "whatever order the files come in");
+    }
+
+    #[test]
+    fn losses_are_named() {
+        let page = made(&[("benches/record/2026-11-22-patterns.md", NEW)]);
+        assert!(page.contains("### Allocation patterns: wall time\n"), "{page}");
+        let row = "| Allocation patterns, wall time | 1 | 0 | churn 1.70 (1.30–2.10) mimalloc2 |";
+        assert!(page.contains(row), "{page}");
+    }
+
+    #[test]
+    fn links_lead_where_they_led() {
+        let page = made(&[("benches/record/2026-11-22-patterns.md", NEW)]);
+        assert!(page.contains("[plot](../benches/record/a.svg)"), "{page}");
+    }
+
+    #[test]
+    fn records_of_unknown_names_are_listed() {
+        let page = made(&[("benches/record/2026-11-23-quote.md", "# Quoting, 2026-11-23\n")]);
+        assert!(page.contains("[Quoting](../benches/record/2026-11-23-quote.md)"), "{page}");
+    }
+}

@@ -1,0 +1,214 @@
+//! Clean places: folders that stand for a machine on which nothing is but what was put there.
+//!
+//! It relies on `chroot`, for which a user who is not root gets a name space of their own. The hard idea is what
+//! a "Debian without anything else" is: the files of some packages of this machine and of all that they depend
+//! on, with their entries in dpkg's books, so that dpkg itself judges whether a new package's needs are met.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{machine, steps};
+
+/// A root folder, removed with this.
+pub(super) struct Root {
+    pub(super) folder: PathBuf,
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Root {
+    /// One with nothing in it but an empty `/tmp`.
+    pub(super) fn empty(name: &str) -> Result<Root> {
+        let folder = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        let root = Root { folder };
+        fs::create_dir(root.folder.join("tmp"))?;
+        fs::set_permissions(root.folder.join("tmp"), Permissions::from_mode(0o1777))?;
+        Ok(root)
+    }
+
+    /// One with these packages of this machine's Debian, and those that they need.
+    pub(super) fn of_debian(name: &str, packages: &[&str]) -> Result<Root> {
+        let root = Root::empty(name)?;
+        let books = root.folder.join("var/lib/dpkg");
+        fs::create_dir_all(books.join("info"))?;
+        fs::create_dir_all(books.join("updates"))?;
+        for folder in ["bin", "lib", "lib64", "sbin"] {
+            fs::create_dir_all(root.folder.join("usr").join(folder))?;
+            symlink(Path::new("usr").join(folder), root.folder.join(folder))?;
+        }
+        let mut status = String::new();
+        for package in needed(packages)? {
+            status.push_str(&answer(Command::new("dpkg-query").arg("--status").arg(&package))?);
+            status.push('\n');
+            let listed = answer(Command::new("dpkg-query").arg("--listfiles").arg(&package))?;
+            for file in listed.lines().filter(|file| file.starts_with('/')) {
+                root.take(Path::new(file))?;
+            }
+        }
+        fs::write(books.join("status"), status)?;
+        Ok(root)
+    }
+
+    /// Copies a file, link or folder of this machine to the same place.
+    fn take(&self, path: &Path) -> Result<()> {
+        let to = self.folder.join(path.strip_prefix("/").unwrap_or(path));
+        let is_page = ["doc", "man", "info", "locale"]
+            .iter()
+            .any(|kind| path.starts_with(Path::new("/usr/share").join(kind)));
+        // A machine may leave out what it does not want of a package.
+        let Ok(entry) = path.symlink_metadata() else { return Ok(()) };
+        if is_page || (to.symlink_metadata().is_ok() && !entry.is_file()) {
+            return Ok(());
+        }
+        let put = || match entry.file_type() {
+            kind if kind.is_dir() => fs::create_dir_all(&to),
+            kind if kind.is_symlink() => symlink(fs::read_link(path)?, &to),
+            _ => fs::copy(path, &to).map(drop),
+        };
+        put().with_context(|| format!("copying {}", path.display()))
+    }
+
+    /// What a program in there prints on both streams, with these variables alone and `input` to read.
+    pub(super) fn run(
+        &self,
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+        input: &str,
+    ) -> Result<String> {
+        let mut command = as_root("chroot");
+        command.arg(&self.folder).args(arguments).env_clear();
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").envs(variables.iter().copied());
+        talk(&mut command, input)
+    }
+
+    /// Has dpkg work on it.
+    pub(super) fn dpkg(&self, arguments: &[&str]) -> Result<String> {
+        let mut dpkg = as_root("dpkg");
+        // Its own log is this machine's otherwise.
+        dpkg.arg("--root").arg(&self.folder).arg("--log=/dev/null").args(arguments);
+        talk(&mut dpkg, "")
+    }
+
+    /// Files in it whose name has `part`, from the root.
+    pub(super) fn named(&self, part: &str) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        let mut left = vec![self.folder.clone()];
+        while let Some(folder) = left.pop() {
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    left.push(entry.path());
+                }
+                if entry.file_name().to_string_lossy().contains(part) {
+                    found.push(entry.path().strip_prefix(&self.folder)?.to_path_buf());
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A command that may change roots.
+fn as_root(program: &str) -> Command {
+    if machine::is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", program]);
+    command
+}
+
+/// Runs a command that must succeed, and returns what it printed on both streams.
+pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
+    let shown = steps::show(command);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    let mut to = child.stdin.take().context("it has no input")?;
+    match to.write_all(input.as_bytes()) {
+        // Whoever reads nothing may end before it is written.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(error.into()),
+        _ => drop(to),
+    }
+    let output = child.wait_with_output()?;
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if !output.status.success() {
+        bail!("`{shown}`: {}\n{printed}", output.status);
+    }
+    Ok(printed)
+}
+
+/// What a command prints on its standard output.
+pub(super) fn answer(command: &mut Command) -> Result<String> {
+    let shown = steps::show(command);
+    let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{shown}`: {}\n{}", output.status, said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// These packages and all that they need, by what dpkg knows of this machine.
+fn needed(packages: &[&str]) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut left: Vec<String> = packages.iter().map(|name| (*name).to_owned()).collect();
+    while let Some(package) = left.pop() {
+        if !found.insert(package.clone()) {
+            continue;
+        }
+        let mut query = Command::new("dpkg-query");
+        query.args(["--show", "--showformat", "${Pre-Depends}, ${Depends}", &package]);
+        for need in answer(&mut query)?.split(',').filter(|need| !need.trim().is_empty()) {
+            // One that only has a name and is brought by others (awk) has no files, either.
+            let is_installed = |name: &&str| {
+                let state = ["--show", "--showformat", "${db:Status-Abbrev}", name];
+                answer(Command::new("dpkg-query").args(state))
+                    .is_ok_and(|state| state.starts_with("ii"))
+            };
+            left.extend(alternatives(need).find(is_installed).map(str::to_owned));
+        }
+    }
+    Ok(found)
+}
+
+/// The packages that any of would do, by a part of a line of `Depends`.
+fn alternatives(need: &str) -> impl Iterator<Item = &str> {
+    need.split('|').map(|one| one.split(['(', ':']).next().unwrap_or_default().trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_are_read() {
+        let names = |need| alternatives(need).collect::<Vec<_>>();
+        assert_eq!(names(" libc6 (>= 2.34)"), ["libc6"]);
+        assert_eq!(names("perl:any | mawk (>= 1) | awk"), ["perl", "mawk", "awk"]);
+    }
+
+    #[test]
+    fn commands_that_fail_say_what_they_printed() {
+        let error =
+            talk(Command::new("sh").args(["-c", "cat; echo no >&2; exit 3"]), "why").unwrap_err();
+        let told = format!("{error:#}");
+        assert!(
+            told.contains("exit status: 3") && told.contains("why") && told.contains("no"),
+            "{told}"
+        );
+        assert_eq!(talk(Command::new("cat").arg("-"), "x").unwrap(), "x");
+    }
+}

@@ -1,0 +1,118 @@
+//! The crates that people get, each packaged and built from its package by cargo.
+//!
+//! It relies on cargo, which lets the packages of a workspace stand for each other while it builds them. The test
+//! goes on where nobody has the workspace: a project of its own that depends on the packages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::clean::{answer, talk};
+use super::{Shop, VERSION};
+use crate::steps;
+
+/// The workspace's members that are for others.
+fn published(root: &Path) -> Result<Vec<String>> {
+    let mut ask = steps::cargo(root, &["metadata", "--no-deps", "--format-version=1", "--locked"]);
+    let told: serde_json::Value = serde_json::from_str(&answer(&mut ask)?)?;
+    let packages = told["packages"].as_array().context("cargo metadata names no packages")?;
+    // `publish = false` is an empty list of registries.
+    let is_for_others = |package: &&serde_json::Value| {
+        package["publish"].as_array().is_none_or(|list| !list.is_empty())
+    };
+    let names =
+        packages.iter().filter(is_for_others).filter_map(|package| package["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Packages them, and has cargo build each from its package.
+pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
+    let names = published(shop.root)?;
+    ensure!(!names.is_empty(), "no member of the workspace is for others");
+    let target = shop.out.join("crates-built");
+    let mut package = steps::cargo(shop.root, &["package", "--locked"]);
+    for name in &names {
+        package.args(["--package", name]);
+    }
+    // The workspace's profile says so for `masu-abi`; a package by itself has no profile.
+    package.env("CARGO_PROFILE_DEV_PANIC", "abort");
+    steps::succeed(package.arg("--target-dir").arg(&target))?;
+    let mut made = Vec::new();
+    for name in names {
+        let file = format!("{name}-{VERSION}.crate");
+        let path = shop.out.join(&file);
+        fs::copy(target.join("package").join(&file), &path).with_context(|| file.clone())?;
+        made.push(path);
+    }
+    Ok(made)
+}
+
+/// Uses the libraries, which may be used by anyone from a registry, and says so.
+const MAIN: &str = "\
+#[global_allocator]
+static GLOBAL: masu::Masu = masu::Masu::new();
+
+fn main() {
+    let numbers: Vec<u64> = (1..=1000).collect();
+    let executor = masu_chunk::Executor::new().chunk(10);
+    let sums = executor.slice(&numbers).map(|chunk| chunk.iter().sum::<u64>()).unwrap();
+    let arena = masu_code::Arena::open(masu_code::Options::default());
+    println!(\"{} {}\", sums.value.iter().sum::<u64>(), arena.is_ok());
+}
+";
+
+/// Unpacks them where the workspace is not, depends on the libraries in a new project, and installs the commands.
+/// Those for C are no one's dependency: `make` has seen them built from their packages.
+pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("masu-crates-{}", std::process::id()));
+    fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+    let tested = in_folder(&folder, made);
+    let _ = fs::remove_dir_all(&folder);
+    tested
+}
+
+fn in_folder(folder: &Path, made: &[PathBuf]) -> Result<()> {
+    // A registry would hand these out; here the unpacked packages stand in for that.
+    let mut patches = Vec::new();
+    for archive in made {
+        steps::succeed(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder))?;
+        let stem = archive.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = stem.trim_end_matches(VERSION).trim_end_matches('-').to_owned();
+        patches.push((name, folder.join(stem)));
+    }
+    let cargo = |at: &Path, arguments: &[&str]| {
+        let mut cargo = steps::cargo(at, arguments);
+        cargo.arg("--offline").arg("--target-dir").arg(folder.join("target"));
+        for (name, path) in &patches {
+            cargo.arg("--config").arg(format!("patch.crates-io.{name}.path='{}'", path.display()));
+        }
+        cargo
+    };
+    let project = folder.join("project");
+    fs::create_dir_all(project.join("src"))?;
+    fs::write(project.join("src/main.rs"), MAIN)?;
+    fs::write(
+        project.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"project\"\nversion = \"1.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
+             masu = \"{VERSION}\"\nmasu-chunk = \"{VERSION}\"\nmasu-code = \"{VERSION}\"\n"
+        ),
+    )?;
+    let printed = talk(&mut cargo(&project, &["run", "--quiet"]), "")?;
+    ensure!(printed.lines().last() == Some("500500 true"), "a project with the crates: {printed}");
+    let installed = folder.join("installed");
+    for name in ["masu-cli", "xquo"] {
+        let at = folder.join(format!("{name}-{VERSION}"));
+        let mut install = cargo(folder, &["install", "--quiet", "--debug"]);
+        talk(install.arg("--path").arg(at).arg("--root").arg(&installed), "")?;
+    }
+    let mut masu = Command::new(installed.join("bin/masu"));
+    masu.args(["run", "--", "grep", "-c", "libmasu", "/proc/self/maps"]);
+    let lines = talk(masu.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache")), "")?;
+    ensure!(lines.trim() != "0", "masu run: libmasu is not mapped");
+    let quoted = talk(&mut Command::new(installed.join("bin/xquo")), "a b\0")?;
+    ensure!(quoted.contains("a b"), "xquo: {quoted}");
+    Ok(())
+}

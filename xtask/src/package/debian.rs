@@ -1,0 +1,251 @@
+//! The Debian package: both commands, both libraries, headers, pkg-config files, manual pages and completions.
+//!
+//! It relies on `install` for the files, on dpkg's own tools for what they need and what programs that are linked
+//! with them need, and on `dpkg-deb` for the archive. It is a native package without maintainer scripts: nothing
+//! of it runs when it is installed, but for the dynamic linker's cache, which dpkg is asked to have renewed.
+
+mod papers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::clean::{Root, answer};
+use super::standalone::{serves, serves_with};
+use super::{Shop, VERSION, notices};
+use crate::install::Request;
+use crate::{machine, steps};
+
+/// What makes packages, and looks at them.
+const TOOLS: [&machine::Need; 3] = [&machine::DPKG_DEV, &machine::BINUTILS, &machine::MAN];
+
+/// The tree of the package while it is made.
+struct Tree {
+    folder: PathBuf,
+    /// As dpkg calls the CPU: `amd64`.
+    cpu: String,
+    /// As folders of libraries are called: `x86_64-linux-gnu`.
+    triplet: String,
+}
+
+/// Builds the package.
+pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
+    machine::provide(&TOOLS)?;
+    let bench = shop.bench("deb")?;
+    let ask = |name: &str| {
+        let told = answer(Command::new("dpkg-architecture").arg("--query").arg(name))?;
+        anyhow::Ok(told.trim().to_owned())
+    };
+    let tree = Tree {
+        folder: bench.join("tree"),
+        cpu: ask("DEB_HOST_ARCH")?,
+        triplet: ask("DEB_HOST_MULTIARCH")?,
+    };
+    let libraries = format!("--libdir=lib/{}", tree.triplet);
+    let staging = format!("--destdir={}", tree.folder.display());
+    let request = Request::parse(&["--prefix=/usr", &libraries, &staging])?;
+    let files = request.perform(shop.root, &shop.target)?;
+    tree.trim(&files)?;
+    tree.document(shop)?;
+    tree.control(&bench)?;
+    Ok(vec![tree.pack(&shop.out)?])
+}
+
+impl Tree {
+    /// What binaries of a distribution do not carry, and where it has its own place for files.
+    fn trim(&self, files: &[PathBuf]) -> Result<()> {
+        for file in files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let is_archive = name.ends_with(".a");
+            if is_archive || !file.starts_with(self.folder.join("usr/share")) && is_elf(file)? {
+                let how = if is_archive { "--strip-debug" } else { "--strip-unneeded" };
+                steps::succeed(Command::new("strip").arg(how).arg(file))?;
+            }
+            if file.starts_with(self.folder.join("usr/share/man")) {
+                steps::succeed(Command::new("gzip").args(["-9", "--no-name"]).arg(file))?;
+            }
+        }
+        let share = self.folder.join("usr/share/zsh");
+        fs::rename(share.join("site-functions"), share.join("vendor-completions"))
+            .context("Debian's folder for completions of zsh")
+    }
+
+    /// Licences and changes, as Debian wants to find them.
+    fn document(&self, shop: &Shop) -> Result<()> {
+        let folder = self.folder.join("usr/share/doc/masu");
+        fs::create_dir_all(&folder)?;
+        let (mit, changes) = (shop.read("LICENSE-MIT")?, shop.read("CHANGELOG.md")?);
+        fs::write(folder.join("copyright"), papers::copyright(&mit))?;
+        fs::write(folder.join("changelog"), changes)?;
+        let members = ["masu-cli", "xquo", "masu-code-abi"];
+        let notices = notices::of(shop.root, &members, machine::HOST)?;
+        fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-9", "--no-name", "changelog", "LICENSES-OF-OTHERS"]);
+        steps::succeed(gzip.current_dir(folder))
+    }
+
+    /// What dpkg reads.
+    fn control(&self, bench: &Path) -> Result<()> {
+        let folder = self.folder.join("DEBIAN");
+        fs::create_dir_all(&folder)?;
+        let size_kib =
+            answer(Command::new("du").args(["-sk", "--apparent-size"]).arg(&self.folder))?;
+        let size_kib = size_kib.split_whitespace().next().context("du says nothing")?;
+        let needs = self.needs(bench)?;
+        fs::write(folder.join("control"), papers::control(&self.cpu, size_kib, &needs))?;
+        fs::write(folder.join("triggers"), "activate-noawait ldconfig\n")?;
+        fs::write(folder.join("symbols"), self.symbols()?)?;
+        let sums = answer(
+            Command::new("sh")
+                .current_dir(&self.folder)
+                .args(["-c", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]),
+        )?;
+        fs::write(folder.join("md5sums"), sums)?;
+        Ok(())
+    }
+
+    fn libraries(&self) -> PathBuf {
+        self.folder.join("usr/lib").join(&self.triplet)
+    }
+
+    /// The packages whose libraries these programs need, as dpkg knows them: `libc6 (>= 2.34), …`.
+    fn needs(&self, bench: &Path) -> Result<String> {
+        // The tool looks for the source of a package where it is called.
+        fs::create_dir_all(bench.join("debian"))?;
+        fs::write(
+            bench.join("debian/control"),
+            "Source: masu\n\nPackage: masu\nArchitecture: any\n",
+        )?;
+        let mut needs = Command::new("dpkg-shlibdeps");
+        needs.current_dir(bench).args(["-O", "--warnings=0"]);
+        for program in ["masu", "xquo"] {
+            needs.arg(self.folder.join("usr/bin").join(program));
+        }
+        for library in ["libmasu.so", "libmasu_code.so"] {
+            needs.arg(self.libraries().join(library));
+        }
+        let told = answer(&mut needs)?;
+        let needs = told.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
+        Ok(needs.context("dpkg-shlibdeps names no library")?.to_owned())
+    }
+
+    /// Which version of this package programs need that use a symbol of its libraries.
+    fn symbols(&self) -> Result<String> {
+        let mut symbols = Command::new("dpkg-gensymbols");
+        symbols.current_dir(self.folder.parent().unwrap_or(&self.folder));
+        symbols.args(["-pmasu", "-q", "-O", &format!("-v{VERSION}")]);
+        symbols.arg(format!("-P{}", self.folder.display()));
+        for library in ["libmasu.so", "libmasu_code.so"] {
+            symbols.arg(format!("-e{}", self.libraries().join(library).display()));
+        }
+        answer(&mut symbols)
+    }
+
+    /// Makes the archive.
+    fn pack(&self, out: &Path) -> Result<PathBuf> {
+        let package = out.join(format!("masu_{VERSION}_{}.deb", self.cpu));
+        let mut pack = Command::new("dpkg-deb");
+        pack.args(["--root-owner-group", "-Zxz", "--build"]).arg(&self.folder).arg(&package);
+        steps::succeed(&mut pack)?;
+        Ok(package)
+    }
+}
+
+fn is_elf(path: &Path) -> Result<bool> {
+    let contents = fs::read(path).with_context(|| path.display().to_string())?;
+    Ok(contents.starts_with(b"\x7fELF"))
+}
+
+/// A program that is linked with the package's library, and says which malloc it has.
+const LINKED: &str = "\
+#include <masu.h>
+int main(void) { free(malloc(100)); puts(masu_version()); return 0; }
+";
+
+/// Has bash read what xquo made of a record.
+const WORDS: &str = r#"eval "set -- $(printf "it's  two\0" | xquo)"; printf %s "$1""#;
+
+/// Installs it into a Debian that has a shell and the usual commands, uses it, and takes it out again.
+pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
+    let package = made.first().context("nothing was made")?.display().to_string();
+    let root = Root::of_debian("deb", &["bash", "coreutils", "libgcc-s1"])?;
+    let before = root.named("masu")?;
+    root.dpkg(&["--install", &package])?;
+    let listed = root.run(&[], &["masu", "list"], "")?;
+    ensure!(listed.contains("masu"), "masu list: {listed}");
+    serves(&root, &["masu", "run", "--", "bash", "-c", "echo"])?;
+    serves_with(&root, &[("LD_PRELOAD", "libmasu.so")], &["bash", "-c", "echo"])?;
+    let words = root.run(&[], &["bash", "-c", WORDS], "")?;
+    ensure!(words == "it's  two", "xquo: {words}");
+    pages(&root)?;
+    linked(shop, &root)?;
+    root.dpkg(&["--remove", "masu"])?;
+    let mut left = root.named("masu")?;
+    left.retain(|path| !before.contains(path) && !path.starts_with("tmp"));
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
+}
+
+/// The manual pages are whole, by this machine's `man`.
+fn pages(root: &Root) -> Result<()> {
+    for (page, part) in
+        [("man1/masu.1", "diagnose"), ("man1/xquo.1", "bash"), ("man3/masu.3", "masu_purge")]
+    {
+        let path = root.folder.join("usr/share/man").join(format!("{page}.gz"));
+        let mut man = Command::new("man");
+        let shown =
+            answer(man.args(["--warnings=w", "--local-file"]).arg(path).env("MANWIDTH", "100"))?;
+        ensure!(shown.contains(part), "{page} does not speak of {part}:\n{shown}");
+    }
+    Ok(())
+}
+
+/// A program is linked with the installed library by what pkg-config says, and runs in there.
+fn linked(shop: &Shop, root: &Root) -> Result<()> {
+    let bench = shop.bench("deb-linked")?;
+    let (source, program) = (bench.join("program.c"), root.folder.join("tmp/program"));
+    fs::write(&source, LINKED)?;
+    let triplet =
+        answer(Command::new("dpkg-architecture").args(["--query", "DEB_HOST_MULTIARCH"]))?;
+    let folder = root.folder.join("usr/lib").join(triplet.trim()).join("pkgconfig");
+    let mut ask = Command::new("pkg-config");
+    ask.env("PKG_CONFIG_SYSROOT_DIR", &root.folder).env("PKG_CONFIG_LIBDIR", folder);
+    ask.env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1").env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
+    let flags = answer(ask.args(["--cflags", "--libs", "masu"]))?;
+    let mut compile = Command::new("gcc");
+    steps::succeed(compile.arg(&source).arg("-o").arg(&program).args(flags.split_whitespace()))?;
+    let printed = root.run(&[], &["/tmp/program"], "")?;
+    ensure!(printed.trim() == VERSION, "a program linked with libmasu.so: {printed}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_becomes_a_package_that_dpkg_reads() {
+        let folder = std::env::temp_dir().join(format!("masu-deb-test-{}", std::process::id()));
+        let tree = Tree { folder: folder.join("tree"), cpu: "amd64".into(), triplet: "x".into() };
+        fs::create_dir_all(tree.folder.join("usr/bin")).unwrap();
+        fs::create_dir_all(tree.folder.join("DEBIAN")).unwrap();
+        fs::write(tree.folder.join("usr/bin/masu"), "a program").unwrap();
+        let control = papers::control("amd64", "1", "libc6 (>= 2.34)");
+        fs::write(tree.folder.join("DEBIAN/control"), control).unwrap();
+        let package = tree.pack(&folder).unwrap();
+        let field = |name: &str| {
+            answer(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name)).unwrap()
+        };
+        assert_eq!(field("Version").trim(), VERSION);
+        assert_eq!(field("Depends").trim(), "libc6 (>= 2.34)");
+        let contents = answer(Command::new("dpkg-deb").arg("--contents").arg(&package)).unwrap();
+        assert!(
+            contents.contains("root/root") && contents.contains("./usr/bin/masu"),
+            "{contents}"
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,69 @@
+//! What is written about the Debian package: control and copyright.
+//!
+//! It relies on Debian's policy for the fields, and on its machine-readable form of copyright files.
+
+use super::VERSION;
+
+/// `DEBIAN/control`.
+pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
+    format!(
+        "Package: masu\n\
+         Version: {VERSION}\n\
+         Architecture: {cpu}\n\
+         Maintainer: The masu engineers <masu@localhost>\n\
+         Installed-Size: {size_kib}\n\
+         Depends: {needs}\n\
+         Section: devel\n\
+         Priority: optional\n\
+         Description: memory allocator, and a lab that says whether a program needs one\n\
+         \x20masu is a malloc (libmasu.so) that is fast and small in memory, and a command that\n\
+         \x20runs a program under every malloc of the machine and says which is better, by how\n\
+         \x20much, and how sure that is; why a program is slow; and what to set.\n\
+         \x20.\n\
+         \x20With it come xquo, a filter that quotes records for bash, and libmasu_code.so, which\n\
+         \x20loads relocatable objects densely for programs that compile code while they run.\n"
+    )
+}
+
+/// `copyright`. The text of the Apache License is on every Debian.
+pub(super) fn copyright(mit: &str) -> String {
+    let holder =
+        mit.lines().find_map(|line| line.strip_prefix("Copyright (c) ")).unwrap_or_default();
+    // The form wants an empty line to be a dot, and every line indented.
+    let text = mit.lines().skip_while(|line| !line.starts_with("Permission"));
+    let text: String =
+        text.map(|line| format!(" {}\n", if line.is_empty() { "." } else { line })).collect();
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
+         Upstream-Name: masu\n\
+         \n\
+         Files: *\n\
+         Copyright: {holder}\n\
+         License: Expat or Apache-2.0\n\
+         Comment: LICENSES-OF-OTHERS.gz in this folder has those of the crates that are linked in.\n\
+         \n\
+         License: Expat\n\
+         {text}\n\
+         License: Apache-2.0\n\
+         \x20On Debian systems the text of the Apache License, version 2.0, is in\n\
+         \x20/usr/share/common-licenses/Apache-2.0.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_their_lines_have_the_form_that_dpkg_wants() {
+        let mit = include_str!("../../../../LICENSE-MIT");
+        for text in [control("amd64", "100", "libc6"), copyright(mit)] {
+            for line in text.lines() {
+                let is_field = line.split_once(": ").is_some_and(|(name, _)| !name.contains(' '));
+                assert!(is_field || line.is_empty() || line.starts_with(' '), "{line}");
+            }
+        }
+        assert!(copyright(mit).contains("Copyright: 2026 The masu engineers\n"));
+        assert!(copyright(mit).contains(" .\n THE SOFTWARE IS PROVIDED"));
+    }
+}
