@@ -17,6 +17,7 @@ mod brk;
 mod build;
 mod claim;
 mod code;
+mod found;
 mod outcome;
 mod parallel;
 mod quote;

@@ -34,6 +34,12 @@ const STEPS: [(&str, &str); 8] = [
     ("ours", "masu-chunk"),
 ];
 
+/// The steps of which two copies run at once.
+const COPIED: [&str; 3] = ["threads", "pool", "ours"];
+
+/// Workers of every step, but where their number is what is asked.
+const WORKERS: u64 = 4;
+
 pub(super) struct Parallel;
 
 impl Experiment for Parallel {
@@ -67,7 +73,7 @@ impl Experiment for Parallel {
         let comparison = bench.compare(&suite, "runs")?;
         let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
         let diagnosis = diagnoses(bench, &target)?;
-        let measured = Measured { tables, figures, items: items(bench) };
+        let measured = Measured { tables, figures, items: items(bench), turns: turns(bench) };
         Ok(outcome(&measured, diagnosis))
     }
 }
@@ -75,8 +81,8 @@ impl Experiment for Parallel {
 /// The report's slow configurations, diagnosed: not optimised, every result printed, and once as the author ran it,
 /// through cargo.
 fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Error> {
-    let items = items(bench).to_string();
-    let asked = ["--workers", "4", "--print", "--items", &items];
+    let (items, workers) = (items(bench).to_string(), WORKERS.to_string());
+    let asked = ["--workers", &workers, "--print", "--items", &items];
     let program = target.join("debug/examples/steps");
     let program = program.to_str().unwrap_or("steps");
     let manifest = bench.source().map(|tree| tree.join("Cargo.toml")).unwrap_or_default();
@@ -112,6 +118,11 @@ fn items(bench: &Workbench<'_>) -> u64 {
     bench.choose(10_000, 1_000_000, 10_000_000, 100_000_000)
 }
 
+/// The turns of the loop that makes a chunk's work heavy.
+fn turns(bench: &Workbench<'_>) -> u64 {
+    bench.choose(10, 20_000, 20_000, 20_000)
+}
+
 /// Builds the steps, debug and release; the folder they are in.
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     let Some(cargo) = Cargo::find(bench, "the report's steps") else { return Ok(None) };
@@ -129,8 +140,8 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
     let mut suite = Suite::parse(&bench.cache().join("parallel.toml"), SUITE)?;
     set(&mut suite, "target", target)?;
     set(&mut suite, "figures", figures)?;
-    let turns = bench.choose(10, 20_000, 20_000, 20_000);
-    for (name, value) in [("items", items(bench)), ("turns", turns)] {
+    let values = [("items", items(bench)), ("turns", turns(bench)), ("workers", WORKERS)];
+    for (name, value) in values {
         suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_string()] })?;
     }
     in_one_table(&mut suite, bench.choose(1, 8, 8, 8));
@@ -147,6 +158,7 @@ struct Measured {
     tables: Vec<Table>,
     figures: PathBuf,
     items: u64,
+    turns: u64,
 }
 
 /// The times of a row.
@@ -247,8 +259,8 @@ fn now(measured: &Measured) -> Vec<Block> {
     if measured.tables.is_empty() {
         return blocks;
     }
-    #[expect(clippy::cast_precision_loss, reason = "items are far fewer than 2^53")]
-    let items = count(measured.items as f64);
+    #[expect(clippy::cast_precision_loss, reason = "items and turns are far fewer than 2^53")]
+    let (items, turns) = (count(measured.items as f64), count(measured.turns as f64));
     let bars: Vec<Bar> = STEPS
         .iter()
         .map(|(step, what)| {
@@ -266,12 +278,14 @@ fn now(measured: &Measured) -> Vec<Block> {
         }
     }
     let headings = ["step", "making the data", "work", "printing", "whole process"];
-    let caption =
-        format!("Light work, {items} items, medians; 4 workers, every result printed into a pipe");
+    let caption = format!(
+        "Light work, {items} items, medians; {WORKERS} workers, every result printed into a pipe"
+    );
     blocks.push(Block::Sheet(Sheet::new(caption, headings, rows)));
     let heavy = STEPS.iter().map(|(step, what)| line(what, &measured.heavy(step)));
     let heavy: Vec<Vec<String>> = heavy.filter(|cells| !cells[2].is_empty()).collect();
-    let caption = "Heavy work: a loop of 20,000 turns in each chunk; release build";
+    let caption =
+        format!("Heavy work: a loop of {turns} turns in each chunk, {items} items; release build");
     blocks.push(Block::Sheet(Sheet::new(caption, headings, heavy)));
     let workers = ["2", "4", "6", "8", "12"]
         .map(|workers| line(&format!("{workers} workers"), &measured.workers(workers)));
@@ -280,15 +294,16 @@ fn now(measured: &Measured) -> Vec<Block> {
         headings,
         workers.into(),
     )));
-    let copies = ["threads", "pool", "ours"].map(|step| {
+    let copied = STEPS.into_iter().filter(|(step, _)| COPIED.contains(step));
+    let copies = copied.map(|(step, what)| {
         let (one, two) = (measured.copies(step, "1"), measured.copies(step, "2"));
-        vec![step.to_owned(), time(&one), time(&two), claim::told(two.over(&one).as_ref())]
+        vec![what.to_owned(), time(&one), time(&two), claim::told(two.over(&one).as_ref())]
     });
     let headings = ["step", "one copy", "two at once", "× one"];
     blocks.push(Block::Sheet(Sheet::new(
         "One copy of the program, and two at once: wall time",
         headings,
-        copies.into(),
+        copies.collect(),
     )));
     blocks
 }

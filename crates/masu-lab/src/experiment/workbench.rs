@@ -19,13 +19,13 @@ use crate::error::Doing;
 use crate::execute::{self, Conditions};
 use crate::plan::Ground;
 use crate::results::Rounds;
-use crate::suite::{Choice, Entry, Named};
+use crate::suite::Entry;
 use crate::{
     Checkup, CompareOptions, Comparison, Diagnosis, Error, Input, Libc, Limits, Parameter, Plan,
     Prices, Program, Spec, Stop, Suite, Variant, Workload, compare,
 };
 
-use super::{Experiment, Outcome, Page};
+use super::{Experiment, Outcome, Page, found};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -269,25 +269,15 @@ impl<'a> Workbench<'a> {
         if self.asked.stop.requested() { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// The mallocs found that can be preloaded into the first program of `entry`, behind those that it names.
+    /// The mallocs found that can be preloaded into `program`, behind those that `entry` names; each library once.
     pub fn add_found(&mut self, entry: &mut Entry, program: &str) {
         let Ok(program) = Program::find(program.as_ref()) else { return };
         let ground = self.ground(program.libc);
         for absent in &ground.absent {
             self.miss(absent.label.clone(), absent.reason.clone());
         }
-        let found = ground.catalogue.variants_for(&program);
-        let mut named = match std::mem::take(&mut entry.variants) {
-            Choice::Named(named) => named,
-            Choice::Found => Vec::new(),
-        };
-        for variant in found.into_iter().filter(|variant| variant.library.is_some()) {
-            let spec = Spec { allocator: variant.label, settings: Vec::new() };
-            if !named.iter().any(|known| known.spec == spec) {
-                named.push(Named { spec, optional: true });
-            }
-        }
-        entry.variants = Choice::Named(named);
+        let named = std::mem::take(&mut entry.variants);
+        entry.variants = found::behind(named, &ground.catalogue, &program);
     }
 
     /// Measures `suite`; the results stay in the file of the experiment's name and `part`. None where it cannot be

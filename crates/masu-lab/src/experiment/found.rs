@@ -1,0 +1,180 @@
+//! The mallocs found, behind those that a suite names: each library once, and each under a name of its own.
+//!
+//! Relies on the catalogue for names and files. The hard idea: a library can be found twice, by a family's name
+//! (`mimalloc` is the newest of `mimalloc2` and `mimalloc3`) or as a copy in another folder, and two rows of one library
+//! would look like two mallocs. So rows are compared by what would be loaded, and are called what the catalogue calls
+//! what is loaded.
+
+use std::fs;
+use std::path::Path;
+
+use crate::suite::{Choice, Named};
+use crate::{Catalogue, Program, Spec, Variant};
+
+/// `named` and, behind them, every malloc of `catalogue` that can be preloaded into `program` and is not among them.
+pub(super) fn behind(named: Choice, catalogue: &Catalogue, program: &Program) -> Choice {
+    let named = match named {
+        Choice::Named(named) => named,
+        Choice::Found => Vec::new(),
+    };
+    let found = catalogue.variants_for(program).into_iter();
+    let found = found.filter(|variant| variant.library.is_some()).map(|variant| Named {
+        spec: Spec { allocator: variant.allocator, settings: Vec::new() },
+        optional: true,
+    });
+    let mut kept: Vec<(Named, Option<Variant>)> = Vec::new();
+    for one in named.into_iter().chain(found) {
+        let resolved = catalogue.resolve(&one.spec, program).ok();
+        let is_known = |other: &(Named, Option<Variant>)| match (&resolved, &other.1) {
+            (Some(own), Some(other)) => is_same(own, other),
+            _ => one.spec == other.0.spec,
+        };
+        if !kept.iter().any(is_known) {
+            kept.push((Named { spec: own_name(one.spec, resolved.as_ref()), ..one }, resolved));
+        }
+    }
+    Choice::Named(kept.into_iter().map(|(named, _)| named).collect())
+}
+
+/// `spec` with the name that its library has in the catalogue, where it was called by its family's.
+fn own_name(spec: Spec, resolved: Option<&Variant>) -> Spec {
+    match resolved {
+        Some(variant) if variant.library.is_some() && !spec.allocator.contains('/') => {
+            Spec { allocator: variant.allocator.clone(), ..spec }
+        }
+        _ => spec,
+    }
+}
+
+/// Whether both would run a program with the same library, or none, and the same settings.
+fn is_same(one: &Variant, other: &Variant) -> bool {
+    let library = match (&one.library, &other.library) {
+        (Some(one), Some(other)) => is_same_file(one, other),
+        (one, other) => one == other,
+    };
+    library && one.tunables == other.tunables && one.variables == other.variables
+}
+
+/// Whether two libraries hold the same bytes, be it by two paths or as a copy.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if resolved(one) == resolved(other) {
+        return true;
+    }
+    let length = |path: &Path| fs::metadata(path).map(|metadata| metadata.len()).ok();
+    // Libraries are read only where their lengths leave a doubt.
+    length(one).is_some()
+        && length(one) == length(other)
+        && matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Libc;
+    use crate::catalogue::Allocator;
+
+    /// A program on glibc that takes a preload.
+    fn program() -> Program {
+        Program {
+            path: "/bin/p".into(),
+            binary: "/bin/p".into(),
+            libc: Libc::Glibc,
+            refusal: None,
+            linked_malloc: None,
+        }
+    }
+
+    fn allocator(name: &str, path: &Path, version: &str) -> Allocator {
+        Allocator {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            preloaded: name != "glibc",
+            libc: Libc::Glibc,
+            version: Some(version.to_owned()),
+            notes: Vec::new(),
+            tunables: Vec::new(),
+        }
+    }
+
+    fn named(names: &[&str]) -> Choice {
+        let one = |name: &&str| Named { spec: name.parse().unwrap(), optional: *name != "system" };
+        Choice::Named(names.iter().map(one).collect())
+    }
+
+    fn names(choice: &Choice) -> Vec<String> {
+        let Choice::Named(named) = choice else { panic!("{choice:?}") };
+        named.iter().map(|one| one.spec.to_string()).collect()
+    }
+
+    /// The catalogue of `libraries` (name, file, version, contents), their files written into a folder that `test` names.
+    fn with_libraries(
+        test: &str,
+        libraries: &[(&str, &str, &str, &str)],
+        judge: impl FnOnce(Catalogue),
+    ) {
+        let folder = std::env::temp_dir().join(format!("masu-found-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut allocators = vec![allocator("glibc", &folder.join("libc.so.6"), "2.41")];
+        for (name, file, version, contents) in libraries {
+            let path = folder.join(file);
+            fs::write(&path, contents).unwrap();
+            allocators.push(allocator(name, &path, version));
+        }
+        judge(Catalogue { allocators });
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_library_that_a_family_s_name_means_is_there_once_and_by_its_own_name() {
+        with_libraries(
+            "family",
+            &[("mimalloc2", "libmimalloc.so.2.0", "2.0.9", "two")],
+            |catalogue| {
+                let choice = behind(named(&["system", "mimalloc"]), &catalogue, &program());
+                assert_eq!(names(&choice), ["system", "mimalloc2"]);
+            },
+        );
+    }
+
+    #[test]
+    fn two_releases_are_told_apart_by_name() {
+        let both = [
+            ("mimalloc2", "libmimalloc.so.2.0", "2.0.9", "two"),
+            ("mimalloc3", "libmimalloc.so.3.6", "3.6.0", "three"),
+        ];
+        with_libraries("releases", &both, |catalogue| {
+            let choice = behind(named(&["system", "mimalloc"]), &catalogue, &program());
+            assert_eq!(names(&choice), ["system", "mimalloc3", "mimalloc2"]);
+        });
+    }
+
+    #[test]
+    fn a_copy_in_another_place_is_the_same_library() {
+        let copies = [
+            ("jemalloc", "libjemalloc.so.2", "5.3.0", "the same bytes"),
+            ("jemalloc-5.3.0-1", "libjemalloc.so.2.copy", "5.3.0-1", "the same bytes"),
+            ("jemalloc-5.3.1", "libjemalloc.so.2.new", "5.3.1", "other bytes..."),
+        ];
+        with_libraries("copies", &copies, |catalogue| {
+            let choice = behind(Choice::Found, &catalogue, &program());
+            assert_eq!(names(&choice), ["jemalloc", "jemalloc-5.3.1"]);
+        });
+    }
+
+    #[test]
+    fn settings_make_another_row_and_what_is_not_here_stays_named() {
+        with_libraries(
+            "settings",
+            &[("jemalloc", "libjemalloc.so.2", "5.3.0", "je")],
+            |catalogue| {
+                let asked =
+                    named(&["system", "glibc:top_pad=1M", "tcmalloc", "jemalloc:narenas=1"]);
+                let choice = behind(asked, &catalogue, &program());
+                let expected =
+                    ["system", "glibc:top_pad=1M", "tcmalloc", "jemalloc:narenas=1", "jemalloc"];
+                assert_eq!(names(&choice), expected);
+            },
+        );
+    }
+}
