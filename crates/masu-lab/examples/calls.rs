@@ -6,13 +6,12 @@
 
 use masu_lab::calls::{self, Call};
 use masu_lab::execute::Conditions;
-use masu_lab::{Catalogue, Error, Input, Places, Stop, Workload};
+use masu_lab::{Error, Input, Stop, Variant, Workload};
 
 fn main() -> Result<(), Error> {
     let workload = Workload::new(std::env::args_os().skip(1), Input::own()?)?;
-    let catalogue = Catalogue::find(&Places::default());
-    let spec = "system".parse()?;
-    let variant = catalogue.resolve(&spec, &workload.program)?;
+    // The program as it is.
+    let variant = Variant::default();
     let stop = Stop::on_signals()?;
     let (run, calls) = calls::count(&workload, &variant, &Conditions::default(), &stop)?;
     for call in Call::ALL {
