@@ -112,7 +112,7 @@ pub struct Memory {
     pub huge_bytes: u64,
     /// Of OS pages in them that were looked at, this share held nothing but zeros; none where none was.
     pub huge_unused: Option<f64>,
-    /// glibc's heap, walked when last looked at.
+    /// glibc's heap, walked when last looked at before the program was about to end.
     pub heap: Option<Heap>,
 }
 

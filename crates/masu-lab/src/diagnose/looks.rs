@@ -42,9 +42,12 @@ const ASLEEP_MAX: usize = 256;
 /// So many threads are told of.
 const TOLD: usize = 64;
 
-/// Closer looks, which read all mappings of a process, are taken at the looks of these numbers and each time
-/// their number has doubled since.
+/// Closer looks, which read all mappings of a process, are taken from this look on, at numbers of looks that are a
+/// power of two or three times one: they are dear, and this way their number grows slowly.
 const CLOSER_FROM: u64 = 4;
+
+/// In so much of its time at the end a program may be giving everything back: its heap is no longer what it was.
+const ENDING: f64 = 0.15;
 
 /// What was seen so far.
 #[derive(Debug, Default)]
@@ -65,6 +68,8 @@ pub(super) struct Looks {
     idle_for: BTreeMap<Waiting, f64>,
     lock_waited: BTreeMap<Owner, f64>,
     memory: Memory,
+    /// Walks through the heap of the largest process, the last one last.
+    heaps: Vec<Heap>,
     unused: Unused,
     code: Option<Scatter>,
     samples: Samples,
@@ -119,7 +124,7 @@ impl Look for Looks {
         self.sleepers(since_s);
         let swapped: u64 = members.iter().map(|pid| swapped_bytes(*pid)).sum();
         self.memory.swapped_bytes = self.memory.swapped_bytes.max(swapped);
-        if self.looks >= CLOSER_FROM && self.looks.is_power_of_two() {
+        if is_closer(self.looks) {
             self.closer(at, members);
         }
     }
@@ -278,7 +283,7 @@ impl Looks {
         self.memory.huge_bytes = self.memory.huge_bytes.max(huge);
         let Some((largest, _)) = largest else { return };
         if let Some(heap) = heap_walk::walk(largest) {
-            self.memory.heap = Some(Heap { at_s: at.as_secs_f64(), ..heap });
+            self.heaps.push(Heap { at_s: at.as_secs_f64(), ..heap });
         }
         if huge > 0 {
             self.unused.look(largest);
@@ -311,6 +316,7 @@ impl Looks {
             .collect();
         programs.sort_by(|one, other| other.cpu_s.total_cmp(&one.cpu_s));
         let looked = self.last.unwrap_or_default().saturating_sub(self.first);
+        let heap = before_the_end(self.heaps, self.first + looked.mul_f64(1.0 - ENDING));
         Seen {
             threads: Threads {
                 looks: self.looks,
@@ -320,7 +326,7 @@ impl Looks {
                 lock_waited: self.lock_waited.into_iter().collect(),
                 ..self.tally
             },
-            memory: Memory { huge_unused: self.unused.share(), ..self.memory },
+            memory: Memory { heap, huge_unused: self.unused.share(), ..self.memory },
             programs,
             code: self.code,
             samples: self.samples.finish(),
@@ -339,6 +345,18 @@ pub(super) struct Seen {
     pub(super) code: Option<Scatter>,
     /// Or why there are none.
     pub(super) samples: Result<Sampled, String>,
+}
+
+/// Whether the look of this number is a closer one.
+fn is_closer(look: u64) -> bool {
+    let third = look / 3;
+    look >= CLOSER_FROM
+        && (look.is_power_of_two() || (third * 3 == look && third.is_power_of_two()))
+}
+
+/// The last walk before `ending`.
+fn before_the_end(heaps: Vec<Heap>, ending: Duration) -> Option<Heap> {
+    heaps.into_iter().rfind(|heap| heap.at_s <= ending.as_secs_f64())
 }
 
 /// What a thread sleeps in; none for one that runs by now.

@@ -64,3 +64,18 @@ fn mappings_tell_of_arenas_and_of_figures() {
     assert_eq!(kilobytes("Rss: 12 kB\n", "Swap:"), 0);
     assert_eq!(arenas(Pid::MAX), 0);
 }
+
+#[test]
+fn closer_looks_grow_rare() {
+    let closer: Vec<u64> = (0..100).filter(|look| is_closer(*look)).collect();
+    assert_eq!(closer, [4, 6, 8, 12, 16, 24, 32, 48, 64, 96]);
+}
+
+#[test]
+fn a_heap_that_is_being_given_back_at_the_end_is_not_what_the_program_held() {
+    let at = |at_s, free_bytes| Heap { at_s, free_bytes, ..Heap::default() };
+    let heaps = || vec![at(0.5, 10), at(0.8, 20), at(0.95, 900)];
+    let chosen = |ending| before_the_end(heaps(), Duration::from_secs_f64(ending));
+    assert_eq!(chosen(0.85), Some(at(0.8, 20)));
+    assert_eq!(chosen(0.4), None);
+}
