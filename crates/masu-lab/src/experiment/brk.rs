@@ -39,6 +39,10 @@ const PADDED: [&str; 3] = [
 /// Both settings at once.
 const PAIR: &str = "glibc:top_pad=64M,trim_threshold=64M";
 
+/// Time in the kernel may be counted by ticks, of a hundredth of a second where they are longest: less than one is as good
+/// as nothing.
+const TICK_S: f64 = 0.01;
+
 /// Calls by which a malloc takes and gives memory.
 const MAPPING: [Call; 4] = [Call::Mmap, Call::Munmap, Call::Mremap, Call::Madvise];
 
@@ -162,6 +166,12 @@ impl Size {
     /// `measure` of `variant` over that of the program as it is.
     fn times(&self, variant: &str, measure: Measure) -> Option<Ratio> {
         self.series(variant, measure).over(&self.series("system", measure))
+    }
+
+    /// The same of the time in the kernel, which may be too short for the kernel's clock.
+    fn sys_times(&self, variant: &str) -> Option<Ratio> {
+        let series = |variant| self.series(variant, Measure::Sys).at_least(TICK_S);
+        series(variant).over(&series("system"))
     }
 
     fn sheet(&self) -> Sheet {
@@ -308,7 +318,7 @@ fn claims(size: &Size) -> Vec<Claim> {
     };
     let as_it_is = breaks("system");
     let over = |variant: &str| Some(float(breaks(variant)?) / float(as_it_is?.max(1)));
-    let sys = size.times(much, Measure::Sys);
+    let sys = size.sys_times(much);
     let user = size.times(much, Measure::User);
     let wall = size.times(much, Measure::Wall);
     vec![

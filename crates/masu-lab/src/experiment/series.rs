@@ -65,6 +65,12 @@ impl Series {
         Series(both.collect())
     }
 
+    /// The same with no figure below `least`: what a clock cannot tell from nothing counts as the least that it can.
+    #[must_use]
+    pub fn at_least(&self, least: f64) -> Series {
+        Series(self.0.iter().map(|(round, figure)| (*round, figure.max(least))).collect())
+    }
+
     /// The median; none without figures.
     #[must_use]
     pub fn median(&self) -> Option<f64> {
@@ -131,6 +137,10 @@ mod tests {
         assert!(ratio.interval.is_some());
         assert_eq!(slow.over(&Series::default()), None);
         assert_eq!(slow.with(&quick, |a, b| a - b).median(), Some(4.5));
+        let none = series(&[0.0; 8]);
+        assert_eq!(none.over(&slow), None, "nothing has no ratio");
+        let ratio = none.at_least(1.0).over(&slow.at_least(10.0)).unwrap();
+        assert!((0.06..0.1).contains(&ratio.estimate), "{ratio:?}");
     }
 
     #[test]
