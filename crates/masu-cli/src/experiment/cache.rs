@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +21,9 @@ const TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
 
 /// What of the text says that the folder is masu's.
 const MARK: &str = "masu experiment --clean";
+
+/// The unit in which the kernel says what a file takes on the disk.
+const BLOCK_BYTES: u64 = 512;
 
 /// The folder.
 pub(super) struct Cache(PathBuf);
@@ -68,19 +72,19 @@ impl Cache {
         fs::read_to_string(self.0.join(TAG)).is_ok_and(|text| text.contains(MARK))
     }
 
-    /// How many bytes it holds.
+    /// How many bytes it takes on the disk.
     #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
     pub(super) fn size(&self) -> f64 {
         size(&self.0) as f64
     }
 }
 
-/// The lengths of all files below `folder`.
+/// What the files below `folder` take on the disk in bytes, which is far less than their length where they have holes.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => size(&entry.path()),
-        Ok(metadata) => metadata.len(),
+        Ok(metadata) => metadata.blocks() * BLOCK_BYTES,
         Err(_) => 0,
     };
     entries.map(of).sum()
@@ -96,9 +100,10 @@ mod tests {
         let cache = Cache::at(Some(&place.path().join("new"))).unwrap();
         assert_eq!(cache.remove().unwrap(), None);
         cache.make().unwrap();
-        fs::write(cache.folder().join("built"), "12345").unwrap();
+        let built = fs::File::create(cache.folder().join("built")).unwrap();
+        built.set_len(1 << 40).unwrap();
         cache.make().unwrap();
-        assert!(cache.remove().unwrap().unwrap() > 5.0);
+        assert!(cache.remove().unwrap().unwrap() < 1e9, "a hole takes no room");
         assert!(!cache.folder().exists());
 
         let other = place.path().join("other");
