@@ -47,14 +47,14 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         match made.map_err(|error| error.downcast::<LabError>()) {
             Ok(written) => tell(experiment, &written)?,
             Err(Ok(LabError::Stopped)) => {
-                let results = arguments.output.join(format!("{}.*.jsonl", experiment.name()));
+                let results = arguments.output.join(format!("{}.*.jsonl", experiment.name));
                 let results = results.display();
                 aside::say(notice(&format!("Stopped. The runs so far: masu report {results}")));
                 ending = Ending::Stopped;
                 break;
             }
-            Err(Ok(error)) => return Err(error).context(experiment.name()),
-            Err(Err(error)) => return Err(error).context(experiment.name()),
+            Err(Ok(error)) => return Err(error).context(experiment.name),
+            Err(Err(error)) => return Err(error).context(experiment.name),
         }
     }
     aside::say(notice(&format!(
@@ -66,16 +66,15 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
 }
 
 /// The experiments that were asked for, in the order of the reports.
-fn chosen(arguments: &arguments::Experiment) -> Result<Vec<&'static dyn Experiment>> {
+fn chosen(arguments: &arguments::Experiment) -> Result<Vec<&'static Experiment>> {
     for name in &arguments.names {
         if experiment::find(name).is_none() {
-            let known = experiment::ALL.map(Experiment::name).join(", ");
+            let known = experiment::ALL.map(|one| one.name).join(", ");
             bail!("there is no experiment `{name}`; there are {known}");
         }
     }
-    let is_chosen = |one: &&dyn Experiment| {
-        arguments.all || arguments.names.iter().any(|name| name == one.name())
-    };
+    let is_chosen =
+        |one: &&Experiment| arguments.all || arguments.names.iter().any(|name| name == one.name);
     Ok(experiment::ALL.into_iter().filter(is_chosen).collect())
 }
 
@@ -107,7 +106,7 @@ fn depth(arguments: &arguments::Experiment) -> Depth {
 }
 
 fn run(
-    experiment: &dyn Experiment,
+    experiment: &Experiment,
     arguments: &arguments::Experiment,
     cache: &Cache,
     source: Option<&Path>,
@@ -118,8 +117,8 @@ fn run(
     aside::say("");
     aside::say(format_args!(
         "{BOLD}{}{BOLD:#}: {} ({})",
-        experiment.name(),
-        experiment.about(),
+        experiment.name,
+        experiment.about,
         experiment.takes(depth)
     ));
     let mut progress: Option<Progress> = None;
@@ -163,13 +162,13 @@ fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
 }
 
 /// What came of it, and where the pages are.
-fn tell(experiment: &dyn Experiment, written: &Written) -> Result<()> {
+fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
     let style = match written.verdict.agreement {
         Agreement::Full => AGREES,
         Agreement::None => DISAGREES,
         Agreement::Partial | Agreement::Undecided => BOLD,
     };
-    let text = notice(&format!("{}: {}", experiment.name(), written.verdict.sentence));
+    let text = notice(&format!("{}: {}", experiment.name, written.verdict.sentence));
     writeln!(
         anstream::stdout(),
         "{style}{text}{style:#}\n{}\n{}",
@@ -188,7 +187,7 @@ fn list() -> String {
     for one in experiment::ALL {
         let [quick, usual, full] =
             [Depth::Quick, Depth::Usual, Depth::Full].map(|depth| one.takes(depth));
-        let (name, about) = (one.name(), one.about());
+        let (name, about) = (one.name, one.about);
         page.push_str(&format!("{name:<9} {about:<46} {quick:>7} {usual:>7} {full:>7}\n"));
     }
     page.push_str(
@@ -216,7 +215,7 @@ mod tests {
         let page = anstream::adapter::strip_str(&list()).to_string();
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
         for one in experiment::ALL {
-            assert!(page.contains(&format!("\n{} ", one.name())), "{page}");
+            assert!(page.contains(&format!("\n{} ", one.name)), "{page}");
         }
     }
 }

@@ -32,36 +32,37 @@ pub use series::Series;
 pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
 
 /// A field report that can be rerun.
-pub trait Experiment: Sync {
+#[derive(Debug)]
+pub struct Experiment {
     /// Its name on the command line, and what its files begin with.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// What it is about, on one line.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// The heading of its page.
-    fn title(&self) -> &'static str;
+    pub title: &'static str,
+    /// How long it takes at each depth, the smallest first.
+    takes: [&'static str; 4],
+    /// Prepares what it needs, measures, and says what came of it. What is missing goes to [`Workbench::miss`], and the
+    /// rest is run.
+    run: fn(&mut Workbench<'_>) -> Result<Outcome, Error>,
+}
 
+impl Experiment {
     /// How long it takes at `depth` on two cores, builds included.
-    fn takes(&self, depth: Depth) -> &'static str;
-
-    /// Prepares what it needs, measures, and says what came of it. What is missing goes to
-    /// [`Workbench::miss`], and the rest is run.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`] when it was stopped, and what keeps the lab from any measuring.
-    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error>;
+    #[must_use]
+    pub fn takes(&self, depth: Depth) -> &'static str {
+        depth.choose(self.takes)
+    }
 }
 
 /// Every experiment, in the order of the reports.
-pub const ALL: [&dyn Experiment; 5] =
-    [&quote::Quote, &parallel::Parallel, &brk::Brk, &code::Code, &search::Search];
+pub const ALL: [&Experiment; 5] =
+    [&quote::QUOTE, &parallel::PARALLEL, &brk::BRK, &code::CODE, &search::SEARCH];
 
 /// The experiment of this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Experiment> {
-    ALL.into_iter().find(|one| one.name() == name)
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    ALL.into_iter().find(|one| one.name == name)
 }
 
 /// Everything that a page shows.
@@ -98,9 +99,10 @@ pub struct Written {
 ///
 /// # Errors
 ///
-/// Those of [`Experiment::run`]; [`Error::System`] where a page cannot be written.
-pub fn perform(experiment: &dyn Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
-    let outcome = experiment.run(bench)?;
+/// [`Error::Stopped`] when it was stopped; what keeps the lab from any measuring; [`Error::System`] where a page cannot be
+/// written.
+pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
+    let outcome = (experiment.run)(bench)?;
     let page = bench.page(experiment, outcome);
     let write = |path: PathBuf, text: String| {
         fs::write(&path, text).doing(|| format!("writing {}", path.display()))?;

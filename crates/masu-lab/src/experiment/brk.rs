@@ -11,8 +11,7 @@ use super::series::row;
 use super::told::{self, malloc, memory, time};
 use super::workbench::{in_one_table, set, workload};
 use super::{
-    Block, Claim, Depth, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench,
-    claim,
+    Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
 };
 use crate::calls::Call;
 use crate::error::Doing;
@@ -46,49 +45,32 @@ const TICK_S: f64 = 0.01;
 /// Calls by which a malloc takes and gives memory.
 const MAPPING: [Call; 4] = [Call::Mmap, Call::Munmap, Call::Mremap, Call::Madvise];
 
-pub(super) struct Brk;
+pub(super) const BRK: Experiment = Experiment {
+    name: "brk",
+    about: "A sed script spends its time in the kernel",
+    title: "A sed script in the kernel: what the top of a heap costs",
+    takes: ["seconds", "3 min", "10 min", "50 min"],
+    run,
+};
 
-impl Experiment for Brk {
-    fn name(&self) -> &'static str {
-        "brk"
-    }
-
-    fn about(&self) -> &'static str {
-        "A sed script spends its time in the kernel"
-    }
-
-    fn title(&self) -> &'static str {
-        "A sed script in the kernel: what the top of a heap costs"
-    }
-
-    fn takes(&self, depth: Depth) -> &'static str {
-        match depth {
-            Depth::Tiny => "seconds",
-            Depth::Quick => "3 min",
-            Depth::Usual => "10 min",
-            Depth::Full => "50 min",
+fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+    let script = bench.cache().join("primes49.sed");
+    fs::write(&script, SCRIPT).doing(|| format!("writing {}", script.display()))?;
+    let mut sizes = Vec::new();
+    if is_gnu_sed(bench, &script) {
+        let numbers: &[u32] = bench.choose(&[5], &[50], &[50], &[50, 100]);
+        for number in numbers {
+            sizes.extend(measure(bench, &script, *number)?);
         }
     }
-
-    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
-        let script = bench.cache().join("primes49.sed");
-        fs::write(&script, SCRIPT).doing(|| format!("writing {}", script.display()))?;
-        let mut sizes = Vec::new();
-        if is_gnu_sed(bench, &script) {
-            let numbers: &[u32] = bench.choose(&[5], &[50], &[50], &[50, 100]);
-            for number in numbers {
-                sizes.extend(measure(bench, &script, *number)?);
-            }
-        }
-        let mut diagnosis = Vec::new();
-        if let Some(size) = sizes.first() {
-            let input = size.input.clone();
-            let slow = workload(&sed(&script), Some(&input))?;
-            let found = bench.diagnose(&slow)?;
-            diagnosis = told::diagnosis("The script as it is", found.as_ref());
-        }
-        Ok(outcome(&sizes, diagnosis))
+    let mut diagnosis = Vec::new();
+    if let Some(size) = sizes.first() {
+        let input = size.input.clone();
+        let slow = workload(&sed(&script), Some(&input))?;
+        let found = bench.diagnose(&slow)?;
+        diagnosis = told::diagnosis("The script as it is", found.as_ref());
     }
+    Ok(outcome(&sizes, diagnosis))
 }
 
 /// The command, as a shell has it.

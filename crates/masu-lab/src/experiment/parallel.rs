@@ -12,8 +12,7 @@ use super::series::row;
 use super::told::{self, milliseconds, time};
 use super::workbench::{in_one_table, set, workload};
 use super::{
-    Block, Claim, Depth, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench,
-    claim,
+    Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
 };
 use crate::error::Doing;
 use crate::report::{self, Bar, Table, count, seconds};
@@ -40,42 +39,25 @@ const COPIED: [&str; 3] = ["threads", "pool", "ours"];
 /// Workers of every step, but where their number is what is asked.
 const WORKERS: u64 = 4;
 
-pub(super) struct Parallel;
+pub(super) const PARALLEL: Experiment = Experiment {
+    name: "parallel",
+    about: "A parallel executor, built up and measured",
+    title: "A parallel executor: what was measured was the printing",
+    takes: ["1 min", "3 min", "15 min", "90 min"],
+    run,
+};
 
-impl Experiment for Parallel {
-    fn name(&self) -> &'static str {
-        "parallel"
-    }
-
-    fn about(&self) -> &'static str {
-        "A parallel executor, built up and measured"
-    }
-
-    fn title(&self) -> &'static str {
-        "A parallel executor: what was measured was the printing"
-    }
-
-    fn takes(&self, depth: Depth) -> &'static str {
-        match depth {
-            Depth::Tiny => "1 min",
-            Depth::Quick => "3 min",
-            Depth::Usual => "15 min",
-            Depth::Full => "90 min",
-        }
-    }
-
-    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
-        let Some(target) = prepare(bench)? else {
-            return Ok(outcome(&Measured::default(), Vec::new()));
-        };
-        let figures = bench.cache().join("figures");
-        let suite = suite(bench, &target, &figures)?;
-        let comparison = bench.compare(&suite, "runs")?;
-        let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
-        let diagnosis = diagnoses(bench, &target)?;
-        let measured = Measured { tables, figures, items: items(bench), turns: turns(bench) };
-        Ok(outcome(&measured, diagnosis))
-    }
+fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+    let Some(target) = prepare(bench)? else {
+        return Ok(outcome(&Measured::default(), Vec::new()));
+    };
+    let figures = bench.cache().join("figures");
+    let suite = suite(bench, &target, &figures)?;
+    let comparison = bench.compare(&suite, "runs")?;
+    let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
+    let diagnosis = diagnoses(bench, &target)?;
+    let measured = Measured { tables, figures, items: items(bench), turns: turns(bench) };
+    Ok(outcome(&measured, diagnosis))
 }
 
 /// The report's slow configurations, diagnosed: not optimised, every result printed, and once as the author ran it,

@@ -11,8 +11,7 @@ use super::series::row;
 use super::told::{self, time};
 use super::workbench::workload;
 use super::{
-    Block, Claim, Depth, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench,
-    claim,
+    Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
 };
 use crate::report::{self, Chart, Line, Table, bytes, count, seconds};
 use crate::statistics::Ratio;
@@ -30,48 +29,31 @@ const PROGRAMS: [(&str, &[&str]); 6] = [
     ("musl-jemalloc", &["jemalloc"]),
 ];
 
-pub(super) struct Quote;
+pub(super) const QUOTE: Experiment = Experiment {
+    name: "quote",
+    about: "More threads make a parallel quoter slower",
+    title: "A parallel quoter: more threads, more waiting for malloc",
+    takes: ["2 min", "5 min", "20 min", "2 h"],
+    run,
+};
 
-impl Experiment for Quote {
-    fn name(&self) -> &'static str {
-        "quote"
+fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+    let Some(made) = made::prepare(bench)? else {
+        return Ok(outcome(&Measured::default(), Vec::new()));
+    };
+    let suite = made::suite(bench, &made)?;
+    let comparison = bench.compare(&suite, "runs")?;
+    let mut diagnosis = Vec::new();
+    if made.has("gnu") {
+        let program = made.folder.join("gnu");
+        let words = [program.to_str().unwrap_or("gnu"), "4"];
+        let found = bench.diagnose(&workload(&words, Some(&made.records))?)?;
+        diagnosis = told::diagnosis("xquo with 4 workers, as it is", found.as_ref());
     }
-
-    fn about(&self) -> &'static str {
-        "More threads make a parallel quoter slower"
-    }
-
-    fn title(&self) -> &'static str {
-        "A parallel quoter: more threads, more waiting for malloc"
-    }
-
-    fn takes(&self, depth: Depth) -> &'static str {
-        match depth {
-            Depth::Tiny => "2 min",
-            Depth::Quick => "5 min",
-            Depth::Usual => "20 min",
-            Depth::Full => "2 h",
-        }
-    }
-
-    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
-        let Some(made) = made::prepare(bench)? else {
-            return Ok(outcome(&Measured::default(), Vec::new()));
-        };
-        let suite = made::suite(bench, &made)?;
-        let comparison = bench.compare(&suite, "runs")?;
-        let mut diagnosis = Vec::new();
-        if made.has("gnu") {
-            let program = made.folder.join("gnu");
-            let words = [program.to_str().unwrap_or("gnu"), "4"];
-            let found = bench.diagnose(&workload(&words, Some(&made.records))?)?;
-            diagnosis = told::diagnosis("xquo with 4 workers, as it is", found.as_ref());
-        }
-        let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
-        let workers = made::workers(bench).iter().map(ToString::to_string).collect();
-        let measured = Measured { built: made.built, tables, workers, count: made::records(bench) };
-        Ok(outcome(&measured, diagnosis))
-    }
+    let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
+    let workers = made::workers(bench).iter().map(ToString::to_string).collect();
+    let measured = Measured { built: made.built, tables, workers, count: made::records(bench) };
+    Ok(outcome(&measured, diagnosis))
 }
 
 /// What was measured.
@@ -120,7 +102,7 @@ impl Measured {
             rows.push((name(program), by_workers(&|workers| self.linked(program, workers))));
         }
         for malloc in self.table("gnu").map(mallocs).unwrap_or_default() {
-            let label = format!("gnu, {} preloaded", told::malloc(malloc));
+            let label = format!("gnu under {}", told::malloc(malloc));
             let malloc = malloc.allocator_text();
             rows.push((label, by_workers(&|workers| self.preloaded(&malloc, workers))));
         }
@@ -211,6 +193,9 @@ fn now(measured: &Measured) -> Vec<Block> {
         let cells = |(label, series): &(String, Vec<Series>)| -> Vec<String> {
             std::iter::once(label.clone()).chain(series.iter().map(time)).collect()
         };
+        let text = "A malloc behind + is linked into the program, one behind \"under\" is preloaded into it; gnu and musl \
+                    are the program as published, on the malloc of its C library.";
+        blocks.push(Block::Text(text.to_owned()));
         let headings = std::iter::once("workers".to_owned()).chain(measured.workers.clone());
         let sheet =
             Sheet::new(format!("{caption}, medians"), headings, rows.iter().map(cells).collect());
@@ -269,24 +254,15 @@ fn json(measured: &Measured) -> Vec<Block> {
             };
             let label = match value("program") {
                 Some(program) => self::name(&program),
-                None => format!("gnu, {}", told::malloc(variant)),
+                None if variant.allocator_text() == "system" => "gnu".to_owned(),
+                None => format!("gnu under {}", told::malloc(variant)),
             };
+            let Some(workers) = value("workers") else { continue };
             let series = Series::of(table, Some(index), Measure::Wall);
-            let (Some(workers), Some(first)) = (value("workers"), table.case.variants.first())
-            else {
-                continue;
-            };
-            let mut values: Vec<(&str, &str)> = Vec::new();
-            if value("program").is_some() {
-                values.push(("program", "gnu"));
-            }
-            values.push(("workers", &workers));
-            let reference =
-                Series::of(table, row(table, &first.allocator_text(), &values), Measure::Wall);
-            let times = if label == "gnu" || variant.allocator_text() == "system" && name == "jsonl"
-            {
+            let times = if label == "gnu" {
                 "1".to_owned()
             } else {
+                let reference = measured.wall("jsonl", "system", &[("workers", &workers)]);
                 claim::told(series.over(&reference).as_ref())
             };
             rows.push(vec![label, workers, time(&series), times]);

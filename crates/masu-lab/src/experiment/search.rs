@@ -20,8 +20,6 @@ mod standing;
 
 use solr::Solr;
 
-pub(super) struct Search;
-
 /// What was measured, as far as it could be.
 #[derive(Debug, Default)]
 struct Measured {
@@ -34,43 +32,28 @@ struct Measured {
     scaling: Option<Table>,
 }
 
-impl Experiment for Search {
-    fn name(&self) -> &'static str {
-        "search"
-    }
+pub(super) const SEARCH: Experiment = Experiment {
+    name: "search",
+    about: "A search server under several mallocs",
+    title: "A search server under several mallocs",
+    takes: ["2 min", "10 min", "35 min", "2 h"],
+    run,
+};
 
-    fn about(&self) -> &'static str {
-        "A search server under several mallocs"
-    }
-
-    fn title(&self) -> &'static str {
-        "A search server under several mallocs"
-    }
-
-    fn takes(&self, depth: Depth) -> &'static str {
-        match depth {
-            Depth::Tiny => "2 min",
-            Depth::Quick => "10 min",
-            Depth::Usual => "35 min",
-            Depth::Full => "2 h",
+fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut measured = Measured { cpus, ..Measured::default() };
+    let mut diagnosis = Vec::new();
+    if let Some(solr) = Solr::prepare(bench)? {
+        measured.documents = solr.documents;
+        measured.solr = solr.measure(bench)?;
+        if bench.depth() != Depth::Tiny {
+            let found = solr.diagnose(bench)?;
+            let what = "Solr from its start through some queries to its end";
+            diagnosis = told::diagnosis(what, found.as_ref());
         }
     }
-
-    fn run(&self, bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut measured = Measured { cpus, ..Measured::default() };
-        let mut diagnosis = Vec::new();
-        if let Some(solr) = Solr::prepare(bench)? {
-            measured.documents = solr.documents;
-            measured.solr = solr.measure(bench)?;
-            if bench.depth() != Depth::Tiny {
-                let found = solr.diagnose(bench)?;
-                let what = "Solr from its start through some queries to its end";
-                diagnosis = told::diagnosis(what, found.as_ref());
-            }
-        }
-        measured.mariadb = mariadb::measure(bench)?;
-        measured.scaling = scaling::measure(bench)?;
-        Ok(page::outcome(&measured, diagnosis))
-    }
+    measured.mariadb = mariadb::measure(bench)?;
+    measured.scaling = scaling::measure(bench)?;
+    Ok(page::outcome(&measured, diagnosis))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::parameter;
 use crate::report::Table;
 use crate::statistics::{self, Level, Ratio};
-use crate::{Measure, summary};
+use crate::{Measure, Run, summary};
 
 /// One figure of one row, in each round whose run counts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,8 +30,17 @@ impl Series {
     /// `measure` of the row at `index`; empty where there is none.
     #[must_use]
     pub fn of(table: &Table, index: Option<usize>, measure: Measure) -> Series {
+        Series::by(table, index, |run| measure.of(run))
+    }
+
+    /// What `figure` says of each run of the row at `index`; empty where there is none.
+    pub(super) fn by(
+        table: &Table,
+        index: Option<usize>,
+        figure: impl Fn(&Run) -> Option<f64>,
+    ) -> Series {
         let own = summary::valid(&table.runs).into_iter().filter(|run| Some(run.variant) == index);
-        Series(own.filter_map(|run| Some((run.round?, measure.of(run)?))).collect())
+        Series(own.filter_map(|run| Some((run.round?, figure(run)?))).collect())
     }
 
     /// What the runs of the row at `index` appended to the file at `path`: the number `key` of each line of JSON that is
@@ -50,7 +59,7 @@ impl Series {
         let own: Vec<_> = table.runs.iter().filter(|run| Some(run.variant) == index).collect();
         let Some(first) = lines.len().checked_sub(own.len()) else { return Series::default() };
         let valid = summary::valid(&table.runs);
-        let counts = |run: &crate::Run| valid.iter().any(|one| std::ptr::eq(*one, run));
+        let counts = |run: &Run| valid.iter().any(|one| std::ptr::eq(*one, run));
         let noted = own.iter().zip(&lines[first..]).filter(|(run, _)| counts(run));
         Series(noted.filter_map(|(run, value)| Some((run.round?, (*value)?))).collect())
     }

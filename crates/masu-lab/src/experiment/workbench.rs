@@ -41,6 +41,18 @@ pub enum Depth {
     Full,
 }
 
+impl Depth {
+    /// The one of these that fits: of the smallest depth first.
+    pub(super) fn choose<T>(self, [tiny, quick, usual, full]: [T; 4]) -> T {
+        match self {
+            Depth::Tiny => tiny,
+            Depth::Quick => quick,
+            Depth::Usual => usual,
+            Depth::Full => full,
+        }
+    }
+}
+
 /// What an experiment is run with.
 pub struct Asked<'a> {
     /// How much is measured.
@@ -110,8 +122,8 @@ impl<'a> Workbench<'a> {
     /// # Errors
     ///
     /// [`Error::System`] where a folder cannot be made.
-    pub fn open(experiment: &dyn Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
-        let bench = Workbench { name: experiment.name(), asked, missing: Vec::new() };
+    pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
+        let bench = Workbench { name: experiment.name, asked, missing: Vec::new() };
         for folder in [&bench.asked.output, &bench.cache()] {
             fs::create_dir_all(folder).doing(|| format!("making {}", folder.display()))?;
         }
@@ -127,12 +139,7 @@ impl<'a> Workbench<'a> {
     /// The one of these that fits how much is measured.
     #[must_use]
     pub fn choose<T>(&self, tiny: T, quick: T, usual: T, full: T) -> T {
-        match self.asked.depth {
-            Depth::Tiny => tiny,
-            Depth::Quick => quick,
-            Depth::Usual => usual,
-            Depth::Full => full,
-        }
+        self.asked.depth.choose([tiny, quick, usual, full])
     }
 
     /// The experiment's own folder for what is built and kept; it may be gone the next time.
@@ -368,7 +375,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// The page of what came of `experiment`.
-    pub(super) fn page(&self, experiment: &dyn Experiment, outcome: Outcome) -> Page {
+    pub(super) fn page(&self, experiment: &Experiment, outcome: Outcome) -> Page {
         let checkup = self.asked.checkup;
         let facts = checkup.facts.iter().filter(|fact| fact.standing == Standing::Limits);
         let mut limits: Vec<String> = facts
@@ -382,8 +389,8 @@ impl<'a> Workbench<'a> {
         limits.extend(checkup.noise.remark.clone());
         limits.dedup();
         Page {
-            name: experiment.name().to_owned(),
-            title: experiment.title().to_owned(),
+            name: experiment.name.to_owned(),
+            title: experiment.title.to_owned(),
             date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
             machine: checkup.machine.clone(),
             limits,

@@ -135,6 +135,7 @@ fn solr_sheet(table: &Table) -> Sheet {
         "queries/s",
         "× glibc",
         "p50",
+        "p90",
         "p99",
         "p99.9",
         "CPU a query",
@@ -146,11 +147,13 @@ fn solr_sheet(table: &Table) -> Sheet {
     let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
         let of = |measure| Series::of(table, Some(index), measure);
         let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
+        let p90 = Series::by(table, Some(index), |run| Some(run.burst?.latency_s?.p90));
         vec![
             malloc(variant),
             of(Measure::Throughput).median().map(count).unwrap_or_default(),
             times(Measure::Throughput),
             time(&of(Measure::LatencyP50)),
+            time(&p90),
             time(&of(Measure::LatencyP99)),
             time(&of(Measure::LatencyP999)),
             time(&of(Measure::CpuPerRequest)),
@@ -218,8 +221,11 @@ fn scaled(table: &Table) -> Vec<Block> {
         let cell = |point: &Option<f64>| point.map(seconds).unwrap_or_default();
         std::iter::once(line.label.clone()).chain(line.points.iter().map(cell)).collect()
     });
-    let headings = std::iter::once("malloc".to_owned())
-        .chain(scaling::THREADS.map(|threads| format!("{threads} threads")));
+    let headings =
+        std::iter::once("malloc".to_owned()).chain(scaling::THREADS.map(|threads| match threads {
+            "1" => "1 thread".to_owned(),
+            more => format!("{more} threads"),
+        }));
     let sheet = Sheet::new(format!("{caption}; medians"), headings, rows.collect());
     vec![Block::Figure(figure), Block::Sheet(sheet)]
 }

@@ -48,7 +48,8 @@ const NAME: usize = 30;
 /// The plot; the axis of the figures is logarithmic where they reach far. `id` must be unique in a page.
 #[must_use]
 pub fn lines(id: &str, chart: &Chart<'_>) -> String {
-    let bottom = TOP + HEIGHT;
+    // Every name has its place, however many there are.
+    let bottom = TOP + HEIGHT.max(APART * float(chart.lines.len()));
     let mut svg = Svg::new(WIDTH, bottom + BELOW);
     let axis = axis(chart.lines, bottom);
     for tick in axis.ticks() {
@@ -83,11 +84,18 @@ pub fn lines(id: &str, chart: &Chart<'_>) -> String {
     for (y, (from, line)) in apart(&ends, bottom) {
         svg.line((from.0 + 5.0, from.1), (RIGHT + 14.0, y), "thread");
         let class = if line.is_ours { "figure better" } else { "figure" };
-        let name: String = line.label.chars().take(NAME).collect();
-        svg.text(RIGHT + 18.0, y + 4.0, class, "start", &name);
+        svg.text(RIGHT + 18.0, y + 4.0, class, "start", &short(&line.label));
     }
     let description = "A line for each name over the steps below; the table has the same figures.";
     svg.finish(id, chart.title, description)
+}
+
+/// A name as far as there is room for it.
+fn short(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.to_owned();
+    }
+    name.chars().take(NAME - 1).chain(['…']).collect()
 }
 
 /// A figure that a logarithmic axis can show.
@@ -139,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_line_has_its_name_and_no_name_lies_on_another() {
-        let mut made: Vec<Line> = (0..9).map(|n| line(&format!("m{n}"), &[1.0, 2.0])).collect();
+        let mut made: Vec<Line> = (0..29).map(|n| line(&format!("m{n}"), &[1.0, 2.0])).collect();
         made.push(line("masu", &[0.1, 0.2]));
         made.push(line("nothing", &[]));
         let ticks = ["1", "2"].map(str::to_owned);
@@ -157,10 +165,18 @@ mod tests {
             .filter(|it| it.attribute("class").is_some_and(|class| class.starts_with("figure")))
             .map(|it| it.attribute("y").unwrap().parse().unwrap())
             .collect();
-        assert_eq!(places.len(), 10);
+        assert_eq!(places.len(), 30);
         places.sort_by(f64::total_cmp);
+        assert!(places[0] >= TOP, "{places:?}");
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= APART - 0.2), "{places:?}");
         assert!(text.contains("curve ours"));
+    }
+
+    #[test]
+    fn a_name_that_has_no_room_says_so() {
+        assert_eq!(short("gnu"), "gnu");
+        let cut = short("gnu under a malloc of a very long name");
+        assert!(cut.ends_with('…') && cut.chars().count() == NAME, "{cut}");
     }
 
     #[test]
