@@ -42,7 +42,8 @@ fn run_all<'scope>(
 
 /// What of this process is resident, in bytes.
 fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
-    pages.expect("the second number") * 4096
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux has it");
+    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    kibibytes.expect("a number of kB") << 10
 }

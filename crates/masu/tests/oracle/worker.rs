@@ -176,7 +176,7 @@ impl Worker {
     fn ask_too_much<M: Malloc>(&mut self, floor: &Floor<'_, M>) -> Result<(), Finding> {
         self.tally.refused += 1;
         let over = (isize::MAX as usize) + 1 + self.random.below(isize::MAX as usize);
-        let size = if self.random.below(2) == 0 { 1 << 47 } else { over };
+        let size = if self.random.below(2) == 0 { (1 << 47) + 1 } else { over };
         let index = self.random.below(self.blocks.len().max(1));
         floor.checked.ask_too_much(self.blocks.get(index), size)
     }

@@ -29,7 +29,7 @@ fn errno_after(call: impl FnOnce()) -> i32 {
 fn what_no_machine_has_is_refused_with_enomem_and_the_old_block_is_kept() {
     let _turn = alone();
     let over = isize::MAX as usize + 1;
-    for too_much in [1 << 47, over - 4096, over - 1, over, usize::MAX - 4096, usize::MAX] {
+    for too_much in [(1 << 47) + 1, over - 4096, over - 1, over, usize::MAX - 4096, usize::MAX] {
         assert_eq!(errno_after(|| assert!(masu::c::malloc(too_much).is_null())), ENOMEM);
         assert_eq!(errno_after(|| assert!(masu::c::calloc(1, too_much).is_null())), ENOMEM);
         let aligned = || assert!(masu::c::aligned_alloc(1 << 16, too_much).is_null());
