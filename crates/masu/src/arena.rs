@@ -22,8 +22,10 @@ const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
 const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 /// The first and smallest step of committing.
 const COMMIT_STEP_MIN: usize = 256 << 10;
-/// A huge page, the unit of bigger steps.
+/// The shortest huge page that there is, the unit of bigger steps.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// A huge page is worth its memory from a heap of so many on.
+const HUGE_PAGES_MIN: usize = 8;
 /// The most arenas at once: 16 TiB.
 const ARENAS_MAX: usize = 16 << 10;
 
@@ -298,8 +300,22 @@ fn huge_page_advice(live_bytes: usize) -> Option<Advice> {
         return Some(Advice::NoHugePage);
     }
     // A huge page is worth its memory where it is a small part of what the program holds.
-    let from = options::huge_pages_from().unwrap_or(8 * HUGE_PAGE_BYTES);
-    (live_bytes >= from).then_some(Advice::HugePage)
+    let is_worth_it = match options::huge_pages_from() {
+        Some(from) => live_bytes >= from,
+        // A little program does not ask how long they are here.
+        None => {
+            live_bytes >= HUGE_PAGES_MIN * HUGE_PAGE_BYTES
+                && live_bytes >= HUGE_PAGES_MIN * huge_page_bytes()
+        }
+    };
+    is_worth_it.then_some(Advice::HugePage)
+}
+
+/// Bytes of a huge page here: it stands for an OS page full of addresses of OS pages. 2 MiB where those are of 4
+/// KiB, 32 MiB of 16 KiB, 512 MiB of 64 KiB.
+fn huge_page_bytes() -> usize {
+    let os_page = kernel::page_size();
+    os_page / size_of::<u64>() * os_page
 }
 
 /// Slices that the head of an ordinary arena of `slices` slices takes.

@@ -116,7 +116,7 @@ macro_rules! option_rows {
             holds "for threads that begin from then on and do not go on with the cache of one that ended";
 
             /// Whether the kernel is asked for huge pages. With 1 it is, for memory that is added to a heap of
-            /// 16 MiB and more (`huge_pages_from`), unless its own policy is `never`; with 0 it is asked to
+            /// some size and more (`huge_pages_from`), unless its own policy is `never`; with 0 it is asked to
             /// give none, even where its policy is `always`.
             HugePages, huge_pages(on: bool), "MASU_HUGE_PAGES",
             Switch 0 to 1, accepts "0 or 1",
@@ -127,7 +127,7 @@ macro_rules! option_rows {
             /// asked for all memory: faster where most of it is used, and more resident where not.
             HugePagesFrom, huge_pages_from(bytes: usize), "MASU_HUGE_PAGES_FROM",
             Bytes 0 to BYTES_MAX, accepts "a number of bytes, such as 65536, 64K or 1M",
-            default "16M",
+            default "8 huge pages: 16M where OS pages are of 4 KiB, 256M of 16 KiB, 4G of 64 KiB",
             holds "for memory that is added from then on";
 
             /// Whether the program ends with a message where there is no memory to be had, instead of being

@@ -113,7 +113,8 @@ fn what_is_accepted_is_said_in_the_words_of_the_table() {
 fn a_default_is_a_value_or_words() {
     let value = |name| rule(name).default();
     assert_eq!(value("huge_pages"), Some(1));
-    assert_eq!(value("huge_pages_from"), Some(16 << 20));
+    assert_eq!(value("retain_min"), Some(4 << 20));
+    assert_eq!(value("huge_pages_from"), None);
     assert_eq!(value("retain"), None);
     for (option, rule) in ALL.iter().zip(all()) {
         assert!(rule.default().is_none_or(|value| rule.accepts(value)), "{}", option.name);

@@ -230,19 +230,16 @@ fn advice(count: usize) -> (bool, bool) {
     (flags.contains(&"hg"), flags.contains(&"nh"))
 }
 
-fn has_huge_pages() -> bool {
-    std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
-}
-
 #[test]
 #[ignore = "run by a test that watches it"]
 fn huge_pages() {
-    if has_huge_pages() {
-        assert_eq!(advice(32), (true, false));
+    if let Some(bytes) = crate::huge_page_bytes() {
+        let is_enough = crate::are_for_64_mib(bytes);
+        assert_eq!(advice(64), (is_enough, false));
         set("huge_pages", 0);
         assert_eq!(advice(64), (false, true));
         unset("huge_pages");
-        assert_eq!(advice(64), (true, false));
+        assert_eq!(advice(64), (is_enough, false));
     }
     took_effect();
 }
@@ -250,11 +247,11 @@ fn huge_pages() {
 #[test]
 #[ignore = "run by a test that watches it"]
 fn huge_pages_from() {
-    if has_huge_pages() {
+    if let Some(bytes) = crate::huge_page_bytes() {
         set("huge_pages_from", 1 << 30);
         assert_eq!(advice(64), (false, false));
         unset("huge_pages_from");
-        assert_eq!(advice(64), (true, false));
+        assert_eq!(advice(64), (crate::are_for_64_mib(bytes), false));
     }
     took_effect();
 }
