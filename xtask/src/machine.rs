@@ -177,6 +177,20 @@ pub(crate) const FOREIGN: &[Need] = &[
     program("qemu-aarch64", "qemu-user", "runs programs of aarch64"),
 ];
 
+/// What builds kernels of another CPU and runs them: see `boot.rs`.
+pub(crate) const GUEST: &[Need] = &[
+    program("qemu-system-aarch64", "qemu-system-arm", "emulates a machine with an aarch64 CPU"),
+    program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles kernels for aarch64"),
+    file("/usr/aarch64-linux-gnu/lib/libc.so.6", "libc6-dev-arm64-cross", "aarch64's C library"),
+    file("/usr/src/linux-source-6.1.tar.xz", "linux-source-6.1", "the kernel's source"),
+    program("make", "make", "builds kernels"),
+    program("gcc", "gcc", "compiles what builds kernels"),
+    program("flex", "flex", "reads a kernel's configuration"),
+    program("bison", "bison", "likewise"),
+    program("bc", "bc", "reckons what a kernel is compiled with"),
+    program("xz", "xz-utils", "unpacks the kernel's source"),
+];
+
 /// The target whose programs bring no C library with them.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 

@@ -6,6 +6,7 @@
 
 mod bench;
 mod benchmarks;
+mod boot;
 mod causes;
 mod ci;
 mod docs;
@@ -41,6 +42,8 @@ Usage: cargo xtask CHORE
   benchmarks   The page of figures, docs/benchmarks.md, from the records
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
                (about 20 minutes; --quick: aarch64 under qemu in 2; --target NAME, --group NAME)
+  boot         Run a program of aarch64 under a kernel with other OS pages (--pages 4, 16 or 64; about 10 minutes the
+               first time; --env NAME=VALUE, --file PATH)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
   sanitize     The code arena's method JIT under AddressSanitizer and valgrind (about 5 minutes; --seconds N)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["benchmarks"] => root().and_then(benchmarks::run),
+        ["boot", options @ ..] => root().and_then(|root| boot::run(root, options)),
         ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
         ["docs"] => root().and_then(docs::run),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),

@@ -1,21 +1,23 @@
 //! `cargo xtask matrix`: every group of the allocator's tests on every target that this machine can run, as
 //! one table, which is kept in the tests' README.
 //!
-//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, and on what the tests
-//! themselves take from the environment (`TESTED_TARGET`, `TESTED_PROFILE`, `MASU_OPERATIONS`). The hard
+//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, on `cargo xtask boot` for
+//! kernels with other OS pages, and on what the tests themselves take from the environment (`TESTED_TARGET`,
+//! `TESTED_RUNNER`, `TESTED_PROFILE`, `MASU_OPERATIONS`). The hard
 //! idea is honesty about emulation: what an emulator gets wrong by itself is left out by name, with the reason,
 //! and the table says so.
 
 mod plan;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, ci, machine, steps};
-use plan::{Cell, GROUPS, Group, TARGETS, Target};
+use crate::{bench, boot, ci, machine, steps};
+use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
 
 const USAGE: &str = "\
 Usage: cargo xtask matrix [--quick] [--target NAME]... [--group NAME]...
@@ -75,6 +77,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let request = Request::parse(arguments)?;
     machine::provide(&machine::TESTED.iter().chain(machine::FOREIGN).collect::<Vec<_>>())?;
     machine::provide_toolchain(root)?;
+    provide_guests(root, &request)?;
     let mut rows = Vec::new();
     for target in TARGETS {
         let cells: Vec<Cell> = GROUPS
@@ -102,6 +105,23 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Builds the kernels of the guests that were asked for.
+fn provide_guests(root: &Path, request: &Request) -> Result<()> {
+    let asked = TARGETS
+        .iter()
+        .filter(|target| GROUPS.iter().any(|group| request.wants(target, group)))
+        .filter_map(|target| match target.machine {
+            Machine::Guest(size) => Some(size),
+            Machine::Here | Machine::QemuUser => None,
+        });
+    let sizes: BTreeSet<u32> = asked.collect();
+    if sizes.is_empty() {
+        Ok(())
+    } else {
+        boot::provide(root, &sizes.into_iter().collect::<Vec<_>>())
+    }
+}
+
 fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Result<Cell> {
     if !request.wants(target, group) {
         return Ok(Cell::NotAsked);
@@ -110,7 +130,7 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
         return Ok(Cell::NotRun(reason));
     }
     let name = format!("{}: {}", target.name, group.name);
-    let tally = steps::take(&name, || ci::run_tests(&mut command(root, target, group)));
+    let tally = steps::take(&name, || ci::run_tests(&mut command(root, target, group)?));
     Ok(match tally {
         Ok(tally) if tally.failed == 0 => Cell::Passed(tally.passed),
         Ok(tally) => Cell::Failed(tally.passed, tally.failed),
@@ -122,12 +142,12 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
     })
 }
 
-fn command(root: &Path, target: &Target, group: &Group) -> Command {
+fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     let mut cargo =
         steps::cargo(root, &["test", "--locked", "--no-fail-fast", "--package", group.package]);
     cargo.args(group.tests);
     // The tests of C programs run here; it is the programs that are another target's.
-    if !group.runs_programs || !target.is_emulated {
+    if !group.runs_programs || !target.is_emulated() {
         cargo.args(["--target", target.triple]);
     }
     if !group.runs_programs && target.profile == "release" {
@@ -142,16 +162,32 @@ fn command(root: &Path, target: &Target, group: &Group) -> Command {
     }
     if group.runs_programs {
         cargo.env("TESTED_PROFILE", target.profile);
-        if target.is_emulated {
+        if target.is_emulated() {
             cargo.env("TESTED_TARGET", target.triple);
         }
     }
-    cargo.env("MASU_OPERATIONS", if target.is_emulated { "200000" } else { "1000000" });
+    if let Machine::Guest(size) = target.machine {
+        let runner = guest_runner(root, target, size)?;
+        let name = target.triple.to_uppercase().replace('-', "_");
+        cargo.env(format!("CARGO_TARGET_{name}_RUNNER"), &runner);
+        cargo.env("TESTED_RUNNER", &runner);
+    }
+    cargo.env("MASU_OPERATIONS", if target.is_emulated() { "200000" } else { "1000000" });
     cargo.arg("--");
-    for left_out in plan::LEFT_OUT.iter().filter(|one| target.is_emulated && one.has(group)) {
+    for left_out in plan::LEFT_OUT.iter().filter(|one| one.has(target, group)) {
         cargo.args(["--skip", left_out.test]);
     }
-    bounded(&cargo)
+    Ok(bounded(&cargo))
+}
+
+/// What cargo and the tests run a guest's program by, words with spaces between.
+fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
+    let xtask = std::env::current_exe().context("this program's own path is unknown")?;
+    // What tests of `crates/masu` read and where they write.
+    let page = root.join("docs/options.md");
+    let folder = steps::target_folder()?.join(target.triple).join("tmp");
+    let (xtask, page, folder) = (xtask.display(), page.display(), folder.display());
+    Ok(format!("{xtask} boot --pages {size} --file {page} --folder {folder}"))
 }
 
 /// The command, ended where it takes far too long.

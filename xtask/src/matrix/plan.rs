@@ -10,10 +10,27 @@ pub(super) struct Target {
     pub(super) triple: &'static str,
     /// Cargo's name of the profile.
     pub(super) profile: &'static str,
-    pub(super) is_emulated: bool,
+    pub(super) machine: Machine,
     pub(super) is_quick: bool,
     /// How cargo links and runs its programs.
     pub(super) variables: &'static [(&'static str, &'static str)],
+}
+
+/// What runs a target's programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Machine {
+    /// This machine and its kernel.
+    Here,
+    /// An emulator of the CPU alone; the kernel is this machine's.
+    QemuUser,
+    /// An emulator of a whole machine, with a kernel of its own that has OS pages of so many KiB.
+    Guest(u32),
+}
+
+impl Target {
+    pub(super) fn is_emulated(&self) -> bool {
+        self.machine != Machine::Here
+    }
 }
 
 /// Tests of one package: a column.
@@ -47,11 +64,26 @@ pub(super) struct LeftOut {
     pub(super) test: &'static str,
     group: &'static str,
     pub(super) reason: &'static str,
+    /// Whether guests leave it out; else qemu-user does.
+    in_guests: bool,
 }
 
 impl LeftOut {
-    pub(super) fn has(&self, group: &Group) -> bool {
-        self.group == group.name
+    pub(super) fn has(&self, target: &Target, group: &Group) -> bool {
+        self.group == group.name && self.is_of(target)
+    }
+
+    /// Where it is left out.
+    pub(super) fn place(&self) -> &'static str {
+        if self.in_guests { "under a kernel of its own" } else { "on aarch64 under qemu-user" }
+    }
+
+    pub(super) fn is_of(&self, target: &Target) -> bool {
+        match target.machine {
+            Machine::Here => false,
+            Machine::QemuUser => !self.in_guests,
+            Machine::Guest(_) => self.in_guests,
+        }
     }
 }
 
@@ -69,7 +101,7 @@ const BY_QEMU: &[(&str, &str)] = &[
 ];
 
 const fn native(name: &'static str, triple: &'static str, profile: &'static str) -> Target {
-    Target { name, triple, profile, is_emulated: false, is_quick: false, variables: &[] }
+    Target { name, triple, profile, machine: Machine::Here, is_quick: false, variables: &[] }
 }
 
 const fn emulated(
@@ -78,7 +110,13 @@ const fn emulated(
     profile: &'static str,
     is_quick: bool,
 ) -> Target {
-    Target { name, triple, profile, is_emulated: true, is_quick, variables: BY_QEMU }
+    Target { name, triple, profile, machine: Machine::QemuUser, is_quick, variables: BY_QEMU }
+}
+
+/// Cargo's runner is this very chore's program: see `matrix.rs`.
+const fn guest(name: &'static str, triple: &'static str, os_page_kib: u32) -> Target {
+    let (profile, machine) = ("release", Machine::Guest(os_page_kib));
+    Target { name, triple, profile, machine, is_quick: false, variables: BY_QEMU }
 }
 
 /// The rows.
@@ -91,6 +129,11 @@ pub(super) const TARGETS: &[Target] = &[
     emulated("aarch64 glibc, debug", ARM_GLIBC, "dev", false),
     emulated("aarch64 musl, release", ARM_MUSL, "release", false),
     emulated("aarch64 musl, debug", ARM_MUSL, "dev", false),
+    guest("aarch64 musl, OS pages of 4 KiB", ARM_MUSL, 4),
+    guest("aarch64 musl, OS pages of 16 KiB", ARM_MUSL, 16),
+    guest("aarch64 musl, OS pages of 64 KiB", ARM_MUSL, 64),
+    guest("aarch64 glibc, OS pages of 16 KiB", ARM_GLIBC, 16),
+    guest("aarch64 glibc, OS pages of 64 KiB", ARM_GLIBC, 64),
 ];
 
 const fn rust(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
@@ -144,17 +187,21 @@ pub(super) const GROUPS: &[Group] = &[
 /// Why a group does not run on a target, where it does not.
 pub(super) fn not_run(target: &Target, group: &Group) -> Option<&'static str> {
     let on_musl = target.triple.ends_with("musl");
+    let by_qemu_user = target.machine == Machine::QemuUser;
     match group.name {
         "plugins" | "kinds" if target.triple != X86_GLIBC => {
             Some("these tests build for glibc and for musl themselves: see the first rows")
         }
-        "options" if target.is_emulated => Some(
+        "options" if by_qemu_user => Some(
             "the tests start themselves again, which qemu-user does not do without binfmt_misc",
         ),
         "code" if on_musl => {
             Some("a static program has no dynamic linker that the code arena could ask for symbols")
         }
-        "constrained" if target.is_emulated => {
+        "code" if target.is_emulated() && !by_qemu_user => {
+            Some("these tests compile while they run, and there is no compiler in a guest")
+        }
+        "constrained" if by_qemu_user => {
             Some("qemu-user passes neither seccomp filters nor RLIMIT_AS on")
         }
         _ if group.runs_programs && on_musl => Some(
@@ -169,8 +216,18 @@ const RESIDENT: &str = "resident memory is the emulator's, without masu too";
 const LIMITED: &str = "qemu-user does not keep RLIMIT_AS";
 const STARTED: &str = "qemu-user starts no other program of its CPU without binfmt_misc";
 
+const NO_SHELL: &str = "a guest has no shell to set limits before the program";
+
 const fn left_out(group: &'static str, test: &'static str, reason: &'static str) -> LeftOut {
-    LeftOut { test, group, reason }
+    LeftOut { test, group, reason, in_guests: false }
+}
+
+const fn left_out_in_guests(
+    group: &'static str,
+    test: &'static str,
+    reason: &'static str,
+) -> LeftOut {
+    LeftOut { test, group, reason, in_guests: true }
 }
 
 /// Tests that an emulator breaks.
@@ -186,4 +243,6 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("limits", "limit_that_comes_and_goes", LIMITED),
     left_out("limits", "up_to_the_limit", LIMITED),
     left_out("cxx", "handler_that_finds_memory", LIMITED),
+    left_out_in_guests("limits", "up_to_the_limit", NO_SHELL),
+    left_out_in_guests("constrained", "few_addresses", NO_SHELL),
 ];

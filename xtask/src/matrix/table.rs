@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::plan::{Cell, GROUPS, LEFT_OUT, Target};
+use super::plan::{Cell, GROUPS, LEFT_OUT, LeftOut, Target};
 
 const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix` -->";
 const END: &str = "<!-- end of the matrix -->";
@@ -33,11 +33,9 @@ pub(super) fn text(rows: &[(&Target, Vec<Cell>)]) -> String {
     let letters =
         reasons.iter().enumerate().map(|(place, reason)| format!("- {}: {reason}.", letter(place)));
     lines.extend(letters);
-    if rows.iter().any(|(target, _)| target.is_emulated) {
-        let tests =
-            LEFT_OUT.iter().map(|one| format!("- `{}`, on aarch64: {}.", one.test, one.reason));
-        lines.extend(tests);
-    }
+    let is_asked = |one: &LeftOut| rows.iter().any(|(target, _)| one.is_of(target));
+    let tests = LEFT_OUT.iter().filter(|one| is_asked(one));
+    lines.extend(tests.map(|one| format!("- `{}`, {}: {}.", one.test, one.place(), one.reason)));
     lines.join("\n")
 }
 
@@ -69,7 +67,8 @@ pub(super) fn head(commit: &str) -> String {
     };
     let (date, kernel) = (said("date", &["-u", "+%Y-%m-%d"]), said("uname", &["-r"]));
     let emulator = said("qemu-aarch64", &["--version"]);
-    format!("{date}, commit {commit}, kernel {kernel}, {emulator}; `cargo xtask matrix`.")
+    let guests = "guests: Linux 6.1 (Debian's source), the same qemu's whole machine, 2 CPUs";
+    format!("{date}, commit {commit}, kernel {kernel}, {emulator}; {guests}; `cargo xtask matrix`.")
 }
 
 /// Puts the table into the file at `path`.

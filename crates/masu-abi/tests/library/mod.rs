@@ -6,8 +6,9 @@
 //! with the release profile's inlining and tail calls, so it is built by a nested cargo and never
 //! linked into the tests.
 //!
-//! `TESTED_TARGET` names another target than the tests' own, whose programs `qemu-aarch64` runs, and
-//! `TESTED_PROFILE=dev` has the library without optimisation: `cargo xtask matrix` sets them.
+//! `TESTED_TARGET` names another target than the tests' own, whose programs `qemu-aarch64` runs, or where there is
+//! one the command in `TESTED_RUNNER`, under a kernel of its own (`cargo xtask boot`); `TESTED_PROFILE=dev` has the
+//! library without optimisation: `cargo xtask matrix` sets them.
 //!
 //! This is the one `mod.rs` of the house: cargo would take `tests/library.rs` for a test program.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
@@ -142,8 +143,15 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
         command.env("LD_PRELOAD", path());
         return command;
     };
+    let preload = format!("LD_PRELOAD={}", path().display());
+    if let Ok(runner) = env::var("TESTED_RUNNER") {
+        let mut words = runner.split(' ');
+        let mut command = Command::new(words.next().expect("a runner is a program"));
+        command.args(words).arg("--file").arg(path()).args(["--env", &preload]).arg(program);
+        return command;
+    }
     let mut command = Command::new(emulator);
-    command.args(["-L", root, "-E"]).arg(format!("LD_PRELOAD={}", path().display()));
+    command.args(["-L", root, "-E", &preload]);
     // Where the emulator runs a program for the program, it looks there too.
     command.env("QEMU_LD_PREFIX", root).arg(program);
     command
