@@ -263,7 +263,7 @@ pub static SETTINGS: [Setting; 15] = [
             ),
             noted(
                 cell("masu", &[variable("MASU_HUGE_PAGES")]),
-                "for heaps of 16M and more; 0 refuses them",
+                "for heaps of eight huge pages and more; 0 refuses them",
             ),
         ],
     ),
