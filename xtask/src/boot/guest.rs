@@ -51,7 +51,9 @@ impl Task {
             archive.folder(Path::new(folder));
         }
         self.folders.iter().chain([&self.folder]).for_each(|folder| archive.folder(folder));
-        archive.copy(init, Path::new("/init"))?;
+        for name in ["/init", "/bin/true"] {
+            archive.copy(init, Path::new(name))?;
+        }
         let texts =
             |texts: &[String]| texts.iter().map(|text| format!("{text}\0")).collect::<String>();
         archive.file(Path::new("/boot/program"), self.program.as_os_str().as_bytes());

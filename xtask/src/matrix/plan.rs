@@ -216,7 +216,8 @@ const RESIDENT: &str = "resident memory is the emulator's, without masu too";
 const LIMITED: &str = "qemu-user does not keep RLIMIT_AS";
 const STARTED: &str = "qemu-user starts no other program of its CPU without binfmt_misc";
 
-const NO_SHELL: &str = "a guest has no shell to set limits before the program";
+const NO_SHELL: &str = "a guest has no shell";
+const NO_KERNEL: &str = "it brings a kernel of its own, which is one for x86-64";
 
 const fn left_out(group: &'static str, test: &'static str, reason: &'static str) -> LeftOut {
     LeftOut { test, group, reason, in_guests: false }
@@ -243,6 +244,8 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("limits", "limit_that_comes_and_goes", LIMITED),
     left_out("limits", "up_to_the_limit", LIMITED),
     left_out("cxx", "handler_that_finds_memory", LIMITED),
+    left_out_in_guests("life", "spawned_while_threads_allocate", NO_SHELL),
     left_out_in_guests("limits", "up_to_the_limit", NO_SHELL),
+    left_out_in_guests("constrained", "memory_that_is_counted", NO_KERNEL),
     left_out_in_guests("constrained", "few_addresses", NO_SHELL),
 ];
