@@ -101,8 +101,9 @@ impl Claim {
         let (now, held) = match ratio {
             None => ("not measured".to_owned(), Held::Undecided),
             Some(Ratio { estimate, interval: None, pairs }) => {
+                let s = if *pairs == 1 { "" } else { "s" };
                 let runs = format!(
-                    "×{} of {pairs} pairs of runs, too few for an interval",
+                    "×{} of {pairs} pair{s} of runs, too few for an interval",
                     written(*estimate)
                 );
                 (runs, Held::Undecided)

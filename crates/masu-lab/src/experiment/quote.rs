@@ -225,7 +225,8 @@ fn limit(measured: &Measured) -> Option<Block> {
     let cat = of("cat");
     let how = |how: &str| match how {
         "cat" => "cat of the finished output".to_owned(),
-        workers => format!("our xquo, {workers} worker(s)"),
+        "1" => "our xquo, 1 worker".to_owned(),
+        workers => format!("our xquo, {workers} workers"),
     };
     let values = table
         .case
@@ -388,7 +389,7 @@ fn change(measured: &Measured) -> Vec<Block> {
             over(&linked("gnu-masu"), &linked("gnu")),
             over(&linked("gnu-masu"), &linked("gnu-jemalloc")),
             over(&linked("musl-masu"), &linked("musl")),
-            over(&linked("musl-masu"), &linked("gnu-masu")),
+            over(&linked("musl-masu"), &linked("musl-jemalloc")),
         ]);
     }
     rows.retain(|cells| cells[1..].iter().any(|cell| cell != "–"));
@@ -396,11 +397,11 @@ fn change(measured: &Measured) -> Vec<Block> {
     if !rows.is_empty() {
         let headings = [
             "workers",
-            "gnu, masu preloaded / gnu",
+            "gnu under masu / gnu",
             "gnu + masu / gnu",
             "gnu + masu / gnu + jemalloc",
             "musl + masu / musl",
-            "musl + masu / gnu + masu",
+            "musl + masu / musl + jemalloc",
         ];
         blocks.push(Block::Sheet(Sheet::new(
             "Wall time with masu, over that of others",
@@ -413,7 +414,8 @@ fn change(measured: &Measured) -> Vec<Block> {
         #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
         let size = bytes(one.bytes.saturating_sub(other.bytes) as f64);
         Some(format!(
-            "{name}: {size} more than {plain}, and {} instead of {} to build",
+            "{}: {size} more than {plain}, and {} instead of {} to build",
+            self::name(name),
             seconds(one.seconds),
             seconds(other.seconds)
         ))
@@ -444,11 +446,11 @@ fn best(measured: &Measured) -> Option<String> {
     let ours = ["1", "2"].map(|how| measured.wall("limit", "system", &[("how", how)]).median());
     let ours = ours.into_iter().flatten().min_by(f64::total_cmp)?;
     Some(format!(
-        "Fewer allocations go further than a better malloc: our own xquo, which makes none a record, takes {}, the \
-         published one at its fastest without masu {} ({:.0} times as long).",
+        "Fewer allocations, beside a better malloc: our own xquo, which makes none a record, takes {}, the published one at \
+         its fastest without masu {} (×{}).",
         seconds(ours),
         seconds(fastest),
-        fastest / ours
+        report::ratio(fastest / ours)
     ))
 }
 

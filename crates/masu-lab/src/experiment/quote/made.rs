@@ -86,6 +86,10 @@ fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Buil
     let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let has_musl = cargo.has_target(bench, &musl);
     for (name, features) in PROGRAMS {
+        // What an earlier time built is not what would be built now.
+        for stale in [name.to_owned(), format!("jsonl-{name}")] {
+            let _ = fs::remove_file(to.join(stale));
+        }
         let is_musl = name.starts_with("musl");
         if is_musl && !has_musl {
             continue;

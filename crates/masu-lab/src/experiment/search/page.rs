@@ -6,6 +6,7 @@ use crate::experiment::series::row;
 use crate::experiment::told::{malloc, memory, time};
 use crate::experiment::{Block, Claim, Figure, Outcome, Series, Sheet, Verdict, claim};
 use crate::report::{self, Bar, Chart, Line, Table, count, seconds};
+use crate::results::Row;
 use crate::statistics::median;
 use crate::{Measure, Variant};
 
@@ -123,54 +124,54 @@ fn solr(table: &Table, documents: usize) -> Vec<Block> {
             Measure::PeakRss,
             report::bytes,
         ),
-        Block::Sheet(solr_sheet(table)),
+        Block::Sheet(answers(table)),
+        Block::Sheet(costs(table)),
+        verdicts(table),
     ];
     blocks.extend(doubts(table));
     blocks
 }
 
-fn solr_sheet(table: &Table) -> Sheet {
-    let headings = [
-        "malloc",
-        "queries/s",
-        "× glibc",
-        "p50",
-        "p90",
-        "p99",
-        "p99.9",
-        "CPU a query",
-        "× glibc",
-        "memory",
-        "× glibc",
-        "verdict",
-    ];
+/// What the servers answer and how soon.
+fn answers(table: &Table) -> Sheet {
+    let headings = ["malloc", "queries/s", "× glibc", "p50", "p90", "p99", "p99.9"];
     let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
         let of = |measure| Series::of(table, Some(index), measure);
-        let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
         let p90 = Series::by(table, Some(index), |run| Some(run.burst?.latency_s?.p90));
         vec![
             malloc(variant),
             of(Measure::Throughput).median().map(count).unwrap_or_default(),
-            times(Measure::Throughput),
+            claim::told(over(table, &variant.label, Measure::Throughput).as_ref()),
             time(&of(Measure::LatencyP50)),
             time(&p90),
             time(&of(Measure::LatencyP99)),
             time(&of(Measure::LatencyP999)),
-            time(&of(Measure::CpuPerRequest)),
-            times(Measure::CpuPerRequest),
-            memory(&of(Measure::PeakRss)),
-            times(Measure::PeakRss),
-            words(table, index),
         ]
     });
     Sheet::new(format!("Solr: medians of {}", bursts(table)), headings, rows.collect())
 }
 
+/// What that costs the servers.
+fn costs(table: &Table) -> Sheet {
+    let headings = ["malloc", "CPU a query", "× glibc", "memory", "× glibc"];
+    let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
+        let of = |measure| Series::of(table, Some(index), measure);
+        let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
+        vec![
+            malloc(variant),
+            time(&of(Measure::CpuPerRequest)),
+            times(Measure::CpuPerRequest),
+            memory(&of(Measure::PeakRss)),
+            times(Measure::PeakRss),
+        ]
+    });
+    Sheet::new("Solr: what a query costs the server, in the same bursts", headings, rows.collect())
+}
+
 fn mariadb(table: &Table) -> Vec<Block> {
     let text = "MariaDB of this distribution, asked by sysbench (oltp_read_only, 8 connections) on the same machine: a burst is \
                 so many transactions, and its time is the figure.";
-    let headings =
-        ["malloc", "a burst", "× glibc", "CPU", "× glibc", "memory", "× glibc", "verdict"];
+    let headings = ["malloc", "a burst", "× glibc", "CPU", "× glibc", "memory", "× glibc"];
     let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
         let of = |measure| Series::of(table, Some(index), measure);
         let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
@@ -182,13 +183,13 @@ fn mariadb(table: &Table) -> Vec<Block> {
             times(Measure::Cpu),
             memory(&of(Measure::PeakRss)),
             times(Measure::PeakRss),
-            words(table, index),
         ]
     });
     let caption = format!("MariaDB: medians of {}", bursts(table));
     let mut blocks = vec![
         Block::Text(text.to_owned()),
         Block::Sheet(Sheet::new(caption, headings, rows.collect())),
+        verdicts(table),
     ];
     blocks.extend(doubts(table));
     blocks
@@ -268,10 +269,14 @@ fn change(measured: &Measured) -> Vec<Block> {
     vec![Block::Text(text.to_owned()), Block::List(points)]
 }
 
-/// The verdict on the row at `index`.
-fn words(table: &Table, index: usize) -> String {
+/// The verdict on each row.
+fn verdicts(table: &Table) -> Block {
     let summary = &table.summary;
-    summary.rows.get(index).map(|row| report::verdict(row, summary.primary)).unwrap_or_default()
+    let rows = table.case.variants.iter().zip(&summary.rows);
+    let told = |(variant, row): (&Variant, &Row)| {
+        format!("{}: {}", malloc(variant), report::verdict(row, summary.primary))
+    };
+    Block::List(rows.map(told).collect())
 }
 
 /// What may mislead, as the engine says it.
