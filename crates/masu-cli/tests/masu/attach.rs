@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::guest::Folder;
 use crate::masu;
 
+mod crowd;
+
 /// Only ends a test that has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 

@@ -26,6 +26,10 @@ impl Folder {
         Folder(folder)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// A copy of masu: the folders above the one that was built may be closed to others.
     pub(crate) fn masu(&self) -> PathBuf {
         let copy = self.0.join("masu");
