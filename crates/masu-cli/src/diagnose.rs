@@ -61,8 +61,9 @@ fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<
 }
 
 fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
-    let arguments::Diagnose { variant, inside, prove, timeout, memory_limit, words, .. } =
-        arguments;
+    let arguments::Diagnose {
+        variant, inside, prove, terminal, timeout, memory_limit, words, ..
+    } = arguments;
     let workload = Workload::new(words, own_input()?)?;
     let asked = std::slice::from_ref(&variant);
     let mut catalogue = carried::catalogue_for(asked, &workload.program)?;
@@ -79,7 +80,8 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
     } else {
         None
     };
-    let options = Options { limits: Limits { time: timeout, memory_bytes: memory_limit }, inside };
+    let limits = Limits { time: timeout, memory_bytes: memory_limit };
+    let options = Options { limits, inside, terminal };
     let mut tell = |step: Step| match step {
         Step::Run => aside::say(notice("Running it once, counted.")),
         Step::Inside => aside::say(notice("Running it twice more, to look inside.")),

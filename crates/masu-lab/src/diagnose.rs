@@ -82,6 +82,8 @@ pub struct Options {
     pub limits: Limits,
     /// With what to look inside, by further runs; none for a single run.
     pub inside: Option<Means>,
+    /// Whether the program writes to a terminal, as where somebody runs it by hand. Else it writes to a pipe.
+    pub terminal: bool,
 }
 
 /// What a diagnosis is about to do.
@@ -117,7 +119,8 @@ pub fn diagnose(
     // What is tried and measured besides the runs has children of its own.
     let _alone = execute::alone();
     tell(Step::Run);
-    let conditions = Conditions::from(options.limits.clone());
+    let conditions =
+        Conditions { terminal: options.terminal, ..Conditions::from(options.limits.clone()) };
     let mut looks = Looks::default();
     let mut not_seen = Vec::new();
     let (run, calls) = match refusal() {
@@ -282,6 +285,9 @@ fn services(calls: Option<&Calls>) -> Vec<Service> {
     if calls.small_writes.buffered() >= SMALL_WRITES {
         services.push(Service::SmallWrite);
     }
+    if calls.small_writes.terminals >= SMALL_WRITES {
+        services.push(Service::TerminalWrite);
+    }
     services
 }
 
@@ -317,7 +323,7 @@ fn known_sys_s(facts: &Facts) -> f64 {
         + cost(calls.moves.map_pairs(), Service::MapPair)
         + cost(facts.memory.minor_faults, Service::PageFault)
         + cost(facts.memory.minor_faults, Service::PageReturn)
-        + cost(calls.small_writes.buffered(), Service::SmallWrite)
+        + facts.small_writes_s()
         + cost(calls.threads_started, Service::Thread)
         + cost(locks, Service::ContextSwitch)
 }

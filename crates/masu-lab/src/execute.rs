@@ -219,6 +219,8 @@ pub struct Conditions {
     pub offset_bytes: u32,
     /// The folder it starts in; none for that of this process.
     pub folder: Option<PathBuf>,
+    /// Whether its standard output is a terminal, as where somebody runs it by hand. Else it is a pipe.
+    pub terminal: bool,
 }
 
 impl From<Limits> for Conditions {
@@ -310,7 +312,7 @@ impl Drop for Alone {
     }
 }
 
-/// Starts the program in a session of its own, its standard output and error in pipes.
+/// Starts the program in a session of its own, its standard output and error in pipes or the former in a terminal.
 pub(crate) fn start(
     workload: &Workload,
     variant: &Variant,
@@ -323,6 +325,11 @@ pub(crate) fn start(
     kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
     let mut command = launch::command(workload, variant, conditions.folder.as_deref());
     command.stdin(workload.input.open()?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let terminal = conditions.terminal.then(kernel::terminal::terminal).transpose();
+    let shown = terminal.doing(|| "making a terminal")?.map(|(shown, own)| {
+        command.stdout(own);
+        shown
+    });
     command.envs(offset::variable(conditions.offset_bytes));
     kernel::start_apart(&mut command, traced);
     let refused = |source| launch::refused(workload, source);
@@ -333,10 +340,11 @@ pub(crate) fn start(
     let began = Instant::now();
     let (mut child, rss_floor_bytes) = lean::spawn(&mut command, told).map_err(refused)?;
     let root = child.id().cast_signed();
-    let pipes = (child.stdout.take(), child.stderr.take());
+    let stdout = shown.map(Into::into).or(child.stdout.take().map(Into::into));
+    let pipes = (stdout, child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
     let start = Start { began, neighbours, conditions, rss_floor_bytes };
-    let started = Started::new(root, start, stdout.into(), stderr.into())?;
+    let started = Started::new(root, start, stdout, stderr.into())?;
     Ok((started, Tree::new(root, before)))
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod calls;
 pub(crate) mod lean;
 pub(crate) mod prices;
 pub(crate) mod sample;
+pub(crate) mod terminal;
 pub(crate) mod trace;
 
 /// Turns a system call's −1 into the error it stands for.

@@ -18,7 +18,7 @@ const OPENING: &str = "\
 - **Ordinary programs**: compilers, compressors, interpreters, a database, a server. Nothing may be found there that is
   not true of them.
 - **Field report 2**: a general parallel executor in steps (`crates/masu-chunk/examples/steps`), as its author measured
-  it: built without optimisation, started by cargo, printing each result.
+  it: built without optimisation, started by cargo, printing each result to a terminal (`--terminal`).
 
 Threads wait for each other's locks only where two CPUs are free at once. On a machine with other work to do, `chrt -r 1 cargo
 xtask causes` lets the programs go before it.
@@ -30,7 +30,7 @@ each finding stand how sure it is and the share of the time that it explains, wh
 
 /// Why the report's program may lack a finding of its list.
 const OF_REPORT: &str = "
-The report's lines went to a terminal, at microseconds each; here a pipe takes them, at a tenth of that. Waiting for a lock
+Nobody sits at the terminal: showing the lines takes no time of this machine's. Waiting for a lock
 makes one thread work alone too, so beside a lock only such time counts as a phase in which nobody waited for one; and
 threads that have to share a CPU with other programs hardly wait for a lock.
 ";

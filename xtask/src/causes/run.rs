@@ -27,7 +27,12 @@ pub(super) fn make(sources: &Path, out: &Path) -> Result<()> {
 /// When it fails or prints what is no diagnosis.
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Vec<Finding>> {
     let mut command = Command::new(masu);
-    command.args(["diagnose", "--json", "--"]).args(&case.command).stdin(Stdio::null());
+    command.args(["diagnose", "--json"]);
+    if case.group == Group::Report {
+        // As its author ran it.
+        command.arg("--terminal");
+    }
+    command.arg("--").args(&case.command).stdin(Stdio::null());
     let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };
     command.current_dir(folder);
     for variable in UNSET {

@@ -116,11 +116,13 @@ const ORDINARY: [Ordinary; 10] = [
     ("redis-server", &["{made}/cache", "redis-server", "300000"], &[]),
 ];
 
-/// A step of the field report's program: its name, how many numbers it works on, what must be found, what is true
-/// besides.
-type Step = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+/// A step of the field report's program: its name, how many numbers it works on, how many workers, what must be found, what is
+/// true besides.
+type Step =
+    (&'static str, &'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
-/// The steps as their author ran them: an unoptimised build, started by cargo, that prints a line for each result.
+/// The steps as their author ran them: an unoptimised build, started by cargo, that prints a line for each result to a
+/// terminal; a worker for each of eight CPUs.
 /// Together they have the six findings of the list of field reports. A thread for each chunk takes so long that the
 /// lines and the making of the numbers, which are the same in both, need not be seen beside it. Every chunk of both is a
 /// copy that the first thread allocates and another frees.
@@ -128,12 +130,14 @@ const REPORT: [Step; 2] = [
     (
         "threads",
         "2000000",
+        "8",
         &["unoptimised-build", "wrapper", "thread-churn"],
         &["small-writes", "serial-phase", "uneven-cores", MEMORY_IS_FINE],
     ),
     (
         "pool",
         "20000000",
+        "8",
         &["small-writes", "serial-phase", "unoptimised-build", "wrapper", "one-lock"],
         &["uneven-cores", "malloc-lock", "remote-frees", MEMORY_IS_FINE],
     ),
@@ -167,9 +171,9 @@ pub(super) fn cases(places: &Places) -> Result<Vec<Case>> {
         let command = words.iter().map(word).collect();
         cases.push(Case { group: Group::Ordinary, name, command, expected: &[], also });
     }
-    for (name, items, expected, also) in REPORT {
+    for (name, items, workers, expected, also) in REPORT {
         let cargo = ["cargo", "run", "--quiet", "--package", "masu-chunk", "--example", "steps"];
-        let step = ["--", name, "--items", items, "--print"];
+        let step = ["--", name, "--items", items, "--workers", workers, "--print"];
         let command = cargo.into_iter().chain(step).map(str::to_owned).collect();
         cases.push(Case { group: Group::Report, name, command, expected, also });
     }

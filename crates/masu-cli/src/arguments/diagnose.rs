@@ -52,6 +52,9 @@ pub(crate) struct Diagnose {
     /// Two more runs: who frees, what lives, how often
     #[arg(long, conflicts_with = "pid")]
     pub(crate) inside: bool,
+    /// It writes to a terminal, as by hand, and not a pipe
+    #[arg(long, conflicts_with = "pid")]
+    pub(crate) terminal: bool,
     /// Run settings and mallocs it names against it
     #[arg(long, conflicts_with = "pid")]
     pub(crate) prove: bool,

@@ -64,8 +64,12 @@ impl<'a> Commands<'a> {
             self.call(Hook::Setup, self.hooks.setup.as_deref(), stop)?;
         }
         let folder = self.scratch.as_ref().map(|scratch| scratch.path().to_owned());
-        let conditions =
-            Conditions { limits: self.limits.clone(), folder, offset_bytes: self.offsets.draw() };
+        let conditions = Conditions {
+            limits: self.limits.clone(),
+            folder,
+            offset_bytes: self.offsets.draw(),
+            terminal: false,
+        };
         let Some(scratch) = &self.scratch else {
             self.prepare(index, stop)?;
             self.fresh.touch()?;

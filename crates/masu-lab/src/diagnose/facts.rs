@@ -298,6 +298,8 @@ pub struct Inside {
     pub remote_blocks: u64,
     /// Bytes handed out in the second half of the run: the median. None where it was over too soon.
     pub live_late_bytes: Option<u64>,
+    /// Resident in the second half of the run on masu: the median. None where it was over too soon.
+    pub resident_late_bytes: Option<u64>,
     /// Who asks most often, as a heap profile of the run on masu has it.
     pub sites: Vec<Site>,
 }
@@ -318,6 +320,16 @@ impl Facts {
     #[must_use]
     pub fn price_s(&self, service: Service) -> f64 {
         self.prices.of(service).unwrap_or(0.0) / 1e9
+    }
+
+    /// What small writes cost, in seconds: those to terminals at their own price, where it is known.
+    #[must_use]
+    pub fn small_writes_s(&self) -> f64 {
+        let Some(calls) = &self.calls else { return 0.0 };
+        let writes = &calls.small_writes;
+        let price_s = self.price_s(Service::SmallWrite);
+        let terminal_s = self.prices.of(Service::TerminalWrite).map_or(price_s, |ns| ns / 1e9);
+        (writes.pipes + writes.files) as f64 * price_s + writes.terminals as f64 * terminal_s
     }
 
     /// Samples, where there are enough to tell shares by.

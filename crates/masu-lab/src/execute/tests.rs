@@ -141,6 +141,20 @@ fn a_run_starts_in_its_folder_with_a_longer_environment() {
 }
 
 #[test]
+fn a_run_may_write_to_a_terminal_to_the_last_line() {
+    // The child that is left holds the terminal for as long as it is there.
+    let script = "test -t 1 && echo is one; seq 20000; sleep 1000 & echo last >&2";
+    let workload = Workload::new(["sh", "-c", script], Input::Empty).unwrap();
+    let conditions = Conditions { terminal: true, ..Conditions::default() };
+    let run = execute_under(&workload, &system(), &conditions, &Stop::never()).unwrap();
+    // Each line ends with two bytes there.
+    let lines: u64 = (1..=20_000_u64).map(|line| line.to_string().len() as u64 + 2).sum();
+    assert_eq!(run.stdout.bytes, "is one".len() as u64 + 2 + lines, "{run:?}");
+    assert_eq!((run.ending, run.stderr.tail.as_str()), (Ending::Exited(0), "last\n"));
+    assert_eq!(run.left_behind.len(), 1);
+}
+
+#[test]
 fn a_run_tells_of_its_memory_over_time_and_of_its_neighbours() {
     let run = run(&["sh", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}"]);
     let largest = run.rss_over_time.iter().map(|point| point.1).max().unwrap();

@@ -241,6 +241,7 @@ impl Drain {
                 Ok(length) => self.add(length),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if kernel::terminal::is_hung_up(&error) => self.pipe = None,
                 Err(error) => return Err(error).doing(|| "reading the program's output"),
             }
         }

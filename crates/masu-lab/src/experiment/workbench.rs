@@ -336,7 +336,7 @@ impl<'a> Workbench<'a> {
         let ground = self.ground(workload.program.libc);
         let variant = ground.catalogue.resolve(&system(), &workload.program)?;
         let limits = Limits { time: Some(Duration::from_secs(600)), memory_bytes: None };
-        let options = DiagnoseOptions { limits, inside: None };
+        let options = DiagnoseOptions { limits, ..DiagnoseOptions::default() };
         let stop = self.asked.stop;
         let made =
             diagnose::diagnose(workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::{BATCHES, Service, sample};
 use crate::kernel;
 use crate::kernel::prices::{self as door, Clock, Mapping, Pages};
+use crate::kernel::terminal::terminal;
 
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -27,6 +28,7 @@ pub(super) fn batches(service: Service) -> io::Result<(u32, Vec<f64>)> {
         Service::ContextSwitch => (400, sample(|| switches(400))?),
         Service::FutexWake => (50, sample(|| wakes(50))?),
         Service::SmallWrite => (1_000, small_writes(1_000)?),
+        Service::TerminalWrite => (100, terminal_writes(100)?),
         Service::CountedCall => (400, counted_calls(400, Clock::Wall)?),
         Service::CountedCallCpu => (400, counted_calls(400, Clock::Cpu)?),
     };
@@ -91,6 +93,23 @@ fn small_writes(count: u32) -> io::Result<Vec<f64>> {
         }
         let took = nanoseconds(began.elapsed());
         reader.read_exact(&mut read)?;
+        Ok(took)
+    })
+}
+
+/// Writes so many lines to a terminal that is emptied between batches.
+fn terminal_writes(count: u32) -> io::Result<Vec<f64>> {
+    const LINE: &[u8; 16] = b"xxxxxxxxxxxxxxx\n";
+    let (mut shown, mut terminal) = terminal()?;
+    // A terminal shows the end of a line as two bytes.
+    let mut read = vec![0; (LINE.len() + 1) * count as usize];
+    sample(|| {
+        let began = Instant::now();
+        for _ in 0..count {
+            terminal.write_all(LINE)?;
+        }
+        let took = nanoseconds(began.elapsed());
+        shown.read_exact(&mut read)?;
         Ok(took)
     })
 }

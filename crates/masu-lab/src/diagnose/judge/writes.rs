@@ -3,15 +3,13 @@
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{CAUSE_SHARE, CERTAIN_SHARE, SMALL_WRITES};
-use crate::prices::Service;
 use crate::report::{bytes, count, percent, seconds};
 
 /// A system call for a few bytes, where a buffer would have gathered many.
 pub(super) fn small(facts: &Facts) -> Option<Finding> {
     let writes = &facts.calls.as_ref()?.small_writes;
     let small = writes.buffered();
-    let price_s = facts.price_s(Service::SmallWrite);
-    let cost_s = small as f64 * price_s;
+    let cost_s = facts.small_writes_s();
     let share = facts.share(cost_s);
     if small < SMALL_WRITES || share < CAUSE_SHARE {
         return None;
@@ -25,7 +23,7 @@ pub(super) fn small(facts: &Facts) -> Option<Finding> {
             "{} writes of {} on average × {} = {}, {} of {}",
             count(small as f64),
             bytes(mean),
-            seconds(price_s),
+            seconds(cost_s / small as f64),
             seconds(cost_s),
             percent(share.min(1.0)),
             seconds(facts.clock.whole_s(facts.cpus))
@@ -37,7 +35,8 @@ pub(super) fn small(facts: &Facts) -> Option<Finding> {
             count(writes.terminals as f64)
         ));
     if writes.pipes > 0 {
-        finding = finding.seeing("a terminal in the pipe's place costs more");
+        finding =
+            finding.seeing("a terminal in the pipe's place costs more: see it with --terminal");
     }
     Some(finding.remedied([Remedy::code(
         4,
