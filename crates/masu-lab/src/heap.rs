@@ -29,7 +29,7 @@ use names::Names;
 pub struct Frame {
     /// The function's name as its source has it, or the file and the address where there is none.
     pub function: String,
-    /// The source file, if that is known.
+    /// The source file, if that is known; else the shared library, where the function is in one.
     pub file: Option<String>,
     /// The line in it; 0 where it is not known.
     pub line: u32,

@@ -1,9 +1,11 @@
 //! `masu diagnose` from outside: a page, JSON, a process that runs, and what it refuses.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::guest::Folder;
 use crate::{failure, masu};
 
 #[test]
@@ -75,5 +77,38 @@ fn what_cannot_be_diagnosed_is_named() {
     ] {
         let (message, ended) = failure(arguments);
         assert!(ended == code && message.contains(part), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn inside_names_the_functions_of_the_program_that_ask_for_memory() {
+    let folder = Folder::new("sites");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    for (compiler, options, name, asking) in [
+        ("gcc", &["-O1", "-g"][..], "sites.c", "copy_names"),
+        ("g++", &["-O1", "-g"], "sites.cpp", "Reader::copy_names<"),
+        ("g++", &["-O1"], "sites.cpp", "Reader::copy_names<"),
+        (&rustc, &["-O", "-g"], "sites.rs", "sites::copy_names"),
+        (&rustc, &["-O"], "sites.rs", "sites::copy_names"),
+    ] {
+        let program = folder.path().join("program");
+        let mut command = Command::new(compiler);
+        command.args(options).arg("-o").args([&program, &sources.join(name)]);
+        assert!(command.status().unwrap_or_else(|_| panic!("this needs {compiler}")).success());
+        let mut command = masu(&["diagnose", "--inside", "--json", "--"]);
+        let output = command.arg(&program).output().unwrap();
+        let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let sites = all["facts"]["inside"]["sites"].as_array().unwrap();
+        let functions: Vec<&str> = sites.iter().filter_map(|it| it["function"].as_str()).collect();
+        let is_told = functions.len() >= 2
+            && functions[0].starts_with(asking)
+            && functions[1].ends_with("make_records")
+            && !functions.concat().contains('(');
+        assert!(is_told, "{name} {options:?}: {sites:?}");
+        let shares = [0, 1].map(|at| sites[at]["share"].as_f64().unwrap());
+        assert!(shares[0] > 0.5 && shares[1] > 0.15, "{name} {options:?}: {sites:?}");
+        let place = sites[0]["place"].as_str().map(|place| place.starts_with(name));
+        assert_eq!(place, options.contains(&"-g").then_some(true), "{sites:?}");
     }
 }

@@ -46,6 +46,7 @@ pub(super) fn look(
         let mut pages = Pages::default();
         let run = execute_watched(workload, &masu, conditions, stop, &mut pages)?;
         inside = pages.finish(run.wall_s);
+        inside.resident_late_bytes = late_median(&run.rss_over_time, run.wall_s);
         inside.sites = profiles.map_or_else(Vec::new, |folder| sites(folder.path()));
     }
     if let Some(counting) = &means.counting
@@ -100,7 +101,7 @@ fn sites(folder: &Path) -> Vec<Site> {
             .as_deref()
             .filter(|_| frame.line > 0)
             .map(|file| format!("{}:{}", file.rsplit('/').next().unwrap_or(file), frame.line)),
-        function: frame.function,
+        function: readable(&frame.function),
         share: blocks as f64 / whole.max(1) as f64,
     };
     most.into_iter().map(site).collect()
@@ -108,7 +109,27 @@ fn sites(folder: &Path) -> Vec<Site> {
 
 /// The function that a stack's blocks are asked for by: the innermost that is none of a language's own library.
 fn asking(frames: &[Frame]) -> Option<&Frame> {
-    const LIBRARIES: [&str; 10] = [
+    let named = |frame: &&Frame| {
+        !is_of_language(frame) && !is_wrapper(&frame.function) && !frame.function.starts_with('[')
+    };
+    frames.iter().rev().find(named).or(frames.last())
+}
+
+/// Whether a function by its name only asks on behalf of others: `xmalloc`, `safesysrealloc`, `g_malloc0`.
+fn is_wrapper(function: &str) -> bool {
+    let mut path = without_arguments(function);
+    // What a template was made for says nothing of what it does.
+    while let Some(before) = before_last(path, '<', '>') {
+        path = before.trim_end_matches("::");
+    }
+    let name = path.rsplit("::").next().unwrap_or(path);
+    name.to_ascii_lowercase().contains("alloc")
+}
+
+/// Whether a function belongs to the library that comes with a language, by its name, by where its source is, or by the
+/// file it is in.
+fn is_of_language(frame: &Frame) -> bool {
+    const NAMES: [&str; 10] = [
         "std::",
         "<std::",
         "alloc::",
@@ -120,8 +141,42 @@ fn asking(frames: &[Frame]) -> Option<&Frame> {
         "__gnu_cxx::",
         "<T as ",
     ];
-    let is_own = |frame: &&Frame| !LIBRARIES.iter().any(|start| frame.function.starts_with(start));
-    frames.iter().rev().find(is_own).or(frames.last())
+    const SOURCES: [&str; 3] = ["/rustc/", "/include/c++/", "/lib/rustlib/src/"];
+    const FILES: [&str; 7] =
+        ["libc.so", "libc-2.", "ld-linux", "ld-musl", "libstdc++.so", "libc++.so", "libgcc_s.so"];
+    let file = frame.file.as_deref().unwrap_or_default();
+    NAMES.iter().any(|start| frame.function.starts_with(start))
+        || SOURCES.iter().any(|part| file.contains(part))
+        || FILES.iter().any(|start| file.starts_with(start))
+}
+
+/// A function's name as it is said.
+fn readable(name: &str) -> String {
+    const TEXT: &str =
+        "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    without_arguments(name).replace(TEXT, "std::string")
+}
+
+/// A function's name without the list of what it takes, which in C++ may be longer than all else.
+fn without_arguments(name: &str) -> &str {
+    before_last(name.strip_suffix(" const").unwrap_or(name), '(', ')').unwrap_or(name)
+}
+
+/// What stands before the list in brackets that a text ends with; none where it ends otherwise, or is nothing else.
+fn before_last(text: &str, opens: char, closes: char) -> Option<&str> {
+    let list = text.strip_suffix(closes)?;
+    let mut depth = 1;
+    for (at, letter) in list.char_indices().rev() {
+        if letter == closes {
+            depth += 1;
+        } else if letter == opens {
+            depth -= 1;
+        }
+        if depth == 0 {
+            return list.get(..at).filter(|before| !before.is_empty());
+        }
+    }
+    None
 }
 
 fn text(path: &Path) -> String {
@@ -197,10 +252,47 @@ mod tests {
         let frame = |name: &str| Frame { function: name.to_owned(), file: None, line: 0 };
         let stack =
             ["main", "parse", "alloc::vec::Vec<T>::push", "alloc::raw_vec::grow"].map(frame);
+        let of = |name: &str, file: &str| Frame { file: Some(file.to_owned()), ..frame(name) };
+        let own = of("main(int, char**)", "/home/a/main.cpp");
+        for inner in [
+            frame("xmalloc"),
+            frame("sqlite3DbMallocRaw"),
+            frame("Arena::reallocate(unsigned long)"),
+            frame("[program]"),
+            of("allocator_traits<int>::allocate(unsigned long)", "/usr/include/c++/12/bits/a.h"),
+            of("strdup", "libc.so.6"),
+            of("[libstdc++.so.6]", "libstdc++.so.6"),
+            of("run<f>", "/rustc/0123/library/test/src/lib.rs"),
+        ] {
+            assert_eq!(asking(&[own.clone(), inner]), Some(&own));
+        }
+        for inner in ["Reader::copy<std::allocator<char> >(int)", "work::read::<alloc::Text>"] {
+            let inner = frame(inner);
+            assert_eq!(asking(&[own.clone(), inner.clone()]), Some(&inner));
+        }
         assert_eq!(asking(&stack).map(|it| it.function.as_str()), Some("parse"));
         assert_eq!(asking(&stack[2..]), Some(&stack[3]));
         assert_eq!(asking(&[]), None);
         assert_eq!(sites(Path::new("/no/such/folder")), []);
+    }
+
+    #[test]
+    fn a_name_is_told_without_what_the_function_takes() {
+        let text = "basic_string<char, std::char_traits<char>, std::allocator<char> >";
+        let of_text = format!("join<std::__cxx11::{text} >(std::__cxx11::{text})");
+        assert_eq!(readable(&of_text), "join<std::string >");
+        for (name, told) in [
+            ("read(std::vector<int> (*)(int), char)", "read"),
+            ("Table<int>::insert(int) const", "Table<int>::insert"),
+            ("Sum::operator()(int)", "Sum::operator()"),
+            ("(anonymous namespace)::read(int)", "(anonymous namespace)::read"),
+            ("<work::Parser as work::Parse>::next", "<work::Parser as work::Parse>::next"),
+            ("(int)", "(int)"),
+            ("a)", "a)"),
+            ("read", "read"),
+        ] {
+            assert_eq!(without_arguments(name), told);
+        }
     }
 
     #[test]

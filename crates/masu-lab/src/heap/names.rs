@@ -64,8 +64,16 @@ impl<'a> Names<'a> {
         let remarks = &mut self.remarks;
         let opened =
             self.files.entry(&mapping.file).or_insert_with(|| File::open(&mapping.file, remarks));
-        let frames = opened.frames(mapping, location.address);
-        if frames.is_empty() { vec![unnamed(&format!("[{file}]"))] } else { frames }
+        let mut frames = opened.frames(mapping, location.address);
+        if frames.is_empty() {
+            frames.push(unnamed(&format!("[{file}]")));
+        }
+        if file.contains(".so") {
+            for frame in frames.iter_mut().filter(|frame| frame.file.is_none()) {
+                frame.file = Some(file.to_owned());
+            }
+        }
+        frames
     }
 }
 
@@ -149,14 +157,17 @@ impl File {
     }
 }
 
-/// A name as its source has it.
+/// A name as its source has it. What a function of C++ returns is left out: names of templates' instances would begin
+/// with it, and others not.
 fn demangled(name: &str) -> String {
     // A version behind a symbol's name is the dynamic linker's.
     let name = name.split('@').next().unwrap_or(name);
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    let cpp = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
+    let options = cpp_demangle::DemangleOptions::new().no_return_type();
+    let symbol = cpp_demangle::Symbol::new(name).ok();
+    let cpp = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
     cpp.unwrap_or_else(|| name.to_owned())
 }
 
@@ -168,4 +179,21 @@ fn segments(bytes: &[u8]) -> Option<Vec<(u64, u64, u64)>> {
         (it.p_offset(endian), it.p_filesz(endian), it.p_vaddr(endian))
     };
     Some(loaded.map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_their_sources_have_them() {
+        for (symbol, name) in [
+            ("strdup@@GLIBC_2.2.5", "strdup"),
+            ("_ZN4work5parse17h0123456789abcdefE", "work::parse"),
+            ("_Z4readi", "read(int)"),
+            ("_Z7collectIiESt6vectorIT_SaIS1_EEi", "collect<int>(int)"),
+        ] {
+            assert_eq!(demangled(symbol), name);
+        }
+    }
 }

@@ -20,34 +20,36 @@ pub(super) fn held(facts: &Facts) -> Vec<Finding> {
 fn retention(facts: &Facts) -> Option<Finding> {
     let memory = &facts.memory;
     let held = memory.late_rss_bytes as f64;
-    let live = facts.inside.as_ref().and_then(|inside| inside.live_late_bytes);
-    let (free, why, confidence) = match (&memory.heap, live) {
-        (_, Some(live)) => {
-            let why = format!(
-                "{} resident in the second half of the run; in a run on masu the program held {} then",
-                bytes(held),
-                bytes(live as f64)
-            );
-            ((held - live as f64).max(0.0), why, Confidence::High)
-        }
-        (Some(heap), _) => {
-            let free = heap.free().min(held);
-            let why = format!(
-                "glibc's heap of {} was walked through after {}: {} of it is free blocks, {} were \
-                 resident in all",
-                bytes(heap.bytes as f64),
-                seconds(heap.at_s),
-                percent(heap.free_bytes as f64 / (heap.walked_bytes as f64).max(1.0)),
-                bytes(held)
-            );
-            (free, why, Confidence::Medium)
-        }
-        _ => return None,
-    };
+    let inside = facts.inside.as_ref();
+    // Resident memory is not the malloc's alone: a program maps files, and memory for what it keeps itself.
+    let on_masu = inside.and_then(|inside| inside.resident_late_bytes);
+    let by_run = on_masu.map(|on_masu| {
+        let why = format!(
+            "{} resident in the second half of the run; in a run on masu {} then",
+            bytes(held),
+            bytes(on_masu as f64)
+        );
+        ((held - on_masu as f64).max(0.0), why, Confidence::High)
+    });
+    // What lives is not free, whatever a walk that was led astray says.
+    let live = inside.and_then(|inside| inside.live_late_bytes).unwrap_or(0);
+    let by_walk = memory.heap.as_ref().map(|heap| {
+        let free = heap.free().min((held - live as f64).max(0.0));
+        let why = format!(
+            "glibc's heap of {} was walked through after {}: {} of it is free blocks, {} were resident in \
+             all",
+            bytes(heap.bytes as f64),
+            seconds(heap.at_s),
+            percent(heap.free_bytes as f64 / (heap.walked_bytes as f64).max(1.0)),
+            bytes(held)
+        );
+        (free, why, Confidence::Medium)
+    });
+    let is_much =
+        |free: f64| free >= RETAINED_BYTES as f64 && free / held.max(1.0) >= RETAINED_SHARE;
+    let (free, why, confidence) =
+        by_run.into_iter().chain(by_walk).find(|(free, _, _)| is_much(*free))?;
     let share = free / held.max(1.0);
-    if free < RETAINED_BYTES as f64 || share < RETAINED_SHARE {
-        return None;
-    }
     let title = format!(
         "The malloc holds {} that the program has freed: what lives lies scattered among it",
         bytes(free)

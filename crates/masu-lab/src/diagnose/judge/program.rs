@@ -39,7 +39,10 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     }
     let title = match rate {
         Some(rate) => format!("It asks for memory {} times a second", count(rate)),
-        None => "It spends its time asking for memory and giving it back".to_owned(),
+        None => {
+            let share = percent(sampled_share.unwrap_or(0.0));
+            format!("Asking for memory and giving it back takes {share} of its time")
+        }
     };
     let confidence = if is_met { Confidence::High } else { Confidence::Medium };
     let mut finding = Finding::new(Id::ManyAllocations, confidence, title);
@@ -59,7 +62,7 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
             "{} requests, counted in a run of their own; at 20 ns each with its free, {} of its CPU \
              time",
             count(requests as f64),
-            percent(share)
+            percent(share.min(1.0))
         ));
     }
     let sites = facts.inside.as_ref().map_or(&[][..], |inside| &inside.sites);
@@ -83,8 +86,14 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
 
 /// A function that asks for memory: `parse (work.c:12) 43 %`.
 fn site(site: &Site) -> String {
+    /// Names of C++ may be longer than a page.
+    const MOST: usize = 80;
     let place = site.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-    format!("`{}`{place} {}", site.function, percent(site.share))
+    let mut function: String = site.function.chars().take(MOST).collect();
+    if function.len() < site.function.len() {
+        function.push('…');
+    }
+    format!("`{function}`{place} {}", percent(site.share))
 }
 
 /// Functions on whose behalf the malloc was met, each once.

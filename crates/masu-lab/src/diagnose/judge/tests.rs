@@ -15,9 +15,8 @@ use crate::prices::{Price, Prices, Service};
 
 const MIB: u64 = 1 << 20;
 
-/// Prices that are easy to reckon with, in nanoseconds.
-fn prices() -> Prices {
-    let price = |service, median_ns| Price {
+fn price(service: Service, median_ns: f64) -> Price {
+    Price {
         service,
         median_ns,
         lower_ns: median_ns,
@@ -25,7 +24,11 @@ fn prices() -> Prices {
         batches: 41,
         batch: 1,
         remark: None,
-    };
+    }
+}
+
+/// Prices that are easy to reckon with, in nanoseconds.
+fn prices() -> Prices {
     let known = [
         (Service::SystemCall, 100.0),
         (Service::PageFault, 600.0),
@@ -334,6 +337,12 @@ fn small_writes_are_a_storm_unless_they_are_answers() {
     assert_eq!(finding.id, Id::SmallWrites);
     assert!((finding.share.unwrap() - 0.3).abs() < 0.001, "{finding:?}");
     assert_eq!(finding.remedies[0].kind, RemedyKind::NeedsCode);
+    // To a terminal they cost more, where its price is known; else what the others do.
+    let shown = SmallWrites { terminals: 1_000_000, bytes: 8_000_000, ..SmallWrites::default() };
+    let mut facts = writing(shown);
+    assert!((first(&facts).share.unwrap() - 0.1).abs() < 0.001);
+    facts.prices.known.push(price(Service::TerminalWrite, 3_000.0));
+    assert!((first(&facts).share.unwrap() - 0.3).abs() < 0.001);
     let answers = SmallWrites { sockets: 3_000_000, ..SmallWrites::default() };
     assert_eq!(causes(&writing(answers)), []);
     let few = SmallWrites { files: 9_000, ..SmallWrites::default() };
@@ -428,10 +437,19 @@ fn a_heap_that_is_mostly_free_is_retention() {
     let full = Memory { heap: Some(Heap { free_bytes: 20 * MIB, ..heap }), ..memory };
     assert_eq!(causes(&Facts { memory: full, ..quiet() }), []);
     // What masu saw counts for more than the walk.
-    let live = |mib: u64| Some(Inside { live_late_bytes: Some(mib * MIB), ..Inside::default() });
-    assert_eq!(causes(&Facts { memory, inside: live(230), ..quiet() }), []);
-    let finding = first(&Facts { memory: full, inside: live(10), ..quiet() });
+    let inside = |live: u64, resident: u64| {
+        let (live_late_bytes, resident_late_bytes) = (Some(live * MIB), Some(resident * MIB));
+        Some(Inside { live_late_bytes, resident_late_bytes, ..Inside::default() })
+    };
+    assert_eq!(causes(&Facts { memory, inside: inside(230, 240), ..quiet() }), []);
+    let finding = first(&Facts { memory: full, inside: inside(10, 30), ..quiet() });
     assert_eq!((finding.id, finding.confidence), (Id::Retention, Confidence::High));
+    // What masu cannot give back either is known by the walk alone; and a compiler that maps its memory itself
+    // has little from any malloc.
+    let finding = first(&Facts { memory, inside: inside(10, 240), ..quiet() });
+    assert_eq!((finding.id, finding.confidence), (Id::Retention, Confidence::Medium));
+    let mapped = Memory { heap: None, ..memory };
+    assert_eq!(causes(&Facts { memory: mapped, inside: inside(10, 240), ..quiet() }), []);
 }
 
 #[test]
