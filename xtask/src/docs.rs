@@ -17,6 +17,13 @@ use anyhow::{Context, Result, bail};
 use crate::steps;
 use crate::tidy::{book::SUMMARY, links};
 
+/// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies
+/// at the top itself hold from both.
+const COVER: &str = "README.md";
+
+/// How the pages look; `book.toml` names it.
+const STYLE: &str = "docs/book.css";
+
 /// Builds the book.
 ///
 /// # Errors
@@ -61,7 +68,7 @@ fn stage(root: &Path, sources: &Path) -> Result<usize> {
         fs::read_to_string(root.join(path)).with_context(|| path.display().to_string())
     };
     let summary = read(Path::new(SUMMARY))?;
-    let files = closure(Path::new(SUMMARY), |path| match root.join(path) {
+    let files = closure(&[SUMMARY, COVER, STYLE], |path| match root.join(path) {
         folder if folder.is_dir() => Ok(None),
         _ if is_page(path) => read(path).map(Some),
         _ => Ok(Some(String::new())),
@@ -73,7 +80,9 @@ fn stage(root: &Path, sources: &Path) -> Result<usize> {
     }
     // The list is no page of the book.
     fs::remove_file(sources.join(SUMMARY))?;
-    let outside = files.iter().filter(|file| is_page(file) && !file.starts_with("docs"));
+    let is_outside =
+        |file: &&PathBuf| is_page(file) && !file.starts_with("docs") && **file != *COVER;
+    let outside = files.iter().filter(is_outside);
     let titled =
         outside.map(|file| Ok((file.clone(), title(&read(file)?)))).collect::<Result<Vec<_>>>()?;
     fs::write(sources.join("SUMMARY.md"), list(&summary, &titled))?;
@@ -91,9 +100,10 @@ fn title(page: &str) -> String {
     heading.unwrap_or("Without a title").replace(['[', ']'], "")
 }
 
-/// The list of pages of the book: that of docs/, and behind it the pages outside that it leads to.
+/// The list of pages of the book: its cover, that of docs/, and behind it the pages outside that these lead to.
 fn list(summary: &str, outside: &[(PathBuf, String)]) -> String {
-    let mut list = summary.replace("](", "](docs/");
+    let pages = summary.trim_start_matches("# Summary").replace("](", "](docs/");
+    let mut list = format!("# Summary\n\n[masu]({COVER})\n{}", pages.trim_start_matches('\n'));
     if !outside.is_empty() {
         list.push_str("\n# From the repository\n\n");
     }
@@ -103,14 +113,14 @@ fn list(summary: &str, outside: &[(PathBuf, String)]) -> String {
     list
 }
 
-/// The files that a page leads to, with those that these lead to, and so on. `read` gives the text of a page,
-/// any of another file, and none of a folder.
+/// These pages and the files that they lead to, with those that these lead to, and so on. `read` gives the text of a
+/// page, any of another file, and none of a folder.
 fn closure(
-    first: &Path,
+    first: &[&str],
     read: impl Fn(&Path) -> Result<Option<String>>,
 ) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
-    let mut left = vec![first.to_path_buf()];
+    let mut left: Vec<PathBuf> = first.iter().map(PathBuf::from).collect();
     while let Some(path) = left.pop() {
         let Some(text) = read(&path)? else { continue };
         if !found.insert(path.clone()) || !is_page(&path) {
@@ -138,6 +148,7 @@ mod tests {
                 "docs/a.md",
                 "[top](../TOP.md#x) [back](#here) [world](https://example.org) [all](../src)",
             ),
+            ("COVER.md", "[a](docs/a.md)"),
             ("TOP.md", "[code](src/a.rs) [a](docs/a.md)"),
             ("src/a.rs", "[no](link.md)"),
             ("docs/other.md", ""),
@@ -147,9 +158,9 @@ mod tests {
             None if path == Path::new("src") => Ok(None),
             None => bail!("{} is read", path.display()),
         };
-        let found = closure(Path::new("docs/SUMMARY.md"), read).unwrap();
+        let found = closure(&["docs/SUMMARY.md", "COVER.md"], read).unwrap();
         let found: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();
-        assert_eq!(found, ["TOP.md", "docs/SUMMARY.md", "docs/a.md", "src/a.rs"]);
+        assert_eq!(found, ["COVER.md", "TOP.md", "docs/SUMMARY.md", "docs/a.md", "src/a.rs"]);
     }
 
     #[test]
@@ -158,7 +169,7 @@ mod tests {
         let made = list("# Summary\n\n- [A](a.md)\n", &outside);
         assert_eq!(
             made,
-            "# Summary\n\n- [A](docs/a.md)\n\n# From the repository\n\n- [Top](TOP.md)\n"
+            "# Summary\n\n[masu](README.md)\n- [A](docs/a.md)\n\n# From the repository\n\n- [Top](TOP.md)\n"
         );
     }
 }
