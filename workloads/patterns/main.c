@@ -1,102 +1,27 @@
-/* main.c: runs one named pattern with its parameters, and what the patterns need around them: threads,
- * a clock, tables from the kernel, and the ways a run fails. Nothing here uses stdio's streams, whose
- * buffers would come from the malloc that is measured. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <time.h>
+/* main.c: runs one named pattern with its parameters on its threads, and times it. */
 #include <unistd.h>
 
 #include "pattern.h"
 
 #define LIVE_BYTES_MAX ((uint64_t)1 << 30)
 
-enum { EXIT_CANNOT = 1, EXIT_USAGE = 2, EXIT_BLOCK = 3 };
-
 static const struct pattern *const groups[] = {small_patterns, large_patterns, thread_patterns,
                                                lifetime_patterns};
 #define GROUPS (sizeof groups / sizeof *groups)
 
-/* For messages from any depth. */
-static const char *running = "patterns";
-
-__attribute__((format(printf, 2, 3))) static void print(int fd, const char *format, ...) {
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    size_t left = length < (int)sizeof line ? (size_t)length : sizeof line - 1;
-    for (char *from = line; left > 0;) {
-        ssize_t written = write(fd, from, left);
-        if (written < 0 && errno != EINTR) _exit(EXIT_CANNOT);
-        if (written < 0) continue;
-        from += written;
-        left -= (size_t)written;
-    }
-}
-
-_Noreturn void contents_wrong(const void *block, size_t size) {
-    print(STDERR_FILENO, "patterns: %s: the block of %zu bytes at %p does not hold what was written\n",
-          running, size, block);
-    _exit(EXIT_BLOCK);
-}
-
-_Noreturn void alignment_wrong(const void *block, size_t size, size_t align) {
-    print(STDERR_FILENO, "patterns: %s: the block of %zu bytes at %p is not aligned to %zu\n", running, size,
-          block, align);
-    _exit(EXIT_BLOCK);
-}
-
-_Noreturn void cannot(const char *what) {
-    print(STDERR_FILENO, "patterns: %s: cannot %s\n", running, what);
-    _exit(EXIT_CANNOT);
-}
-
-void *table_new(size_t count, size_t size) {
-    void *table = mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (table == MAP_FAILED) cannot("map a table");
-    return table;
-}
-
-void table_drop(void *table, size_t count, size_t size) { munmap(table, count * size); }
-
-uint64_t status_kb(const char *field) {
-    char text[8192];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0) return 0;
-    text[length] = '\0';
-    const char *found = strstr(text, field);
-    return found ? strtoull(found + strlen(field), NULL, 10) : 0;
-}
+const char program[] = "patterns";
+const char arguments_told[] =
+    "Usage: patterns NAME [--threads T] [--size BYTES] [--live BLOCKS] [--seed N] [--ops N]\n"
+    "       patterns --list\n";
 
 static uint64_t worked_ns, resumed_ns;
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 void clock_resumes(void) { resumed_ns = now_ns(); }
 void clock_pauses(void) { worked_ns += now_ns() - resumed_ns; }
 
 pthread_t start_thread(void *(*body)(void *), void *argument) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 256 << 10);
-    if (pthread_create(&thread, &attributes, body, argument) != 0) cannot("start a thread");
-    pthread_attr_destroy(&attributes);
-    return thread;
+    return start_thread_with(256 << 10, body, argument);
 }
-
-void join_thread(pthread_t thread) { pthread_join(thread, NULL); }
 
 struct starter {
     struct share share;
@@ -147,30 +72,6 @@ static const struct pattern *find(const char *name) {
         for (const struct pattern *pattern = groups[group]; pattern->name; pattern++)
             if (strcmp(pattern->name, name) == 0) return pattern;
     return NULL;
-}
-
-__attribute__((format(printf, 1, 2))) static _Noreturn void usage(const char *format, ...) {
-    char reason[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
-    va_end(arguments);
-    print(STDERR_FILENO,
-          "patterns: %s\n"
-          "Usage: patterns NAME [--threads T] [--size BYTES] [--live BLOCKS] [--seed N] [--ops N]\n"
-          "       patterns --list\n",
-          reason);
-    exit(EXIT_USAGE);
-}
-
-static uint64_t number(const char *option, const char *text, uint64_t least, uint64_t most) {
-    char *end = NULL;
-    errno = 0;
-    unsigned long long value = text ? strtoull(text, &end, 10) : 0;
-    if (!text || end == text || *end || errno || *text == '-' || value < least || value > most)
-        usage("%s needs a number from %llu to %llu, not '%s'", option, (unsigned long long)least,
-              (unsigned long long)most, text ? text : "");
-    return value;
 }
 
 static struct plan plan_from(const struct pattern *pattern, char **arguments) {

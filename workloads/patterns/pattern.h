@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run.h"
+
 /* A step no larger than any OS page: touching one word in each step touches every OS page. */
 #define TOUCH_STEP ((size_t)4096)
 
@@ -70,25 +72,12 @@ uint64_t jsonl(const struct plan *plan);
  * One thread means the calling one: a program without threads stays one. */
 uint64_t on_threads(const struct plan *plan, uint64_t (*body)(const struct share *), void *context);
 
-/* Starts a thread with a stack of 256 KiB, or ends the run. */
+/* Starts a thread, or ends the run. A pattern's has a stack of 256 KiB. */
 pthread_t start_thread(void *(*body)(void *), void *argument);
-void join_thread(pthread_t thread);
 
 /* Stops and resumes the pattern's own clock; for one thread at a time. */
 void clock_pauses(void);
 void clock_resumes(void);
-
-/* Zeroed memory straight from the kernel, for the pattern's own tables: the heap holds blocks alone. */
-void *table_new(size_t count, size_t size);
-void table_drop(void *table, size_t count, size_t size);
-
-/* A field of /proc/self/status in KiB, such as "VmRSS:"; 0 where there is none. */
-uint64_t status_kb(const char *field);
-
-/* The ways a run fails: exit code 3 when a block is not what it must be, 1 for the rest. */
-_Noreturn void contents_wrong(const void *block, size_t size);
-_Noreturn void alignment_wrong(const void *block, size_t size, size_t align);
-_Noreturn void cannot(const char *what);
 
 /* Makes the compiler believe that `block` and what it points to are used here. */
 static inline void keep(void *block) { __asm__ volatile("" : : "r"(block) : "memory"); }

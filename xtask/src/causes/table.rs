@@ -95,6 +95,7 @@ const ORDINARY: [Ordinary; 10] = [
             "-o",
             "{out}/patterns",
             "patterns/main.c",
+            "patterns/run.c",
             "patterns/small.c",
             "patterns/large.c",
             "patterns/threads.c",
