@@ -18,6 +18,7 @@ use crate::error::Doing;
 use crate::kernel::{self, Status, Usage, lean};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
+pub(crate) mod books;
 mod curve;
 mod fresh;
 mod neighbours;

@@ -20,6 +20,7 @@ use crate::Scatter;
 use crate::calls::Owner;
 use crate::calls::locks::Ground;
 use crate::execute::Look;
+use crate::execute::books::{Scheduled, Stat};
 use crate::execute::tree::{Pid, swapped_bytes, threads};
 use crate::kernel::{self, calls as door, calls::Sleep};
 
@@ -166,10 +167,9 @@ impl Looks {
 
     fn thread(&mut self, process: Pid, thread: Pid) {
         let path = format!("/proc/{process}/task/{thread}");
-        let Ok(clock) = fs::read_to_string(format!("{path}/schedstat")) else { return };
-        let mut clocks = clock.split_ascii_whitespace().filter_map(|word| word.parse().ok());
-        let mut next_s = || clocks.next().map(|time| Duration::from_nanos(time).as_secs_f64());
-        let Some((clock_s, queue_s)) = next_s().zip(next_s()) else { return };
+        let Some(Scheduled { ran_ns, queued_ns }) = Scheduled::of(&path) else { return };
+        let [clock_s, queue_s] =
+            [ran_ns, queued_ns].map(|time| Duration::from_nanos(time).as_secs_f64());
         let look = self.looks;
         let seen = self.threads.entry(thread).or_default();
         if seen.time.process != process || clock_s < seen.clock_s {
@@ -184,7 +184,7 @@ impl Looks {
         seen.time.cpu_s += seen.did_s;
         (seen.clock_s, seen.queue_s) = (clock_s, queue_s);
         seen.look = look;
-        seen.state = state(&path).unwrap_or('X');
+        seen.state = Stat::of(&path).and_then(|stat| stat.state()).unwrap_or('X');
     }
 
     /// Whether the time since the last look was one thread's, several threads', or nobody's. Who waited for a
@@ -368,12 +368,6 @@ fn asleep(process: Pid, thread: Pid) -> Option<Sleep> {
 /// The name of a thread, `path` being its folder in `/proc`.
 fn name_of(path: &str) -> String {
     fs::read_to_string(format!("{path}/comm")).unwrap_or_default().trim_end().to_owned()
-}
-
-/// The letter for what a thread does, `path` being its folder in `/proc`.
-fn state(path: &str) -> Option<char> {
-    let stat = fs::read_to_string(format!("{path}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// Bytes that a line of `smaps_rollup` tells.

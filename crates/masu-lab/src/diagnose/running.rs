@@ -14,6 +14,7 @@ use super::looks::{Looks, Seen};
 use super::{Diagnosis, build, findings_of, note_counting, services, unsampled};
 use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
+use crate::execute::books::{Stat, Switches};
 use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
 use crate::execute::{self, Look};
 use crate::prices::Service;
@@ -156,10 +157,8 @@ impl Counters {
     /// None for a process that has ended.
     fn of(process: Pid) -> Option<Counters> {
         state_of(process).filter(|state| !state.is_gone())?;
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        // From the third field of proc(5) on.
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let stat = Stat::of(&format!("/proc/{process}"))?;
+        let number = |field| stat.field::<u64>(field);
         let ticks = kernel::ticks_a_second();
         let mut counters = Counters {
             minor_faults: number(10)?,
@@ -170,14 +169,10 @@ impl Counters {
             ..Counters::default()
         };
         for thread in threads(process) {
-            let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status"));
-            let status = status.unwrap_or_default();
-            let count = |name: &str| -> u64 {
-                let line = status.lines().find_map(|line| line.strip_prefix(name));
-                line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
-            };
-            counters.voluntary_switches += count("voluntary_ctxt_switches:");
-            counters.involuntary_switches += count("nonvoluntary_ctxt_switches:");
+            let switches = Switches::of(&format!("/proc/{process}/task/{thread}"));
+            let Switches { voluntary, involuntary } = switches.unwrap_or_default();
+            counters.voluntary_switches += voluntary;
+            counters.involuntary_switches += involuntary;
         }
         Some(counters)
     }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::books::{Scheduled, Stat};
 use crate::kernel::{self, Usage};
 
 /// A process id as the kernel's calls take it.
@@ -103,11 +104,8 @@ impl Tree {
     pub(crate) fn note_queued(&self, pid: Pid) -> usize {
         let threads = threads(pid);
         for &thread in &threads {
-            let path = format!("/proc/{pid}/task/{thread}/schedstat");
-            let Ok(text) = fs::read_to_string(path) else { continue };
-            let waited = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
-            if let Some(waited) = waited {
-                self.queued.borrow_mut().insert(thread, waited);
+            if let Some(scheduled) = Scheduled::of(&format!("/proc/{pid}/task/{thread}")) {
+                self.queued.borrow_mut().insert(thread, scheduled.queued_ns);
             }
         }
         threads.len()
@@ -216,13 +214,8 @@ impl State {
 
 /// Where the process stands; none if there is no such process.
 pub(crate) fn state_of(pid: Pid) -> Option<State> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before the state may hold anything, parentheses and spaces too.
-    let mut words = stat.rsplit_once(") ")?.1.split(' ');
-    let letter = words.next()?.chars().next()?;
-    let parent = words.next()?.parse().ok()?;
-    let _group = words.next()?;
-    Some(State { letter, parent, session: words.next()?.parse().ok()? })
+    let stat = Stat::of(&format!("/proc/{pid}"))?;
+    Some(State { letter: stat.state()?, parent: stat.field(4)?, session: stat.field(6)? })
 }
 
 /// Bytes resident in a process.

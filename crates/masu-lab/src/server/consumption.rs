@@ -6,9 +6,9 @@
 //! and went within a burst is not in them.
 
 use std::collections::HashMap;
-use std::fs;
 
 use super::family::Family;
+use crate::execute::books::{Scheduled, Stat, Switches};
 use crate::execute::tree::{Pid, threads};
 use crate::kernel;
 
@@ -31,8 +31,7 @@ struct Processes {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Thread {
-    voluntary_switches: u64,
-    involuntary_switches: u64,
+    switches: Switches,
     queued_ns: u64,
 }
 
@@ -83,10 +82,9 @@ impl Consumption {
         let mut queued_ns = 0;
         for (thread, now) in &self.threads {
             let then = earlier.threads.get(thread).copied().unwrap_or_default();
-            used.voluntary_switches +=
-                now.voluntary_switches.saturating_sub(then.voluntary_switches);
-            used.involuntary_switches +=
-                now.involuntary_switches.saturating_sub(then.involuntary_switches);
+            let (switches, before) = (now.switches, then.switches);
+            used.voluntary_switches += switches.voluntary.saturating_sub(before.voluntary);
+            used.involuntary_switches += switches.involuntary.saturating_sub(before.involuntary);
             queued_ns += now.queued_ns.saturating_sub(then.queued_ns);
         }
         used.queued_s = (!self.threads.is_empty()).then(|| queued_ns as f64 / 1e9);
@@ -103,11 +101,8 @@ pub(super) fn cpu_s(family: &Family) -> f64 {
 impl Processes {
     #[expect(clippy::cast_precision_loss, reason = "ticks stay far below 2^53")]
     fn of(pid: Pid) -> Option<Processes> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name before the state may hold anything, parentheses and spaces too. `proc(5)` counts
-        // fields from one; the state is the third.
-        let words: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        let field = |number: usize| words.get(number - 3)?.parse::<u64>().ok();
+        let stat = Stat::of(&format!("/proc/{pid}"))?;
+        let field = |number| stat.field::<u64>(number);
         let (user, sys) = (field(14)?, field(15)?);
         let (children_user, children_sys) = (field(16)?, field(17)?);
         let ticks_a_second = kernel::ticks_a_second();
@@ -148,18 +143,10 @@ impl Processes {
 
 impl Thread {
     fn of(pid: Pid, thread: Pid) -> Option<Thread> {
-        let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;
-        let count = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        let wait = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat"));
-        let queued = wait.ok().and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
-        Some(Thread {
-            voluntary_switches: count("voluntary_ctxt_switches:"),
-            involuntary_switches: count("nonvoluntary_ctxt_switches:"),
-            queued_ns: queued.unwrap_or(0),
-        })
+        let folder = format!("/proc/{pid}/task/{thread}");
+        let switches = Switches::of(&folder)?;
+        let queued_ns = Scheduled::of(&folder).map_or(0, |scheduled| scheduled.queued_ns);
+        Some(Thread { switches, queued_ns })
     }
 }
 

@@ -1,0 +1,96 @@
+//! What the kernel's books say of one process or one thread.
+//!
+//! Relies on the files of proc(5) in a folder of `/proc`: `/proc/PID` for a process, `/proc/PID/task/TID` for a
+//! thread. What has ended has no books, and a kernel may keep fewer; then there is none.
+
+use std::fs;
+use std::str::FromStr;
+
+/// The line `stat`.
+#[derive(Debug)]
+pub(crate) struct Stat {
+    /// From the state on. The name before it may hold anything, parentheses and spaces too.
+    fields: String,
+}
+
+impl Stat {
+    /// That of a process or thread.
+    pub(crate) fn of(folder: &str) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(format!("{folder}/stat")).ok()?)
+    }
+
+    fn parse(line: &str) -> Option<Stat> {
+        Some(Stat { fields: line.rsplit_once(") ")?.1.trim_end().to_owned() })
+    }
+
+    /// The field that proc(5) gives this number; none for the first two, the process's number and name.
+    pub(crate) fn field<T: FromStr>(&self, number: usize) -> Option<T> {
+        self.fields.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
+    }
+
+    /// What it does: `R`, `S`, `Z` and so on.
+    pub(crate) fn state(&self) -> Option<char> {
+        self.field(3)
+    }
+}
+
+/// How long a thread ran and how long it waited for a CPU, in nanoseconds; of a process its first thread alone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scheduled {
+    pub(crate) ran_ns: u64,
+    pub(crate) queued_ns: u64,
+}
+
+impl Scheduled {
+    pub(crate) fn of(folder: &str) -> Option<Scheduled> {
+        let line = fs::read_to_string(format!("{folder}/schedstat")).ok()?;
+        let mut words = line.split_ascii_whitespace();
+        Some(Scheduled {
+            ran_ns: words.next()?.parse().ok()?,
+            queued_ns: words.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// How often a thread left its CPU.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Switches {
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+}
+
+impl Switches {
+    pub(crate) fn of(folder: &str) -> Option<Switches> {
+        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        let count = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Some(Switches {
+            voluntary: count("voluntary_ctxt_switches:"),
+            involuntary: count("nonvoluntary_ctxt_switches:"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_fields_is_skipped() {
+        let stat = Stat::parse("7 (a) R 1 (b)) S 5 6 7 0\n").unwrap();
+        assert_eq!(stat.state(), Some('S'));
+        assert_eq!((stat.field(4), stat.field(7)), (Some(5), Some(0)));
+        assert_eq!((stat.field::<u64>(8), stat.field::<u64>(2)), (None, None));
+        assert!(Stat::parse("7 without a name").is_none());
+    }
+
+    #[test]
+    fn this_thread_has_books() {
+        assert_eq!(Stat::of("/proc/thread-self").unwrap().state(), Some('R'));
+        assert!(Scheduled::of("/proc/thread-self").is_none_or(|scheduled| scheduled.ran_ns > 0));
+        assert!(Switches::of("/proc/thread-self").is_some());
+        assert!(Stat::of("/proc/0").is_none() && Switches::of("/proc/0").is_none());
+    }
+}
