@@ -1,21 +1,18 @@
 //! Whoever counts is killed while the program is traced: nothing of it stays, stopped or running. Alone in its
 //! file because runs take whatever this process starts for their own.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+mod ending;
 
+use std::fs;
+use std::process::{Command, Stdio};
+
+use ending::{is_gone, wait_until};
 use masu_lab::calls;
 use masu_lab::execute::Conditions;
 use masu_lab::{Catalogue, Input, Places, Stop, Workload};
 
 /// Where the traced processes write their numbers.
 const VARIABLE: &str = "MASU_TEST_NUMBERS";
-
-/// Only ends a test that has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 #[ignore = "started by the other test"]
@@ -48,19 +45,4 @@ fn no_stopped_process_is_left_when_the_tracer_is_killed() {
     for pid in pids {
         wait_until("the traced processes are gone", || is_gone(pid));
     }
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "in vain until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Whether the process has ended; who inherits it may not have noticed yet.
-fn is_gone(pid: &str) -> bool {
-    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| &rest[..1]);
-    matches!(state, "X" | "Z")
 }

@@ -3,19 +3,15 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use serde_json::Value;
 
+use crate::ending::wait_until;
 use crate::guest::Folder;
 use crate::masu;
 
 mod crowd;
-
-/// Only ends a test that has failed.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A shell that writes lines without end, killed at the end of the test.
 struct Target {
@@ -59,22 +55,14 @@ impl Target {
         let mut command = masu(&["diagnose", "--attach", "--for", "1h", "--json", "-p"]);
         let command = command.arg(self.pid()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let masu = command.spawn().expect("masu starts");
-        let began = Instant::now();
-        while self.tracer() == "0" {
-            assert!(began.elapsed() < PATIENCE, "in vain until it is attached to");
-            thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("it is attached to", || self.tracer() != "0");
         self.goes_on();
         masu
     }
 
     /// It is traced no more, and works.
     fn runs_free(mut self) {
-        let began = Instant::now();
-        while self.tracer() != "0" {
-            assert!(began.elapsed() < PATIENCE, "in vain until it is let go");
-            thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("it is let go", || self.tracer() == "0");
         self.goes_on();
     }
 }

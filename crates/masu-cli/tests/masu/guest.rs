@@ -5,15 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::ending::{is_gone, wait_until};
 use crate::masu;
-
-/// Only ends a test that has failed.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Removed at the end, and open to every user.
 pub(crate) struct Folder(PathBuf);
@@ -209,19 +205,4 @@ fn a_program_that_is_killed_ends_the_diagnosis() {
     for pid in pids {
         wait_until("the program is gone", || is_gone(&pid));
     }
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "in vain until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Whether the process has ended; who inherits it may not have noticed yet.
-fn is_gone(pid: &str) -> bool {
-    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| &rest[..1]);
-    matches!(state, "X" | "Z")
 }

@@ -9,6 +9,8 @@ mod compare;
 mod diagnose;
 mod doctor;
 mod documented;
+#[path = "../../../masu-lab/tests/ending/mod.rs"]
+mod ending;
 mod experiment;
 mod guest;
 mod heap;

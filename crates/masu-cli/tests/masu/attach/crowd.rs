@@ -5,10 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use super::{PATIENCE, diagnosis, signal};
+use super::{diagnosis, signal};
+use crate::ending::wait_until;
 use crate::guest::Folder;
 use crate::masu;
 
@@ -112,15 +111,6 @@ fn are_free(process: &Path) -> bool {
     let is_free = |it: &Standing| it.tracer == "0" && !["t", "T"].contains(&it.state.as_str());
     standings(process).iter().all(is_free)
 }
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "in vain until {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 #[test]
 fn every_thread_is_counted_those_that_begin_and_children_too_and_none_stays_stopped() {
     let mut crowd = Crowd::new("turns");
