@@ -26,13 +26,24 @@ pub use gate::{Gate, Standing, gate};
 /// they come, also on a comparison that was stopped.
 #[must_use]
 pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
+    summarise_measures(&Measure::ALL, labels, primary, look, runs)
+}
+
+/// The same of `measures` alone, of which `primary` is one.
+pub(crate) fn summarise_measures(
+    measures: &[Measure],
+    labels: &[String],
+    primary: Measure,
+    look: Look,
+    runs: &[Run],
+) -> Summary {
     let valid = valid(runs);
     let there = |measure: &Measure| valid.iter().any(|run| measure.of(run).is_some());
     let table = Table {
         labels,
         primary,
         look,
-        measures: Measure::ALL.into_iter().filter(there).collect(),
+        measures: measures.iter().copied().filter(there).collect(),
         series: (0..labels.len()).map(|index| series(&valid, index)).collect(),
         rounds: (0..labels.len()).map(|index| rounds(runs, index)).collect(),
     };

@@ -5,8 +5,11 @@
 //! really draws, so that what drifts or lingers meets the variants as it would. Runs may be starved
 //! and made again, or crash, as a comparison would record it.
 
+use super::summarise_measures;
 use crate::compare::Order;
 use crate::random::Random;
+use crate::results::Summary;
+use crate::statistics::{Look, Measure};
 use crate::{Ending, Run};
 
 /// How a simulated machine disturbs the times of its runs.
@@ -167,6 +170,12 @@ impl<'a> Comparison<'a> {
 /// The variants' labels: a, b, c …
 pub(crate) fn labels(count: usize) -> Vec<String> {
     ('a'..='z').take(count).map(String::from).collect()
+}
+
+/// The summary of simulated runs of `variants` variants, judged by the one measure that was simulated: the others
+/// would be most of the work, in thousands of tables, and all zero.
+pub(crate) fn summary_of(variants: usize, primary: Measure, look: Look, runs: &[Run]) -> Summary {
+    summarise_measures(&[primary], &labels(variants), primary, look, runs)
 }
 
 /// A number from 0 up to 1.

@@ -3,15 +3,14 @@
 use super::*;
 use crate::Run;
 use crate::statistics::Look;
-use crate::summary::simulation::{Comparison, Machine, Noise, labels};
-use crate::summary::summarise;
+use crate::summary::simulation::{Comparison, Machine, Noise, summary_of};
 
 /// A table of five equal variants on a machine with 1 % noise, and what `change` makes of its runs.
 fn warned(rounds: usize, change: impl Fn(&mut Run)) -> Vec<String> {
     let mut runs =
         Comparison::of(&[1.0; 5]).runs(&mut Machine::new(Noise::Normal(0.01), 1), rounds);
     runs.iter_mut().for_each(change);
-    summarise(&labels(5), Measure::Wall, Look::ONLY, &runs).warnings
+    summary_of(5, Measure::Wall, Look::ONLY, &runs).warnings
 }
 
 /// The one warning there is, which must begin with `name`.
@@ -33,7 +32,7 @@ fn healthy_series_are_warned_of_in_fewer_than_one_table_of_a_hundred() {
         let mut counts = [("drift", 0), ("outliers", 0), ("two speeds", 0), ("", 0)];
         for _ in 0..500 {
             let runs = Comparison::of(&[1.0; 5]).runs(&mut machine, rounds);
-            let warnings = summarise(&labels(5), Measure::Wall, Look::ONLY, &runs).warnings;
+            let warnings = summary_of(5, Measure::Wall, Look::ONLY, &runs).warnings;
             for (name, count) in &mut counts {
                 *count += usize::from(warnings.iter().any(|warning| warning.starts_with(*name)));
             }
@@ -49,7 +48,7 @@ fn a_quiet_machine_as_it_was_recorded_is_seldom_warned_of() {
     let warned = (0..500)
         .filter(|_| {
             let runs = Comparison::of(&[1.0; 5]).runs(&mut machine, 20);
-            !summarise(&labels(5), Measure::Wall, Look::ONLY, &runs).warnings.is_empty()
+            !summary_of(5, Measure::Wall, Look::ONLY, &runs).warnings.is_empty()
         })
         .count();
     println!("{warned} of 500");
@@ -135,7 +134,7 @@ fn most_tables_with_two_speeds_or_drift_are_named() {
         let named = (0..100)
             .filter(|_| {
                 let runs = Comparison::of(&[1.0; 5]).runs(&mut machine, 30);
-                let warnings = summarise(&labels(5), Measure::Wall, Look::ONLY, &runs).warnings;
+                let warnings = summary_of(5, Measure::Wall, Look::ONLY, &runs).warnings;
                 warnings.iter().any(|warning| warning.starts_with(name))
             })
             .count();

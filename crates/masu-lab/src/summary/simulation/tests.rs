@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::execute::Burst;
-use crate::results::{Row, Summary};
-use crate::statistics::{DEFAULT_PRECISION, Look, Looks, Measure, Verdict, is_narrow};
+use crate::results::Row;
+use crate::statistics::{DEFAULT_PRECISION, Looks, Verdict, is_narrow};
 use crate::suite::DEFAULT_ROUNDS;
-use crate::summary::summarise;
 
 /// Tables a rate is counted over: a thousand, or with `MASU_SOAK=1` twenty thousand.
 fn tables() -> usize {
@@ -19,7 +18,7 @@ const NULL: Comparison = Comparison { truth: &[1.0; 5], starved: 0.0, repeats: 0
 const BUDGET: usize = 40;
 
 fn judged(compared: &Comparison, look: Look, runs: &[Run]) -> Summary {
-    summarise(&labels(compared.truth.len()), Measure::Wall, look, runs)
+    summary_of(compared.truth.len(), Measure::Wall, look, runs)
 }
 
 fn differences(summary: &Summary) -> usize {
@@ -166,7 +165,7 @@ fn found_at_what_could_be_seen(primary: Measure, look: Look, up: bool, tables: u
         let seen = could_have_seen(&mut machine, primary, look);
         let truth = [1.0, if up { 1.0 + seen } else { 1.0 / (1.0 + seen) }, 1.0];
         let runs = bursts(Comparison::of(&truth).runs(&mut machine, DEFAULT_ROUNDS));
-        let rows = summarise(&labels(3), primary, look, &runs).rows;
+        let rows = summary_of(3, primary, look, &runs).rows;
         matches!(rows[1].verdict, Verdict::Faster | Verdict::Slower)
     };
     (0..tables).filter(found).count()
@@ -182,7 +181,7 @@ fn late_look() -> Look {
 fn could_have_seen(machine: &mut Machine, primary: Measure, look: Look) -> f64 {
     loop {
         let runs = bursts(Comparison::of(&[1.0; 3]).runs(machine, DEFAULT_ROUNDS));
-        let summary = summarise(&labels(3), primary, look, &runs);
+        let summary = summary_of(3, primary, look, &runs);
         // Now and then there is a false alarm instead.
         if let Verdict::NoDifferenceShown { could_have_seen } = summary.rows[1].verdict {
             return could_have_seen;
@@ -216,6 +215,6 @@ fn a_variant_that_never_works_does_not_keep_a_series_from_ending() {
     for run in runs.iter_mut().filter(|run| run.variant == 2) {
         run.ending = Ending::Signalled(6);
     }
-    let summary = summarise(&labels(3), Measure::Wall, Look::ONLY, &runs);
+    let summary = summary_of(3, Measure::Wall, Look::ONLY, &runs);
     assert!(is_narrow(&summary, 0.01) && !is_narrow(&summary, 0.0001), "{summary:?}");
 }
