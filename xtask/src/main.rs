@@ -21,6 +21,7 @@ mod package;
 mod peers;
 mod rust;
 mod sanitize;
+mod stat;
 mod steps;
 mod tidy;
 

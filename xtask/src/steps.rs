@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::stat;
+
 /// Announces a step, takes it, and says how long it took.
 ///
 /// # Errors
@@ -13,12 +15,14 @@ use anyhow::{Context, Result, bail};
 /// The step's own, named.
 pub(crate) fn take<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), stat::cpu_s());
     let done = step();
     let seconds = start.elapsed().as_secs_f64();
     match done {
         Ok(value) => {
-            println!("==> {name}: done in {seconds:.1} s");
+            // On a machine that others use, too, this says more.
+            let used = stat::cpu_s().zip(cpu).map_or(0.0, |(now, then)| now - then);
+            println!("==> {name}: done in {seconds:.1} s, {used:.1} s of CPU");
             Ok(value)
         }
         Err(error) => {

@@ -7,6 +7,7 @@ use masu_lab::Machine;
 use super::judge::{Finding, Judged, Verdict};
 use super::table::Group;
 use crate::bench::record;
+use crate::stat;
 
 const OPENING: &str = "\
 # What `masu diagnose` finds where the cause is known
@@ -60,9 +61,7 @@ pub(super) fn text(judged: &[Judged], commit: Option<&str>) -> String {
 
 /// Whether this process, and with it what it starts, has a real-time policy: the 41st field of proc(5)'s `stat`.
 fn goes_first() -> bool {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    matches!(fields.split(' ').nth(41 - 3), Some("1" | "2"))
+    matches!(stat::field(41), Some(1 | 2))
 }
 
 /// A table for each group that was run, with how many of it are right.
