@@ -169,6 +169,11 @@ impl Suite {
     fn command(&self, root: &Path, length: Length) -> Result<Command> {
         let mut command = steps::cargo(root, &["test", "--locked", "--no-fail-fast"]);
         command.args(self.arguments);
+        if self.arguments.contains(&"--release") {
+            // To link each test program and all that it uses as one piece takes longer than to run it; the tests of
+            // `masu-abi` have the library that is made so.
+            command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+        }
         if self.loom {
             // A target folder of its own, so that nothing else is built again for other flags.
             command.arg("--target-dir").arg(steps::target_folder()?.join("loom"));
