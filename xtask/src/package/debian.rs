@@ -28,6 +28,8 @@ struct Tree {
     cpu: String,
     /// As folders of libraries are called: `x86_64-linux-gnu`.
     triplet: String,
+    /// When the sources were last changed, in seconds since 1970: the time of all that is made of them.
+    changed: String,
 }
 
 /// Builds the package.
@@ -42,6 +44,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
         folder: bench.join("tree"),
         cpu: ask("DEB_HOST_ARCH")?,
         triplet: ask("DEB_HOST_MULTIARCH")?,
+        changed: changed(shop.root)?,
     };
     let libraries = format!("--libdir=lib/{}", tree.triplet);
     let staging = format!("--destdir={}", tree.folder.display());
@@ -72,18 +75,28 @@ impl Tree {
             .context("Debian's folder for completions of zsh")
     }
 
+    /// When the sources were last changed, as mails have it.
+    fn date(&self) -> Result<String> {
+        let mut date = Command::new("date");
+        let told = answer(
+            date.args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", self.changed)),
+        )?;
+        Ok(told.trim().to_owned())
+    }
+
     /// Licences and changes, as Debian wants to find them.
     fn document(&self, shop: &Shop) -> Result<()> {
         let folder = self.folder.join("usr/share/doc/masu");
         fs::create_dir_all(&folder)?;
         let (mit, changes) = (shop.read("LICENSE-MIT")?, shop.read("CHANGELOG.md")?);
         fs::write(folder.join("copyright"), papers::copyright(&mit))?;
-        fs::write(folder.join("changelog"), changes)?;
+        fs::write(folder.join("changelog"), papers::changelog(&self.date()?))?;
+        fs::write(folder.join("CHANGELOG.md"), changes)?;
         let members = ["masu-cli", "xquo", "masu-code-abi"];
         let notices = notices::of(shop.root, &members, machine::HOST)?;
         fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
         let mut gzip = Command::new("gzip");
-        gzip.args(["-9", "--no-name", "changelog", "LICENSES-OF-OTHERS"]);
+        gzip.args(["-9", "--no-name", "changelog", "CHANGELOG.md", "LICENSES-OF-OTHERS"]);
         steps::succeed(gzip.current_dir(folder))
     }
 
@@ -149,9 +162,22 @@ impl Tree {
         let package = out.join(format!("masu_{VERSION}_{}.deb", self.cpu));
         let mut pack = Command::new("dpkg-deb");
         pack.args(["--root-owner-group", "-Zxz", "--build"]).arg(&self.folder).arg(&package);
+        // The same tree makes the same archive, whenever it is packed.
+        pack.env("SOURCE_DATE_EPOCH", &self.changed);
         steps::succeed(&mut pack)?;
         Ok(package)
     }
+}
+
+/// When the sources were last changed: with the last commit, or when whoever packs says.
+fn changed(root: &Path) -> Result<String> {
+    const EPOCH: &str = "SOURCE_DATE_EPOCH";
+    if let Ok(told) = std::env::var(EPOCH) {
+        return Ok(told);
+    }
+    let mut ask = Command::new("git");
+    let told = answer(ask.current_dir(root).args(["log", "-1", "--format=%ct"]));
+    Ok(told.with_context(|| format!("where there is no git, set {EPOCH}"))?.trim().to_owned())
 }
 
 fn is_elf(path: &Path) -> Result<bool> {
@@ -229,7 +255,12 @@ mod tests {
     #[test]
     fn a_tree_becomes_a_package_that_dpkg_reads() {
         let folder = std::env::temp_dir().join(format!("masu-deb-test-{}", std::process::id()));
-        let tree = Tree { folder: folder.join("tree"), cpu: "amd64".into(), triplet: "x".into() };
+        let tree = Tree {
+            folder: folder.join("tree"),
+            cpu: "amd64".into(),
+            triplet: "x".into(),
+            changed: "0".into(),
+        };
         fs::create_dir_all(tree.folder.join("usr/bin")).unwrap();
         fs::create_dir_all(tree.folder.join("DEBIAN")).unwrap();
         fs::write(tree.folder.join("usr/bin/masu"), "a program").unwrap();
@@ -240,6 +271,7 @@ mod tests {
             answer(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name)).unwrap()
         };
         assert_eq!(field("Version").trim(), VERSION);
+        assert_eq!(tree.date().unwrap(), "Thu, 01 Jan 1970 00:00:00 +0000");
         assert_eq!(field("Depends").trim(), "libc6 (>= 2.34)");
         let contents = answer(Command::new("dpkg-deb").arg("--contents").arg(&package)).unwrap();
         assert!(

@@ -1,8 +1,11 @@
-//! What is written about the Debian package: control and copyright.
+//! What is written about the Debian package: control, copyright and changelog.
 //!
 //! It relies on Debian's policy for the fields, and on its machine-readable form of copyright files.
 
 use super::VERSION;
+
+/// Who answers for the package.
+const MAINTAINER: &str = "The masu engineers <masu@localhost>";
 
 /// `DEBIAN/control`.
 pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
@@ -10,7 +13,7 @@ pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
         "Package: masu\n\
          Version: {VERSION}\n\
          Architecture: {cpu}\n\
-         Maintainer: The masu engineers <masu@localhost>\n\
+         Maintainer: {MAINTAINER}\n\
          Installed-Size: {size_kib}\n\
          Depends: {needs}\n\
          Section: devel\n\
@@ -47,6 +50,17 @@ pub(super) fn copyright(mit: &str) -> String {
          License: Apache-2.0\n\
          \x20On Debian systems the text of the Apache License, version 2.0, is in\n\
          \x20/usr/share/common-licenses/Apache-2.0.\n"
+    )
+}
+
+/// `changelog`, in the form that Debian wants; what is in it stands elsewhere. `date` is as mails have it.
+pub(super) fn changelog(date: &str) -> String {
+    format!(
+        "masu ({VERSION}) unstable; urgency=medium\n\
+         \n\
+         \x20 * What users notice is in CHANGELOG.md.gz in this folder.\n\
+         \n\
+         \x20-- {MAINTAINER}  {date}\n"
     )
 }
 
