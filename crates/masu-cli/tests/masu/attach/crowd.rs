@@ -111,6 +111,7 @@ fn are_free(process: &Path) -> bool {
     let is_free = |it: &Standing| it.tracer == "0" && !["t", "T"].contains(&it.state.as_str());
     standings(process).iter().all(is_free)
 }
+
 #[test]
 fn every_thread_is_counted_those_that_begin_and_children_too_and_none_stays_stopped() {
     let mut crowd = Crowd::new("turns");
