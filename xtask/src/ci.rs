@@ -170,8 +170,8 @@ impl Suite {
         let mut command = steps::cargo(root, &["test", "--locked", "--no-fail-fast"]);
         command.args(self.arguments);
         if self.arguments.contains(&"--release") {
-            // To link each test program and all that it uses as one piece takes longer than to run it; the tests of
-            // `masu-abi` have the library that is made so.
+            // Nothing more is shown by each test program and all that it uses being optimised as one piece, which takes
+            // the compiler long; the tests of `masu-abi` have the library that is made so.
             command.env("CARGO_PROFILE_RELEASE_LTO", "off");
         }
         if self.loom {
