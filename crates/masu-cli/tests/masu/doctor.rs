@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::masu;
 
 /// The names under which JSON has the prices.
-const SERVICES: [&str; 12] = [
+const SERVICES: [&str; 13] = [
     "system_call",
     "page_fault",
     "page_return",
@@ -16,6 +16,7 @@ const SERVICES: [&str; 12] = [
     "context_switch",
     "futex_wake",
     "small_write",
+    "terminal_write",
     "counted_call",
     "counted_call_cpu",
 ];
