@@ -2,15 +2,20 @@
 //!
 //! Relies on the C library, which Rust's standard library is linked with anyway. The one hard idea is
 //! `membarrier(2)`: whoever calls it makes every other thread of the process pass a memory barrier,
-//! so that only the side that seldom comes pays for an order between two.
+//! so that only the side that seldom comes pays for an order between two. A process needs leave for it, which
+//! costs nothing while it has one thread and some ten milliseconds later, for the kernel then waits until every
+//! CPU has been elsewhere. So leave is asked for before the first helper starts, and where there are threads
+//! already, by a thread of its own while work goes on without.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use membarrier::{barrier_everywhere, prepare_barrier};
 
-/// Makes every running thread of the process pass a full memory barrier, and passes one itself.
-/// `false`: this system has no such call or refuses it, and nothing is known of other threads.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) fn barrier_everywhere() -> bool {
+mod membarrier {
     use std::ffi::{c_int, c_long, c_uint};
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::thread;
 
     unsafe extern "C" {
         fn syscall(number: c_long, ...) -> c_long;
@@ -20,27 +25,58 @@ pub(crate) fn barrier_everywhere() -> bool {
     /// What is asked for, and the leave to ask for it, `linux/membarrier.h`.
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
-    /// Asking again and again would only cost time.
-    static REFUSED: AtomicBool = AtomicBool::new(false);
 
-    let ask = |command: c_int| {
+    /// How it stands with the leave: one of what follows.
+    static LEAVE: AtomicU8 = AtomicU8::new(UNASKED);
+    const UNASKED: u8 = 0;
+    const ASKED: u8 = 1;
+    const GRANTED: u8 = 2;
+    const REFUSED: u8 = 3;
+
+    fn ask(command: c_int) -> bool {
         // SAFETY: The call takes three numbers and touches no memory of the program.
         unsafe { syscall(MEMBARRIER, command, 0 as c_uint, 0 as c_int) == 0 }
-    };
-    // ORDERING: Relaxed, for it only saves calls.
-    if REFUSED.load(Ordering::Relaxed) {
-        return false;
     }
-    // The leave holds for the process, and is asked for where it is first wanted.
-    let passed =
-        ask(PRIVATE_EXPEDITED) || (ask(REGISTER_PRIVATE_EXPEDITED) && ask(PRIVATE_EXPEDITED));
-    if !passed {
-        REFUSED.store(true, Ordering::Relaxed);
+
+    /// Asks for leave, and waits for the answer.
+    fn ask_for_leave() {
+        let answer = if ask(REGISTER_PRIVATE_EXPEDITED) { GRANTED } else { REFUSED };
+        // ORDERING: Relaxed, for it only saves calls: the kernel knows who has leave.
+        LEAVE.store(answer, Ordering::Relaxed);
     }
-    passed
+
+    /// Asks for leave to use [`barrier_everywhere`] before it is wanted, without waiting for it.
+    pub(crate) fn prepare_barrier() {
+        // A folder has two links and one more for each folder in it.
+        let alone = fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == 3);
+        if alone {
+            return ask_for_leave();
+        }
+        // ORDERING: Relaxed, as above.
+        LEAVE.store(ASKED, Ordering::Relaxed);
+        let asks = thread::Builder::new().name("masu-chunk-leave".to_owned()).spawn(ask_for_leave);
+        if asks.is_err() {
+            LEAVE.store(UNASKED, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes every running thread of the process pass a full memory barrier, and passes one itself.
+    /// `false`: this system has no such call or refuses it, or has yet to give leave, and nothing is known of
+    /// other threads.
+    pub(crate) fn barrier_everywhere() -> bool {
+        // ORDERING: Relaxed, as above.
+        if LEAVE.load(Ordering::Relaxed) == UNASKED {
+            ask_for_leave();
+        }
+        LEAVE.load(Ordering::Relaxed) == GRANTED && ask(PRIVATE_EXPEDITED)
+    }
 }
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub(crate) fn barrier_everywhere() -> bool {
-    false
+mod membarrier {
+    pub(crate) fn prepare_barrier() {}
+
+    pub(crate) fn barrier_everywhere() -> bool {
+        false
+    }
 }
