@@ -134,7 +134,12 @@ struct Suite {
 /// the other C library, and under loom, which tries every interleaving.
 const SUITES: &[Suite] = &[
     Suite { name: "tests", arguments: &["--workspace"], loom: false },
-    Suite { name: "tests, optimised", arguments: &["--package", "masu", "--release"], loom: false },
+    Suite {
+        name: "tests, optimised",
+        // With the feature here too, for there the functions are held against glibc's own.
+        arguments: &["--package", "masu", "--release", "--features", "musl-memcpy"],
+        loom: false,
+    },
     Suite {
         name: "tests, musl",
         // With features here and without them in the tests before.
@@ -142,7 +147,7 @@ const SUITES: &[Suite] = &[
             "--package",
             "masu",
             "--features",
-            "allocator-api2,profile",
+            "allocator-api2,musl-memcpy,profile",
             "--target",
             machine::MUSL,
         ],

@@ -24,6 +24,10 @@ mod kernel;
 mod libc;
 mod sync;
 
+// What the C library does slowly on musl.
+#[cfg(all(feature = "musl-memcpy", target_arch = "x86_64", any(target_env = "musl", test)))]
+mod bytes;
+
 // What the program was told.
 mod environment;
 pub mod options;

@@ -34,8 +34,8 @@ const DOORS: &[Door] = &[
         rule: "assembly",
         room: "crates/masu",
         names: |line| line.code.contains("asm!"),
-        files: &["kernel", "slot", "libc", "profile/unwind/registers"],
-        remedy: "assembly belongs to the kernel door, the C library's door, the thread slot or the unwinder's registers",
+        files: &["kernel", "slot", "libc", "bytes", "profile/unwind/registers"],
+        remedy: "assembly belongs to the kernel door, the C library's door, the thread slot, musl's `memcpy` or the unwinder's registers",
     },
     Door {
         rule: "c-library-door",
