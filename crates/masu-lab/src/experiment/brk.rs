@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::series::row;
-use super::told::{self, malloc, memory, time};
+use super::told::{malloc, memory, time};
 use super::workbench::{in_one_table, set, workload};
 use super::{
     Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
@@ -65,10 +65,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     }
     let mut diagnosis = Vec::new();
     if let Some(size) = sizes.first() {
-        let input = size.input.clone();
-        let slow = workload(&sed(&script), Some(&input))?;
-        let found = bench.diagnose(&slow)?;
-        diagnosis = told::diagnosis("The script as it is", found.as_ref());
+        diagnosis = bench.diagnosis("The script as it is", &sed(&script), Some(&size.input))?;
     }
     Ok(outcome(&sizes, diagnosis))
 }
@@ -122,8 +119,7 @@ fn measure(bench: &mut Workbench<'_>, script: &Path, number: u32) -> Result<Opti
         bench.add_found(entry, "sed");
     }
     let part = format!("n{number}");
-    let Some(comparison) = bench.compare(&suite, &part)? else { return Ok(None) };
-    let Some(table) = comparison.tables.into_iter().next() else { return Ok(None) };
+    let Some(table) = bench.table(&suite, &part)? else { return Ok(None) };
     bench.say("counting the calls, a run of each");
     let counted = workload(&sed(script), Some(&input))?;
     let mut calls = Vec::new();
@@ -266,15 +262,13 @@ fn outcome(sizes: &[Size], diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: sizes.last().map(change).unwrap_or_default(),
-        by_hand: [
+        by_hand: &[
             "echo 50 | strace -f -c -e trace=memory sed -rf workloads/primes49.sed",
             "echo 50 | MALLOC_TOP_PAD_=10000000 strace -f -c -e trace=memory sed -rf workloads/primes49.sed",
             "echo 50 | masu diagnose --prove -- sed -rf workloads/primes49.sed",
             "echo 50 | masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -a masu -- sed -rf workloads/primes49.sed",
             "masu compare --suite workloads/brk.toml -P script=\"$PWD/workloads/primes49.sed\" -P input=FILE  # FILE holds 50",
-        ]
-        .map(str::to_owned)
-        .into(),
+        ],
     }
 }
 

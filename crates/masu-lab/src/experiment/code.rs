@@ -10,11 +10,9 @@ use serde_json::Value;
 
 use super::build::Cargo;
 use super::series::row;
-use super::told;
-use super::workbench::workload;
 use super::{Block, Experiment, Outcome, Series, Sheet, Verdict, Workbench};
 use crate::report::Table;
-use crate::{Comparison, Error};
+use crate::Error;
 
 mod layouts;
 mod requests;
@@ -41,8 +39,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     if let Some(layouts) = &layouts {
         let (what, words) = layouts.slow(&program);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let found = bench.diagnose(&workload(&words, None)?)?;
-        diagnosis = told::diagnosis(&what, found.as_ref());
+        diagnosis = bench.diagnosis(&what, &words, None)?;
     }
     Ok(outcome(layouts.as_ref(), requests.as_ref(), diagnosis))
 }
@@ -59,11 +56,6 @@ fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
         ["--release", "--package", "masu-code", "--example", "layout", "--example", "jit"];
     let target = cargo.of_tree(bench, what, &examples)?;
     Ok(target.map(|target| target.join("release/examples")))
-}
-
-/// The one table of a comparison.
-fn table(comparison: Option<Comparison>) -> Option<Table> {
-    comparison?.tables.into_iter().next()
 }
 
 /// A figure that the runs of the row with these values noted in `file`; `own` are the names by which a line has them.
@@ -111,7 +103,7 @@ fn outcome(
         claims,
         diagnosis,
         change,
-        by_hand: [
+        by_hand: &[
             "cargo build --release -p masu-code --example layout --example jit",
             "target/release/examples/layout prepare target/layout 4000",
             "target/release/examples/layout run target/layout own 8 1000 /dev/stderr    # also own2m, one, arena; 204",
@@ -119,9 +111,7 @@ fn outcome(
             "target/release/examples/jit own 1000 200000 1000 /dev/stderr       # also interpreter, single, arena",
             "masu compare --suite workloads/jit.toml",
             "masu code map -p PID     # how scattered a running process's code is",
-        ]
-        .map(str::to_owned)
-        .into(),
+        ],
     }
 }
 

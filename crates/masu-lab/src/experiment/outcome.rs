@@ -18,7 +18,7 @@ pub struct Outcome {
     /// What masu changes.
     pub change: Vec<Block>,
     /// Every command to do it by hand.
-    pub by_hand: Vec<String>,
+    pub by_hand: &'static [&'static str],
 }
 
 /// A part of a page.

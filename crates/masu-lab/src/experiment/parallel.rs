@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::build::Cargo;
 use super::series::row;
 use super::told::{self, milliseconds, time};
-use super::workbench::{in_one_table, set, workload};
+use super::workbench::{in_one_table, set};
 use super::{
     Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
 };
@@ -90,8 +90,7 @@ fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Err
     let mut blocks = Vec::new();
     for (what, words) in commands {
         let words = [words.as_slice(), &asked].concat();
-        let found = bench.diagnose(&workload(&words, None)?)?;
-        blocks.extend(told::diagnosis(what, found.as_ref()));
+        blocks.extend(bench.diagnosis(what, &words, None)?);
     }
     Ok(blocks)
 }
@@ -205,16 +204,14 @@ fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: [
+        by_hand: &[
             "cargo build -p masu-chunk --example steps && cargo build --release -p masu-chunk --example steps",
             "target/debug/examples/steps threads --items 1000000 --workers 4 --print > /dev/null   # also pool, channel, rayon, ours",
             "target/release/examples/steps pool --items 1000000 --workers 4 --turns 20000 --print > /dev/null",
             "masu diagnose -- target/debug/examples/steps pool --items 1000000 --workers 4 --print",
             "masu compare -P step=threads,pool,rayon,ours -- target/release/examples/steps {step} --items 1000000",
             "masu compare --suite workloads/steps.toml   # the executors alone, nothing printed",
-        ]
-        .map(str::to_owned)
-        .into(),
+        ],
     }
 }
 

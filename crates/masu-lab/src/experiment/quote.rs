@@ -9,7 +9,6 @@ mod made;
 use super::build::Built;
 use super::series::row;
 use super::told::{self, time};
-use super::workbench::workload;
 use super::{
     Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
 };
@@ -47,8 +46,8 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     if made.has("gnu") {
         let program = made.folder.join("gnu");
         let words = [program.to_str().unwrap_or("gnu"), "4"];
-        let found = bench.diagnose(&workload(&words, Some(&made.records))?)?;
-        diagnosis = told::diagnosis("xquo with 4 workers, as it is", found.as_ref());
+        let what = "xquo with 4 workers, as it is";
+        diagnosis = bench.diagnosis(what, &words, Some(&made.records))?;
     }
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
     let workers = made::workers(bench).iter().map(ToString::to_string).collect();
@@ -137,16 +136,14 @@ fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: [
+        by_hand: &[
             "cargo build --release --manifest-path workloads/quote/Cargo.toml --features jemalloc   # or masu, or neither",
             "cargo build --release --manifest-path workloads/quote/Cargo.toml --target x86_64-unknown-linux-musl",
             "seq 1000000 | sed \"s/.*/test'&\\x08''&/\" | tr '\\n' '\\0' > records",
             "time workloads/quote/target/release/published-xquo 4 < records > /dev/null",
             "masu compare -P workers=1,2,4 -a system -a masu -a jemalloc -- workloads/quote/target/release/published-xquo {workers} < records",
             "masu diagnose -- workloads/quote/target/release/published-xquo 4 < records",
-        ]
-        .map(str::to_owned)
-        .into(),
+        ],
     }
 }
 

@@ -5,7 +5,6 @@
 //! machine with a heap of its own: a restart would measure its compiler, and malloc's share of it is small. So the
 //! page says what could have been seen, and not only what was.
 
-use super::told;
 use super::{Depth, Experiment, Outcome, Workbench};
 use crate::Error;
 use crate::report::Table;
@@ -48,9 +47,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
         measured.documents = solr.documents;
         measured.solr = solr.measure(bench)?;
         if bench.depth() != Depth::Tiny {
-            let found = solr.diagnose(bench)?;
-            let what = "Solr from its start through some queries to its end";
-            diagnosis = told::diagnosis(what, found.as_ref());
+            diagnosis = solr.diagnosis(bench)?;
         }
     }
     measured.mariadb = mariadb::measure(bench)?;

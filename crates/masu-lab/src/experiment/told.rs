@@ -11,8 +11,7 @@ use crate::report::{Table, bytes, percent, seconds};
 const FINDINGS: usize = 4;
 
 /// What the lab says unaided of `what`.
-pub(super) fn diagnosis(what: &str, diagnosis: Option<&Diagnosis>) -> Vec<Block> {
-    let Some(diagnosis) = diagnosis else { return Vec::new() };
+pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     let command = diagnosis.command.join(" ");
     let mut blocks = vec![Block::Text(format!("{what}, run once and counted: `{command}`"))];
     if diagnosis.findings.is_empty() {

@@ -18,14 +18,15 @@ use crate::doctor::Standing;
 use crate::error::Doing;
 use crate::execute::{self, Conditions};
 use crate::plan::Ground;
+use crate::report::Table;
 use crate::results::Rounds;
 use crate::suite::Entry;
 use crate::{
-    Checkup, CompareOptions, Comparison, Diagnosis, Error, Input, Libc, Limits, Parameter, Plan,
-    Prices, Program, Spec, Stop, Suite, Variant, Workload, compare,
+    Checkup, CompareOptions, Comparison, Error, Input, Libc, Limits, Parameter, Plan, Prices,
+    Program, Spec, Stop, Suite, Variant, Workload, compare,
 };
 
-use super::{Experiment, Outcome, Page, found};
+use super::{Block, Experiment, Outcome, Page, found, told};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -325,27 +326,44 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// Diagnoses one run of `workload` as it is; none where that cannot be done, which is noted.
+    /// The same of a suite that makes one table.
     ///
     /// # Errors
     ///
     /// [`Error::Stopped`] when asked to stop.
-    pub fn diagnose(&mut self, workload: &Workload) -> Result<Option<Diagnosis>, Error> {
+    pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Result<Option<Table>, Error> {
+        let comparison = self.compare(suite, part)?;
+        Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
+    }
+
+    /// What `diagnose` says of one run of a command as it is, as parts of a page that call it `what`; nothing where that
+    /// cannot be done, which is noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] when asked to stop; those of [`Workload::new`].
+    pub(super) fn diagnosis(
+        &mut self,
+        what: &str,
+        words: &[&str],
+        input: Option<&Path>,
+    ) -> Result<Vec<Block>, Error> {
         self.check_stop()?;
         self.say("diagnosing");
+        let workload = workload(words, input)?;
         let ground = self.ground(workload.program.libc);
         let variant = ground.catalogue.resolve(&system(), &workload.program)?;
         let limits = Limits { time: Some(Duration::from_secs(600)), memory_bytes: None };
         let options = DiagnoseOptions { limits, ..DiagnoseOptions::default() };
         let stop = self.asked.stop;
         let made =
-            diagnose::diagnose(workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
+            diagnose::diagnose(&workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
         self.check_stop()?;
         match made {
-            Ok(diagnosis) => Ok(Some(diagnosis)),
+            Ok(diagnosis) => Ok(told::diagnosis(what, &diagnosis)),
             Err(error) => {
                 self.miss("the diagnosis", error.to_string());
-                Ok(None)
+                Ok(Vec::new())
             }
         }
     }

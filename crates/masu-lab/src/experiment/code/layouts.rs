@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{noted, table};
+use super::noted;
 use crate::Error;
 use crate::experiment::told::{memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, keep, set};
@@ -56,7 +56,7 @@ impl Layouts {
         // What an earlier time left would be taken for this one's.
         let _ = fs::remove_file(folder.join("figures.jsonl"));
         let suite = suite(bench, program, &folder, counts)?;
-        let table = table(bench.compare(&suite, "layouts")?);
+        let table = bench.table(&suite, "layouts")?;
         Ok(table.map(|table| Layouts { table, folder, counts }))
     }
 

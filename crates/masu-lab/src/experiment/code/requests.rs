@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{noted, table};
+use super::noted;
 use crate::experiment::told::{memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, set};
 use crate::experiment::{Block, Claim, Expect, Figure, Series, Sheet, Workbench, claim};
@@ -55,7 +55,7 @@ impl Requests {
             suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_string()] })?;
         }
         in_one_table(&mut suite, bench.choose(1, 8, 9, 9));
-        let table = table(bench.compare(&suite, "requests")?);
+        let table = bench.table(&suite, "requests")?;
         Ok(table.map(|table| Requests { table, noted, methods, calls }))
     }
 

@@ -30,8 +30,7 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     set(&mut suite, "mariadbd", &server)?;
     set(&mut suite, "data", &folder.join("tables"))?;
     suite.rounds = Rounds::Fixed(bench.choose(1, 11, 16, 24));
-    let comparison = bench.compare(&suite, "mariadb")?;
-    Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
+    bench.table(&suite, "mariadb")
 }
 
 /// The server's program, installed where that is possible; none where not, which is noted.

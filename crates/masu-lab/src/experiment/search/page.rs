@@ -30,7 +30,7 @@ pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: BY_HAND.map(str::to_owned).into(),
+        by_hand: &BY_HAND,
     }
 }
 

@@ -33,8 +33,7 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     let mut suite = Suite::parse(&folder.join("scaling.toml"), SUITE)?;
     set(&mut suite, "scaling", &program)?;
     suite.rounds = Rounds::Fixed(bench.choose(1, 11, 20, 30));
-    let comparison = bench.compare(&suite, "scaling")?;
-    Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
+    bench.table(&suite, "scaling")
 }
 
 #[cfg(test)]

@@ -14,12 +14,11 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::documents;
 use crate::error::Doing;
-use crate::experiment::Workbench;
-use crate::experiment::workbench::workload;
+use crate::experiment::{Block, Workbench};
 use crate::report::{Table, count};
 use crate::results::Rounds;
 use crate::suite::Suite;
-use crate::{Diagnosis, Error, Parameter};
+use crate::{Error, Parameter};
 
 /// The files it takes, by name.
 const FILES: [(&str, &str); 6] = [
@@ -173,12 +172,11 @@ impl Solr {
         for server in suite.entries.iter_mut().filter_map(|entry| entry.server.as_mut()) {
             server.burst = burst;
         }
-        let comparison = bench.compare(&suite, "solr")?;
-        Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
+        bench.table(&suite, "solr")
     }
 
     /// What the lab says of a whole run of the server, from its start through some queries to its end.
-    pub(super) fn diagnose(&self, bench: &mut Workbench<'_>) -> Result<Option<Diagnosis>, Error> {
+    pub(super) fn diagnosis(&self, bench: &mut Workbench<'_>) -> Result<Vec<Block>, Error> {
         let work = self.folder.join("asked");
         remove(&work)?;
         fs::create_dir_all(&work).doing(|| format!("making {}", work.display()))?;
@@ -189,7 +187,8 @@ impl Solr {
         words.extend([path(self.index.clone()), path(self.folder.join("queries.txt"))]);
         words.push(DIAGNOSED.to_string());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let diagnosis = bench.diagnose(&workload(&words, None)?);
+        let what = "Solr from its start through some queries to its end";
+        let diagnosis = bench.diagnosis(what, &words, None);
         remove(&work)?;
         diagnosis
     }
