@@ -1,15 +1,22 @@
-//! A program with a method JIT in miniature: how long it takes to answer requests while its methods are being compiled, by
-//! where their code is put.
+//! A program with a method JIT in miniature: how long it takes to answer requests, by where the code of its methods is put.
 //!
-//! `jit WAY METHODS CALLS REQUESTS FILE` answers requests one after another, each of which calls methods in an order that
-//! looks drawn, some far more often than others. A method begins interpreted. Beside the requests, a thread of its own takes
-//! the method that was called most often, has gcc compile it and puts the code in place, so that the next call runs it. The
-//! times of all requests count, those that met a swap among them. It prints a checksum, the same for every way, and appends
-//! its figures to FILE as a line of JSON. The ways:
+//! `jit prepare DIR METHODS` has gcc compile so many methods into DIR, but for those that it has. `jit run DIR REGIME WAY
+//! METHODS CALLS REQUESTS FILE` answers requests one after another, each of which calls methods in an order that looks
+//! drawn, some far more often than others. It prints a checksum, the same for every way and regime, and appends its figures
+//! to FILE as a line of JSON. The regimes:
+//!
+//! - `cold`: a method begins interpreted. Beside the requests, a thread of its own takes the method that was called most
+//!   often, has gcc compile it and puts the code in place, so that the next call runs it. The times of all requests count,
+//!   those that met a swap among them. What DIR has is not used.
+//! - `warm`: all methods are compiled, and their code is put in place, before the first request. A few are answered before
+//!   those that count, so that these find every page in memory.
+//!
+//! The ways:
 //!
 //! - `interpreter`: no JIT;
 //! - `own`: a library each;
-//! - `single`: a library each, and now and then one library, linked from all objects so far, for all of them;
+//! - `single`: one library, linked from all objects; where methods are compiled beside, a library each at first, and now
+//!   and then one of all so far;
 //! - `arena`: objects, loaded into a code arena.
 //!
 //! Relies on gcc in the path and on a folder of temporary files, which is gone at the end. The hard idea is that nothing
@@ -18,16 +25,21 @@
 #[path = "../shared/library.rs"]
 mod library;
 mod method;
+mod objects;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use library::{Outcome, status};
 use method::{Code, Method};
+use objects::Kept;
 use place::{ArenaPlace, Compiler, Libraries, Nowhere, Place};
 
 /// Calls after which a method is worth compiling.
@@ -36,56 +48,156 @@ const OFTEN: u32 = 5;
 /// How long the compiling thread waits where no method is called often enough.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Requests that are answered before those that count, where all code is in place.
+const BEFORE: usize = 10;
+
+const USAGE: &str =
+    "jit prepare DIR METHODS | jit run DIR cold|warm WAY METHODS CALLS REQUESTS FILE";
+
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [way, methods, calls, requests, figures] = &arguments[..] else {
-        return Err("jit WAY METHODS CALLS REQUESTS FILE".into());
-    };
-    let asked = Asked {
-        way,
-        methods: methods.parse()?,
-        calls: calls.parse()?,
-        requests: requests.parse()?,
-        figures: Path::new(figures),
-    };
-    if asked.methods == 0 || asked.requests == 0 {
-        return Err("there must be a method to call and a request to answer".into());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["prepare", folder, methods] => {
+            Kept::at(Path::new(folder))?.make(&Methods::new(methods.parse()?).all)
+        }
+        ["run", folder, regime, way, methods, calls, requests, figures] => {
+            let asked = Asked {
+                folder: Path::new(folder),
+                regime: Regime::of(regime)?,
+                way,
+                methods: methods.parse()?,
+                calls: calls.parse()?,
+                requests: requests.parse()?,
+            };
+            let answered = asked.run()?;
+            let mut file = fs::File::options().append(true).create(true).open(figures)?;
+            std::io::Write::write_all(&mut file, answered.line(&asked).as_bytes())?;
+            println!("{}", answered.sum);
+            Ok(())
+        }
+        _ => Err(USAGE.into()),
     }
-    let folder = Folder::make()?;
-    match way.as_str() {
-        "interpreter" => run(&asked, &Nowhere),
-        "own" => run(&asked, &Libraries::open(asked.methods, &folder.0, false)),
-        "single" => run(&asked, &Libraries::open(asked.methods, &folder.0, true)),
-        "arena" => run(&asked, &ArenaPlace::open(asked.methods, &folder.0)?),
-        other => Err(format!("there is no way `{other}`: interpreter, own, single, arena").into()),
+}
+
+/// When methods are compiled.
+#[derive(Clone, Copy)]
+enum Regime {
+    /// While requests are answered.
+    Cold,
+    /// Before the first one.
+    Warm,
+}
+
+impl Regime {
+    fn of(word: &str) -> Outcome<Regime> {
+        match word {
+            "cold" => Ok(Regime::Cold),
+            "warm" => Ok(Regime::Warm),
+            other => Err(format!("there is no regime `{other}`: cold, warm").into()),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Regime::Cold => "cold",
+            Regime::Warm => "warm",
+        }
     }
 }
 
 /// What a run is asked for.
 struct Asked<'a> {
+    /// Where methods are kept that were compiled before.
+    folder: &'a Path,
+    regime: Regime,
     way: &'a str,
     methods: usize,
     /// Calls of a request.
     calls: usize,
     requests: usize,
-    figures: &'a Path,
 }
 
-/// A folder for the compiler's files, which goes with the run.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Outcome<Folder> {
-        let folder = std::env::temp_dir().join(format!("masu-jit-{}", std::process::id()));
-        fs::create_dir(&folder)?;
-        Ok(Folder(folder))
+impl Asked<'_> {
+    fn run(&self) -> Outcome<Answered> {
+        if self.methods == 0 || self.requests == 0 {
+            return Err("there must be a method to call and a request to answer".into());
+        }
+        let temporary = tempfile::tempdir()?;
+        let folder = temporary.path();
+        match self.way {
+            "interpreter" => self.with(&Nowhere),
+            "own" => self.with(&Libraries::open(self.methods, folder, false)),
+            "single" => self.with(&Libraries::open(self.methods, folder, true)),
+            "arena" => self.with(&ArenaPlace::open(self.methods, folder)?),
+            other => {
+                Err(format!("there is no way `{other}`: interpreter, own, single, arena").into())
+            }
+        }
     }
-}
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nobody can be told of what stays behind any more.
-        let _ = fs::remove_dir_all(&self.0);
+    fn with(&self, place: &impl Place) -> Outcome<Answered> {
+        let methods = Methods::new(self.methods);
+        match self.regime {
+            Regime::Cold => self.cold(&methods, place),
+            Regime::Warm => self.warm(&methods, place),
+        }
+    }
+
+    /// Compiles while it answers.
+    fn cold(&self, methods: &Methods, place: &impl Place) -> Outcome<Answered> {
+        let (over, resident) = (AtomicBool::new(false), status("VmRSS:")?);
+        let (times, sum, mut swaps) = thread::scope(|scope| {
+            let compiler = place.compiler().map(|compiler| {
+                let compiled =
+                    || compile(methods, compiler, &over).map_err(|error| error.to_string());
+                scope.spawn(compiled)
+            });
+            let (times, sum) = self.requests(0..self.requests, methods, place);
+            // ORDERING: Relaxed, as in `compile`.
+            over.store(true, Ordering::Relaxed);
+            let swaps = match compiler {
+                Some(thread) => thread.join().map_err(|_| "the compiling thread panicked")??,
+                None => Vec::new(),
+            };
+            Ok::<_, Box<dyn std::error::Error>>((times, sum, swaps))
+        })?;
+        swaps.sort_unstable();
+        let put = swaps.get(swaps.len() / 2).map(|swap| ("swap_ms", *swap));
+        let rss_kb = status("VmRSS:")?.saturating_sub(resident);
+        Ok(Answered { times, sum, compiled: compiled(methods, place), put, rss_kb })
+    }
+
+    /// Answers with all code in place.
+    fn warm(&self, methods: &Methods, place: &impl Place) -> Outcome<Answered> {
+        let made = Kept::at(self.folder)?.find(&methods.all)?;
+        let (resident, start) = (status("VmRSS:")?, Instant::now());
+        place.load(&made)?;
+        let load = start.elapsed();
+        self.requests(0..BEFORE, methods, place);
+        let (times, sum) = self.requests(0..self.requests, methods, place);
+        let compiled = compiled(methods, place);
+        let put = (compiled > 0).then_some(("load_ms", load));
+        let rss_kb = status("VmRSS:")?.saturating_sub(resident);
+        Ok(Answered { times, sum, compiled, put, rss_kb })
+    }
+
+    /// Answers these requests; how long each took, and a checksum.
+    fn requests(
+        &self,
+        which: Range<usize>,
+        methods: &Methods,
+        place: &impl Place,
+    ) -> (Vec<Duration>, u64) {
+        let mut times = Vec::with_capacity(which.len());
+        let mut sum = 0_u64;
+        for request in which {
+            let start = Instant::now();
+            let answered = answer(request, self.calls, methods, |method| place.code(method));
+            times.push(start.elapsed());
+            sum = sum.wrapping_mul(31).wrapping_add(answered);
+        }
+        (times, sum)
     }
 }
 
@@ -117,24 +229,19 @@ impl Methods {
     }
 }
 
-/// What the compiling thread did.
-#[derive(Default)]
-struct Compiled {
-    methods: usize,
-    /// What putting the code of each in place took.
-    swaps: Vec<Duration>,
-}
-
-/// Compiles methods until `over`.
-fn compile(methods: &Methods, mut compiler: impl Compiler, over: &AtomicBool) -> Outcome<Compiled> {
-    let mut compiled = Compiled::default();
+/// Compiles methods until `over`; what putting the code of each in place took.
+fn compile(
+    methods: &Methods,
+    mut compiler: impl Compiler,
+    over: &AtomicBool,
+) -> Outcome<Vec<Duration>> {
+    let mut swaps = Vec::new();
     let mut done = vec![false; methods.all.len()];
     // ORDERING: Relaxed, because nothing is read that was written before it.
     while !over.load(Ordering::Relaxed) {
         match methods.most_called(&done) {
             Some(method) => {
-                compiled.swaps.push(compiler.add(&methods.all[method])?);
-                compiled.methods += 1;
+                swaps.push(compiler.add(&methods.all[method])?);
                 done[method] = true;
             }
             None => {
@@ -143,7 +250,12 @@ fn compile(methods: &Methods, mut compiler: impl Compiler, over: &AtomicBool) ->
             }
         }
     }
-    Ok(compiled)
+    Ok(swaps)
+}
+
+/// How many methods have code.
+fn compiled(methods: &Methods, place: &impl Place) -> usize {
+    (0..methods.all.len()).filter(|method| place.code(*method).is_some()).count()
 }
 
 /// Answers a request: calls methods, each with what the one before gave. The cube of an even draw makes the first tenth of
@@ -170,70 +282,35 @@ fn answer(
     value
 }
 
-fn run(asked: &Asked<'_>, place: &impl Place) -> Outcome<()> {
-    let methods = Methods::new(asked.methods);
-    let (over, resident) = (AtomicBool::new(false), status("VmRSS:")?);
-    let (times, sum, compiled) = thread::scope(|scope| {
-        let compiler = place.compiler().map(|compiler| {
-            let (methods, over) = (&methods, &over);
-            scope.spawn(move || compile(methods, compiler, over).map_err(|error| error.to_string()))
-        });
-        let (times, sum) = requests(asked, &methods, place);
-        // ORDERING: Relaxed, as in `compile`.
-        over.store(true, Ordering::Relaxed);
-        let compiled = match compiler {
-            Some(thread) => thread.join().map_err(|_| "the compiling thread panicked")??,
-            None => Compiled::default(),
-        };
-        Ok::<_, Box<dyn std::error::Error>>((times, sum, compiled))
-    })?;
-    let memory = status("VmRSS:")?.saturating_sub(resident);
-    note(asked, times, &compiled, memory)?;
-    println!("{sum}");
-    Ok(())
-}
-
-/// Answers all requests; how long each took, and a checksum.
-fn requests(asked: &Asked<'_>, methods: &Methods, place: &impl Place) -> (Vec<Duration>, u64) {
-    let reader = place.reader();
-    let mut times = Vec::with_capacity(asked.requests);
-    let mut sum = 0_u64;
-    for request in 0..asked.requests {
-        let start = Instant::now();
-        let answered = answer(request, asked.calls, methods, |method| place.code(method));
-        times.push(start.elapsed());
-        sum = sum.wrapping_mul(31).wrapping_add(answered);
-        if let Some(reader) = &reader {
-            reader.quiescent();
-        }
-    }
-    (times, sum)
-}
-
-/// Appends the figures of a run.
-fn note(
-    asked: &Asked<'_>,
-    mut times: Vec<Duration>,
-    compiled: &Compiled,
+/// What came of a run.
+struct Answered {
+    times: Vec<Duration>,
+    sum: u64,
+    /// Methods that have code at the end.
+    compiled: usize,
+    /// What putting code in place took, by the name that the figure has: of one method, in the middle, or of all.
+    put: Option<(&'static str, Duration)>,
+    /// Memory that it added, in KiB.
     rss_kb: u64,
-) -> Outcome<()> {
-    times.sort_unstable();
-    let at = |percent: usize| times[(times.len() * percent).div_ceil(100) - 1].as_secs_f64() * 1e3;
-    let percentiles = [50, 66, 75, 80, 90, 95, 98, 100]
-        .map(|percent| format!(",\"p{percent}\":{:.4}", at(percent)))
-        .concat();
-    let mut swaps = compiled.swaps.clone();
-    swaps.sort_unstable();
-    let swap = swaps.get(swaps.len() / 2).copied();
-    let swap =
-        swap.map_or(String::new(), |swap| format!(",\"swap_ms\":{:.4}", swap.as_secs_f64() * 1e3));
-    let Asked { way, methods, calls, requests, figures } = asked;
-    let line = format!(
-        "{{\"way\":\"{way}\",\"methods\":{methods},\"calls\":{calls},\"requests\":{requests},\"compiled\":{},\
-         \"rss_kb\":{rss_kb}{swap}{percentiles}}}\n",
-        compiled.methods
-    );
-    let mut file = fs::File::options().append(true).create(true).open(figures)?;
-    std::io::Write::write_all(&mut file, line.as_bytes())?;
-    Ok(())
+}
+
+impl Answered {
+    /// The figures as a line of JSON.
+    fn line(&self, asked: &Asked<'_>) -> String {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let at = |percent: usize| ms(times[(times.len() * percent).div_ceil(100) - 1]);
+        let percentiles = [50, 66, 75, 80, 90, 95, 98, 100]
+            .map(|percent| format!(",\"p{percent}\":{:.4}", at(percent)))
+            .concat();
+        let put = self.put.map(|(name, time)| format!(",\"{name}\":{:.4}", ms(time)));
+        let put = put.unwrap_or_default();
+        let (Asked { way, methods, calls, requests, .. }, regime) = (asked, asked.regime.word());
+        let Answered { compiled, rss_kb, .. } = self;
+        format!(
+            "{{\"regime\":\"{regime}\",\"way\":\"{way}\",\"methods\":{methods},\"calls\":{calls},\
+             \"requests\":{requests},\"compiled\":{compiled},\"rss_kb\":{rss_kb}{put}{percentiles}}}\n"
+        )
+    }
 }

@@ -28,6 +28,11 @@ struct Operation {
     to: usize,
 }
 
+/// The name in objects and libraries of the method with this number.
+pub(crate) fn symbol(number: usize) -> String {
+    format!("m{number:05}")
+}
+
 /// A method: its number, and what it does.
 pub(crate) struct Method {
     pub(crate) number: usize,
@@ -55,7 +60,7 @@ impl Method {
 
     /// Its name in objects and libraries.
     pub(crate) fn symbol(&self) -> String {
-        format!("m{:05}", self.number)
+        symbol(self.number)
     }
 
     pub(crate) fn interpret(&self, value: u64) -> u64 {

@@ -1,19 +1,21 @@
 //! Where the code of methods is put: nowhere, libraries, or a code arena.
 //!
 //! Relies on gcc for objects and libraries. Each way has two sides: a [`Place`], which the thread of the requests reads, and
-//! its [`Compiler`], which the compiling thread owns. Libraries that are no longer called stay loaded, as the report's did
-//! while frames could be running in them.
+//! its [`Compiler`], which the compiling thread owns where methods are compiled beside the requests. Whoever loads code
+//! writes its address into the JIT's own [`Table`], the same for libraries and for the arena, so that calls differ by where
+//! the code lies and by nothing else. No code is unloaded: libraries that are no longer called stay, as the report's did
+//! while frames could be running in them, and no thread has to say where it is.
 
 use std::ffi::c_void;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-use masu_code::{Arena, Entry, Options, Reader, Source};
+use masu_code::{Arena, Handle, Options, Source};
 
-use crate::library::{Outcome, compile, open, symbol};
-use crate::method::{Code, Method};
+use crate::library::{self, Outcome};
+use crate::method::{Code, Method, symbol};
+use crate::objects::{Made, library, object};
 
 /// Methods that are linked into one library at first; then as many again as it has, so that no method is linked often.
 const TOGETHER: usize = 16;
@@ -23,12 +25,14 @@ pub(crate) trait Place: Sync {
     /// The code of a method; none where it is not compiled.
     fn code(&self, method: usize) -> Option<Code>;
 
-    /// What says that a thread runs no code, where that is asked for.
-    fn reader(&self) -> Option<Reader> {
-        None
-    }
+    /// Puts the code of all methods in place, of which gcc made this before.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be linked or loaded.
+    fn load(&self, made: &Made) -> Outcome<()>;
 
-    /// What compiles for this place; none where nothing is compiled.
+    /// What compiles for this place, method by method; none where nothing is compiled.
     fn compiler(&self) -> Option<impl Compiler>;
 }
 
@@ -60,68 +64,95 @@ impl Place for Nowhere {
         None
     }
 
+    fn load(&self, _: &Made) -> Outcome<()> {
+        Ok(())
+    }
+
     fn compiler(&self) -> Option<impl Compiler> {
         None::<LibraryCompiler<'_>>
     }
 }
 
-/// Where the code of each method is in libraries; null where it is not compiled.
+/// Where the code of each method is; null where it is not compiled.
+struct Table(Vec<AtomicPtr<c_void>>);
+
+impl Table {
+    fn new(methods: usize) -> Table {
+        Table((0..methods).map(|_| AtomicPtr::default()).collect())
+    }
+
+    /// Has calls of a method run the code at `address`, which stays loaded and is of the type [`Code`].
+    fn lead(&self, method: usize, address: *mut c_void) {
+        // ORDERING: Release publishes the loaded code to `code`.
+        self.0[method].store(address, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn code(&self, method: usize) -> Option<Code> {
+        // ORDERING: Acquire pairs with the Release of `lead`: the code that was loaded before is seen.
+        let address = self.0[method].load(Ordering::Acquire);
+        // SAFETY: The address is null or was given to `lead`, which asks for this type and for code that stays.
+        (!address.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Code>(address) })
+    }
+}
+
+/// Libraries.
 pub(crate) struct Libraries {
-    entries: Vec<AtomicPtr<c_void>>,
+    table: Table,
     folder: PathBuf,
     is_single: bool,
 }
 
 impl Libraries {
     pub(crate) fn open(methods: usize, folder: &Path, is_single: bool) -> Libraries {
-        let entries = (0..methods).map(|_| AtomicPtr::default()).collect();
-        Libraries { entries, folder: folder.to_owned(), is_single }
+        Libraries { table: Table::new(methods), folder: folder.to_owned(), is_single }
+    }
+
+    /// Loads a library and has calls of these methods run what it has.
+    fn lead(&self, library: &Path, methods: &[usize]) -> Outcome<()> {
+        let handle = library::open(library)?;
+        for method in methods {
+            self.table.lead(*method, library::symbol(handle, &symbol(*method))?);
+        }
+        Ok(())
     }
 }
 
 impl Place for Libraries {
     #[inline(always)]
     fn code(&self, method: usize) -> Option<Code> {
-        // ORDERING: Acquire pairs with the Release of `lead`: the code that was loaded before is seen.
-        let address = self.entries[method].load(Ordering::Acquire);
-        // SAFETY: The entry is null or leads to the method, whose type this is, in a library that stays loaded.
-        (!address.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Code>(address) })
+        self.table.code(method)
+    }
+
+    fn load(&self, made: &Made) -> Outcome<()> {
+        let methods: Vec<usize> = (0..self.table.0.len()).collect();
+        if self.is_single {
+            return self.lead(&library(&self.folder, "all", &made.objects)?, &methods);
+        }
+        made.libraries.iter().zip(methods.chunks(1)).try_for_each(|(one, own)| self.lead(one, own))
     }
 
     fn compiler(&self) -> Option<impl Compiler> {
-        Some(LibraryCompiler { place: self, added: Vec::new(), linked: 0 })
+        Some(LibraryCompiler { place: self, added: Vec::new(), objects: Vec::new(), linked: 0 })
     }
 }
 
 /// Compiles methods into libraries.
 struct LibraryCompiler<'a> {
     place: &'a Libraries,
-    /// The methods so far: number and name.
-    added: Vec<(usize, String)>,
+    /// The methods so far.
+    added: Vec<usize>,
+    /// Their objects.
+    objects: Vec<PathBuf>,
     /// How many of them are in the one library.
     linked: usize,
 }
 
 impl LibraryCompiler<'_> {
-    /// Loads a library and has the entries of its methods lead into it.
-    fn lead(&self, library: &str, methods: &[(usize, String)]) -> Outcome<()> {
-        let handle = open(&self.place.folder.join(library))?;
-        for (number, name) in methods {
-            // ORDERING: Release publishes the loaded code to `Libraries::code`.
-            self.place.entries[*number].store(symbol(handle, name)?, Ordering::Release);
-        }
-        Ok(())
-    }
-
     /// Links all objects so far into one library and has every method lead there.
     fn link(&mut self) -> Outcome<()> {
-        let folder = &self.place.folder;
-        let objects = self.added.iter().map(|(_, name)| format!("{name}.o\n"));
-        fs::write(folder.join("objects"), objects.collect::<String>())?;
-        // The dynamic linker takes a name that it knows for the library that it has.
-        let library = format!("all-{}.so", self.added.len());
-        compile(folder, &["-shared", "-nostdlib", "@objects", "-o", &library])?;
-        self.lead(&library, &self.added)?;
+        let name = format!("all-{}", self.added.len());
+        self.place.lead(&library(&self.place.folder, &name, &self.objects)?, &self.added)?;
         self.linked = self.added.len();
         Ok(())
     }
@@ -130,13 +161,12 @@ impl LibraryCompiler<'_> {
 impl Compiler for LibraryCompiler<'_> {
     fn add(&mut self, method: &Method) -> Outcome<Duration> {
         let folder = &self.place.folder;
-        let object = object(folder, method)?;
-        let name = method.symbol();
-        let library = format!("{name}.so");
-        compile(folder, &["-shared", "-nostdlib", &object, "-o", &library])?;
+        self.objects.push(object(folder, method)?);
+        self.added.push(method.number);
+        let last = self.added.len() - 1;
+        let library = library(folder, &method.symbol(), &self.objects[last..])?;
         let start = Instant::now();
-        self.added.push((method.number, name));
-        self.lead(&library, &self.added[self.added.len() - 1..])?;
+        self.place.lead(&library, &self.added[last..])?;
         let took = start.elapsed();
         if self.place.is_single && self.added.len() >= TOGETHER.max(2 * self.linked) {
             self.link()?;
@@ -149,47 +179,38 @@ impl Compiler for LibraryCompiler<'_> {
     }
 }
 
-/// Has gcc make an object of a method; its file's name in `folder`.
-fn object(folder: &Path, method: &Method) -> Outcome<String> {
-    let [source, object] = ["c", "o"].map(|end| format!("{}.{end}", method.symbol()));
-    fs::write(folder.join(&source), method.text())?;
-    compile(folder, &["-O1", "-fPIC", "-fcf-protection=none", "-c", &source, "-o", &object])?;
-    Ok(object)
-}
-
-/// The arena with an entry for each method, which leads to [`not_compiled`] at first.
+/// The code arena.
 pub(crate) struct ArenaPlace {
     arena: Arena,
-    entries: Vec<Entry>,
+    table: Table,
     folder: PathBuf,
-}
-
-/// Where the entries of methods lead that are interpreted; never called.
-extern "C" fn not_compiled(value: u64) -> u64 {
-    value
 }
 
 impl ArenaPlace {
     pub(crate) fn open(methods: usize, folder: &Path) -> Outcome<ArenaPlace> {
         let arena = Arena::open(Options::default())?;
-        let nothing = not_compiled as *const () as *const c_void;
-        let entry = |method| arena.entry_at(&format!("method{method}"), nothing);
-        let entries = (0..methods).map(entry).collect::<Result<_, _>>()?;
-        Ok(ArenaPlace { arena, entries, folder: folder.to_owned() })
+        Ok(ArenaPlace { arena, table: Table::new(methods), folder: folder.to_owned() })
+    }
+
+    /// Has calls of a method run what its object has.
+    fn lead(&self, method: usize, object: Handle) -> Outcome<()> {
+        let address = self.arena.symbol(object, &symbol(method))?;
+        self.table.lead(method, address.cast_mut().cast());
+        Ok(())
     }
 }
 
 impl Place for ArenaPlace {
     #[inline(always)]
     fn code(&self, method: usize) -> Option<Code> {
-        // SAFETY: All that an entry leads to has this type; the thread of the requests has a reader, and keeps no code
-        // over its quiescent states.
-        let code = unsafe { self.entries[method].get::<Code>() };
-        (code as *const () != not_compiled as *const ()).then_some(code)
+        self.table.code(method)
     }
 
-    fn reader(&self) -> Option<Reader> {
-        Some(self.arena.reader())
+    fn load(&self, made: &Made) -> Outcome<()> {
+        let sources = made.objects.iter().map(Source::file).collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: The objects have no initialisers.
+        let loaded = unsafe { self.arena.load_all(sources)? };
+        loaded.into_iter().enumerate().try_for_each(|(method, object)| self.lead(method, object))
     }
 
     fn compiler(&self) -> Option<impl Compiler> {
@@ -204,10 +225,10 @@ impl Compiler for ArenaCompiler<'_> {
     fn add(&mut self, method: &Method) -> Outcome<Duration> {
         let object = object(&self.0.folder, method)?;
         let start = Instant::now();
-        let source = Source::file(self.0.folder.join(object))?;
+        let source = Source::file(object)?;
         // SAFETY: The object has no initialisers.
         let loaded = unsafe { self.0.arena.load(source)? };
-        self.0.entries[method.number].replace(loaded, &method.symbol())?;
+        self.0.lead(method.number, loaded)?;
         Ok(start.elapsed())
     }
 }

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::build::Cargo;
 use super::series::row;
 use super::{Block, Experiment, Outcome, Series, Sheet, Verdict, Workbench};
-use crate::report::Table;
 use crate::Error;
+use crate::report::Table;
 
 mod layouts;
 mod requests;
@@ -24,7 +24,7 @@ pub(super) const CODE: Experiment = Experiment {
     name: "code",
     about: "The more a JIT compiles, the slower it runs",
     title: "A JIT's code: where it lies decides what a call costs",
-    takes: ["1 min", "4 min", "15 min", "45 min"],
+    takes: ["1 min", "8 min", "25 min", "80 min"],
     run,
 };
 
@@ -95,7 +95,7 @@ fn outcome(
     let mut now = layouts.map(Layouts::blocks).unwrap_or_default();
     now.extend(requests.map(Requests::blocks).unwrap_or_default());
     let mut change = layouts.map(Layouts::change).unwrap_or_default();
-    change.extend(requests.map(Requests::change));
+    change.extend(requests.map(Requests::change).unwrap_or_default());
     Outcome {
         verdict: Verdict::of(&claims, &figures),
         then: then(),
@@ -108,7 +108,8 @@ fn outcome(
             "target/release/examples/layout prepare target/layout 4000",
             "target/release/examples/layout run target/layout own 8 1000 /dev/stderr    # also own2m, one, arena; 204",
             "masu compare --suite workloads/layout.toml",
-            "target/release/examples/jit own 1000 200000 1000 /dev/stderr       # also interpreter, single, arena",
+            "target/release/examples/jit prepare target/jit 4000",
+            "target/release/examples/jit run target/jit warm own 4000 200000 1000 /dev/stderr    # also cold; interpreter, single, arena",
             "masu compare --suite workloads/jit.toml",
             "masu code map -p PID     # how scattered a running process's code is",
         ],

@@ -1,0 +1,132 @@
+//! What gcc makes of methods: an object each, libraries of them, and a folder that keeps both for later runs.
+//!
+//! Relies on gcc in the path. The hard idea is that what the folder has is whole and of this very source: a file's name
+//! holds a hash of the source and of gcc's arguments, and a file is made elsewhere and renamed when it is finished. So
+//! making may be cut off at any time, and several may be at it.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::library::{Outcome, compile};
+use crate::method::Method;
+
+/// How gcc makes an object.
+const OBJECT: [&str; 4] = ["-O1", "-fPIC", "-fcf-protection=none", "-c"];
+
+/// How it makes a library.
+const LIBRARY: [&str; 2] = ["-shared", "-nostdlib"];
+
+/// Has gcc make an object of a method in `folder`; its path.
+///
+/// # Errors
+///
+/// When gcc fails.
+pub(crate) fn object(folder: &Path, method: &Method) -> Outcome<PathBuf> {
+    let [source, object] = ["c", "o"].map(|end| format!("{}.{end}", method.symbol()));
+    fs::write(folder.join(&source), method.text())?;
+    compile(folder, &[&OBJECT[..], &[&source, "-o", &object]].concat())?;
+    Ok(folder.join(object))
+}
+
+/// Has gcc link objects into the library `name` in `folder`; its path. The dynamic linker takes a path that it knows for
+/// the library that it has, so a name is used once.
+///
+/// # Errors
+///
+/// When gcc fails.
+pub(crate) fn library(folder: &Path, name: &str, objects: &[PathBuf]) -> Outcome<PathBuf> {
+    let (list, library) = (format!("{name}.list"), format!("{name}.so"));
+    let lines = objects.iter().map(|object| format!("\"{}\"\n", object.display()));
+    fs::write(folder.join(&list), lines.collect::<String>())?;
+    compile(folder, &[&LIBRARY[..], &[&format!("@{list}"), "-o", &library]].concat())?;
+    Ok(folder.join(library))
+}
+
+/// A folder that keeps an object and a library of each method.
+pub(crate) struct Kept(PathBuf);
+
+/// What gcc made of methods, in their order.
+pub(crate) struct Made {
+    pub(crate) objects: Vec<PathBuf>,
+    /// A library each.
+    pub(crate) libraries: Vec<PathBuf>,
+}
+
+impl Kept {
+    /// The folder at `folder`, which may not be there yet.
+    ///
+    /// # Errors
+    ///
+    /// When the current folder is gone.
+    pub(crate) fn at(folder: &Path) -> Outcome<Kept> {
+        // gcc runs in another folder, and the dynamic linker looks a name without any elsewhere.
+        Ok(Kept(std::path::absolute(folder)?))
+    }
+
+    /// Where a method's file that ends in `end` is, once it is made.
+    fn path(&self, method: &Method, end: &str) -> PathBuf {
+        // Another release of Rust may hash in another way, and then all is made again.
+        let mut hasher = DefaultHasher::new();
+        (method.text(), OBJECT, LIBRARY).hash(&mut hasher);
+        self.0.join(format!("{}-{:016x}.{end}", method.symbol(), hasher.finish()))
+    }
+
+    /// Has gcc make what is not there yet, on all CPUs.
+    ///
+    /// # Errors
+    ///
+    /// When gcc fails, or the folder cannot be written; what was made until then stays.
+    pub(crate) fn make(&self, methods: &[Method]) -> Outcome<()> {
+        fs::create_dir_all(&self.0)?;
+        // Inside, because a file is renamed within one file system only.
+        let work = tempfile::tempdir_in(&self.0)?;
+        let next = AtomicUsize::new(0);
+        let worker = || {
+            // ORDERING: Relaxed, because each number is drawn once, and nothing else is read by it.
+            while let Some(method) = methods.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.make_one(work.path(), method).map_err(|error| error.to_string())?;
+            }
+            Ok::<(), String>(())
+        };
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..cpus).map(|_| scope.spawn(worker)).collect();
+            workers.into_iter().try_for_each(|worker| {
+                Ok(worker.join().map_err(|_| "a thread that compiles panicked")??)
+            })
+        })
+    }
+
+    fn make_one(&self, work: &Path, method: &Method) -> Outcome<()> {
+        let [kept_object, kept_library] = ["o", "so"].map(|end| self.path(method, end));
+        if kept_object.exists() && kept_library.exists() {
+            return Ok(());
+        }
+        let object = object(work, method)?;
+        let library = library(work, &method.symbol(), std::slice::from_ref(&object))?;
+        fs::rename(object, kept_object)?;
+        fs::rename(library, kept_library)?;
+        Ok(())
+    }
+
+    /// What was made of these methods.
+    ///
+    /// # Errors
+    ///
+    /// When something of it was not.
+    pub(crate) fn find(&self, methods: &[Method]) -> Outcome<Made> {
+        let find = |end: &str| -> Outcome<Vec<PathBuf>> {
+            let paths: Vec<PathBuf> = methods.iter().map(|method| self.path(method, end)).collect();
+            if let Some(path) = paths.iter().find(|path| !path.exists()) {
+                let (folder, count) = (self.0.display(), methods.len());
+                let advice = format!("make it with `jit prepare {folder} {count}`");
+                return Err(format!("there is no {}; {advice}", path.display()).into());
+            }
+            Ok(paths)
+        };
+        Ok(Made { objects: find("o")?, libraries: find("so")? })
+    }
+}
