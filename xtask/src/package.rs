@@ -21,7 +21,8 @@ use crate::steps;
 const USAGE: &str = "\
 package: say what: crates, deb, wheel, static, or all; --test installs and uses it in a clean place, too
   crates   a .crate of each crate that people get, each built from its package
-  deb      a Debian package: both commands, both libraries, headers, manual pages, completions
+  deb      a Debian package: both commands, both libraries, headers, manual pages, completions;
+           DEBFULLNAME and DEBEMAIL say who answers for it
   wheel    a Python wheel: `pip install` gives `masu`
   static   masu and xquo as static programs, which run on any Linux of this CPU";
 

@@ -6,7 +6,8 @@
 
 mod papers;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -64,7 +65,13 @@ impl Tree {
             let is_archive = name.ends_with(".a");
             if is_archive || !file.starts_with(self.folder.join("usr/share")) && is_elf(file)? {
                 let how = if is_archive { "--strip-debug" } else { "--strip-unneeded" };
-                steps::succeed(Command::new("strip").arg(how).arg(file))?;
+                let mut strip = Command::new("strip");
+                strip.args([how, "--remove-section=.comment", "--remove-section=.note"]);
+                steps::succeed(strip.arg(file))?;
+            }
+            if name.ends_with(".so") {
+                // Here nobody starts a library.
+                fs::set_permissions(file, Permissions::from_mode(0o644))?;
             }
             if file.starts_with(self.folder.join("usr/share/man")) {
                 steps::succeed(Command::new("gzip").args(["-9", "--no-name"]).arg(file))?;
@@ -84,7 +91,7 @@ impl Tree {
         Ok(told.trim().to_owned())
     }
 
-    /// Licences and changes, as Debian wants to find them.
+    /// Licences, changes and overrides, as Debian wants to find them.
     fn document(&self, shop: &Shop) -> Result<()> {
         let folder = self.folder.join("usr/share/doc/masu");
         fs::create_dir_all(&folder)?;
@@ -92,6 +99,9 @@ impl Tree {
         fs::write(folder.join("copyright"), papers::copyright(&mit))?;
         fs::write(folder.join("changelog"), papers::changelog(&self.date()?))?;
         fs::write(folder.join("CHANGELOG.md"), changes)?;
+        let overrides = self.folder.join("usr/share/lintian/overrides");
+        fs::create_dir_all(&overrides)?;
+        fs::write(overrides.join("masu"), papers::OVERRIDES)?;
         let members = ["masu-cli", "xquo", "masu-code-abi"];
         let notices = notices::of(shop.root, &members, machine::HOST)?;
         fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
@@ -194,6 +204,10 @@ int main(void) { free(malloc(100)); puts(masu_version()); return 0; }
 /// Has bash read what xquo made of a record.
 const WORDS: &str = r#"eval "set -- $(printf "it's  two\0" | xquo)"; printf %s "$1""#;
 
+/// Has bash read the completions, and say what it completes.
+const COMPLETED: &str =
+    "for file in /usr/share/bash-completion/completions/*; do . $file; done; complete -p";
+
 /// Installs it into a Debian that has a shell and the usual commands, uses it, and takes it out again.
 pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let package = made.first().context("nothing was made")?.display().to_string();
@@ -206,6 +220,8 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     serves_with(&root, &[("LD_PRELOAD", "libmasu.so")], &["bash", "-c", "echo"])?;
     let words = root.run(&[], &["bash", "-c", WORDS], "")?;
     ensure!(words == "it's  two", "xquo: {words}");
+    let completed = root.run(&[], &["bash", "-c", COMPLETED], "")?;
+    ensure!(completed.contains("masu") && completed.contains("xquo"), "bash: {completed}");
     pages(&root)?;
     linked(shop, &root)?;
     root.dpkg(&["--remove", "masu"])?;
@@ -215,16 +231,20 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The manual pages are whole, by this machine's `man`.
+/// Every manual page is whole, by this machine's `man`, which has nothing to warn of.
 fn pages(root: &Root) -> Result<()> {
-    for (page, part) in
-        [("man1/masu.1", "diagnose"), ("man1/xquo.1", "bash"), ("man3/masu.3", "masu_purge")]
-    {
-        let path = root.folder.join("usr/share/man").join(format!("{page}.gz"));
+    for page in root.named(".gz")?.iter().filter(|path| path.starts_with("usr/share/man")) {
         let mut man = Command::new("man");
-        let shown =
-            answer(man.args(["--warnings=w", "--local-file"]).arg(path).env("MANWIDTH", "100"))?;
-        ensure!(shown.contains(part), "{page} does not speak of {part}:\n{shown}");
+        man.args(["--warnings=w", "--local-file"]).arg(root.folder.join(page));
+        let output = man.env("MANWIDTH", "100").env("LC_ALL", "C.UTF-8").output()?;
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let warned = String::from_utf8_lossy(&output.stderr);
+        let is_whole = shown.contains("NAME") && shown.contains("SEE ALSO");
+        ensure!(is_whole && warned.is_empty(), "{}: {warned}\n{shown}", page.display());
+    }
+    for page in ["man1/masu.1", "man1/masu-run.1", "man1/xquo.1", "man3/masu.3"] {
+        let path = root.folder.join("usr/share/man").join(format!("{page}.gz"));
+        ensure!(path.is_file(), "there is no page {page}");
     }
     Ok(())
 }

@@ -1,11 +1,17 @@
-//! What is written about the Debian package: control, copyright and changelog.
+//! What is written about the Debian package: control, copyright, changelog, and what lintian need not tell.
 //!
 //! It relies on Debian's policy for the fields, and on its machine-readable form of copyright files.
 
 use super::VERSION;
 
-/// Who answers for the package.
-const MAINTAINER: &str = "The masu engineers <masu@localhost>";
+/// Who answers for the package: whoever makes it, by the variables that Debian's own tools read.
+fn maintainer() -> String {
+    let told = |name, otherwise: &str| {
+        std::env::var(name).ok().filter(|told| !told.is_empty()).unwrap_or(otherwise.to_owned())
+    };
+    let name = told("DEBFULLNAME", "The masu engineers");
+    format!("{name} <{}>", told("DEBEMAIL", "masu@localhost"))
+}
 
 /// `DEBIAN/control`.
 pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
@@ -13,18 +19,21 @@ pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
         "Package: masu\n\
          Version: {VERSION}\n\
          Architecture: {cpu}\n\
-         Maintainer: {MAINTAINER}\n\
+         Maintainer: {}\n\
          Installed-Size: {size_kib}\n\
          Depends: {needs}\n\
          Section: devel\n\
          Priority: optional\n\
          Description: memory allocator, and a lab that says whether a program needs one\n\
-         \x20masu is a malloc (libmasu.so) that is fast and small in memory, and a command that\n\
-         \x20runs a program under every malloc of the machine and says which is better, by how\n\
-         \x20much, and how sure that is; why a program is slow; and what to set.\n\
+         \x20masu is a malloc (libmasu.so) that is fast and small in memory, and a command\n\
+         \x20that runs a program under every malloc of the machine and says which is\n\
+         \x20better, by how much, and how sure that is; why a program is slow; and what\n\
+         \x20to set.\n\
          \x20.\n\
-         \x20With it come xquo, a filter that quotes records for bash, and libmasu_code.so, which\n\
-         \x20loads relocatable objects densely for programs that compile code while they run.\n"
+         \x20With it come xquo, a filter that quotes records for bash, and\n\
+         \x20libmasu_code.so, which loads relocatable objects densely for programs that\n\
+         \x20compile code while they run.\n",
+        maintainer()
     )
 }
 
@@ -60,9 +69,21 @@ pub(super) fn changelog(date: &str) -> String {
          \n\
          \x20 * What users notice is in CHANGELOG.md.gz in this folder.\n\
          \n\
-         \x20-- {MAINTAINER}  {date}\n"
+         \x20-- {}  {date}\n",
+        maintainer()
     )
 }
+
+/// What lintian, which looks packages over, warns of and is meant so.
+pub(super) const OVERRIDES: &str = "\
+# Programs are started with LD_PRELOAD=libmasu.so, whatever its version is; the
+# version that a program needs which is linked with it is in the symbols file.
+masu: shared-library-lacks-version
+masu: package-name-doesnt-match-sonames
+# It looks up which versions of mallocs are installed, and starts no process for
+# that. Where there is no such file it goes without.
+masu: uses-dpkg-database-directly
+";
 
 #[cfg(test)]
 mod tests {
@@ -75,6 +96,7 @@ mod tests {
             for line in text.lines() {
                 let is_field = line.split_once(": ").is_some_and(|(name, _)| !name.contains(' '));
                 assert!(is_field || line.is_empty() || line.starts_with(' '), "{line}");
+                assert!(line.len() < 80 || is_field, "{line}");
             }
         }
         assert!(copyright(mit).contains("Copyright: 2026 The masu engineers\n"));
