@@ -68,7 +68,8 @@ fn judge(
         // The tracer's run ends with the first process; the start that is measured will show
         // whether the server gets ready, and whether the library is mapped.
         (Ending::Exited(0), _) => evidence.notes.push(
-            "the server goes into the background, where only the mapping of the library is seen,              not that it serves; let it stay in the foreground"
+            "the server goes into the background, where only the mapping of the library is seen, \
+             not that it serves; let it stay in the foreground"
                 .to_owned(),
         ),
         (ending, _) => {
