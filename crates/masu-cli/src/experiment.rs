@@ -5,6 +5,7 @@
 
 mod cache;
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,9 +48,7 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         match made.map_err(|error| error.downcast::<LabError>()) {
             Ok(written) => tell(experiment, &written)?,
             Err(Ok(LabError::Stopped)) => {
-                let results = arguments.output.join(format!("{}.*.jsonl", experiment.name));
-                let results = results.display();
-                aside::say(notice(&format!("Stopped. The runs so far: masu report {results}")));
+                aside::say(notice(&stopped(&arguments.output, experiment.name)));
                 ending = Ending::Stopped;
                 break;
             }
@@ -63,6 +62,20 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         bytes(cache.size())
     )));
     Ok(ending)
+}
+
+/// What there is of an experiment that was stopped, which keeps its results beside where its page would be.
+fn stopped(output: &Path, name: &str) -> String {
+    let is_result = |file: fs::DirEntry| {
+        let file = file.file_name().into_encoded_bytes();
+        file.starts_with(format!("{name}.").as_bytes()) && file.ends_with(b".jsonl")
+    };
+    if fs::read_dir(output).is_ok_and(|files| files.flatten().any(is_result)) {
+        let results = output.join(format!("{name}.*.jsonl"));
+        format!("Stopped. The runs so far: masu report {}", results.display())
+    } else {
+        "Stopped before its first run.".to_owned()
+    }
 }
 
 /// The experiments that were asked for, in the order of the reports.
