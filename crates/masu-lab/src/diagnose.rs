@@ -199,12 +199,10 @@ fn gathered(
         calls.map(|calls| run.minor_faults.saturating_sub(calls.peaks_bytes / os_page_bytes));
     let Seen { threads, memory, mut programs, code, samples } = seen;
     let own = std::fs::canonicalize(&workload.program.binary).unwrap_or_default();
-    for program in &mut programs {
-        program.is_command &= program.path == own;
-    }
+    wrapper::mark(&mut programs, &own);
     let wrapper = wrapper::name(&workload.program.path);
     let main = programs.iter().find(|program| wrapper.is_none() || !program.is_command);
-    let main: PathBuf = main.map_or(own, |program| program.path.clone());
+    let main: PathBuf = main.or(programs.first()).map_or(own, |program| program.path.clone());
     Facts {
         ending: Some(run.ending.to_string()),
         clock: Clock {

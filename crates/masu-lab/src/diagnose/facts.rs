@@ -263,7 +263,7 @@ pub struct ProgramTime {
     pub path: PathBuf,
     /// CPU time of its processes, without that of their children.
     pub cpu_s: f64,
-    /// Whether it is the command's own program.
+    /// Whether it is the command's own program, or another wrapper that it went on as.
     pub is_command: bool,
 }
 

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use super::facts::ProgramTime;
+
 /// Names of commands whose work is to start others. Compilers' drivers are none: who measures `gcc` means it.
 const WRAPPERS: [&str; 38] = [
     "ash",
@@ -52,9 +54,29 @@ pub(super) fn name(command: &Path) -> Option<String> {
     WRAPPERS.contains(&name).then(|| name.to_owned())
 }
 
+/// Of the programs that the first process ran, leaves marked as the command those that are: its own, and wrappers
+/// that it went on as. Rustup's `cargo` becomes the toolchain's.
+pub(super) fn mark(programs: &mut [ProgramTime], own: &Path) {
+    for program in programs {
+        program.is_command &= program.path == own || name(&program.path).is_some();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrapper_that_goes_on_as_another_is_the_command_and_what_it_goes_on_as_at_last_is_not() {
+        let program = |path: &str| ProgramTime { path: path.into(), cpu_s: 1.0, is_command: true };
+        let paths = ["/home/a/.cargo/bin/rustup", "/opt/toolchain/bin/cargo", "/tmp/debug/job"];
+        let mut programs = paths.map(program).to_vec();
+        // Another cargo, of another process, is work of its own.
+        programs.push(ProgramTime { is_command: false, ..program(paths[1]) });
+        mark(&mut programs, Path::new(paths[0]));
+        let marked: Vec<bool> = programs.iter().map(|program| program.is_command).collect();
+        assert_eq!(marked, [true, true, false, false]);
+    }
 
     #[test]
     fn shells_and_runners_are_wrappers_and_compilers_are_not() {
