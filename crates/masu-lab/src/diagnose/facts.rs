@@ -199,6 +199,8 @@ pub struct Threads {
     pub alone_s: f64,
     /// Several threads worked at once.
     pub together_s: f64,
+    /// CPU time of the parallel part: no thread did almost all that was done, or another waited for a lock.
+    pub parallel_cpu_s: f64,
     /// Hardly anything was done.
     pub idle_s: f64,
     /// Threads were stopped to be counted, and none ran.

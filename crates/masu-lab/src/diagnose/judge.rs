@@ -24,7 +24,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     if facts.clock.own_cpu_s() >= CPU_MIN_S {
         findings.extend(threads::churn(facts));
         findings.extend(heap::storms(facts, &findings));
-        findings.extend(locks::locks(facts));
+        findings.extend(locks::locks(facts, &findings));
         findings.extend(writes::small(facts));
         findings.extend(threads::phases(facts, &findings));
         findings.extend(program::many_allocations(facts, &findings));

@@ -66,6 +66,8 @@ pub(super) struct Looks {
     is_idle: bool,
     /// The thread that did all that was done since the last look.
     only: Option<Pid>,
+    /// Whether one thread did almost all of it.
+    by_one: bool,
     idle_for: BTreeMap<Waiting, f64>,
     lock_waited: BTreeMap<Owner, f64>,
     memory: Memory,
@@ -122,7 +124,11 @@ impl Look for Looks {
         }
         self.tally.most_at_once = self.tally.most_at_once.max(alive);
         self.account(since_s, done_s);
-        self.sleepers(since_s);
+        let wants_lock = self.sleepers(since_s);
+        // In CPU time, because stops to be counted stretch the other while threads contend.
+        if !self.is_idle && (wants_lock || !self.by_one) {
+            self.tally.parallel_cpu_s += done_s;
+        }
         let swapped: u64 = members.iter().map(|pid| swapped_bytes(*pid)).sum();
         self.memory.swapped_bytes = self.memory.swapped_bytes.max(swapped);
         if is_closer(self.looks) {
@@ -203,17 +209,19 @@ impl Looks {
         let wanted_s: f64 = at_work.iter().map(|(_, thread)| thread.wanted_s).sum();
         let has = |state| at_work.iter().any(|(_, thread)| thread.state == state);
         let is_stopped = has('t') && !has('R');
+        let most_s = at_work.iter().map(|(_, thread)| thread.wanted_s).fold(0.0, f64::max);
         at_work.retain(|(_, thread)| thread.wanted_s >= WORKED * since_s);
         // Threads that came and went in between are known by their process's clock alone.
         let unseen_s = (done_s - known_s).max(0.0);
         let unseen = unseen_s >= WORKED * since_s;
         self.is_idle = !is_stopped && wanted_s + unseen_s < IDLE * since_s;
+        self.by_one = most_s >= ALONE * (wanted_s + unseen_s);
         if is_stopped {
             self.tally.stopped_s += since_s;
         } else if self.is_idle {
             self.tally.idle_s += since_s;
         } else if let [(number, alone)] = &mut at_work[..]
-            && alone.wanted_s >= ALONE * (wanted_s + unseen_s)
+            && self.by_one
         {
             self.tally.alone_s += since_s;
             alone.time.alone_s += since_s;
@@ -227,8 +235,9 @@ impl Looks {
         }
     }
 
-    /// What threads sleep in: locks, each thread by itself, and where hardly anything is done, all together.
-    fn sleepers(&mut self, since_s: f64) {
+    /// What threads sleep in: locks, each thread by itself, and where hardly anything is done, all together. Returns
+    /// whether one waits for a lock.
+    fn sleepers(&mut self, since_s: f64) -> bool {
         let look = self.looks;
         let mut met: Vec<Waiting> = Vec::new();
         let mut wants_lock = false;
@@ -265,6 +274,7 @@ impl Looks {
             let what = met.into_iter().min().unwrap_or(Waiting::Other);
             *self.idle_for.entry(what).or_default() += since_s;
         }
+        wants_lock
     }
 
     /// Reads the mappings of the processes, and looks into the memory of the largest.

@@ -65,6 +65,10 @@ pub(super) const SERIAL_SHARE: f64 = 0.25;
 /// Several threads worked at once for this share of the run at least: else it is a program of one thread.
 pub(super) const PARALLEL_SHARE: f64 = 0.03;
 
+/// Beside a serial phase, the shares of waits for a lock are held against the CPU time of the parallel part. Less of
+/// it than this, in seconds, is met by too few looks to be judged by itself.
+pub(super) const PARALLEL_CPU_MIN_S: f64 = 0.1;
+
 /// A thread that did this share of what all but the busiest did is one of the workers.
 pub(super) const WORKER_SHARE: f64 = 0.05;
 

@@ -4,18 +4,22 @@ use super::super::facts::{CallFacts, Facts};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
     CAUSE_SHARE, LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN, ONE_LOCK_SHARE,
-    REMOTE_SHARE,
+    PARALLEL_CPU_MIN_S, REMOTE_SHARE,
 };
+use super::threads::has_serial_phase;
 use crate::calls::{Lock, Owner};
 use crate::prices::Service;
 use crate::report::{count, percent, seconds};
 
 /// What threads wait for, if it is locks.
-pub(super) fn locks(facts: &Facts) -> Vec<Finding> {
+pub(super) fn locks(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let Some(calls) = &facts.calls else { return Vec::new() };
+    // A serial phase is a finding of its own. What holds back the rest is held against the rest.
+    let parallel_s = Some(facts.threads.parallel_cpu_s)
+        .filter(|parallel_s| *parallel_s >= PARALLEL_CPU_MIN_S && has_serial_phase(facts, found));
     let mut findings = Vec::new();
-    findings.extend(of_malloc(facts, calls));
-    findings.extend(of_program(facts, calls));
+    findings.extend(of_malloc(facts, calls, parallel_s));
+    findings.extend(of_program(facts, calls, parallel_s));
     findings
 }
 
@@ -24,52 +28,66 @@ struct Waited {
     waits: u64,
     /// By the prices of going to sleep and being woken.
     cost_s: f64,
-    /// Seconds that threads slept, and what of the time of threads at work that is.
-    slept: Option<(f64, f64)>,
+    /// Seconds that threads slept; none where looks do not tell.
+    slept_s: Option<f64>,
+    /// Of the time of threads at work, in the whole run or the parallel part.
+    share: f64,
+    /// CPU time of the parallel part, where it is a cause of that alone.
+    parallel_s: Option<f64>,
 }
 
 impl Waited {
-    fn of(facts: &Facts, waits: u64, owner: Owner) -> Option<Waited> {
+    /// Held against the whole run, else against the parallel part, if there is one of its own.
+    fn of(facts: &Facts, waits: u64, owner: Owner, parallel_s: Option<f64>) -> Option<Waited> {
         let each = facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake);
         let cost_s = waits as f64 * each;
         let threads = &facts.threads;
-        let slept = (threads.looks >= LOOKS_MIN).then(|| {
-            let slept = threads.waited_for(owner);
-            (slept, slept / (slept + threads.cpu_s).max(1e-9))
-        });
-        let share = facts.share(cost_s);
-        let slept_long = slept.is_none_or(|(_, share)| share >= LOCK_WAITED_SHARE);
-        // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
-        let is_cause =
-            waits >= LOCK_WAITS && (share >= CAUSE_SHARE || share >= LOCK_COST_SHARE && slept_long);
-        is_cause.then_some(Waited { waits, cost_s, slept })
-    }
-
-    fn share(&self, facts: &Facts) -> f64 {
-        let cost = facts.share(self.cost_s);
-        self.slept.map_or(cost, |(_, share)| share.max(cost))
+        let slept_s = (threads.looks >= LOOKS_MIN).then(|| threads.waited_for(owner));
+        let against = |whole_s: f64, cpu_s: f64| {
+            let cost = cost_s / whole_s;
+            let slept = slept_s.map(|slept_s| slept_s / (slept_s + cpu_s).max(1e-9));
+            let slept_long = slept.is_none_or(|slept| slept >= LOCK_WAITED_SHARE);
+            // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
+            let is_cause = waits >= LOCK_WAITS
+                && (cost >= CAUSE_SHARE || cost >= LOCK_COST_SHARE && slept_long);
+            is_cause.then(|| slept.map_or(cost, |slept| slept.max(cost)))
+        };
+        if let Some(share) = against(facts.clock.whole_s(facts.cpus), threads.cpu_s) {
+            return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
+        }
+        let share = parallel_s.and_then(|parallel_s| against(parallel_s, parallel_s))?;
+        Some(Waited { waits, cost_s, slept_s, share, parallel_s })
     }
 
     fn told(&self, facts: &Facts, mut finding: Finding) -> Finding {
-        finding = finding.sharing(self.share(facts)).seeing(format!(
+        finding = finding.seeing(format!(
             "{} waits × {} to sleep and be woken = {}",
             count(self.waits as f64),
             seconds(self.cost_s / (self.waits as f64).max(1.0)),
             seconds(self.cost_s)
         ));
-        if let Some((slept, share)) = self.slept.filter(|(slept, _)| *slept > 0.0) {
+        let cpu_s = self.parallel_s.unwrap_or(facts.threads.cpu_s);
+        if let Some(slept_s) = self.slept_s.filter(|slept_s| *slept_s > 0.0) {
             finding = finding.seeing(format!(
                 "threads slept {} for it, {} of the time they worked or waited for it",
-                seconds(slept),
-                percent(share)
+                seconds(slept_s),
+                percent(slept_s / (slept_s + cpu_s))
             ));
         }
-        finding
+        let Some(parallel_s) = self.parallel_s else { return finding.sharing(self.share) };
+        // Of the whole run it explains little, and looks met little of what it rests on.
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+        finding.sharing(self.share * parallel_s / facts.threads.cpu_s.max(1e-9)).seeing(format!(
+            "that is of the {} of CPU time in which threads worked side by side or waited for each other: in \
+             the rest one worked alone",
+            seconds(parallel_s)
+        ))
     }
 }
 
-fn of_malloc(facts: &Facts, calls: &CallFacts) -> Option<Finding> {
-    let waited = Waited::of(facts, calls.lock_waits(Owner::Malloc), Owner::Malloc)?;
+fn of_malloc(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Option<Finding> {
+    let waits = calls.lock_waits(Owner::Malloc);
+    let waited = Waited::of(facts, waits, Owner::Malloc, parallel_s)?;
     let locks: Vec<&Lock> = calls.locks.iter().filter(|lock| lock.owner == Owner::Malloc).collect();
     let finding = match remote(facts, &locks) {
         Some(why) => Finding::new(
@@ -161,12 +179,12 @@ fn remedied(facts: &Facts, finding: Finding) -> Finding {
     finding.remedied(remedies)
 }
 
-fn of_program(facts: &Facts, calls: &CallFacts) -> Option<Finding> {
+fn of_program(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Option<Finding> {
     let others = |lock: &&Lock| lock.owner != Owner::Malloc;
     let all: u64 = calls.locks.iter().filter(others).map(|lock| lock.waits).sum();
     let all = all + calls.more_lock_waits;
     let hottest = calls.locks.iter().filter(others).max_by_key(|lock| lock.waits)?;
-    let waited = Waited::of(facts, hottest.waits, hottest.owner)?;
+    let waited = Waited::of(facts, hottest.waits, hottest.owner, parallel_s)?;
     let share = hottest.waits as f64 / (all as f64).max(1.0);
     if share < ONE_LOCK_SHARE || hottest.threads < 2 {
         return None;

@@ -7,7 +7,6 @@ use super::super::samples::Sampled;
 use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
 };
-use super::has;
 use crate::report::{bytes, count, percent, seconds};
 
 /// Remarks on what was measured, and scattered code.
@@ -29,11 +28,15 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     let sampled = facts.sampled();
     let sampled_s = sampled.map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let sampled_share = sampled_s.map(|time_s| facts.share(time_s));
-    // Where memory comes and goes, or threads wait for the malloc, that is why it takes long.
+    // Where memory comes and goes, or threads wait for the malloc, that is why it takes long; unless they do so in a
+    // small part of the run alone.
     let explained =
         [Id::HeapCallStorm, Id::FaultStorm, Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn];
+    let explains = |finding: &Finding| {
+        explained.contains(&finding.id) && finding.share.is_none_or(|share| share >= CAUSE_SHARE)
+    };
     let is_met =
-        sampled_share.is_some_and(|share| share >= MALLOC_SHARE) && !has(found, &explained);
+        sampled_share.is_some_and(|share| share >= MALLOC_SHARE) && !found.iter().any(explains);
     if !is_often && !is_met {
         return None;
     }

@@ -13,6 +13,10 @@ use crate::Scatter;
 use crate::calls::{Lock, Moves, Owner, SmallWrites};
 use crate::prices::{Price, Prices, Service};
 
+mod threads;
+
+use threads::{contended, serial};
+
 const MIB: u64 = 1 << 20;
 
 fn price(service: Service, median_ns: f64) -> Price {
@@ -222,113 +226,6 @@ fn a_process_whose_calls_are_not_counted_may_have_a_storm_of_faults() {
     assert_eq!(ids(&Facts { calls: None, ..quiet() }), [Id::CpuBound]);
 }
 
-/// Eight threads on two CPUs, of which each waits half of the time for a lock.
-fn contended(owner: Owner, threads: usize) -> Facts {
-    let lock = Lock { process: 7, address: 0x7f00_0000_0030, owner, waits: 400_000, threads };
-    let threads = Threads {
-        most_at_once: 9,
-        lock_waited: vec![(owner, 20.0)],
-        cpu_s: 15.0,
-        together_s: 9.0,
-        ..quiet().threads
-    };
-    let clock =
-        Clock { wall_s: 10.0, user_s: 10.0, sys_s: 5.0, own_sys_s: 5.0, ..Clock::default() };
-    calling(Facts { clock, threads, ..quiet() }, |calls| {
-        calls.locks = vec![lock];
-        calls.threads_started = 8;
-    })
-}
-
-#[test]
-fn waiting_for_the_mallocs_lock_names_arenas_and_another_malloc() {
-    let finding = first(&contended(Owner::Malloc, 8));
-    assert_eq!((finding.id, finding.confidence), (Id::MallocLock, Confidence::High));
-    assert!((finding.share.unwrap() - 20.0 / 35.0).abs() < 0.01, "{finding:?}");
-    assert_eq!(variants(&finding, RemedyKind::Setting), ["glibc:arenas=9"]);
-    assert_eq!(variants(&finding, RemedyKind::Allocator), ["masu"]);
-}
-
-#[test]
-fn waiting_for_little_is_no_cause() {
-    let mut facts = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 100_000);
-    assert_eq!(causes(&facts), [Id::MallocLock]);
-    facts.threads.lock_waited = vec![(Owner::Malloc, 1.0)];
-    assert_eq!(causes(&facts), []);
-    // Many brief waits are met by few looks, and cost what it costs to sleep and be woken.
-    let many = calling(facts, |calls| calls.locks[0].waits = 1_000_000);
-    assert_eq!(causes(&many), [Id::MallocLock]);
-    // Nor are few waits, however long: that is a matter of what is done under the lock.
-    let few = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 600);
-    assert_eq!(causes(&few), []);
-}
-
-#[test]
-fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
-    let mut facts = contended(Owner::Malloc, 2);
-    facts.threads.most_at_once = 3;
-    facts.threads.arenas = 2;
-    let finding = first(&facts);
-    assert_eq!((finding.id, finding.confidence), (Id::RemoteFrees, Confidence::Medium));
-    assert_eq!(variants(&finding, RemedyKind::Setting), [""; 0]);
-    // One that only frees has none; but then nobody waits for the first.
-    facts.threads.arenas = 1;
-    assert_eq!(first(&facts).id, Id::RemoteFrees);
-    let first_arena = |calls: &mut CallFacts| {
-        let lock = Lock { address: 0x7f00_0012_3450, ..calls.locks[0].clone() };
-        calls.locks.push(lock);
-    };
-    assert_eq!(first(&calling(facts.clone(), first_arena)).id, Id::MallocLock);
-    // With so many there is no room for more, and threads share them.
-    facts.threads.arenas = 16;
-    facts.threads.most_at_once = 33;
-    assert_eq!(first(&facts).id, Id::MallocLock);
-    facts.threads.arenas = 0;
-    assert_eq!(first(&facts).id, Id::MallocLock);
-}
-
-#[test]
-fn what_masu_saw_decides_who_frees_whose_blocks() {
-    let inside = |remote_blocks| {
-        Some(Inside { fetched_blocks: 1_000_000, remote_blocks, ..Inside::default() })
-    };
-    let facts = Facts { inside: inside(900_000), ..contended(Owner::Malloc, 8) };
-    let finding = first(&facts);
-    assert_eq!((finding.id, finding.confidence), (Id::RemoteFrees, Confidence::High));
-    let facts = Facts { inside: inside(1_000), ..contended(Owner::Malloc, 8) };
-    assert_eq!(first(&facts).id, Id::MallocLock);
-}
-
-#[test]
-fn one_hot_lock_of_the_program_is_named_and_many_warm_ones_are_not() {
-    let facts = contended(Owner::Program, 8);
-    let finding = first(&facts);
-    assert_eq!(finding.id, Id::OneLock);
-    assert!(finding.remedies.iter().all(|remedy| remedy.kind == RemedyKind::NeedsCode));
-    let many = calling(facts, |calls| calls.more_lock_waits = 500_000);
-    assert_eq!(causes(&many), []);
-}
-
-#[test]
-fn threads_for_little_work_each_are_churn_and_a_pool_is_not() {
-    let churn = calling(quiet(), |calls| calls.threads_started = 100_000);
-    let finding = first(&churn);
-    assert_eq!(finding.id, Id::ThreadChurn);
-    assert!((finding.share.unwrap() - 0.2).abs() < 0.001, "{finding:?}");
-    // The stacks of those that ended are given back and touched again, which is no storm of its own.
-    let stacks = |refaults| {
-        let memory = Memory { refaults: Some(refaults), ..quiet().memory };
-        calling(Facts { memory, ..quiet() }, |calls| {
-            calls.threads_started = 100_000;
-            calls.moves = Moves { purges: 100_000, returned_bytes: 400 << 30, ..Moves::default() };
-        })
-    };
-    assert_eq!(causes(&stacks(200_000)), [Id::ThreadChurn]);
-    assert_eq!(causes(&stacks(2_000_000)).len(), 2);
-    let pool = calling(quiet(), |calls| calls.threads_started = 64);
-    assert_eq!(causes(&pool), []);
-}
-
 #[test]
 fn small_writes_are_a_storm_unless_they_are_answers() {
     let writing = |small_writes| calling(quiet(), |calls| calls.small_writes = small_writes);
@@ -347,79 +244,6 @@ fn small_writes_are_a_storm_unless_they_are_answers() {
     assert_eq!(causes(&writing(answers)), []);
     let few = SmallWrites { files: 9_000, ..SmallWrites::default() };
     assert_eq!(causes(&writing(few)), []);
-}
-
-/// The first thread works alone for eight seconds, then it waits for four others.
-fn serial() -> Facts {
-    let mut busiest = vec![thread("main", true, 8.0, 8.0, 0.0)];
-    busiest.extend((0..4).map(|_| thread("main", false, 0.9, 0.0, 1.9)));
-    let threads = Threads {
-        most_at_once: 5,
-        busiest,
-        cpu_s: 11.6,
-        alone_s: 8.0,
-        together_s: 1.9,
-        ..quiet().threads
-    };
-    let clock =
-        Clock { wall_s: 10.0, user_s: 11.6, sys_s: 0.0, own_sys_s: 0.0, ..Clock::default() };
-    Facts { clock, threads, ..quiet() }
-}
-
-#[test]
-fn one_thread_that_works_before_the_others_is_a_serial_phase() {
-    let finding = first(&serial());
-    assert_eq!(finding.id, Id::SerialPhase);
-    assert!((finding.share.unwrap() - 0.8).abs() < 0.001, "{finding:?}");
-    // On one CPU they could not work at once anyway.
-    assert_eq!(causes(&Facts { cpus: 1, ..serial() }), []);
-}
-
-#[test]
-fn a_serial_phase_is_named_beside_a_lock_only_where_nobody_waited_for_one() {
-    let mut facts = contended(Owner::Program, 3);
-    facts.threads.alone_s = serial().threads.alone_s;
-    facts.threads.busiest = serial().threads.busiest;
-    assert_eq!(causes(&facts).len(), 2);
-    assert!(causes(&facts).contains(&Id::SerialPhase));
-    // One works alone because the others wait for it.
-    facts.threads.busiest[0].serial_s = 0.5;
-    assert_eq!(causes(&facts), [Id::OneLock]);
-}
-
-#[test]
-fn stops_are_no_time_in_which_threads_could_work_at_once() {
-    let mut facts = serial();
-    facts.threads.looked_s = 40.0;
-    assert_eq!(causes(&facts), []);
-    facts.threads.stopped_s = 30.0;
-    assert_eq!(causes(&facts), [Id::SerialPhase]);
-}
-
-#[test]
-fn helpers_of_a_run_time_are_no_workers() {
-    let mut facts = serial();
-    for (index, name) in ["C1 Compiler", "C2 Compiler", "GC", "Signal"].into_iter().enumerate() {
-        facts.threads.busiest[index + 1].name = name.to_owned();
-    }
-    assert_eq!(causes(&facts), []);
-}
-
-#[test]
-fn one_worker_that_has_more_to_do_is_uneven() {
-    let mut busiest = vec![thread("main", true, 0.0, 0.0, 0.0)];
-    busiest.push(thread("worker-0", false, 9.0, 6.0, 3.0));
-    busiest.extend((1..4).map(|index| thread(&format!("worker-{index}"), false, 1.0, 0.0, 3.0)));
-    let threads = Threads { busiest, cpu_s: 12.0, together_s: 3.0, ..serial().threads };
-    let finding = first(&Facts { threads, ..serial() });
-    assert_eq!(finding.id, Id::UnevenCores);
-    assert!(finding.evidence[0].contains("worker-0"), "{finding:?}");
-}
-
-#[test]
-fn phases_are_not_blamed_on_threads_that_come_and_go() {
-    let facts = calling(serial(), |calls| calls.threads_started = 100_000);
-    assert_eq!(causes(&facts), [Id::ThreadChurn]);
 }
 
 #[test]

@@ -41,49 +41,76 @@ pub(super) fn churn(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
+/// A thread that works for long while others could.
+struct Alone<'a> {
+    thread: &'a ThreadTime,
+    alone_s: f64,
+    /// What that is of the time looked at.
+    share: f64,
+    workers: Vec<&'a ThreadTime>,
+    /// CPU time of the workers on average.
+    mean_s: f64,
+    /// Whether it is one of the workers, and has more to do.
+    is_uneven: bool,
+}
+
+impl<'a> Alone<'a> {
+    /// Waiting for a lock makes one thread work alone too: where threads are `hindered` by one, only such time counts
+    /// in which nobody waited.
+    fn of(facts: &'a Facts, found: &[Finding], hindered: bool) -> Option<Alone<'a>> {
+        let threads = &facts.threads;
+        // Where threads come and go, that is why they do not work at once.
+        if facts.cpus < 2 || threads.looks < LOOKS_MIN || has(found, &[Id::ThreadChurn]) {
+            return None;
+        }
+        let alone_s = |one: &ThreadTime| if hindered { one.serial_s } else { one.alone_s };
+        let thread =
+            threads.busiest.iter().max_by(|one, other| alone_s(one).total_cmp(&alone_s(other)))?;
+        let alone_s = alone_s(thread);
+        // What is stopped to be counted works neither alone nor together.
+        let met_s = threads.looked_s - threads.stopped_s;
+        let share = alone_s / met_s.max(1e-9);
+        if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * met_s {
+            return None;
+        }
+        let workers = workers(&threads.busiest, thread);
+        if workers.len() < 2 {
+            return None;
+        }
+        let took_part = thread.together_s >= TOOK_PART_SHARE * threads.together_s;
+        let mean_s = workers.iter().map(|worker| worker.cpu_s).sum::<f64>() / workers.len() as f64;
+        let is_uneven = took_part && !thread.is_first && thread.cpu_s >= UNEVEN_RATIO * mean_s;
+        Some(Alone { thread, alone_s, share, workers, mean_s, is_uneven })
+    }
+}
+
+/// Whether there is a serial phase that no lock explains: a finding of its own, which hides what holds the rest back.
+pub(super) fn has_serial_phase(facts: &Facts, found: &[Finding]) -> bool {
+    Alone::of(facts, found, true).is_some_and(|alone| !alone.is_uneven)
+}
+
 /// One thread works while others could: a phase that is not parallel, or one worker that has more to do.
 pub(super) fn phases(facts: &Facts, found: &[Finding]) -> Option<Finding> {
-    let threads = &facts.threads;
-    // Where threads come and go, that is why they do not work at once.
-    if facts.cpus < 2 || threads.looks < LOOKS_MIN || has(found, &[Id::ThreadChurn]) {
-        return None;
-    }
-    // Waiting for a lock makes one thread work alone too. Then only such time counts in which nobody waited.
     let is_hindered = has(found, &[Id::MallocLock, Id::RemoteFrees, Id::OneLock]);
-    let alone_s = |one: &ThreadTime| if is_hindered { one.serial_s } else { one.alone_s };
-    let alone =
-        threads.busiest.iter().max_by(|one, other| alone_s(one).total_cmp(&alone_s(other)))?;
-    let alone_s = alone_s(alone);
-    // What is stopped to be counted works neither alone nor together.
-    let met_s = threads.looked_s - threads.stopped_s;
-    let share = alone_s / met_s.max(1e-9);
-    if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * met_s {
-        return None;
-    }
-    let workers = workers(&threads.busiest, alone);
-    if workers.len() < 2 {
-        return None;
-    }
-    let took_part = alone.together_s >= TOOK_PART_SHARE * threads.together_s;
-    let mean = workers.iter().map(|worker| worker.cpu_s).sum::<f64>() / workers.len() as f64;
-    if took_part && !alone.is_first && alone.cpu_s >= UNEVEN_RATIO * mean && !is_hindered {
-        return Some(uneven(alone, share, workers.len(), mean));
+    let alone = Alone::of(facts, found, is_hindered)?;
+    if alone.is_uneven && !is_hindered {
+        return Some(uneven(&alone));
     }
     let title = "One thread works for long while the others have nothing to do";
     let finding = Finding::new(Id::SerialPhase, Confidence::Medium, title)
-        .sharing(share)
+        .sharing(alone.share)
         .seeing(format!(
             "`{}`{} worked alone for {}, {} of the time looked at{}",
-            alone.name,
-            if alone.is_first { ", the first thread," } else { "" },
-            seconds(alone_s),
-            percent(share),
+            alone.thread.name,
+            if alone.thread.is_first { ", the first thread," } else { "" },
+            seconds(alone.alone_s),
+            percent(alone.share),
             if is_hindered { ", when nobody waited for a lock" } else { "" }
         ))
         .seeing(format!(
             "{} other threads and it worked together for {}; {} CPUs",
-            workers.len(),
-            seconds(threads.together_s),
+            alone.workers.len(),
+            seconds(facts.threads.together_s),
             facts.cpus
         ));
     Some(finding.remedied([Remedy::code(
@@ -93,15 +120,16 @@ pub(super) fn phases(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     )]))
 }
 
-fn uneven(alone: &ThreadTime, share: f64, others: usize, mean: f64) -> Finding {
+fn uneven(alone: &Alone) -> Finding {
+    let others = alone.workers.len();
     let title = "One thread has more to do than the others, which wait for it";
     Finding::new(Id::UnevenCores, Confidence::Medium, title)
-        .sharing(share)
+        .sharing(alone.share)
         .seeing(format!(
             "`{}` took {} of CPU time, {others} others {} each on average",
-            alone.name,
-            seconds(alone.cpu_s),
-            seconds(mean)
+            alone.thread.name,
+            seconds(alone.thread.cpu_s),
+            seconds(alone.mean_s)
         ))
         .seeing(format!("it worked alone for {}", seconds(alone.alone_s)))
         .remedied([Remedy::code(

@@ -22,17 +22,24 @@ fn shell(script: &str) -> Child {
 }
 
 /// Looks at a child until `holds`, and ends it.
-fn watched(mut child: Child, holds: impl Fn(&Looks) -> bool) -> Seen {
-    let pid = Pid::try_from(child.id()).unwrap();
+fn watched(child: Child, holds: impl Fn(&Looks) -> bool) -> Seen {
+    all_watched([child], holds)
+}
+
+/// Looks at children, the first one first, until `holds`, and ends them.
+fn all_watched<const N: usize>(children: [Child; N], holds: impl Fn(&Looks) -> bool) -> Seen {
+    let members = children.each_ref().map(|child| Pid::try_from(child.id()).unwrap());
     let began = std::time::Instant::now();
     let mut looks = Looks::default();
     while !holds(&looks) {
         assert!(began.elapsed() < Duration::from_secs(60), "in vain: {looks:?}");
-        looks.look(began.elapsed(), &[pid]);
+        looks.look(began.elapsed(), &members);
         thread::sleep(Duration::from_millis(10));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    for mut child in children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
     looks.finish()
 }
 
@@ -47,6 +54,14 @@ fn a_thread_that_works_alone_is_told_with_its_program() {
     let program = &seen.programs[0];
     assert!(program.is_command && program.path.is_absolute(), "{program:?}");
     assert!(seen.code.is_some_and(|code| code.mappings > 0));
+}
+
+#[test]
+fn the_parallel_part_is_the_time_of_those_who_work_at_once() {
+    let _alone = alone();
+    let both = || shell("while :; do :; done");
+    let seen = all_watched([both(), both()], |looks| looks.tally.parallel_cpu_s > 0.05);
+    assert!(seen.threads.parallel_cpu_s <= seen.threads.cpu_s, "{:?}", seen.threads);
 }
 
 #[test]
