@@ -14,6 +14,7 @@ use crate::control::Reporter;
 use crate::executor::Executor;
 use crate::failure::{Cause, Failure};
 use crate::idle::Idle;
+use crate::kernel::prepare_barrier;
 use crate::pace::Pace;
 use crate::place::{Chunk, Place};
 use crate::pool;
@@ -156,6 +157,9 @@ where
         cut,
         total: Mutex::new(total),
     };
+    if workers > 1 {
+        prepare_barrier();
+    }
     pool::run(workers, &|worker| job.run(worker));
     job.finish()
 }

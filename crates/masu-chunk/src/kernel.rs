@@ -45,17 +45,21 @@ mod membarrier {
         LEAVE.store(answer, Ordering::Relaxed);
     }
 
-    /// Asks for leave to use [`barrier_everywhere`] before it is wanted, without waiting for it.
+    /// Asks for leave to use [`barrier_everywhere`] before it is wanted, the first time, without waiting for it.
     pub(crate) fn prepare_barrier() {
+        // ORDERING: Relaxed, as above.
+        let known = LEAVE.compare_exchange(UNASKED, ASKED, Ordering::Relaxed, Ordering::Relaxed);
+        if known.is_err() {
+            return;
+        }
         // A folder has two links and one more for each folder in it.
         let alone = fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == 3);
         if alone {
             return ask_for_leave();
         }
-        // ORDERING: Relaxed, as above.
-        LEAVE.store(ASKED, Ordering::Relaxed);
         let asks = thread::Builder::new().name("masu-chunk-leave".to_owned()).spawn(ask_for_leave);
         if asks.is_err() {
+            // ORDERING: Relaxed, as above.
             LEAVE.store(UNASKED, Ordering::Relaxed);
         }
     }
@@ -68,7 +72,15 @@ mod membarrier {
         if LEAVE.load(Ordering::Relaxed) == UNASKED {
             ask_for_leave();
         }
-        LEAVE.load(Ordering::Relaxed) == GRANTED && ask(PRIVATE_EXPEDITED)
+        if LEAVE.load(Ordering::Relaxed) != GRANTED {
+            return false;
+        }
+        let passed = ask(PRIVATE_EXPEDITED);
+        if !passed {
+            // Asking again and again would only cost time.
+            LEAVE.store(REFUSED, Ordering::Relaxed);
+        }
+        passed
     }
 }
 

@@ -11,7 +11,6 @@ use std::thread;
 
 mod seats;
 
-use crate::kernel::prepare_barrier;
 use seats::{Seats, Taken};
 
 /// Helpers beyond this are not started, whatever is asked for.
@@ -31,10 +30,7 @@ struct Body(&'static (dyn Fn(usize) + Sync));
 /// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers, and returns when
 /// all that began have ended.
 pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
-    let (process, seats) = POOL.get_or_init(|| {
-        prepare_barrier();
-        (std::process::id(), Seats::new())
-    });
+    let (process, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
     // After `fork` the helpers are gone, and one of them may have held the lock.
     if workers <= 1 || *process != std::process::id() {
         return body(0);

@@ -1,12 +1,13 @@
 //! What gcc makes of methods: an object each, libraries of them, and a folder that keeps both for later runs.
 //!
 //! Relies on gcc in the path. The hard idea is that what the folder has is whole and of this very source: a file's name
-//! holds a hash of the source and of gcc's arguments, and a file is made elsewhere and renamed when it is finished. So
+//! holds a hash of the source, of gcc's release and of its arguments, and a file is made elsewhere and renamed when it is finished. So
 //! making may be cut off at any time, and several may be at it.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -46,7 +47,11 @@ pub(crate) fn library(folder: &Path, name: &str, objects: &[PathBuf]) -> Outcome
 }
 
 /// A folder that keeps an object and a library of each method.
-pub(crate) struct Kept(PathBuf);
+pub(crate) struct Kept {
+    folder: PathBuf,
+    /// The release of gcc, for another one makes other code.
+    compiler: Vec<u8>,
+}
 
 /// What gcc made of methods, in their order.
 pub(crate) struct Made {
@@ -60,18 +65,20 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// When the current folder is gone.
+    /// When the current folder is gone, or gcc is not there.
     pub(crate) fn at(folder: &Path) -> Outcome<Kept> {
         // gcc runs in another folder, and the dynamic linker looks a name without any elsewhere.
-        Ok(Kept(std::path::absolute(folder)?))
+        let folder = std::path::absolute(folder)?;
+        let compiler = Command::new("gcc").arg("-dumpfullversion").output()?.stdout;
+        Ok(Kept { folder, compiler })
     }
 
     /// Where a method's file that ends in `end` is, once it is made.
     fn path(&self, method: &Method, end: &str) -> PathBuf {
         // Another release of Rust may hash in another way, and then all is made again.
         let mut hasher = DefaultHasher::new();
-        (method.text(), OBJECT, LIBRARY).hash(&mut hasher);
-        self.0.join(format!("{}-{:016x}.{end}", method.symbol(), hasher.finish()))
+        (method.text(), &self.compiler, OBJECT, LIBRARY).hash(&mut hasher);
+        self.folder.join(format!("{}-{:016x}.{end}", method.symbol(), hasher.finish()))
     }
 
     /// Has gcc make what is not there yet, on all CPUs.
@@ -80,9 +87,9 @@ impl Kept {
     ///
     /// When gcc fails, or the folder cannot be written; what was made until then stays.
     pub(crate) fn make(&self, methods: &[Method]) -> Outcome<()> {
-        fs::create_dir_all(&self.0)?;
+        fs::create_dir_all(&self.folder)?;
         // Inside, because a file is renamed within one file system only.
-        let work = tempfile::tempdir_in(&self.0)?;
+        let work = tempfile::tempdir_in(&self.folder)?;
         let next = AtomicUsize::new(0);
         let worker = || {
             // ORDERING: Relaxed, because each number is drawn once, and nothing else is read by it.
@@ -121,7 +128,7 @@ impl Kept {
         let find = |end: &str| -> Outcome<Vec<PathBuf>> {
             let paths: Vec<PathBuf> = methods.iter().map(|method| self.path(method, end)).collect();
             if let Some(path) = paths.iter().find(|path| !path.exists()) {
-                let (folder, count) = (self.0.display(), methods.len());
+                let (folder, count) = (self.folder.display(), methods.len());
                 let advice = format!("make it with `jit prepare {folder} {count}`");
                 return Err(format!("there is no {}; {advice}", path.display()).into());
             }

@@ -7,7 +7,7 @@
 
 use super::facts::Facts;
 use super::finding::{Finding, Id};
-use super::thresholds::CPU_MIN_S;
+use super::thresholds::{CAUSE_SHARE, CPU_MIN_S};
 
 mod clear;
 mod heap;
@@ -42,6 +42,12 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
 /// Whether one of these was found.
 fn has(findings: &[Finding], ids: &[Id]) -> bool {
     findings.iter().any(|finding| ids.contains(&finding.id))
+}
+
+/// Whether one of these was found that explains enough of the run to be a cause of it, not of a part alone.
+fn explain(findings: &[Finding], ids: &[Id]) -> bool {
+    let explains = |finding: &Finding| finding.share.is_none_or(|share| share >= CAUSE_SHARE);
+    findings.iter().any(|finding| ids.contains(&finding.id) && explains(finding))
 }
 
 #[cfg(test)]

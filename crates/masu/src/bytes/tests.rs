@@ -18,7 +18,7 @@ fn numbered(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-/// Two pages, of which the second cannot be touched.
+/// A page between two that cannot be touched.
 struct Fenced(*mut u8);
 
 impl Fenced {
@@ -150,6 +150,12 @@ fn touches_nothing_before_and_after() {
                     fill(start.cast(), 0x11, length);
                     copy(end.cast(), start.cast(), length);
                     assert_eq!(compare(start.cast(), end.cast(), length), 0);
+                    if length > 0 {
+                        *end.wrapping_add(length - 1) = 0x12;
+                        assert!(compare(start.cast(), end.cast(), length) < 0);
+                        *end = 0x10;
+                        assert!(compare(start.cast(), end.cast(), length) > 0);
+                    }
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind};
 use super::super::samples::Sampled;
 use super::super::thresholds::{COMPUTES, IDLE_SHARE, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS};
-use super::has;
+use super::explain;
 use crate::calls::Owner;
 use crate::prices::Service;
 use crate::report::{percent, seconds};
@@ -82,7 +82,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         Id::Swap,
         Id::ManyAllocations,
     ];
-    if has(found, &of_memory) {
+    if explain(found, &of_memory) {
         return None;
     }
     let calls = facts.calls.as_ref()?;

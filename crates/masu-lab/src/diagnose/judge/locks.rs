@@ -30,7 +30,7 @@ struct Waited {
     cost_s: f64,
     /// Seconds that threads slept; none where looks do not tell.
     slept_s: Option<f64>,
-    /// Of the time of threads at work, in the whole run or the parallel part.
+    /// Of the time of threads at work in the whole run.
     share: f64,
     /// CPU time of the parallel part, where it is a cause of that alone.
     parallel_s: Option<f64>,
@@ -43,20 +43,30 @@ impl Waited {
         let cost_s = waits as f64 * each;
         let threads = &facts.threads;
         let slept_s = (threads.looks >= LOOKS_MIN).then(|| threads.waited_for(owner));
-        let against = |whole_s: f64, cpu_s: f64| {
-            let cost = cost_s / whole_s;
-            let slept = slept_s.map(|slept_s| slept_s / (slept_s + cpu_s).max(1e-9));
-            let slept_long = slept.is_none_or(|slept| slept >= LOCK_WAITED_SHARE);
-            // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
-            let is_cause = waits >= LOCK_WAITS
-                && (cost >= CAUSE_SHARE || cost >= LOCK_COST_SHARE && slept_long);
-            is_cause.then(|| slept.map_or(cost, |slept| slept.max(cost)))
-        };
-        if let Some(share) = against(facts.clock.whole_s(facts.cpus), threads.cpu_s) {
+        let slept_of = |cpu_s: f64| slept_s.map(|slept_s| slept_s / (slept_s + cpu_s).max(1e-9));
+        let cost = facts.share(cost_s);
+        let slept = slept_of(threads.cpu_s);
+        let slept_long = |slept: f64| slept >= LOCK_WAITED_SHARE;
+        // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
+        let is_cause =
+            cost >= CAUSE_SHARE || cost >= LOCK_COST_SHARE && slept.is_none_or(slept_long);
+        if waits >= LOCK_WAITS && is_cause {
+            let share = slept.map_or(cost, |slept| slept.max(cost));
             return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
         }
-        let share = parallel_s.and_then(|parallel_s| against(parallel_s, parallel_s))?;
-        Some(Waited { waits, cost_s, slept_s, share, parallel_s })
+        // Of the parallel part only what looks met there, for waits are counted of the whole run; and what is next
+        // to nothing of that run is no reason why it is slow.
+        let parallel_s = parallel_s?;
+        let slept = slept_of(parallel_s).filter(|slept| slept_long(*slept))?;
+        let share = slept.max(cost_s / parallel_s) * parallel_s / threads.cpu_s.max(1e-9);
+        let is_cause = cost_s >= LOCK_COST_SHARE * parallel_s && share >= LOCK_COST_SHARE;
+        (waits >= LOCK_WAITS && is_cause).then_some(Waited {
+            waits,
+            cost_s,
+            slept_s,
+            share,
+            parallel_s: Some(parallel_s),
+        })
     }
 
     fn told(&self, facts: &Facts, mut finding: Finding) -> Finding {
@@ -74,10 +84,11 @@ impl Waited {
                 percent(slept_s / (slept_s + cpu_s))
             ));
         }
-        let Some(parallel_s) = self.parallel_s else { return finding.sharing(self.share) };
+        finding = finding.sharing(self.share);
+        let Some(parallel_s) = self.parallel_s else { return finding };
         // Of the whole run it explains little, and looks met little of what it rests on.
         finding.confidence = finding.confidence.min(Confidence::Medium);
-        finding.sharing(self.share * parallel_s / facts.threads.cpu_s.max(1e-9)).seeing(format!(
+        finding.seeing(format!(
             "that is of the {} of CPU time in which threads worked side by side or waited for each other: in \
              the rest one worked alone",
             seconds(parallel_s)

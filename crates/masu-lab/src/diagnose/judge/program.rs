@@ -7,6 +7,7 @@ use super::super::samples::Sampled;
 use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
 };
+use super::explain;
 use crate::report::{bytes, count, percent, seconds};
 
 /// Remarks on what was measured, and scattered code.
@@ -32,11 +33,8 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     // small part of the run alone.
     let explained =
         [Id::HeapCallStorm, Id::FaultStorm, Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn];
-    let explains = |finding: &Finding| {
-        explained.contains(&finding.id) && finding.share.is_none_or(|share| share >= CAUSE_SHARE)
-    };
     let is_met =
-        sampled_share.is_some_and(|share| share >= MALLOC_SHARE) && !found.iter().any(explains);
+        sampled_share.is_some_and(|share| share >= MALLOC_SHARE) && !explain(found, &explained);
     if !is_often && !is_met {
         return None;
     }
