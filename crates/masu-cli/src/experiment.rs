@@ -67,8 +67,9 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
 /// What there is of an experiment that was stopped, which keeps its results beside where its page would be.
 fn stopped(output: &Path, name: &str) -> String {
     let is_result = |file: fs::DirEntry| {
+        let has_runs = file.metadata().is_ok_and(|about| about.len() > 0);
         let file = file.file_name().into_encoded_bytes();
-        file.starts_with(format!("{name}.").as_bytes()) && file.ends_with(b".jsonl")
+        has_runs && file.starts_with(format!("{name}.").as_bytes()) && file.ends_with(b".jsonl")
     };
     if fs::read_dir(output).is_ok_and(|files| files.flatten().any(is_result)) {
         let results = output.join(format!("{name}.*.jsonl"));

@@ -35,7 +35,7 @@ pub(super) const SEARCH: Experiment = Experiment {
     name: "search",
     about: "A search server under several mallocs",
     title: "A search server under several mallocs",
-    takes: ["2 min", "10 min", "35 min", "2 h"],
+    takes: ["2 min", "6 min", "15 min", "2 h"],
     run,
 };
 

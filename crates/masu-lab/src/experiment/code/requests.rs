@@ -57,7 +57,7 @@ impl Requests {
         // The report's slow programs had 4,000 to 5,000.
         let methods = bench.choose(20, 4_000, 4_000, 4_000);
         // Interpreted, the longest take about what the report's requests took.
-        let calls = bench.choose(1_000, 50_000, 200_000, 1_000_000);
+        let calls = bench.choose(1_000, 25_000, 200_000, 1_000_000);
         let (made, noted) = (bench.cache().join("methods"), bench.cache().join("requests.jsonl"));
         let mut command = Command::new(program);
         command.arg("prepare").arg(&made).arg(methods.to_string());
