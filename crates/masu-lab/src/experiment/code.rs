@@ -24,7 +24,7 @@ pub(super) const CODE: Experiment = Experiment {
     name: "code",
     about: "The more a JIT compiles, the slower it runs",
     title: "A JIT's code: where it lies decides what a call costs",
-    takes: ["1 min", "8 min", "25 min", "80 min"],
+    takes: ["1 min", "4 min", "20 min", "80 min"],
     run,
 };
 
