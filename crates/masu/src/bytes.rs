@@ -10,7 +10,7 @@
 //! same width, and the two may overlap. Within a step all is read before any is written, and the loops
 //! run in the direction that asks for no more, so the one function is `memcpy` and `memmove`.
 //!
-//! The names are weak: of two versions of this crate in one program either's will do. No other library sees them.
+//! The names are weak: of two versions of this crate in one program either's will do.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
