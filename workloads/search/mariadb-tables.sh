@@ -9,7 +9,10 @@ rm -rf "$data"
 mkdir -p "$data/asked"
 data=$(cd "$data" && pwd)
 socket=$(mktemp -u /tmp/masu-tables-XXXXXX)
-"$server" --no-defaults --user=root --datadir="$data" --socket="$socket" --pid-file="$data.pid" --skip-networking \
+# Should this be killed, nothing is left that could end the server; setpriv, where it is installed, has the kernel see to it.
+watched=
+setpriv --pdeathsig TERM true 2>/dev/null && watched='setpriv --pdeathsig TERM'
+$watched "$server" --no-defaults --user=root --datadir="$data" --socket="$socket" --pid-file="$data.pid" --skip-networking \
     --skip-grant-tables --skip-log-bin --innodb-log-file-size=16M --innodb-flush-log-at-trx-commit=0 2>"$data.log" &
 pid=$!
 trap 'kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; rm -f "$socket"' EXIT

@@ -262,13 +262,15 @@ fn outcome(sizes: &[Size], diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: sizes.last().map(change).unwrap_or_default(),
-        by_hand: &[
+        by_hand: [
             "echo 50 | strace -f -c -e trace=memory sed -rf workloads/primes49.sed",
             "echo 50 | MALLOC_TOP_PAD_=10000000 strace -f -c -e trace=memory sed -rf workloads/primes49.sed",
             "echo 50 | masu diagnose --prove -- sed -rf workloads/primes49.sed",
             "echo 50 | masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -a masu -- sed -rf workloads/primes49.sed",
             "masu compare --suite workloads/brk.toml -P script=\"$PWD/workloads/primes49.sed\" -P input=FILE  # FILE holds 50",
-        ],
+        ]
+        .map(str::to_owned)
+        .into(),
     }
 }
 

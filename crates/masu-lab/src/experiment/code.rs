@@ -103,7 +103,7 @@ fn outcome(
         claims,
         diagnosis,
         change,
-        by_hand: &[
+        by_hand: [
             "cargo build --release -p masu-code --example layout --example jit",
             "target/release/examples/layout prepare target/layout 4000",
             "target/release/examples/layout run target/layout own 8 1000 /dev/stderr    # also own2m, one, arena; 204",
@@ -112,7 +112,9 @@ fn outcome(
             "target/release/examples/jit run target/jit warm own 4000 200000 1000 /dev/stderr    # also cold; interpreter, single, arena",
             "masu compare --suite workloads/jit.toml",
             "masu code map -p PID     # how scattered a running process's code is",
-        ],
+        ]
+        .map(str::to_owned)
+        .into(),
     }
 }
 

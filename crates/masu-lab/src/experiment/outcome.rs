@@ -18,7 +18,7 @@ pub struct Outcome {
     /// What masu changes.
     pub change: Vec<Block>,
     /// Every command to do it by hand.
-    pub by_hand: &'static [&'static str],
+    pub by_hand: Vec<String>,
 }
 
 /// A part of a page.

@@ -204,14 +204,16 @@ fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: &[
+        by_hand: [
             "cargo build -p masu-chunk --example steps && cargo build --release -p masu-chunk --example steps",
             "target/debug/examples/steps threads --items 1000000 --workers 4 --print > /dev/null   # also pool, channel, rayon, ours",
             "target/release/examples/steps pool --items 1000000 --workers 4 --turns 20000 --print > /dev/null",
             "masu diagnose -- target/debug/examples/steps pool --items 1000000 --workers 4 --print",
             "masu compare -P step=threads,pool,rayon,ours -- target/release/examples/steps {step} --items 1000000",
             "masu compare --suite workloads/steps.toml   # the executors alone, nothing printed",
-        ],
+        ]
+        .map(str::to_owned)
+        .into(),
     }
 }
 

@@ -136,14 +136,16 @@ fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: &[
+        by_hand: [
             "cargo build --release --manifest-path workloads/quote/Cargo.toml --features jemalloc   # or masu, or neither",
             "cargo build --release --manifest-path workloads/quote/Cargo.toml --target x86_64-unknown-linux-musl",
             "seq 1000000 | sed \"s/.*/test'&\\x08''&/\" | tr '\\n' '\\0' > records",
             "time workloads/quote/target/release/published-xquo 4 < records > /dev/null",
             "masu compare -P workers=1,2,4 -a system -a masu -a jemalloc -- workloads/quote/target/release/published-xquo {workers} < records",
             "masu diagnose -- workloads/quote/target/release/published-xquo 4 < records",
-        ],
+        ]
+        .map(str::to_owned)
+        .into(),
     }
 }
 

@@ -138,7 +138,7 @@ pub(super) mod made_up {
             }],
             diagnosis: Vec::new(),
             change: vec![Block::Text("masu adapts.".to_owned())],
-            by_hand: &["echo 50 | sed -rf primes49.sed"],
+            by_hand: vec!["echo 50 | sed -rf primes49.sed".to_owned()],
         };
         Page {
             name: "brk".to_owned(),

@@ -66,11 +66,20 @@ pub(super) fn rate(value: f64) -> String {
 /// a thousandth must not read as 1.
 pub(crate) fn ratio(value: f64) -> String {
     match value {
+        _ if value > 0.0 && value < 0.099_95 => format!("{value:.*}", leading_zeros(value) + 2),
         _ if value < 1.999_5 => format!("{value:.3}"),
         _ if value < 9.995 => format!("{value:.2}"),
         _ if value < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
+}
+
+/// Zeros behind the point of a value below one, before its first other digit.
+fn leading_zeros(value: f64) -> usize {
+    // Written so that rounding to two digits is done already: 0.0099996 has one zero.
+    let text = format!("{value:.1e}");
+    let exponent = text.rsplit_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    exponent.map_or(0, |exponent| usize::try_from(-exponent - 1).unwrap_or(0))
 }
 
 /// A share as per cent: `0.4 %`, `2 %`, `35 %`.
@@ -148,6 +157,11 @@ mod tests {
             (1.125, "1.125"),
             (2.251, "2.25"),
             (165.2, "165"),
+            (0.0, "0.000"),
+            (0.099_96, "0.100"),
+            (0.0462, "0.046"),
+            (0.000_431, "0.00043"),
+            (0.000_999_6, "0.0010"),
         ] {
             assert_eq!(ratio(value), text);
         }

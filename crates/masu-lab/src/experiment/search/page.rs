@@ -30,21 +30,28 @@ pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: &BY_HAND,
+        by_hand: by_hand(measured.documents),
     }
 }
 
-const BY_HAND: [&str; 9] = [
-    "cd ~/.cache/masu/experiments/search  # the folder that `masu experiment search` keeps, or copies of workloads/search",
-    "mvn dependency:copy-dependencies -DoutputDirectory=lib && javac -cp 'lib/*' -d classes SearchNodes.java",
-    "java -cp 'lib/*:classes' SearchNodes index conf work documents.tsv index  # a document a line: title, body, category, price",
-    "masu compare --suite solr.toml -P index=index-20000",
-    "mkdir one && java -Xmx512m -Djava.io.tmpdir=one -cp 'lib/*:classes' SearchNodes serve conf one index-20000 8983  # one server, to look at",
-    "apt-get install --no-install-recommends mariadb-server-core sysbench",
-    "masu compare --suite workloads/search/mariadb.toml -P data=/tmp/tables",
-    "cc -O2 -pthread -o /tmp/scaling workloads/search/scaling.c",
-    "masu compare --suite workloads/search/scaling.toml -P scaling=/tmp/scaling",
-];
+/// The commands, for an index of so many documents.
+fn by_hand(documents: usize) -> Vec<String> {
+    let index = format!("index-{documents}");
+    let fixed = |command: &str| command.replace("INDEX", &index);
+    [
+        "cd ~/.cache/masu/experiments/search  # the folder that `masu experiment search` keeps, or copies of workloads/search",
+        "mvn dependency:copy-dependencies -DoutputDirectory=lib && javac -cp 'lib/*' -d classes SearchNodes.java",
+        "java -cp 'lib/*:classes' SearchNodes index conf work documents.tsv INDEX  # a document a line: title, body, category, price",
+        "masu compare --suite solr.toml -P index=INDEX",
+        "mkdir one && java -Xmx512m -Djava.io.tmpdir=one -cp 'lib/*:classes' SearchNodes serve conf one INDEX 8983  # one server, to look at",
+        "apt-get install --no-install-recommends mariadb-server-core sysbench",
+        "masu compare --suite workloads/search/mariadb.toml -P data=/tmp/tables",
+        "cc -O2 -pthread -o /tmp/scaling workloads/search/scaling.c",
+        "masu compare --suite workloads/search/scaling.toml -P scaling=/tmp/scaling",
+    ]
+    .map(fixed)
+    .into()
+}
 
 fn then() -> Vec<Block> {
     let story = "Solr 6.4.2, SolrCloud with one shard and two replicas, 1.7 million documents in 1.3 GB of index, searched only, \
