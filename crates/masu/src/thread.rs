@@ -62,7 +62,7 @@ fn begin() -> Option<&'static ThreadCache> {
         return Some(begun);
     }
     let Some(cache) = idle::take() else { return begin_anew() };
-    slot::set(&cache.stacks);
+    slot::set(&cache.stacks, cache.frees());
     cache.traffic.note_user(User::Unknown, GENERATION.get());
     // From here on the thread has a cache, so the C library may allocate in this call.
     if let Some(key) = cache.key() {
@@ -85,7 +85,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     cache.traffic.note_user(User::Unknown, GENERATION.get());
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
-    slot::set(&cache.stacks);
+    slot::set(&cache.stacks, cache.frees());
     // As above.
     if let Some(key) = key {
         key.set(ptr::from_ref(cache).cast());
@@ -106,7 +106,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
 unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
-    slot::set(cache::ended());
+    slot::set(cache::ended(), cache::ended().frees());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
         RANGES.lock().bring_home(Some(&cache.parked));
