@@ -33,7 +33,7 @@ pub(super) fn churn(facts: &Facts) -> Option<Finding> {
             seconds(price_s),
             seconds(cost_s)
         ))
-        .seeing(format!("{} threads a second", count(rate)));
+        .seeing(format!("{} threads a second, what counting took left out", count(rate)));
     Some(finding.remedied([Remedy::code(
         4,
         "keep threads and hand them work (a pool), in pieces that take longer than starting a thread",
