@@ -369,13 +369,20 @@ impl ThreadCache {
     }
 
     /// Has a thread that begins with this cache, or started a profile, see each of its blocks.
+    #[inline]
     pub(crate) fn notice_profile(&'static self) {
-        if self.stacks.counts()
-            && profile::is_running()
-            && self.countdown.session.get() != profile::session()
-        {
+        if self.stacks.counts() && profile::is_running() {
+            self.notice_profile_slow();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.profile")]
+    fn notice_profile_slow(&'static self) {
+        if self.countdown.session.get() != profile::session() {
             self.begin_session();
-        } else if self.stacks.counts() && profile::is_running() && !self.hides() {
+        } else if !self.hides() {
             // Layouts may be in use since.
             self.take_back();
             self.hide();
