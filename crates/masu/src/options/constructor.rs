@@ -6,7 +6,7 @@
 
 use super::rule::accepts;
 use super::table::{BYTES_MAX, MILLISECONDS_MAX};
-use super::{COUNT, Index, Source, UNSET, put};
+use super::{COUNT, Index, SOURCES, Source, UNSET};
 use crate::Masu;
 use crate::sync::{AtomicBool, Ordering};
 
@@ -35,8 +35,8 @@ impl Chosen {
     /// Has these hold from now on, unless others did already.
     #[inline]
     pub(crate) fn apply(&self) {
-        // ORDERING: Relaxed in both: whoever misses the values for a moment works with the defaults.
-        if !APPLIED.load(Ordering::Relaxed) && !APPLIED.swap(true, Ordering::Relaxed) {
+        // ORDERING: Relaxed: a thread that begins waits in `settle` for the lock under which this was set.
+        if !APPLIED.load(Ordering::Relaxed) {
             self.hold();
         }
     }
@@ -44,9 +44,14 @@ impl Chosen {
     #[cold]
     #[inline(never)]
     fn hold(&self) {
+        let mut sources = SOURCES.lock();
+        // ORDERING: Relaxed, as above; of those that come here the lock lets one through.
+        if APPLIED.swap(true, Ordering::Relaxed) {
+            return;
+        }
         for (place, value) in self.0.iter().enumerate() {
             if *value != UNSET {
-                put(place, *value, Source::Built);
+                sources.put(place, *value, Source::Built);
             }
         }
     }

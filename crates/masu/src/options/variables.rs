@@ -7,24 +7,22 @@
 
 use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
-use super::{Index, Source, held, put};
+use super::{Index, SOURCES, Source, Sources, held};
 use crate::environment::Environment;
 use crate::profile;
-use crate::sync::{AtomicBool, Ordering};
 
 /// Variables of this project that are no options of the allocator, each named by its beginning: what
 /// the lab hands to the counting build, what tests are told, and where a heap profile goes.
 const OTHERS: [&[u8]; 8] =
     [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
 
-static IS_READ: AtomicBool = AtomicBool::new(false);
-
-/// Reads the variables, if the environment can be had and nobody did so before.
+/// Reads the variables, if the environment can be had and nobody did so before; waits for whoever is setting
+/// options now.
 pub(crate) fn settle() {
-    // ORDERING: Relaxed: whoever misses that they were read finds so in `read`.
-    if !IS_READ.load(Ordering::Relaxed)
-        && let Some(environment) = Environment::current()
-    {
+    if SOURCES.lock().variables_are_read {
+        return;
+    }
+    if let Some(environment) = Environment::current() {
         read(&environment);
     }
 }
@@ -33,8 +31,8 @@ pub(crate) fn settle() {
 #[cold]
 #[inline(never)]
 pub(crate) fn read(environment: &Environment) {
-    // ORDERING: Relaxed: whoever misses the values for a moment works with the defaults.
-    if IS_READ.swap(true, Ordering::Relaxed) {
+    let mut sources = SOURCES.lock();
+    if core::mem::replace(&mut sources.variables_are_read, true) {
         return;
     }
     let mut any = false;
@@ -43,9 +41,11 @@ pub(crate) fn read(environment: &Environment) {
         let mut parts = variable.splitn(2, |byte| *byte == b'=');
         if let (Some(end), Some(text)) = (parts.next(), parts.next()) {
             any = true;
-            take(end, text, environment);
+            take(&mut sources, end, text, environment);
         }
     }
+    // What follows asks for options itself.
+    drop(sources);
     if any {
         profile::read(environment);
     }
@@ -58,11 +58,11 @@ pub(crate) fn read(environment: &Environment) {
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options")]
-fn take(end: &[u8], text: &[u8], environment: &Environment) {
+fn take(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environment) {
     let place = rule::all().iter().position(|rule| rule.has_variable(end));
     let value = place.map(|place| rule::all()[place].parse(text));
     match (place, value.flatten()) {
-        (Some(place), Some(value)) => put(place, value, Source::Environment),
+        (Some(place), Some(value)) => sources.put(place, value, Source::Environment),
         _ if is_of_others(end) || !speaks(environment) => {}
         (Some(place), None) => refuse(&rule::all()[place]),
         (None, _) => wonder(end),
@@ -128,7 +128,8 @@ fn list() {
         let mut line = Line::new();
         line.text(b"masu: ").text(rule.name()).text(b" is ");
         rule.write_value(&mut line, value);
-        let source = match super::source(place) {
+        let source = SOURCES.lock().of[place];
+        let source = match source {
             Source::Environment => b" by the environment".as_slice(),
             Source::Built => b" by the program as it was built",
             Source::Program => b" by the program",
@@ -185,6 +186,25 @@ mod tests {
     use std::string::String;
 
     use super::*;
+
+    #[test]
+    fn who_begins_while_variables_are_read_waits_for_their_values() {
+        // Its default, set, so that no other test is disturbed.
+        let (place, value) = (Index::Verbose as usize, 1);
+        let mut sources = SOURCES.lock();
+        sources.variables_are_read = true;
+        let other = std::thread::spawn(move || {
+            settle();
+            super::super::value(place)
+        });
+        // It goes to sleep, or it does not wait.
+        while !sources.others_sleep() && !other.is_finished() {
+            std::thread::yield_now();
+        }
+        sources.put(place, value, Source::Environment);
+        drop(sources);
+        assert_eq!(other.join().expect("it ends"), Some(value));
+    }
 
     fn meant(end: &str) -> Option<String> {
         nearest(end.as_bytes()).map(|rule| String::from_utf8_lossy(rule.name()).into_owned())
