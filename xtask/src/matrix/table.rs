@@ -38,11 +38,12 @@ impl Row {
             let run = row[0].strip_prefix(target.name)?;
             let run = run.strip_prefix(" (").and_then(|run| run.strip_suffix(')'));
             let run = run.or_else(|| stamp(old)).map(str::to_owned);
-            Some(Row {
-                target,
-                run,
-                cells: row[1..].iter().map(|cell| (*cell).to_owned()).collect(),
-            })
+            let cells = GROUPS.iter().zip(&row[1..]).map(|(group, cell)| {
+                // Letters are today's.
+                let reason = plan::not_run(target, group);
+                reason.map_or((*cell).to_owned(), |reason| show(Cell::NotRun(reason)))
+            });
+            Some(Row { target, run, cells: cells.collect() })
         })
     }
 
