@@ -223,7 +223,6 @@ extern "C" fn before_fork() {
     profile::hold_for_fork();
     metadata::hold_for_fork();
     RANGES.hold();
-    options::hold_for_fork();
     // SAFETY: Held above.
     unsafe { THREADS.held() }.holds_all = holds_all;
     sync::set_forks_now(true);
@@ -246,7 +245,6 @@ extern "C" fn after_fork() {
     sync::set_forks_now(false);
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {
-        options::let_go_after_fork();
         RANGES.let_go();
         metadata::let_go_after_fork();
         profile::let_go_after_fork();

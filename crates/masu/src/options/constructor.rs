@@ -6,7 +6,7 @@
 
 use super::rule::accepts;
 use super::table::{BYTES_MAX, MILLISECONDS_MAX};
-use super::{COUNT, Index, SOURCES, Source, UNSET};
+use super::{COUNT, Index, Source, UNSET, put};
 use crate::Masu;
 use crate::sync::{AtomicBool, Ordering};
 
@@ -35,8 +35,9 @@ impl Chosen {
     /// Has these hold from now on, unless others did already.
     #[inline]
     pub(crate) fn apply(&self) {
-        // ORDERING: Relaxed: a thread that begins waits in `settle` for the lock under which this was set.
-        if !APPLIED.load(Ordering::Relaxed) {
+        // ORDERING: Acquire pairs with the Release in `hold`: whoever finds them applied finds the values.
+        // Whoever comes before that applies them too, as with variables.
+        if !APPLIED.load(Ordering::Acquire) {
             self.hold();
         }
     }
@@ -44,16 +45,13 @@ impl Chosen {
     #[cold]
     #[inline(never)]
     fn hold(&self) {
-        let mut sources = SOURCES.lock();
-        // ORDERING: Relaxed, as above; of those that come here the lock lets one through.
-        if APPLIED.swap(true, Ordering::Relaxed) {
-            return;
-        }
         for (place, value) in self.0.iter().enumerate() {
             if *value != UNSET {
-                sources.put(place, *value, Source::Built);
+                put(place, *value, Source::Built);
             }
         }
+        // ORDERING: Release, as said in `apply`.
+        APPLIED.store(true, Ordering::Release);
     }
 }
 
