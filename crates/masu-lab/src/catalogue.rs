@@ -123,6 +123,10 @@ impl Catalogue {
             found
         } else if self.allocators.iter().any(|one| one.name == spec.allocator) {
             return Err(wrong_libc(&spec.allocator, program));
+        } else if spec.allocator == "system" && spec.settings.is_empty() {
+            // Where no C library is found, as in a container that holds a static program alone: that runs as it is.
+            let (label, allocator) = (spec.to_string(), spec.allocator.clone());
+            return Ok(Variant { label, allocator, ..Variant::default() });
         } else {
             return Err(self.unknown(&spec.allocator));
         };

@@ -307,7 +307,8 @@ fn note_counting(facts: &mut Facts) {
         let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(0.0);
         Clock { own_sys_s, counting_s, ..clock }
     } else {
-        Clock { own_sys_s, counting_s: all_s, ..clock }
+        // Threads are stopped side by side: together for longer than there was.
+        Clock { own_sys_s, counting_s: all_s.min(clock.wall_s), ..clock }
     };
 }
 

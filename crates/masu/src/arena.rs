@@ -10,6 +10,7 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
+use crate::class::FOREIGN;
 use crate::kernel::{self, Advice, Protection};
 use crate::map;
 use crate::options;
@@ -80,11 +81,20 @@ fn shares_unit(address: usize) -> bool {
     ARENAS.entries().any(|other| map::is_one_unit(other, address))
 }
 
+/// Whose the memory at `address` is: its code.
+#[inline]
+pub(crate) fn code_of(address: usize) -> u8 {
+    match (map::double_code(address) >> 1) as u8 {
+        FOREIGN if !map::is_established() => code_at(address),
+        code => code,
+    }
+}
+
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
     if !ARENAS.entries().any(|entry| holds(entry, address)) {
-        return crate::class::FOREIGN;
+        return FOREIGN;
     }
     // SAFETY: An arena holds the address within its first GiB.
     let slice = unsafe { Slice::at(address) };
@@ -93,7 +103,7 @@ pub(crate) fn code_at(address: usize) -> u8 {
         // A parked block's is known to be free there.
         Kind::Large | Kind::Parked => crate::class::LARGE,
         Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::class::HEAP,
-        Kind::Opaque | Kind::Free | Kind::Metadata => crate::class::FOREIGN,
+        Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod counted;
 mod depth;
+mod freed;
 pub(crate) mod idle;
 pub(crate) mod near;
 mod remote;
@@ -29,6 +30,7 @@ use crate::shard::Shard;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Count, Ordering};
 use counted::Countdown;
 use depth::Depth;
+pub(crate) use freed::Frees;
 use near::Near;
 use remote::Remote;
 pub(crate) use traffic::{Traffic, User};
@@ -214,7 +216,9 @@ impl Stack {
             return false;
         }
         // SAFETY: Up to the limit there is room.
-        unsafe { top.write(block.expose_provenance()) };
+        let place = unsafe { AtomicUsize::from_ptr(top) };
+        // ORDERING: Relaxed: this is its thread's, and whoever looks at trays (`cache/freed.rs`) only looks.
+        place.store(block.expose_provenance(), Ordering::Relaxed);
         self.top.set(top);
         true
     }
@@ -267,13 +271,6 @@ impl Stacks {
         self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).pop()
     }
 
-    /// Keeps a block whose layout has `size` bytes, at most [`crate::class::TABLE_LIMIT`]; false where its
-    /// stack is full.
-    #[inline(always)]
-    pub(crate) fn push_for_layout(&self, size: usize, block: *mut u8) -> bool {
-        self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).push(block)
-    }
-
     /// A free block of `class`, which has no home, or null.
     #[inline(always)]
     pub(crate) fn pop(&self, class: Class) -> *mut u8 {
@@ -311,6 +308,15 @@ impl Stacks {
         // SAFETY: Offsets come from the table above or from the class map, which both hold
         // multiples of a stack's size below the number of codes.
         unsafe { &*ptr::from_ref(self).byte_add(offset).cast::<Stack>() }
+    }
+}
+
+impl Frees {
+    /// Keeps a block whose layout has `size` bytes, at most [`crate::class::TABLE_LIMIT`]; false where its
+    /// stack is full.
+    #[inline(always)]
+    pub(crate) fn push_for_layout(&self, size: usize, block: *mut u8) -> bool {
+        self.push_at(usize::from(OFFSETS[(size + 15) >> 4]), block)
     }
 }
 

@@ -9,6 +9,7 @@ mod counted;
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
+use crate::arena::code_of;
 use crate::cache::idle;
 use crate::class::{
     Class, FOREIGN, HEAP, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED,
@@ -16,7 +17,7 @@ use crate::class::{
 };
 use crate::ranges::{Parked, RANGES};
 use crate::slice::SLICE_BYTES;
-use crate::{arena, cache, fault, heap, large, map, owner, slot, thread};
+use crate::{cache, fault, heap, large, map, owner, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +169,7 @@ pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
 #[cold]
 #[inline(never)]
 unsafe fn free_unmapped(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
-    match code_of(block) {
+    match code_of(block.addr()) {
         FOREIGN => foreign(block),
         // SAFETY: The caller's condition, and this is what its arena says.
         code => unsafe { free_code(block, code) },
@@ -206,7 +207,7 @@ unsafe fn free_code(block: *mut u8, code: u8) {
 #[inline(always)]
 pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
     let (size, align) = (layout.size(), layout.align());
-    if is_in_table(size, align) && slot::get().push_for_layout(size, block) {
+    if is_in_table(size, align) && slot::frees().push_for_layout(size, block) {
         return;
     }
     // SAFETY: The caller's condition.
@@ -230,7 +231,7 @@ unsafe fn free_layout_slow(block: *mut u8, size: usize, align: usize) {
 /// - As [`free_layout_slow`].
 #[inline(never)]
 unsafe fn free_layout_slower(block: *mut u8, size: usize, align: usize) {
-    if counted::sees_layouts_free() && code_of(block) == SAMPLED {
+    if counted::sees_layouts_free() && code_of(block.addr()) == SAMPLED {
         // SAFETY: The caller's condition, and this is what the class map says.
         return unsafe { counted::free_sampled(block) };
     }
@@ -300,15 +301,6 @@ unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
     }
 }
 
-/// Whose `block` is.
-#[inline]
-pub(crate) fn code_of(block: *mut u8) -> u8 {
-    match (map::double_code(block.addr()) >> 1) as u8 {
-        FOREIGN if !map::is_established() => arena::code_at(block.addr()),
-        code => code,
-    }
-}
-
 /// Bytes of a block that may be used.
 ///
 /// # Errors
@@ -319,7 +311,7 @@ pub(crate) fn code_of(block: *mut u8) -> u8 {
 ///
 /// - If `block` is ours, it was handed out and is not free.
 pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
-    match code_of(block.as_ptr()) {
+    match code_of(block.addr().get()) {
         // SAFETY: The class map says that it is a large block.
         LARGE => Ok(unsafe { large::usable_size(block) }),
         // SAFETY: As above, that it is a heap's.
@@ -341,7 +333,7 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
 ///
 /// - As [`free`]; after success the old pointer is not used any more.
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
-    let code = code_of(block.as_ptr());
+    let code = code_of(block.addr().get());
     if code == HEAP {
         // SAFETY: The class map says that it is a heap's block; the rest is the caller's condition.
         return Ok(unsafe { heap::resize(block, size) });
@@ -498,7 +490,7 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
 /// - As [`resize`], and `block` is ours and aligned to no more than a slice.
 unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
     let large = NonNull::new(block)?;
-    let code = code_of(block);
+    let code = code_of(block.addr());
     if code == SAMPLED {
         // It moves, and is freed as what it is.
         return None;

@@ -6,10 +6,10 @@
 //! `docs/options.md`. A variable counts more than what the program was built with, because it is
 //! said later, by someone who knows the machine; what the running program sets counts most.
 //!
-//! The hard idea is that nothing waits for an option. Options are read when a thread begins, before it holds any
-//! lock, and by the constructor of `libmasu.so`; by each of several threads that begin at once. Until the environment
-//! can be had, the defaults hold. So every option is one that may change under way, and only slow paths
-//! ask for it: one load each.
+//! The hard idea is that nothing waits for an option but a thread that begins. Options are read then, and by the
+//! constructor of `libmasu.so`; until the environment can be had, the defaults hold. So every option is one that may
+//! change under way, and only slow paths ask for it: one load each. A thread that begins while another reads them
+//! waits for their values, for some of what follows from them stays with it (its shard).
 
 #[macro_use]
 mod table;
@@ -21,7 +21,7 @@ mod variables;
 use core::ffi::{CStr, c_char};
 use core::fmt;
 
-use crate::sync::{AtomicU8, AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Lock, Ordering};
 pub(crate) use constructor::{Chosen, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
 pub(crate) use variables::{read, settle};
@@ -50,7 +50,6 @@ option_rows!(indices);
 
 /// Who set an option; a later one counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
 enum Source {
     Nobody,
     /// A variable of glibc's, or `mallopt`.
@@ -69,7 +68,17 @@ enum Source {
 /// there is so little that it lies on an OS page which every program reads anyway.
 #[unsafe(link_section = ".data.masu_options")]
 static VALUES: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
-static SOURCES: [AtomicU8; COUNT] = [const { AtomicU8::new(Source::Nobody as u8) }; COUNT];
+
+/// Who set what. Whoever sets anything holds it until all that belongs together is set, and takes no other lock
+/// meanwhile.
+static SOURCES: Lock<Sources> =
+    Lock::new(Sources { of: [Source::Nobody; COUNT], variables_are_read: false });
+
+struct Sources {
+    of: [Source; COUNT],
+    /// Whether the environment's variables are all set, or are being set by whoever holds this.
+    variables_are_read: bool,
+}
 
 /// What was set for the option at `place`.
 #[inline]
@@ -78,32 +87,36 @@ fn value(place: usize) -> Option<usize> {
     VALUES[place].load(Ordering::Relaxed).checked_sub(1)
 }
 
-/// Who set the option at `place`.
-fn source(place: usize) -> Source {
-    // ORDERING: Acquire pairs with the Release in `put`: whoever leaves an option alone because it is set finds its
-    // value.
-    match SOURCES[place].load(Ordering::Acquire) {
-        0 => Source::Nobody,
-        1 => Source::Glibc,
-        2 => Source::Built,
-        3 => Source::Environment,
-        _ => Source::Program,
+impl Sources {
+    /// Has `value` hold for the option at `place`, its default with [`UNSET`], unless someone who counts
+    /// more has set it, or the first of two variables.
+    #[cold]
+    #[inline(never)]
+    fn put(&mut self, place: usize, value: usize, by: Source) {
+        let before = self.of[place];
+        let repeats = by == before && matches!(by, Source::Built | Source::Environment);
+        if by < before || repeats {
+            return;
+        }
+        self.of[place] = by;
+        // ORDERING: Relaxed: whoever must not miss the value took the lock around this since.
+        VALUES[place].store(value.wrapping_add(1), Ordering::Relaxed);
     }
 }
 
-/// Has `value` hold for the option at `place`, its default with [`UNSET`], unless someone who counts
-/// more has set it, or the first of two variables.
-#[cold]
-#[inline(never)]
-fn put(place: usize, value: usize, by: Source) {
-    let before = source(place);
-    let repeats = by == before && matches!(by, Source::Built | Source::Environment);
-    if by < before || repeats {
-        return;
-    }
-    // ORDERING: Release, as said in `source`. Of two threads that set one option at once, one wins.
-    VALUES[place].store(value.wrapping_add(1), Ordering::Relaxed);
-    SOURCES[place].store(by as u8, Ordering::Release);
+/// Holds the lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    SOURCES.hold();
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    unsafe { SOURCES.let_go() };
 }
 
 #[inline]
@@ -162,7 +175,7 @@ pub fn set(name: impl AsRef<[u8]>, value: Option<usize>) -> Result<(), Refusal> 
     if value.is_some_and(|value| !rule::all()[place].accepts(value)) {
         return Err(Refusal::Value);
     }
-    put(place, value.unwrap_or(UNSET), Source::Program);
+    SOURCES.lock().put(place, value.unwrap_or(UNSET), Source::Program);
     Ok(())
 }
 
@@ -192,7 +205,7 @@ pub(crate) fn suggest(name: &str, value: usize) {
     if let Ok(place) = place_of(name.as_bytes())
         && rule::all()[place].accepts(value)
     {
-        put(place, value, Source::Glibc);
+        SOURCES.lock().put(place, value, Source::Glibc);
     }
 }
 

@@ -6,6 +6,8 @@
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
 //! way home.
 
+pub(crate) mod sampled;
+
 use crate::class::{CLASSES, Class, LANES};
 use crate::fault::{self, Fault};
 use crate::list::List;
@@ -172,19 +174,6 @@ const OWN_BYTES_MIN: usize = 1 << 20;
 pub(crate) fn prepare_samples() {
     // ORDERING: Relaxed, as in `Shard::all`.
     SAMPLES.store(true, Ordering::Relaxed);
-}
-
-/// A block of `class` from the pages of sampled blocks; null for want of memory.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
-pub(crate) fn take_sampled(class: Class) -> *mut u8 {
-    let mut block = [0];
-    let taken = Shard::SAMPLED.pages(class).lock().take(class, &mut block);
-    if taken == 0 {
-        Shard::SAMPLED.refill_from_new(class, &mut block);
-    }
-    core::ptr::with_exposed_provenance_mut(block[0])
 }
 
 /// What a flush found out about the pages.

@@ -1,10 +1,13 @@
-//! The thread slot: one word a thread that holds the address of its thread cache's stacks.
+//! The thread slot: two words a thread that hold the address of its thread cache's stacks.
 //!
 //! Relies on ELF thread-local storage, initial-exec model unless the feature `tls-dynamic` is on. Stable Rust has no attribute for that
 //! model, and `thread_local!` in a shared library costs a call a read, so the variable is defined
 //! in assembly and its *value* is read with two instructions. The hard idea: the slot starts out
 //! as the address of static stacks that are empty and full at once, so no read ever has to test
 //! for null; whoever finds nothing there ends in a slow path, which makes a real cache.
+//!
+//! The second word is for frees by layout alone. It says what the first one says, but while a heap profile is taken:
+//! then these frees go elsewhere (`cache/freed.rs`), and no instruction has to ask.
 
 #[cfg(target_arch = "aarch64")]
 #[cfg_attr(not(feature = "tls-dynamic"), path = "slot/aarch64.rs")]
@@ -17,9 +20,9 @@ mod arch;
 
 use core::arch::global_asm;
 
-use crate::cache::{EMPTY, Stacks};
+use crate::cache::{EMPTY, Frees, Stacks};
 
-/// What follows `masu_slot_` in the variable's name.
+/// What follows `masu_slot_` and `masu_frees_` in the variables' names.
 ///
 /// It carries the crate's version, so that two versions in one program each have their slot. The rest is
 /// what a linker prints where one version is there twice, or where a program and a library that it
@@ -43,8 +46,14 @@ global_asm!(
     concat!(".hidden masu_slot_", suffix!()),
     concat!(".type masu_slot_", suffix!(), ", @object"),
     concat!(".size masu_slot_", suffix!(), ", 8"),
-    ".p2align 3",
+    concat!(".globl masu_frees_", suffix!()),
+    concat!(".hidden masu_frees_", suffix!()),
+    concat!(".type masu_frees_", suffix!(), ", @object"),
+    concat!(".size masu_frees_", suffix!(), ", 8"),
+    // In one cache line.
+    ".p2align 4",
     concat!("masu_slot_", suffix!(), ": .quad {empty}"),
+    concat!("masu_frees_", suffix!(), ": .quad {empty}"),
     ".popsection",
     empty = sym EMPTY,
 );
@@ -60,8 +69,22 @@ pub(crate) fn get() -> &'static Stacks {
     unsafe { &*arch::read() }
 }
 
-/// Makes `stacks` this thread's.
-pub(crate) fn set(stacks: &'static Stacks) {
+/// Where this thread's frees by layout go.
+#[inline(always)]
+pub(crate) fn frees() -> &'static Frees {
+    // SAFETY: As in [`get`]: stacks begin with these, and what else is set is never unmapped.
+    unsafe { &*arch::read_frees() }
+}
+
+/// Makes `stacks` this thread's, and `frees` where its frees by layout go.
+pub(crate) fn set(stacks: &'static Stacks, frees: &'static Frees) {
     // SAFETY: Only this thread reads its slot.
     unsafe { arch::write(stacks) };
+    set_frees(frees);
+}
+
+/// Has this thread's frees by layout go there.
+pub(crate) fn set_frees(frees: &'static Frees) {
+    // SAFETY: As above.
+    unsafe { arch::write_frees(frees) };
 }

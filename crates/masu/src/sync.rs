@@ -28,7 +28,8 @@ pub(crate) use table::Table;
 ///
 /// Locks are taken in one order only, the *rank*: the threads, idle caches, the list of first-class
 /// heaps, what one of them owns, a class's pages in a shard, a class's transfer cache, what the
-/// unwinder knows, the profile, metadata, the ranges. Nobody holds two of one rank, except around `fork`.
+/// unwinder knows, the profile, metadata, the ranges, who set options. Nobody holds two of one
+/// rank, except around `fork`.
 // In this order, so that a long value's first fields lie beside the lock's word.
 #[repr(C)]
 pub(crate) struct Lock<T> {
@@ -109,6 +110,14 @@ pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
     /// False where the lock is held across `fork` by this very thread.
     releases: bool,
+}
+
+#[cfg(test)]
+impl<T> Guard<'_, T> {
+    /// Whether others went to sleep for this lock, or are about to.
+    pub(crate) fn others_sleep(&self) -> bool {
+        self.lock.raw.others_sleep()
+    }
 }
 
 impl<T> Drop for Guard<'_, T> {

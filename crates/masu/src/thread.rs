@@ -62,7 +62,7 @@ fn begin() -> Option<&'static ThreadCache> {
         return Some(begun);
     }
     let Some(cache) = idle::take() else { return begin_anew() };
-    slot::set(&cache.stacks);
+    slot::set(&cache.stacks, cache.frees());
     cache.traffic.note_user(User::Unknown, GENERATION.get());
     // From here on the thread has a cache, so the C library may allocate in this call.
     if let Some(key) = cache.key() {
@@ -85,7 +85,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     cache.traffic.note_user(User::Unknown, GENERATION.get());
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
-    slot::set(&cache.stacks);
+    slot::set(&cache.stacks, cache.frees());
     // As above.
     if let Some(key) = key {
         key.set(ptr::from_ref(cache).cast());
@@ -106,7 +106,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
 unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
-    slot::set(cache::ended());
+    slot::set(cache::ended(), cache::ended().frees());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
         RANGES.lock().bring_home(Some(&cache.parked));
@@ -223,6 +223,7 @@ extern "C" fn before_fork() {
     profile::hold_for_fork();
     metadata::hold_for_fork();
     RANGES.hold();
+    options::hold_for_fork();
     // SAFETY: Held above.
     unsafe { THREADS.held() }.holds_all = holds_all;
     sync::set_forks_now(true);
@@ -245,6 +246,7 @@ extern "C" fn after_fork() {
     sync::set_forks_now(false);
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {
+        options::let_go_after_fork();
         RANGES.let_go();
         metadata::let_go_after_fork();
         profile::let_go_after_fork();

@@ -70,6 +70,17 @@ fn the_system_is_named_after_the_programs_c_library() {
 }
 
 #[test]
+fn a_static_program_runs_as_it_is_where_there_is_no_c_library() {
+    let none = Catalogue::default();
+    let fixed = program(Libc::Static, Some("it is linked statically"));
+    let variant = none.resolve(&"system".parse().unwrap(), &fixed).unwrap();
+    assert_eq!((variant.label.as_str(), &variant.library), ("system", &None));
+    assert!(variant.translation().is_empty());
+    assert!(none.resolve(&"system:arenas=1".parse().unwrap(), &fixed).is_err());
+    assert!(none.resolve(&"glibc".parse().unwrap(), &fixed).is_err());
+}
+
+#[test]
 fn a_family_name_means_its_newest_member() {
     let variant =
         made_up().resolve(&"mimalloc".parse().unwrap(), &program(Libc::Glibc, None)).unwrap();

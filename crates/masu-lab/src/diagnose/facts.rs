@@ -195,9 +195,9 @@ pub struct Threads {
     pub cpu_s: f64,
     /// Those that took most CPU time.
     pub busiest: Vec<ThreadTime>,
-    /// One thread did almost all that was done.
+    /// One thread did almost all that was done, but for processes that did less than half of what its own did.
     pub alone_s: f64,
-    /// Several threads worked at once.
+    /// Several threads worked at once, likewise.
     pub together_s: f64,
     /// CPU time of the parallel part: no thread did almost all that was done, or another waited for a lock.
     pub parallel_cpu_s: f64,
@@ -209,6 +209,8 @@ pub struct Threads {
     pub idle_for: Vec<(Waiting, f64)>,
     /// Seconds that threads slept until a lock is free, by whose it is, added up over the threads.
     pub lock_waited: Vec<(Owner, f64)>,
+    /// Of those, the ones in which hardly anything was done: who had the lock slept too.
+    pub lock_waited_idle: Vec<(Owner, f64)>,
     /// Arenas of glibc's, the first not among them, that were seen at once in a process.
     pub arenas: usize,
 }
@@ -217,8 +219,18 @@ impl Threads {
     /// Seconds that threads slept until a lock of this owner is free.
     #[must_use]
     pub fn waited_for(&self, owner: Owner) -> f64 {
-        self.lock_waited.iter().filter(|(whose, _)| *whose == owner).map(|(_, time)| time).sum()
+        of_owner(&self.lock_waited, owner)
     }
+
+    /// The same, but for those in which hardly anything was done.
+    #[must_use]
+    pub fn waited_beside_work(&self, owner: Owner) -> f64 {
+        self.waited_for(owner) - of_owner(&self.lock_waited_idle, owner)
+    }
+}
+
+fn of_owner(waited: &[(Owner, f64)], owner: Owner) -> f64 {
+    waited.iter().filter(|(whose, _)| *whose == owner).map(|(_, time)| time).sum()
 }
 
 /// What an idle program waits for.

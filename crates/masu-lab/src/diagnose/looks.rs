@@ -33,6 +33,10 @@ const ALONE: f64 = 0.85;
 /// One thread alone, at full speed, does 1. Less than this between two looks is as good as nothing.
 const IDLE: f64 = 0.2;
 
+/// Other processes together do less than this much of what the one does that does most: they help it, and who of it
+/// works alone and who together is told without them.
+const HELPERS: f64 = 0.5;
+
 /// All others together do less than this beside a thread that works alone because they have nothing to do: who waits for a
 /// lock gets it now and then, and does something.
 const STILL: f64 = 0.02;
@@ -70,6 +74,8 @@ pub(super) struct Looks {
     by_one: bool,
     idle_for: BTreeMap<Waiting, f64>,
     lock_waited: BTreeMap<Owner, f64>,
+    /// Of that, while hardly anything was done.
+    lock_waited_idle: BTreeMap<Owner, f64>,
     memory: Memory,
     /// Walks through the heap of the largest process, the last one last.
     heaps: Vec<Heap>,
@@ -95,6 +101,51 @@ struct ThreadSeen {
     state: char,
 }
 
+/// What threads did since the look before, in seconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    /// By the clocks of processes.
+    done_s: f64,
+    /// By those of threads that are still there.
+    known_s: f64,
+    /// The same with what they waited for a CPU meanwhile.
+    wanted_s: f64,
+}
+
+impl Work {
+    /// That of each process.
+    fn of_each<'a>(
+        done: &[(Pid, f64)],
+        threads: impl Iterator<Item = &'a ThreadSeen>,
+    ) -> BTreeMap<Pid, Work> {
+        let begun = |&(process, done_s)| (process, Work { done_s, ..Work::default() });
+        let mut works: BTreeMap<Pid, Work> = done.iter().map(begun).collect();
+        for thread in threads {
+            let work = works.entry(thread.time.process).or_default();
+            work.known_s += thread.did_s;
+            work.wanted_s += thread.wanted_s;
+        }
+        works
+    }
+
+    fn plus(self, other: Work) -> Work {
+        Work {
+            done_s: self.done_s + other.done_s,
+            known_s: self.known_s + other.known_s,
+            wanted_s: self.wanted_s + other.wanted_s,
+        }
+    }
+
+    /// By threads that came and went in between, which are known by their process's clock alone.
+    fn unseen_s(self) -> f64 {
+        (self.done_s - self.known_s).max(0.0)
+    }
+
+    fn whole_s(self) -> f64 {
+        self.wanted_s + self.unseen_s()
+    }
+}
+
 #[derive(Debug, Default)]
 struct ProcessSeen {
     clock_s: f64,
@@ -113,7 +164,8 @@ impl Look for Looks {
         };
         self.looks += 1;
         let since_s = at.saturating_sub(last).as_secs_f64();
-        let done_s: f64 = members.iter().map(|pid| self.process(*pid)).sum();
+        let done: Vec<(Pid, f64)> = members.iter().map(|pid| (*pid, self.process(*pid))).collect();
+        let done_s: f64 = done.iter().map(|(_, did_s)| did_s).sum();
         let mut alive = 0;
         for &process in members {
             let all = threads(process);
@@ -123,7 +175,8 @@ impl Look for Looks {
             }
         }
         self.tally.most_at_once = self.tally.most_at_once.max(alive);
-        self.account(since_s, done_s);
+        self.tally.cpu_s += done_s;
+        self.account(since_s, &done);
         let wants_lock = self.sleepers(since_s);
         // In CPU time, because stops to be counted stretch the other while threads contend.
         if !self.is_idle && (wants_lock || !self.by_one) {
@@ -194,10 +247,10 @@ impl Looks {
     }
 
     /// Whether the time since the last look was one thread's, several threads', or nobody's. Who waited for a
-    /// CPU counts as if it had had one: others on the machine are no matter of the program.
-    fn account(&mut self, since_s: f64, done_s: f64) {
+    /// CPU counts as if it had had one: others on the machine are no matter of the program. `done` is what each
+    /// process did; those that help another are left out.
+    fn account(&mut self, since_s: f64, done: &[(Pid, f64)]) {
         let look = self.looks;
-        self.tally.cpu_s += done_s;
         self.only = None;
         let mut at_work: Vec<(Pid, &mut ThreadSeen)> = self
             .threads
@@ -205,17 +258,23 @@ impl Looks {
             .filter(|(_, thread)| thread.look == look)
             .map(|(number, thread)| (*number, thread))
             .collect();
-        let known_s: f64 = at_work.iter().map(|(_, thread)| thread.did_s).sum();
-        let wanted_s: f64 = at_work.iter().map(|(_, thread)| thread.wanted_s).sum();
         let has = |state| at_work.iter().any(|(_, thread)| thread.state == state);
         let is_stopped = has('t') && !has('R');
+        let works = Work::of_each(done, at_work.iter().map(|(_, thread)| &**thread));
+        let mut work = works.values().fold(Work::default(), |all, each| all.plus(*each));
+        self.is_idle = !is_stopped && work.whole_s() < IDLE * since_s;
+        let most =
+            works.iter().max_by(|(_, one), (_, two)| one.whole_s().total_cmp(&two.whole_s()));
+        if let Some((process, most)) = most
+            && work.whole_s() - most.whole_s() < HELPERS * most.whole_s()
+        {
+            work = *most;
+            at_work.retain(|(_, thread)| thread.time.process == *process);
+        }
         let most_s = at_work.iter().map(|(_, thread)| thread.wanted_s).fold(0.0, f64::max);
         at_work.retain(|(_, thread)| thread.wanted_s >= WORKED * since_s);
-        // Threads that came and went in between are known by their process's clock alone.
-        let unseen_s = (done_s - known_s).max(0.0);
-        let unseen = unseen_s >= WORKED * since_s;
-        self.is_idle = !is_stopped && wanted_s + unseen_s < IDLE * since_s;
-        self.by_one = most_s >= ALONE * (wanted_s + unseen_s);
+        let unseen = work.unseen_s() >= WORKED * since_s;
+        self.by_one = most_s >= ALONE * work.whole_s();
         if is_stopped {
             self.tally.stopped_s += since_s;
         } else if self.is_idle {
@@ -225,7 +284,7 @@ impl Looks {
         {
             self.tally.alone_s += since_s;
             alone.time.alone_s += since_s;
-            let others_s = wanted_s + unseen_s - alone.wanted_s;
+            let others_s = work.whole_s() - alone.wanted_s;
             self.only = (others_s < STILL * since_s).then_some(*number);
         } else if at_work.len() + usize::from(unseen) >= 2 {
             self.tally.together_s += since_s;
@@ -255,7 +314,11 @@ impl Looks {
                 Sleep::Lock(address) => {
                     let known = self.processes.entry(process).or_default();
                     let ground = known.ground.get_or_insert_with(|| Ground::of(process));
-                    *self.lock_waited.entry(ground.owner(address)).or_default() += since_s;
+                    let owner = ground.owner(address);
+                    *self.lock_waited.entry(owner).or_default() += since_s;
+                    if self.is_idle {
+                        *self.lock_waited_idle.entry(owner).or_default() += since_s;
+                    }
                     Waiting::Lock
                 }
                 Sleep::Data => Waiting::Data,
@@ -334,6 +397,7 @@ impl Looks {
                 busiest,
                 idle_for,
                 lock_waited: self.lock_waited.into_iter().collect(),
+                lock_waited_idle: self.lock_waited_idle.into_iter().collect(),
                 ..self.tally
             },
             memory: Memory { heap, huge_unused: self.unused.share(), ..self.memory },

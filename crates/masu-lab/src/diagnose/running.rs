@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn this_process_is_looked_at_without_a_count_of_calls() {
-        let patience = Duration::from_millis(300);
+        let patience = Duration::from_secs(2);
         let own = std::process::id();
         let diagnosis =
             diagnose_running(own, patience, Hold::None, &Stop::never()).expect("it is ours");

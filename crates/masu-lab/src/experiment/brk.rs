@@ -58,7 +58,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     fs::write(&script, SCRIPT).doing(|| format!("writing {}", script.display()))?;
     let mut sizes = Vec::new();
     if is_gnu_sed(bench, &script) {
-        let numbers: &[u32] = bench.choose(&[5], &[40], &[50], &[50, 100]);
+        let numbers: &[u32] = bench.choose(&[5], &[36], &[50], &[50, 100]);
         for number in numbers {
             sizes.extend(measure(bench, &script, *number)?);
         }

@@ -193,7 +193,8 @@ fn now(measured: &Measured) -> Vec<Block> {
             std::iter::once(label.clone()).chain(series.iter().map(time)).collect()
         };
         let text = "A malloc behind + is linked into the program, one behind \"under\" is preloaded into it; gnu and musl \
-                    are the program as published, on the malloc of its C library.";
+                    are the program as published, on the malloc of its C library. musl + masu has masu's feature musl-memcpy, as its users \
+                    are advised: it brings faster copies too.";
         blocks.push(Block::Text(text.to_owned()));
         let headings = std::iter::once("workers".to_owned()).chain(measured.workers.clone());
         let sheet =

@@ -10,25 +10,31 @@
 //! For C's family the table from sizes to stacks leads to the dealt blocks, and frees stay as they are. Rust's
 //! layouts lead to their stacks by numbers that are part of the program, so where there are any, the
 //! true stacks are *hidden*: they lie elsewhere, and what is seen in their place has the dealt blocks and is full.
-//! Their frees are then slow, which is how sampled blocks are told from others there. The hard idea is who may do
+//! Their frees go elsewhere again (`cache/freed.rs`). The hard idea is who may do
 //! that: tables change from any thread, but stacks are their own thread's, which changes them when it counts for the first time.
 
 use core::cell::Cell;
 use core::ptr;
 
 use super::depth::REFILL_BYTES_LAST;
-use super::{OFFSETS, Shared, Stack, ThreadCache};
+use super::freed::Trays;
+use super::{Shared, Stack, ThreadCache};
 use crate::class::{CLASSES, Class, FIRST, HOMED_FIRST, TABLE_LIMIT};
 use crate::profile::chance;
-use crate::sync::Ordering;
-use crate::{kernel, metadata, options, profile, thread};
+use crate::sync::{AtomicPtr, Ordering};
+use crate::{kernel, metadata, options, profile, slot, thread};
 
 /// The stack of code 0, foreign memory: always empty, always full.
 const NOTHING: usize = 0;
 /// The classes that are dealt: those that a table knows.
-const DEALT: usize = Class::of_size(TABLE_LIMIT).index() - FIRST + 1;
-/// Words of a dealt stack's array, the zero among them.
-const PLACES: usize = 56;
+pub(super) const DEALT: usize = Class::of_size(TABLE_LIMIT).index() - FIRST + 1;
+/// The most blocks of a class that are dealt at once, or lie on a tray; and no more bytes than a refill.
+const DEALT_MAX: usize = 127;
+/// Where the array of each class begins among those of dealt stacks, or of trays, in words, and where the last one ends:
+/// a zero, and room for so many blocks.
+static STARTS: [u16; DEALT + 1] = starts();
+/// Words of all these arrays.
+pub(super) const PLACES: usize = starts()[DEALT] as usize;
 /// Fewer blocks or bytes of them than this are few.
 const FEW: usize = 8;
 const FEW_BYTES: usize = 2 << 10;
@@ -47,6 +53,8 @@ pub(super) struct Countdown {
     hidden: Shared<[Stack; CLASSES]>,
     /// The dealt blocks; null before there are any.
     dealt: Shared<Dealt>,
+    /// Where frees by layout go while stacks are hidden; null before they were for the first time.
+    trays: AtomicPtr<Trays>,
 }
 
 /// Blocks of each class that need not be counted any more.
@@ -55,10 +63,37 @@ struct Dealt {
     /// The stacks, where none are hidden.
     stacks: [Stack; DEALT],
     /// The arrays of the stacks, wherever these are.
-    arrays: [[Cell<usize>; PLACES]; DEALT],
+    arrays: [Cell<usize>; PLACES],
     /// Bytes up to the next sample of each class, that one included, from the first block on that is not dealt
     /// yet; 0 before it was drawn.
     lefts: [Cell<usize>; DEALT],
+}
+
+/// How many blocks of `class` are dealt at most, or lie on a tray.
+#[inline(always)]
+pub(super) const fn room(class: Class) -> usize {
+    let room = class.block_index(REFILL_BYTES_LAST);
+    if room < DEALT_MAX { room } else { DEALT_MAX }
+}
+
+const fn starts() -> [u16; DEALT + 1] {
+    let mut starts = [0; DEALT + 1];
+    let mut index = 0;
+    while index < DEALT {
+        if let Some(class) = Class::from_index(FIRST + index) {
+            starts[index + 1] = starts[index] + 1 + room(class) as u16;
+        }
+        index += 1;
+    }
+    starts
+}
+
+/// Where the array of this class begins, of those that are dealt.
+#[inline(always)]
+pub(super) fn start(class: Class) -> usize {
+    debug_assert!(class.index() < FIRST + DEALT);
+    // SAFETY: There is one for each class that is dealt.
+    usize::from(unsafe { *STARTS.get_unchecked(class.index() - FIRST) })
 }
 
 impl Countdown {
@@ -70,6 +105,7 @@ impl Countdown {
             is_sampling: Cell::new(false),
             hidden: Shared::new(ptr::null_mut()),
             dealt: Shared::new(ptr::null_mut()),
+            trays: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
@@ -81,6 +117,17 @@ impl Countdown {
         }
         // SAFETY: It is null or leads to what was made for this cache, for good.
         unsafe { self.dealt.get().as_ref() }
+    }
+
+    /// The trays, if there are any yet.
+    #[inline(always)]
+    pub(super) fn trays(&self) -> Option<&'static Trays> {
+        if !profile::IS_BUILT_IN {
+            return None;
+        }
+        // ORDERING: Acquire, as other threads look too; it pairs with the Release in `hide`.
+        // SAFETY: It is null or leads to what was made for this cache, for good.
+        unsafe { self.trays.load(Ordering::Acquire).as_ref() }
     }
 
     /// The stacks that are hidden, if any are.
@@ -95,33 +142,19 @@ impl Countdown {
     }
 }
 
+impl Dealt {
+    /// The array of this class.
+    fn base(&self, class: Class) -> *mut usize {
+        self.arrays.as_ptr().wrapping_add(start(class)).cast_mut().cast()
+    }
+}
+
 impl super::Stacks {
     /// Whether allocations are counted.
     #[inline(always)]
     pub(crate) fn counts(&self) -> bool {
         // ORDERING: Relaxed: whoever sees it late counts a few blocks less.
         profile::IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
-    }
-
-    /// Keeps a block whose layout has `size` bytes, at most [`TABLE_LIMIT`], in the hidden stack of its class; false where
-    /// that is full or nothing is hidden.
-    #[inline(always)]
-    pub(crate) fn push_hidden(&'static self, size: usize, block: *mut u8) -> bool {
-        self.hidden_stack(size).is_some_and(|stack| stack.push(block))
-    }
-
-    /// The true stack for a layout of `size` bytes where another is seen in its place.
-    #[inline(always)]
-    fn hidden_stack(&'static self, size: usize) -> Option<&'static Stack> {
-        if !self.counts() {
-            return None;
-        }
-        // SAFETY: Only a live cache counts, and its stacks are its first part.
-        let cache: &'static ThreadCache = unsafe { &*ptr::from_ref(self).cast() };
-        let hidden = ptr::from_ref(cache.countdown.hidden()?).cast::<Stack>();
-        let offset = usize::from(OFFSETS[(size + 15) >> 4]);
-        // SAFETY: Offsets from the first stack are those of stacks without a home, which are all there.
-        Some(unsafe { &*hidden.byte_add(offset) })
     }
 }
 
@@ -139,7 +172,7 @@ impl ThreadCache {
 
     /// Ends [`ThreadCache::begin_counting`]. Its own thread calls this, holds the lock of all threads, and has taken
     /// back what was dealt.
-    pub(crate) fn end_counting(&self) {
+    pub(crate) fn end_counting(&'static self) {
         self.reveal();
         self.countdown.session.set(0);
         for (step, offset) in self.stacks.offsets.iter().enumerate() {
@@ -234,11 +267,14 @@ impl ThreadCache {
         Some(if count > 0 { stack.pop() } else { self.pop_true(class) })
     }
 
-    /// Moves blocks from the top of a class's true stack to its dealt one, which is empty: at most `most`, and as many
-    /// as a refill may fetch. Where there are few, some are fetched too, for each turn costs as much as some dozen
-    /// blocks. Returns how many.
+    /// Moves blocks from the top of a class's true stack, where those from its tray go first, to its dealt one, which is
+    /// empty: at most `most`, and as many as a refill may fetch. Where there are few, some are fetched too, for each turn
+    /// costs as much as some dozen blocks. Returns how many.
     fn deal(&'static self, class: Class, dealt: &Stack, most: usize) -> usize {
-        let most = most.min(PLACES - 1).min(class.block_index(REFILL_BYTES_LAST));
+        let most = most.min(room(class));
+        if let Some(trays) = self.trays_in_use() {
+            self.clear_tray(trays, class);
+        }
         let mut have = self.count_above_mark(class);
         if have < FEW && have < most && (have + 1) * class.size() < FEW_BYTES {
             self.take_mark_away(class);
@@ -263,15 +299,24 @@ impl ThreadCache {
         self.countdown.hidden().is_some()
     }
 
+    /// The trays, where true stacks are hidden.
+    #[inline(always)]
+    pub(super) fn trays_in_use(&self) -> Option<&'static Trays> {
+        if self.hides() { self.countdown.trays() } else { None }
+    }
+
     /// The stack that has the dealt blocks of the class with this place among those that are dealt.
     fn dealt_stack<'a>(&'a self, dealt: &'a Dealt, index: usize) -> &'a Stack {
         if self.hides() { &self.stacks.stacks[FIRST + index] } else { &dealt.stacks[index] }
     }
 
-    /// Puts what was dealt back into the true stacks.
+    /// Puts what was dealt, and what lies on trays, back into the true stacks.
     pub(crate) fn take_back(&'static self) {
         if let Some(dealt) = self.countdown.dealt() {
             self.take_back_slow(dealt);
+        }
+        if self.trays_in_use().is_some() {
+            self.clear_trays();
         }
     }
 
@@ -295,14 +340,13 @@ impl ThreadCache {
         }
     }
 
-    /// How many blocks of `class` are dealt, as another thread sees them.
+    /// How many blocks of `class` are dealt or lie on a tray, as another thread sees them.
     pub(super) fn dealt_blocks(&self, class: Class) -> usize {
         let index = class.page_index() - FIRST;
         let Some(dealt) = self.countdown.dealt().filter(|_| index < DEALT) else { return 0 };
-        let base = ptr::from_ref(&dealt.arrays[index]).addr();
         let top = self.dealt_stack(dealt, index).top.get().addr();
-        let count = top.wrapping_sub(base) / size_of::<usize>();
-        if count < PLACES { count } else { 0 }
+        let count = top.wrapping_sub(dealt.base(class).addr()) / size_of::<usize>();
+        self.blocks_on_tray(class) + if count <= room(class) { count } else { 0 }
     }
 
     /// Begins to count for the profile that is being taken, if one is; else ends counting.
@@ -375,10 +419,13 @@ impl ThreadCache {
 
     /// Has fast paths look at the dealt stacks, which are empty. Without memory for these nothing is dealt, and C's
     /// family finds nothing.
-    fn open_dealt(&self) {
+    fn open_dealt(&'static self) {
+        if let Some(trays) = self.trays_in_use() {
+            slot::set_frees(trays.frees());
+        }
         let Some(dealt) = self.countdown.dealt().or_else(|| self.make_dealt()) else { return };
-        for index in 0..DEALT {
-            let (stack, base) = (self.dealt_stack(dealt, index), dealt.arrays[index][0].as_ptr());
+        for (index, class) in Class::all().take(DEALT).enumerate() {
+            let (stack, base) = (self.dealt_stack(dealt, index), dealt.base(class));
             stack.top.set(base);
             // Nothing is put there by who frees.
             stack.limit.set(base);
@@ -402,9 +449,9 @@ impl ThreadCache {
         let place = words.as_mut_ptr().cast::<Dealt>();
         // SAFETY: The words are as many as it needs, and zeros are a valid value.
         let dealt: &'static Dealt = unsafe { &*place };
-        for (stack, array) in dealt.stacks.iter().zip(&dealt.arrays) {
-            stack.top.set(array[0].as_ptr());
-            stack.limit.set(array[0].as_ptr());
+        for (class, stack) in Class::all().zip(&dealt.stacks) {
+            stack.top.set(dealt.base(class));
+            stack.limit.set(dealt.base(class));
         }
         self.countdown.dealt.set(place);
         Some(dealt)
@@ -416,6 +463,9 @@ impl ThreadCache {
             return;
         }
         const WORDS: usize = size_of::<[Stack; CLASSES]>() / size_of::<usize>();
+        let Some(trays) = self.countdown.trays().or_else(Trays::make) else { return };
+        // ORDERING: Release: other threads look too, and find zeros or more.
+        self.countdown.trays.store(ptr::from_ref(trays).cast_mut(), Ordering::Release);
         let Some(words) = metadata::words(WORDS) else { return };
         let place = words.as_mut_ptr().cast::<[Stack; CLASSES]>();
         // SAFETY: The words are as many as these stacks need, aligned as they are, and nobody else's.
@@ -427,8 +477,9 @@ impl ThreadCache {
     }
 
     /// Puts hidden stacks back.
-    fn reveal(&self) {
+    fn reveal(&'static self) {
         if let Some(hidden) = self.countdown.hidden() {
+            slot::set_frees(self.stacks.frees());
             self.countdown.hidden.set(ptr::null_mut());
             self.swap(hidden);
             let place = ptr::NonNull::from(hidden).cast();

@@ -254,6 +254,8 @@ impl Near {
     }
 
     /// How many blocks are kept, and their bytes.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics")]
     fn held(&self) -> (usize, usize) {
         (0..CLASSES).map(class_at).fold((0, 0), |(blocks, bytes), class| {
             let count = self.count(class);

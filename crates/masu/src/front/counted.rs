@@ -3,13 +3,15 @@
 //! Relies on counted caches to say which block is sampled. A sampled block of a class comes from a page of
 //! its own kind, whose code in the class map says so; but it is a block like any other of its
 //! class, in a page like any other. So whoever frees it without looking at the map, as a layout may in a
-//! thread that has not noticed the profile yet, does no harm: the profile only takes it to be live.
+//! thread that has not noticed the profile yet, does no harm: the profile only takes it to be live. Where the thread has,
+//! such frees lie on trays (`cache/freed.rs`) and are looked at together.
 
 use super::FreedBy;
 use crate::cache::ThreadCache;
-use crate::class::{Class, FIRST};
+use crate::class::Class;
+use crate::shard::sampled;
 use crate::slice::Slice;
-use crate::{map, profile, shard, slot, thread};
+use crate::{profile, slot, thread};
 
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
@@ -31,7 +33,7 @@ fn allocate_sampled(
     size: usize,
     kept: Class,
 ) -> *mut u8 {
-    let block = shard::take_sampled(class);
+    let block = sampled::take(class);
     if block.is_null() {
         return cache.pop_true(kept);
     }
@@ -39,13 +41,11 @@ fn allocate_sampled(
     block
 }
 
-/// Keeps a block whose layout has `size` bytes where frees by layout look for sampled ones, and this is none; false where
-/// there is more to do.
+/// Keeps a block whose layout has `size` bytes on a tray, which was full; false where there is none.
 #[inline(always)]
 pub(super) fn keeps(block: *mut u8, size: usize) -> bool {
-    // Without a class map the arenas would have to be asked.
-    let is_of_class = map::double_code(block.addr()) >= 2 * FIRST;
-    profile::IS_BUILT_IN && is_of_class && slot::get().push_hidden(size, block)
+    let stacks = slot::get();
+    stacks.counts() && stacks.cache().is_some_and(|cache| cache.push_to_tray(size, block))
 }
 
 /// Whether this thread's frees by layout have to look for sampled blocks. Not while no profile is taken, for

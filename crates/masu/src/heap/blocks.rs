@@ -9,10 +9,10 @@ use core::ptr::{self, NonNull};
 use crate::cache::near::{Near, SIZE_MAX};
 use crate::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
 use crate::fault::{self, Fault};
-use crate::front;
 use crate::owner::Owner;
 use crate::page::Page;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::{arena, front};
 
 /// What a heap's block is.
 enum Block {
@@ -221,7 +221,7 @@ unsafe fn move_to(
 /// The owner of the heap that `block` is of; `None` where it is of none.
 #[inline(never)]
 pub(crate) fn heap_of(block: *mut u8) -> Option<&'static Owner> {
-    let block = NonNull::new(block).filter(|block| front::code_of(block.as_ptr()) == HEAP)?;
+    let block = NonNull::new(block).filter(|block| arena::code_of(block.addr().get()) == HEAP)?;
     // SAFETY: The address lies within the first GiB of an arena.
     let slice = unsafe { Slice::at(block.as_ptr().addr()) };
     match slice.kind.get() {

@@ -4,9 +4,11 @@
 //! program, but one heap: what the first that is used has chosen holds, unless the environment
 //! says otherwise.
 
+use core::hint;
+
 use super::rule::accepts;
 use super::table::{BYTES_MAX, MILLISECONDS_MAX};
-use super::{COUNT, Index, Source, UNSET, put};
+use super::{COUNT, Index, SOURCES, Source, UNSET};
 use crate::Masu;
 use crate::sync::{AtomicBool, Ordering};
 
@@ -35,9 +37,8 @@ impl Chosen {
     /// Has these hold from now on, unless others did already.
     #[inline]
     pub(crate) fn apply(&self) {
-        // ORDERING: Acquire pairs with the Release in `hold`: whoever finds them applied finds the values.
-        // Whoever comes before that applies them too, as with variables.
-        if !APPLIED.load(Ordering::Acquire) {
+        // ORDERING: Relaxed: a thread that begins waits in `settle` for the lock under which this was set.
+        if !APPLIED.load(Ordering::Relaxed) {
             self.hold();
         }
     }
@@ -45,13 +46,17 @@ impl Chosen {
     #[cold]
     #[inline(never)]
     fn hold(&self) {
-        for (place, value) in self.0.iter().enumerate() {
+        let mut sources = SOURCES.lock();
+        // ORDERING: Relaxed, as above; of those that come here the lock lets one through.
+        if APPLIED.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // A length that is not known beforehand: unrolled, this is eight times as long.
+        for (place, value) in hint::black_box(&self.0[..]).iter().enumerate() {
             if *value != UNSET {
-                put(place, *value, Source::Built);
+                sources.put(place, *value, Source::Built);
             }
         }
-        // ORDERING: Release, as said in `apply`.
-        APPLIED.store(true, Ordering::Release);
     }
 }
 

@@ -7,32 +7,22 @@
 
 use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
-use super::{Index, Source, held, put};
+use super::{Index, SOURCES, Source, Sources, held};
 use crate::environment::Environment;
 use crate::profile;
-use crate::sync::{AtomicBool, Ordering};
 
 /// Variables of this project that are no options of the allocator, each named by its beginning: what
 /// the lab hands to the counting build, what tests are told, and where a heap profile goes.
 const OTHERS: [&[u8]; 8] =
     [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
 
-static READING: Reading = Reading::new();
-
-/// How far the variables are read. A thread that comes while another reads them reads them too, for some of what it
-/// makes at its beginning stays (its shard): so nobody waits, and nobody begins with the defaults in their place.
-struct Reading {
-    /// Somebody reads them, and says what is wrong with them.
-    is_begun: AtomicBool,
-    /// All values hold.
-    is_done: AtomicBool,
-}
-
-/// Reads the variables, if the environment can be had and nobody did so before.
+/// Reads the variables, if the environment can be had and nobody did so before; waits for whoever is setting
+/// options now.
 pub(crate) fn settle() {
-    if !READING.is_done()
-        && let Some(environment) = Environment::current()
-    {
+    if SOURCES.lock().variables_are_read {
+        return;
+    }
+    if let Some(environment) = Environment::current() {
         read(&environment);
     }
 }
@@ -41,57 +31,39 @@ pub(crate) fn settle() {
 #[cold]
 #[inline(never)]
 pub(crate) fn read(environment: &Environment) {
-    if READING.read(environment) {
+    let mut sources = SOURCES.lock();
+    if core::mem::replace(&mut sources.variables_are_read, true) {
+        return;
+    }
+    let mut any = false;
+    for variable in environment.beginning_with(PREFIX) {
+        let variable = variable.to_bytes();
+        let mut parts = variable.splitn(2, |byte| *byte == b'=');
+        if let (Some(end), Some(text)) = (parts.next(), parts.next()) {
+            any = true;
+            take(&mut sources, end, text, environment);
+        }
+    }
+    // What follows asks for options itself.
+    drop(sources);
+    if any {
         profile::read(environment);
-        if held(Index::Verbose) == Some(2) {
-            list();
-        }
+    }
+    if any && held(Index::Verbose) == Some(2) {
+        list();
     }
 }
 
-impl Reading {
-    const fn new() -> Reading {
-        Reading { is_begun: AtomicBool::new(false), is_done: AtomicBool::new(false) }
-    }
-
-    fn is_done(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `read`: whoever finds it done finds the values.
-        self.is_done.load(Ordering::Acquire)
-    }
-
-    /// Has the values of the variables hold, where they do not yet; whether there are any and this was the first to
-    /// find them.
-    fn read(&self, environment: &Environment) -> bool {
-        if self.is_done() {
-            return false;
-        }
-        // ORDERING: Relaxed: it only chooses who speaks.
-        let is_first = !self.is_begun.swap(true, Ordering::Relaxed);
-        let mut any = false;
-        for variable in environment.beginning_with(PREFIX) {
-            let variable = variable.to_bytes();
-            let mut parts = variable.splitn(2, |byte| *byte == b'=');
-            if let (Some(end), Some(text)) = (parts.next(), parts.next()) {
-                any = true;
-                take(end, text, is_first.then_some(environment));
-            }
-        }
-        // ORDERING: Release, as said in `is_done`.
-        self.is_done.store(true, Ordering::Release);
-        any && is_first
-    }
-}
-
-/// Takes the variable `MASU_` and `end`, which holds `text`; says what is wrong with it where the environment is given.
+/// Takes the variable `MASU_` and `end`, which holds `text`.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options")]
-fn take(end: &[u8], text: &[u8], environment: Option<&Environment>) {
+fn take(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environment) {
     let place = rule::all().iter().position(|rule| rule.has_variable(end));
     let value = place.map(|place| rule::all()[place].parse(text));
     match (place, value.flatten()) {
-        (Some(place), Some(value)) => put(place, value, Source::Environment),
-        _ if is_of_others(end) || !environment.is_some_and(speaks) => {}
+        (Some(place), Some(value)) => sources.put(place, value, Source::Environment),
+        _ if is_of_others(end) || !speaks(environment) => {}
         (Some(place), None) => refuse(&rule::all()[place]),
         (None, _) => wonder(end),
     }
@@ -156,7 +128,8 @@ fn list() {
         let mut line = Line::new();
         line.text(b"masu: ").text(rule.name()).text(b" is ");
         rule.write_value(&mut line, value);
-        let source = match super::source(place) {
+        let source = SOURCES.lock().of[place];
+        let source = match source {
             Source::Environment => b" by the environment".as_slice(),
             Source::Built => b" by the program as it was built",
             Source::Program => b" by the program",
@@ -215,17 +188,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_begins_while_another_reads_the_variables_has_their_values() {
+    fn who_begins_while_variables_are_read_waits_for_their_values() {
         // Its default, set, so that no other test is disturbed.
-        let list = [c"MASU_VERBOSE=1".as_ptr(), core::ptr::null()];
-        // SAFETY: The list ends in null and outlives the value.
-        let environment = unsafe { Environment::at(list.as_ptr()) }.expect("tests are not secure");
-        let reading = Reading::new();
-        // The other has begun and stands before the first variable.
-        reading.is_begun.store(true, Ordering::Relaxed);
-        assert!(!reading.read(&environment), "the other speaks");
-        assert_eq!(super::super::value(Index::Verbose as usize), Some(1));
-        assert!(reading.is_done());
+        let (place, value) = (Index::Verbose as usize, 1);
+        let mut sources = SOURCES.lock();
+        sources.variables_are_read = true;
+        let other = std::thread::spawn(move || {
+            settle();
+            super::super::value(place)
+        });
+        // It goes to sleep, or it does not wait.
+        while !sources.others_sleep() && !other.is_finished() {
+            std::thread::yield_now();
+        }
+        sources.put(place, value, Source::Environment);
+        drop(sources);
+        assert_eq!(other.join().expect("it ends"), Some(value));
     }
 
     fn meant(end: &str) -> Option<String> {

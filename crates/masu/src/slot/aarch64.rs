@@ -4,7 +4,47 @@
 use core::arch::asm;
 
 use super::suffix;
-use crate::cache::Stacks;
+use crate::cache::{Frees, Stacks};
+
+/// Reads the variable whose name begins so.
+macro_rules! read {
+    ($name:literal) => {{
+        let value;
+        // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no
+        // side effect.
+        unsafe {
+            asm!(
+                concat!("adrp {offset}, :gottprel:", $name, suffix!()),
+                concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, suffix!(), "]"),
+                "mrs {value}, tpidr_el0",
+                "ldr {value}, [{value}, {offset}]",
+                value = out(reg) value,
+                offset = out(reg) _,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        value
+    }};
+}
+
+/// Writes it.
+macro_rules! write {
+    ($name:literal, $value:expr) => {
+        // SAFETY: As in `read`; the word belongs to this thread.
+        unsafe {
+            asm!(
+                concat!("adrp {offset}, :gottprel:", $name, suffix!()),
+                concat!("ldr {offset}, [{offset}, :gottprel_lo12:", $name, suffix!(), "]"),
+                "mrs {base}, tpidr_el0",
+                "str {value}, [{base}, {offset}]",
+                base = out(reg) _,
+                offset = out(reg) _,
+                value = in(reg) $value,
+                options(nostack, preserves_flags),
+            );
+        }
+    };
+}
 
 /// The slot's value.
 ///
@@ -13,21 +53,17 @@ use crate::cache::Stacks;
 /// - None; it is unsafe only for being assembly.
 #[inline(always)]
 pub(super) unsafe fn read() -> *const Stacks {
-    let value: *const Stacks;
-    // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no
-    // side effect.
-    unsafe {
-        asm!(
-            concat!("adrp {offset}, :gottprel:masu_slot_", suffix!(), ""),
-            concat!("ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_", suffix!(), "]"),
-            "mrs {value}, tpidr_el0",
-            "ldr {value}, [{value}, {offset}]",
-            value = out(reg) value,
-            offset = out(reg) _,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    value
+    read!("masu_slot_")
+}
+
+/// Its second word.
+///
+/// # Safety
+///
+/// - As [`read`].
+#[inline(always)]
+pub(super) unsafe fn read_frees() -> *const Frees {
+    read!("masu_frees_")
 }
 
 /// Sets the slot.
@@ -36,17 +72,14 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - `stacks` stay mapped while any thread may read the slot.
 pub(super) unsafe fn write(stacks: *const Stacks) {
-    // SAFETY: As in `read`; the word belongs to this thread.
-    unsafe {
-        asm!(
-            concat!("adrp {offset}, :gottprel:masu_slot_", suffix!(), ""),
-            concat!("ldr {offset}, [{offset}, :gottprel_lo12:masu_slot_", suffix!(), "]"),
-            "mrs {base}, tpidr_el0",
-            "str {stacks}, [{base}, {offset}]",
-            base = out(reg) _,
-            offset = out(reg) _,
-            stacks = in(reg) stacks,
-            options(nostack, preserves_flags),
-        );
-    }
+    write!("masu_slot_", stacks);
+}
+
+/// Sets its second word.
+///
+/// # Safety
+///
+/// - As [`write`].
+pub(super) unsafe fn write_frees(frees: *const Frees) {
+    write!("masu_frees_", frees);
 }

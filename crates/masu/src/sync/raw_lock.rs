@@ -63,6 +63,13 @@ impl RawLock {
         }
     }
 
+    /// Whether others went to sleep for the lock, or are about to, since it was taken.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn others_sleep(&self) -> bool {
+        // ORDERING: Relaxed: it is only a look.
+        self.state.load(Ordering::Relaxed) == HELD_OTHERS_SLEEP
+    }
+
     /// Gives the lock back and wakes one sleeper where there may be one.
     #[inline]
     pub(crate) fn release(&self) {

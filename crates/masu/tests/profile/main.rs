@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use masu::profile::{self, Refusal};
@@ -119,6 +119,37 @@ fn blocks_that_live_are_estimated_and_gone_when_another_thread_has_freed_them() 
     let sum = now();
     assert!(sum.live_bytes < 2 << 20, "{sum:?}");
     assert!(sum.allocated_bytes > 18_000_000, "{sum:?}");
+}
+
+/// Frees by layout do not look at the block, so what a thread freed last is known only to whoever looks there.
+#[test]
+fn what_a_thread_that_goes_on_has_freed_does_not_live() {
+    let _taken = Taken::start(1);
+    let before = now();
+    // Of each class as many as a thread may free without a slow path: 8 KiB, or 127 blocks.
+    let steps = |count: usize, step: usize| (17 - count..=16).map(move |n| n * step);
+    let sizes = steps(16, 16).chain(steps(8, 32)).chain(steps(8, 64));
+    let count_of = |size: usize| (8192 / size).min(127);
+    let blocks: Vec<Vec<u8>> = sizes
+        .flat_map(|size| (0..count_of(size)).map(move |_| black_box(Vec::with_capacity(size))))
+        .collect();
+    let live = now().live_bytes - before.live_bytes;
+    assert!(live > 200_000, "{live}");
+    let (freed, is_freed) = mpsc::channel();
+    let (ends, may_end) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        // With this the thread has a cache.
+        drop(black_box(Box::new(1)));
+        drop(blocks);
+        freed.send(()).expect("someone waits");
+        may_end.recv().expect("said");
+    });
+    is_freed.recv().expect("it frees");
+    let live = now().live_bytes - before.live_bytes;
+    // The harness and the thread itself have some.
+    assert!(live < 120_000, "{live}");
+    ends.send(()).expect("it waits");
+    thread.join().expect("it ends");
 }
 
 #[test]

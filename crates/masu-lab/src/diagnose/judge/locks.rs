@@ -43,9 +43,11 @@ impl Waited {
         let cost_s = waits as f64 * each;
         let threads = &facts.threads;
         let slept_s = (threads.looks >= LOOKS_MIN).then(|| threads.waited_for(owner));
-        let slept_of = |cpu_s: f64| slept_s.map(|slept_s| slept_s / (slept_s + cpu_s).max(1e-9));
+        let slept_of = |slept_s: Option<f64>, cpu_s: f64| {
+            slept_s.map(|slept_s| slept_s / (slept_s + cpu_s).max(1e-9))
+        };
         let cost = facts.share(cost_s);
-        let slept = slept_of(threads.cpu_s);
+        let slept = slept_of(slept_s, threads.cpu_s);
         let slept_long = |slept: f64| slept >= LOCK_WAITED_SHARE;
         // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
         let is_cause =
@@ -55,9 +57,10 @@ impl Waited {
             return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
         }
         // Of the parallel part only what looks met there, for waits are counted of the whole run; and what is next
-        // to nothing of that run is no reason why it is slow.
+        // to nothing of that run is no reason why it is slow. While nobody works there is no parallel part.
         let parallel_s = parallel_s?;
-        let slept = slept_of(parallel_s).filter(|slept| slept_long(*slept))?;
+        let slept_s = slept_s.map(|_| threads.waited_beside_work(owner));
+        let slept = slept_of(slept_s, parallel_s).filter(|slept| slept_long(*slept))?;
         let share = slept.max(cost_s / parallel_s) * parallel_s / threads.cpu_s.max(1e-9);
         let is_cause = cost_s >= LOCK_COST_SHARE * parallel_s && share >= LOCK_COST_SHARE;
         (waits >= LOCK_WAITS && is_cause).then_some(Waited {

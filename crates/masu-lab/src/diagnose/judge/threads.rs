@@ -33,7 +33,7 @@ pub(super) fn churn(facts: &Facts) -> Option<Finding> {
             seconds(price_s),
             seconds(cost_s)
         ))
-        .seeing(format!("{} threads a second", count(rate)));
+        .seeing(format!("{} threads a second, what counting took left out", count(rate)));
     Some(finding.remedied([Remedy::code(
         4,
         "keep threads and hand them work (a pool), in pieces that take longer than starting a thread",
@@ -64,17 +64,18 @@ impl<'a> Alone<'a> {
             return None;
         }
         let alone_s = |one: &ThreadTime| if hindered { one.serial_s } else { one.alone_s };
-        let thread =
-            threads.busiest.iter().max_by(|one, other| alone_s(one).total_cmp(&alone_s(other)))?;
+        // A process of one thread that works alone for longer is no answer.
+        let (thread, workers) = threads
+            .busiest
+            .iter()
+            .map(|thread| (thread, workers(&threads.busiest, thread)))
+            .filter(|(_, workers)| workers.len() >= 2)
+            .max_by(|(one, _), (other, _)| alone_s(one).total_cmp(&alone_s(other)))?;
         let alone_s = alone_s(thread);
         // What is stopped to be counted works neither alone nor together.
         let met_s = threads.looked_s - threads.stopped_s;
         let share = alone_s / met_s.max(1e-9);
         if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * met_s {
-            return None;
-        }
-        let workers = workers(&threads.busiest, thread);
-        if workers.len() < 2 {
             return None;
         }
         let took_part = thread.together_s >= TOOK_PART_SHARE * threads.together_s;

@@ -64,6 +64,51 @@ fn the_parallel_part_is_the_time_of_those_who_work_at_once() {
     assert!(seen.threads.parallel_cpu_s <= seen.threads.cpu_s, "{:?}", seen.threads);
 }
 
+/// Looks that have just met threads, each of a process, that did so many seconds.
+fn met(threads: &[(Pid, f64)]) -> Looks {
+    let mut looks = Looks { looks: 1, ..Looks::default() };
+    for (number, &(process, did_s)) in (100..).zip(threads) {
+        let time = ThreadTime { process, ..ThreadTime::default() };
+        let (look, state) = (1, 'R');
+        let seen =
+            ThreadSeen { time, did_s, wanted_s: did_s, look, state, ..ThreadSeen::default() };
+        looks.threads.insert(number, seen);
+    }
+    looks
+}
+
+#[test]
+fn who_works_alone_in_its_process_is_told_without_the_processes_that_help_it() {
+    // One thread of two works, and a pipe's other end takes what it writes.
+    let mut looks = met(&[(7, 1.0), (7, 0.0), (8, 0.4)]);
+    looks.account(1.0, &[(7, 1.0), (8, 0.4), (9, 0.0)]);
+    assert_eq!((looks.tally.alone_s, looks.tally.together_s, looks.only), (1.0, 0.0, Some(100)));
+    assert_eq!(looks.threads[&100].time.alone_s, 1.0);
+    // The other one of its process does something too.
+    let mut looks = met(&[(7, 0.9), (7, 0.1), (8, 0.4)]);
+    looks.account(1.0, &[(7, 1.0), (8, 0.4)]);
+    assert_eq!((looks.tally.alone_s, looks.only), (1.0, None));
+    let mut looks = met(&[(7, 0.6), (7, 0.4), (8, 0.4)]);
+    looks.account(1.0, &[(7, 1.0), (8, 0.4)]);
+    assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
+    assert_eq!(looks.threads[&102].time.together_s, 0.0);
+}
+
+#[test]
+fn processes_that_work_half_as_much_are_no_helpers() {
+    let mut looks = met(&[(7, 1.0), (8, 0.6)]);
+    looks.account(1.0, &[(7, 1.0), (8, 0.6)]);
+    assert_eq!((looks.tally.alone_s, looks.tally.together_s, looks.only), (0.0, 1.0, None));
+    // Nor are several that do so together.
+    let mut looks = met(&[(7, 1.0), (8, 0.3), (9, 0.3)]);
+    looks.account(1.0, &[(7, 1.0), (8, 0.3), (9, 0.3)]);
+    assert_eq!(looks.tally.together_s, 1.0);
+    // Threads that came and went count for their process.
+    let mut looks = met(&[(7, 0.5), (8, 0.2)]);
+    looks.account(1.0, &[(7, 1.0), (8, 0.2)]);
+    assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
+}
+
 #[test]
 fn a_program_that_sleeps_is_idle_and_what_for_is_told() {
     let _alone = alone();

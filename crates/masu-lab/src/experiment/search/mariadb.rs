@@ -29,7 +29,7 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     let mut suite = Suite::parse(&folder.join("mariadb.toml"), SUITE)?;
     set(&mut suite, "mariadbd", &server)?;
     set(&mut suite, "data", &folder.join("tables"))?;
-    suite.rounds = Rounds::Fixed(bench.choose(1, 11, 16, 24));
+    suite.rounds = Rounds::Fixed(bench.choose(1, 9, 16, 24));
     bench.table(&suite, "mariadb")
 }
 

@@ -167,7 +167,7 @@ impl Solr {
             let values = vec![value.into_owned()];
             suite.set(&Parameter { name: name.to_owned(), values })?;
         }
-        suite.rounds = Rounds::Fixed(bench.choose(1, 11, 16, 24));
+        suite.rounds = Rounds::Fixed(bench.choose(1, 9, 16, 24));
         let burst = Duration::from_millis(bench.choose(400, 2_000, 5_000, 10_000));
         for server in suite.entries.iter_mut().filter_map(|entry| entry.server.as_mut()) {
             server.burst = burst;

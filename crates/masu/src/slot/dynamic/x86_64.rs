@@ -8,25 +8,38 @@
 use core::arch::asm;
 
 use super::suffix;
-use crate::cache::Stacks;
+use crate::cache::{Frees, Stacks};
+
+/// Where this thread's variable is whose name begins so.
+macro_rules! place {
+    ($name:literal) => {{
+        let place;
+        // SAFETY: The linker and the dynamic linker know the variable; the call returns where this
+        // thread's is and changes what any function may.
+        unsafe {
+            asm!(
+                ".byte 0x66",
+                concat!("lea rdi, [rip + ", $name, suffix!(), "@TLSGD]"),
+                ".byte 0x66, 0x66, 0x48",
+                "call __tls_get_addr@PLT",
+                out("rax") place,
+                clobber_abi("C"),
+            );
+        }
+        place
+    }};
+}
 
 /// The slot of this thread.
 #[inline(always)]
-fn place() -> *mut *const Stacks {
-    let place: *mut *const Stacks;
-    // SAFETY: The linker and the dynamic linker know the variable; the call returns where this
-    // thread's is and changes what any function may.
-    unsafe {
-        asm!(
-            ".byte 0x66",
-            concat!("lea rdi, [rip + masu_slot_", suffix!(), "@TLSGD]"),
-            ".byte 0x66, 0x66, 0x48",
-            "call __tls_get_addr@PLT",
-            out("rax") place,
-            clobber_abi("C"),
-        );
-    }
-    place
+fn slot() -> *mut *const Stacks {
+    place!("masu_slot_")
+}
+
+/// Its second word.
+#[inline(always)]
+fn frees() -> *mut *const Frees {
+    place!("masu_frees_")
 }
 
 /// The slot's value.
@@ -37,7 +50,18 @@ fn place() -> *mut *const Stacks {
 #[inline(always)]
 pub(super) unsafe fn read() -> *const Stacks {
     // SAFETY: The slot is this thread's and lives as long as it does.
-    unsafe { place().read() }
+    unsafe { slot().read() }
+}
+
+/// Its second word.
+///
+/// # Safety
+///
+/// - As [`read`].
+#[inline(always)]
+pub(super) unsafe fn read_frees() -> *const Frees {
+    // SAFETY: As in `read`.
+    unsafe { frees().read() }
 }
 
 /// Sets the slot.
@@ -47,5 +71,15 @@ pub(super) unsafe fn read() -> *const Stacks {
 /// - `stacks` stay mapped while any thread may read the slot.
 pub(super) unsafe fn write(stacks: *const Stacks) {
     // SAFETY: As in `read`.
-    unsafe { place().write(stacks) };
+    unsafe { slot().write(stacks) };
+}
+
+/// Sets its second word.
+///
+/// # Safety
+///
+/// - As [`write`].
+pub(super) unsafe fn write_frees(value: *const Frees) {
+    // SAFETY: As in `read`.
+    unsafe { frees().write(value) };
 }

@@ -136,6 +136,17 @@ fn one_thread_that_works_before_the_others_is_a_serial_phase() {
 }
 
 #[test]
+fn a_process_beside_that_works_alone_for_longer_hides_no_serial_phase() {
+    let mut facts = serial();
+    let beside = ThreadTime { process: 8, ..thread("gzip", true, 9.0, 9.0, 0.0) };
+    facts.threads.busiest.insert(0, beside);
+    facts.threads.looked_s = 20.0;
+    let finding = first(&facts);
+    assert_eq!(finding.id, Id::SerialPhase);
+    assert!(finding.evidence[0].contains("`main`"), "{finding:?}");
+}
+
+#[test]
 fn a_serial_phase_is_named_beside_a_lock_only_where_nobody_waited_for_one() {
     let mut facts = contended(Owner::Program, 3);
     facts.threads.alone_s = serial().threads.alone_s;
@@ -189,6 +200,18 @@ fn a_lock_that_costs_little_of_the_parallel_part_is_no_cause() {
     let mut few = hidden(400);
     few.prices.known.iter_mut().for_each(|price| price.median_ns *= 100.0);
     assert_eq!(causes(&few), [Id::SerialPhase]);
+}
+
+#[test]
+fn sleep_while_nobody_works_is_no_part_of_the_parallel_part() {
+    let mut facts = hidden(4_000);
+    // 400 ms are left beside 800 of work: a third, which is 2.3 % of the whole.
+    facts.threads.lock_waited_idle = vec![(Owner::Program, 0.2), (Owner::Malloc, 9.0)];
+    let findings = judge(&facts);
+    assert_eq!([findings[0].id, findings[1].id], [Id::SerialPhase, Id::OneLock]);
+    assert!(findings[1].evidence.iter().any(|said| said.contains("400 ms")), "{findings:?}");
+    facts.threads.lock_waited_idle[0].1 = 0.3;
+    assert_eq!(causes(&facts), [Id::SerialPhase]);
 }
 
 #[test]

@@ -1,0 +1,382 @@
+//! What is counted of programs that are known, for they are this test itself, started again. So it needs no compiler,
+//! no shell and no strace, and runs under a guest's kernel too (docs/calls.md).
+
+mod ending;
+
+use std::ffi::{CString, OsString, c_long};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use ending::{is_gone, wait_until};
+use masu_lab::calls::{self, Call, Calls, Counts, Moves};
+use masu_lab::diagnose::{Hold, Options, diagnose_running};
+use masu_lab::execute::Conditions;
+use masu_lab::{Catalogue, Ending, Input, Places, Run, Stop, Variant, Workload, diagnose};
+
+/// What [`make_calls`] does.
+const CALLS: [(Call, u64); 15] = [
+    (Call::Brk, 1 + 2 * BREAKS),
+    (Call::Mmap, MAPS),
+    (Call::Munmap, MAPS),
+    (Call::Madvise, PURGES),
+    (Call::Mprotect, 3),
+    (Call::Mremap, DOUBLED),
+    (Call::Futex, WAITS + WAKES),
+    (Call::SchedYield, YIELDS),
+    (Call::Write, TENS + 1),
+    (Call::Pwrite64, 2),
+    (Call::Writev, 3),
+    (Call::Pwritev, 2),
+    (Call::Pwritev2, 1),
+    (Call::Sendto, 8),
+    (Call::Execveat, 2),
+];
+/// How often it makes a call.
+fn known(call: Call) -> u64 {
+    CALLS.iter().find(|(known, _)| *known == call).map_or(0, |(_, count)| *count)
+}
+
+const BREAKS: u64 = 50;
+const MAPS: u64 = 30;
+const PURGES: u64 = 5;
+const DOUBLED: u64 = 7;
+const WAITS: u64 = 3;
+const WAKES: u64 = 6;
+const TENS: u64 = 36;
+
+/// Bytes of a mapping before it is doubled, and of a step of the break: OS pages wherever this runs.
+const MAPPED: u64 = 256 << 10;
+const STEP: u64 = 64 << 10;
+
+/// How the memory moves that it asks for.
+const MOVES: Moves = Moves {
+    break_ups: BREAKS,
+    break_downs: BREAKS,
+    maps: MAPS,
+    unmaps: MAPS,
+    purges: PURGES,
+    offers: 0,
+    grows: 3,
+    returned_bytes: BREAKS * STEP + (PURGES + MAPS + DOUBLED) * MAPPED,
+};
+
+/// What it writes: tens, a page, and vectors of 100 and 900 bytes.
+const WRITES: u64 = TENS + 1 + 2 + 3 + 2 + 1 + 8;
+const BYTES: u64 = (TENS + 2 + 8) * 10 + 4096 + (3 + 2 + 1) * 1000;
+
+/// What [`the_starter`] starts: threads and processes that each yield so often.
+const THREADS: usize = 9;
+const PROCESSES: usize = 2;
+const YIELDS: u64 = 4;
+
+/// Makes a system call by its number: no library makes more of it, or another.
+fn call(number: c_long, arguments: [usize; 6]) -> usize {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: Addresses among the arguments are those of memory that lives through the call, or that is unmapped by
+    // it and used by nobody.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    result as usize
+}
+
+/// Where the kernel finds it.
+fn place<T: ?Sized>(of: &T) -> usize {
+    (&raw const *of).cast::<u8>().expose_provenance()
+}
+
+/// Makes the calls of [`CALLS`] and others that are not counted.
+fn make_calls() {
+    ask_for_memory();
+    ask_for_locks();
+    write_much();
+}
+
+fn ask_for_memory() {
+    let (length, step) = (MAPPED as usize, STEP as usize);
+    let end = call(libc::SYS_brk, [0; 6]);
+    for _ in 0..BREAKS {
+        call(libc::SYS_brk, [end + step, 0, 0, 0, 0, 0]);
+        call(libc::SYS_brk, [end, 0, 0, 0, 0, 0]);
+    }
+    let writable = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let own = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    for index in 0..MAPS {
+        let mut length = length;
+        let mut place = call(libc::SYS_mmap, [0, length, writable, own, usize::MAX, 0]);
+        if index < PURGES {
+            call(libc::SYS_madvise, [place, length, libc::MADV_DONTNEED as usize, 0, 0, 0]);
+        }
+        if index < 3 {
+            call(libc::SYS_mprotect, [place, length, writable, 0, 0, 0]);
+        }
+        if index < DOUBLED {
+            let moves = libc::MREMAP_MAYMOVE as usize;
+            place = call(libc::SYS_mremap, [place, length, 2 * length, moves, 0, 0]);
+            length *= 2;
+        }
+        assert_eq!(call(libc::SYS_munmap, [place, length, 0, 0, 0, 0]), 0);
+    }
+}
+
+fn ask_for_locks() {
+    let word = 1_u32;
+    let word = place(&word);
+    for _ in 0..WAKES {
+        call(libc::SYS_futex, [word, libc::FUTEX_WAKE as usize, 1, 0, 0, 0]);
+    }
+    for _ in 0..WAITS {
+        // The word is another, so it returns at once.
+        call(libc::SYS_futex, [word, libc::FUTEX_WAIT as usize, 0, 0, 0, 0]);
+    }
+    yield_often();
+}
+
+fn yield_often() {
+    for _ in 0..YIELDS {
+        call(libc::SYS_sched_yield, [0; 6]);
+    }
+}
+
+fn write_much() {
+    let text = [b'x'; 4096];
+    let at = place(&text);
+    let vector = [at, 100, at, 900];
+    let vector = place(&vector);
+    let here = libc::AT_FDCWD as usize;
+    let null = place(c"/dev/null".to_bytes_with_nul());
+    let null = call(libc::SYS_openat, [here, null, libc::O_WRONLY as usize, 0, 0, 0]);
+    let mut sockets = [0_i32; 2];
+    let both = sockets.as_mut_ptr().expose_provenance();
+    let (unix, stream) = (libc::AF_UNIX as usize, libc::SOCK_STREAM as usize);
+    assert_eq!(call(libc::SYS_socketpair, [unix, stream, 0, both, 0, 0]), 0);
+    for _ in 0..TENS {
+        assert_eq!(call(libc::SYS_write, [null, at, 10, 0, 0, 0]), 10);
+    }
+    call(libc::SYS_write, [null, at, 4096, 0, 0, 0]);
+    for (number, length, times) in [
+        (libc::SYS_pwrite64, 10, 2),
+        (libc::SYS_writev, 2, 3),
+        (libc::SYS_pwritev, 2, 2),
+        (libc::SYS_pwritev2, 2, 1),
+    ] {
+        let from = if number == libc::SYS_pwrite64 { at } else { vector };
+        for _ in 0..times {
+            call(number, [null, from, length, 0, 0, 0]);
+        }
+    }
+    for _ in 0..8 {
+        assert_eq!(call(libc::SYS_sendto, [sockets[0] as usize, at, 10, 0, 0, 0]), 10);
+    }
+    let missing = place(c"/no/such/program".to_bytes_with_nul());
+    for _ in 0..2 {
+        call(libc::SYS_execveat, [here, missing, 0, 0, 0, 0]);
+    }
+}
+
+/// Runs `body` in a process of its own, which makes no other calls, and waits for it.
+fn in_child(body: impl FnOnce()) {
+    // SAFETY: The child makes system calls by their numbers, and never returns from here.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        body();
+        end();
+    }
+    call(libc::SYS_wait4, [child as usize, 0, 0, 0, 0, 0]);
+}
+
+/// Ends the process: nothing is called behind what is known.
+fn end() -> ! {
+    call(libc::SYS_exit_group, [0; 6]);
+    unreachable!("it has ended")
+}
+
+#[test]
+#[ignore = "started by the other tests"]
+fn the_caller() {
+    in_child(make_calls);
+    end();
+}
+
+#[test]
+#[ignore = "started by the other tests"]
+fn the_caller_that_waits_to_be_told() {
+    let mut byte = 0_u8;
+    let byte = (&raw mut byte).expose_provenance();
+    let wait = || assert_eq!(call(libc::SYS_read, [0, byte, 1, 0, 0, 0]), 1);
+    wait();
+    in_child(make_calls);
+    call(libc::SYS_write, [2, place(b"!"), 1, 0, 0, 0]);
+    wait();
+    end();
+}
+
+#[test]
+#[ignore = "started by the other tests"]
+fn the_starter() {
+    for _ in 0..THREADS {
+        thread::spawn(yield_often).join().unwrap();
+    }
+    let words = command("--list").map(|word| CString::new(word.into_vec()).unwrap());
+    let mut words: Vec<_> = words.iter().map(|word| word.as_ptr().expose_provenance()).collect();
+    words.push(0);
+    let list = place(&words[..]);
+    in_child(yield_often);
+    in_child(|| {
+        yield_often();
+        // Without variables, for which the zero at the end of the arguments is a list.
+        let none = list + (words.len() - 1) * size_of::<usize>();
+        call(libc::SYS_execve, [words[0], list, none, 0, 0, 0]);
+    });
+    end();
+}
+
+#[test]
+#[ignore = "started by the other tests"]
+fn the_one_that_is_killed() {
+    call(libc::SYS_kill, [std::process::id() as usize, libc::SIGKILL as usize, 0, 0, 0, 0]);
+}
+
+/// One of the programs above.
+fn command(name: &str) -> [OsString; 4] {
+    let own = std::env::current_exe().unwrap().into_os_string();
+    [own, "--ignored".into(), "--exact".into(), name.into()]
+}
+
+/// Whose turn it is: a run takes whatever else this process starts for its own.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn workload(name: &str) -> Workload {
+    Workload::new(command(name), Input::Empty).unwrap()
+}
+
+/// Of the program as it is.
+fn counted(name: &str) -> (Run, Calls) {
+    let (workload, variant) = (workload(name), Variant::default());
+    calls::count(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap()
+}
+
+/// Children, each its calls by their order.
+fn children(counted: &Calls) -> Vec<&Counts> {
+    let root = counted.threads[0].process;
+    let others = counted.threads.iter().filter(|thread| thread.process != root);
+    others.map(|thread| &thread.counts).collect()
+}
+
+#[test]
+fn calls_are_counted_with_what_they_ask_for() {
+    let _turn = turn();
+    let (run, counted) = counted("the_caller");
+    assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
+    let [caller] = children(&counted)[..] else { panic!("{counted:?}") };
+    for call in Call::ALL {
+        assert_eq!(caller.of(call), known(call), "{}: {caller:?}", call.name());
+    }
+    assert_eq!((caller.futex_waits, caller.futex_wakes), (WAITS, WAKES));
+    assert_eq!((caller.writes.calls, caller.writes.bytes), (WRITES, BYTES));
+    assert_eq!(caller.moves, MOVES);
+}
+
+#[test]
+fn threads_and_processes_and_the_programs_that_they_run_are_counted() {
+    let _turn = turn();
+    let (run, counted) = counted("the_starter");
+    assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
+    let yields = counted.threads.iter().map(|thread| thread.counts.of(Call::SchedYield));
+    assert_eq!(yields.filter(|count| *count == YIELDS).count(), THREADS + PROCESSES, "{counted:?}");
+    assert_eq!(counted.processes, 1 + PROCESSES as u64, "{counted:?}");
+    // The first program, and the last child's.
+    assert_eq!((counted.total.of(Call::Execve), counted.programs.len()), (2, 1), "{counted:?}");
+    let starts = [Call::Fork, Call::Clone, Call::Clone3, Call::Vfork];
+    assert_eq!(counted.total.of_any(&starts), counted.threads_begun - 1, "{counted:?}");
+}
+
+#[test]
+fn a_program_that_is_killed_ends_the_run_as_it_would_alone() {
+    let _turn = turn();
+    let (run, _) = counted("the_one_that_is_killed");
+    assert_eq!((run.ending, run.left_behind), (Ending::Signalled(9), Vec::<String>::new()));
+}
+
+#[test]
+fn a_diagnosis_has_what_was_counted() {
+    let _turn = turn();
+    let (workload, variant) = (workload("the_caller"), Variant::default());
+    let (catalogue, options) = (Catalogue::find(&Places::default()), Options::default());
+    let diagnosis =
+        diagnose(&workload, &variant, &catalogue, &options, &Stop::never(), &mut |_| {}).unwrap();
+    assert_eq!(diagnosis.facts.ending.as_deref(), Some("returned 0"), "{diagnosis:?}");
+    let calls = diagnosis.facts.calls.as_ref().unwrap_or_else(|| panic!("{diagnosis:?}"));
+    assert_eq!(calls.counts.get("execveat"), Some(&known(Call::Execveat)));
+    assert!(calls.moves.break_pairs() >= BREAKS && calls.moves.purges >= PURGES, "{calls:?}");
+}
+
+#[test]
+fn a_process_that_is_attached_to_goes_on_with_what_it_sleeps_in_and_is_counted() {
+    let _turn = turn();
+    let [own, words @ ..] = command("the_caller_that_waits_to_be_told");
+    let mut child = Command::new(own)
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut tells, mut said) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
+    let pid = child.id();
+    wait_until("it reads", || reader(pid).is_some());
+    let reader = reader(pid).unwrap();
+    let slept = sleeps(&reader);
+    let stop = Stop::never();
+    let diagnosing = thread::spawn({
+        let stop = stop.clone();
+        move || diagnose_running(pid, Duration::MAX, Hold::Attached, &stop)
+    });
+    // Interrupted, stopped where it begins to read again, and asleep in that.
+    wait_until("it reads on", || sleeps(&reader) >= slept + 3);
+    tells.write_all(b"!").unwrap();
+    let mut done = [0];
+    said.read_exact(&mut done).unwrap();
+    stop.request();
+    let diagnosis = diagnosing.join().unwrap().unwrap();
+    // It goes on by itself.
+    assert!(!is_gone(&pid.to_string()));
+    tells.write_all(b"!").unwrap();
+    assert!(child.wait().unwrap().success());
+    let calls = diagnosis.facts.calls.as_ref().unwrap_or_else(|| panic!("{diagnosis:?}"));
+    for call in Call::ALL {
+        let expected = match call {
+            // It says when it is done.
+            Call::Write => known(call) + 1,
+            Call::Fork | Call::Clone | Call::Clone3 | Call::Vfork => continue,
+            _ => known(call),
+        };
+        let count = calls.counts.get(call.name()).copied().unwrap_or(0);
+        assert_eq!(count, expected, "{}: {calls:?}", call.name());
+    }
+    assert_eq!((calls.moves, calls.processes), (MOVES, 2), "{calls:?}");
+}
+
+/// The folder in `/proc` of the thread that reads standard input.
+fn reader(pid: u32) -> Option<PathBuf> {
+    let reads = format!("{} 0x0 ", libc::SYS_read);
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut threads = threads.filter_map(|thread| Some(thread.ok()?.path()));
+    threads.find(|thread| {
+        fs::read_to_string(thread.join("syscall")).is_ok_and(|line| line.starts_with(&reads))
+    })
+}
+
+/// How often a thread gave up the CPU of its own accord.
+fn sleeps(thread: &Path) -> u64 {
+    let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
+    let number = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
