@@ -1,5 +1,5 @@
 //! `cargo xtask matrix`: every group of the allocator's tests on every target that this machine can run, as
-//! one table, which is kept in the tests' README.
+//! one table, which is kept in the tests' README: row by row, each as soon as all its groups have run.
 //!
 //! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, on `cargo xtask boot` for
 //! kernels with other OS pages, and on what the tests themselves take from the environment (`TESTED_TARGET`,
@@ -23,13 +23,13 @@ const USAGE: &str = "\
 Usage: cargo xtask matrix [--quick] [--target NAME]... [--group NAME]...
   --quick        what CI runs: aarch64 under qemu, a few groups, released
   --target NAME  only targets whose name has this in it; repeats
-  --group NAME   only this group; repeats";
+  --group NAME   only this group; repeats; the table in the README stays as it is";
 
 /// Where the table is kept.
 const README: &str = "crates/masu-abi/tests/README.md";
 
-/// No cell takes longer than this by far, in seconds.
-const PATIENCE_S: &str = "1200";
+/// No cell takes longer than this by far, in seconds, what it needs built and on a busy machine.
+const PATIENCE_S: &str = "3600";
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
@@ -63,12 +63,13 @@ impl Request {
         of_target && of_group && in_part
     }
 
-    fn is_whole(&self) -> bool {
-        *self == Request::default()
+    /// Whether the rows that were asked for are whole ones.
+    fn keeps_rows(&self) -> bool {
+        !self.quick && self.groups.is_empty()
     }
 }
 
-/// Runs the cells that were asked for and prints the table; a whole one is written into the README.
+/// Runs the cells that were asked for and prints the table; whole rows are kept in the README as they are done.
 ///
 /// # Errors
 ///
@@ -78,6 +79,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     machine::provide(&machine::TESTED.iter().chain(machine::FOREIGN).collect::<Vec<_>>())?;
     machine::provide_toolchain(root)?;
     provide_guests(root, &request)?;
+    // Before anything is kept, for what is kept is a change.
+    let head = table::head(&bench::record::commit(root).unwrap_or_default());
     let mut rows = Vec::new();
     for target in TARGETS {
         let cells: Vec<Cell> = GROUPS
@@ -86,16 +89,16 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
             .collect::<Result<_>>()?;
         if cells.iter().any(|cell| *cell != Cell::NotAsked) {
             rows.push((target, cells));
+            if request.keeps_rows() {
+                table::keep(&root.join(README), &head, &rows)?;
+            }
         }
     }
     if rows.is_empty() {
         bail!("matrix: no such target or group\n{USAGE}");
     }
-    let text = table::text(&rows);
-    println!("\n{text}");
-    if request.is_whole() {
-        let head = table::head(&bench::record::commit(root).unwrap_or_default());
-        table::keep(&root.join(README), &format!("{head}\n\n{text}"))?;
+    println!("\n{}", table::text(&rows));
+    if request.keeps_rows() {
         println!("kept in {README}");
     }
     let failed = rows.iter().flat_map(|(_, cells)| cells).filter(|cell| cell.is_failed()).count();
@@ -215,7 +218,7 @@ mod tests {
         let asked = |target: &Target, group: &Group| request.wants(target, group);
         assert!(TARGETS.iter().any(|target| GROUPS.iter().any(|group| asked(target, group))));
         assert!(!TARGETS.iter().any(|target| asked(target, &GROUPS[1])));
-        assert!(!request.is_whole() && Request::parse(&[]).unwrap().is_whole());
+        assert!(!request.keeps_rows() && Request::parse(&[]).unwrap().keeps_rows());
     }
 
     #[test]

@@ -194,7 +194,9 @@ pub(crate) fn commit(root: &Path) -> Option<String> {
         output.status.success().then_some(text)
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let measured = ["status", "--porcelain", "--", "crates", "workloads", "Cargo.lock"];
+    // Pages are not measured, and a record may be kept in one.
+    let measured =
+        ["status", "--porcelain", "--", "crates", "workloads", "Cargo.lock", ":(exclude)*.md"];
     let changed = git(&measured).is_none_or(|changes| !changes.is_empty());
     Some(if changed { format!("{commit} with changes") } else { commit })
 }

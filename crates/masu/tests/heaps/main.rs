@@ -42,8 +42,9 @@ fn run_all<'scope>(
 
 /// What of this process is resident, in bytes.
 fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux has it");
-    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
-    kibibytes.expect("a number of kB") << 10
+    // Not `smaps_rollup`, which in Linux 6.1 leaves a mapping out where another thread maps meanwhile.
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("Rss:"));
+    let kibibytes = |line: &str| line.trim().strip_suffix(" kB")?.parse::<usize>().ok();
+    lines.map(|line| kibibytes(line).expect("a number of kB") << 10).sum()
 }

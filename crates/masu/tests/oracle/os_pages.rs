@@ -8,6 +8,7 @@
 //! length that such a kernel would round up, over memory that nobody gave up. The hard idea is the
 //! order: masu asks at the first time it purges, which must be after the filter.
 
+use std::ffi::c_long;
 use std::io::Error;
 use std::process::Command;
 use std::{env, fs};
@@ -39,6 +40,7 @@ struct Filter {
 
 unsafe extern "C" {
     safe fn prctl(option: i32, a: usize, b: *const Filter, c: usize, d: usize) -> i32;
+    safe fn sysconf(name: i32) -> c_long;
 }
 
 const LOAD: u16 = 0x20;
@@ -192,6 +194,11 @@ fn leave_few_blocks_of_many() {
 #[test]
 #[ignore = "run by the next test"]
 fn believes_the_wrong_size() {
+    const PAGE_SIZE: i32 = 30;
+    if sysconf(PAGE_SIZE) >= 64 << 10 {
+        println!("not tested: OS pages are as long here");
+        return;
+    }
     leave_few_blocks_of_many();
     if pretend(64 << 10) {
         leave_few_blocks_of_many();
