@@ -5,7 +5,7 @@ use super::series::{Series, row};
 use super::{Block, Sheet};
 use crate::Measure;
 use crate::diagnose::{Diagnosis, Finding, Kind, Remedy};
-use crate::report::{Table, bytes, percent, seconds};
+use crate::report::{Table, bytes, count, percent, seconds};
 
 /// Findings that a page has room for.
 const FINDINGS: usize = 4;
@@ -103,6 +103,11 @@ pub(super) fn memory(series: &Series) -> String {
 /// A median of milliseconds.
 pub(super) fn milliseconds(series: &Series) -> String {
     series.median().map(|value| seconds(value / 1e3)).unwrap_or_default()
+}
+
+/// A whole number of a suite with its commas, `1,000`; what is none as it is.
+pub(super) fn grouped(number: &str) -> String {
+    number.parse().map_or_else(|_| number.to_owned(), count)
 }
 
 #[cfg(test)]

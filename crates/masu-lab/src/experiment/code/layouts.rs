@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::noted;
 use crate::Error;
-use crate::experiment::told::{memory, milliseconds};
+use crate::experiment::told::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, keep, set};
 use crate::experiment::{Block, Claim, Expect, Figure, Series, Sheet, Workbench, claim};
 use crate::report::{self, Chart, Line, Table};
@@ -65,7 +65,7 @@ impl Layouts {
         let most = self.counts.last().copied().unwrap_or("100");
         let [program, folder] = [program, &self.folder].map(|path| path.display().to_string());
         let words = [&program, "run", &folder, "own", "8", most, "/dev/null"].map(str::to_owned);
-        (format!("{most} functions, a library each"), words.into())
+        (format!("{} functions, a library each", grouped(most)), words.into())
     }
 
     /// A figure of a layout: `ns`, `load_us`, `rss_kb`, `page_tables_kb`, `mappings`.
@@ -100,7 +100,7 @@ impl Layouts {
     fn calls(&self, body: &str) -> [Block; 2] {
         let caption =
             format!("Nanoseconds a call, bodies of about {body} bytes, by number of functions");
-        let ticks: Vec<String> = self.counts.iter().map(ToString::to_string).collect();
+        let ticks: Vec<String> = self.counts.iter().map(|count| grouped(count)).collect();
         let series = |layout: &str| -> Vec<Series> {
             self.counts.iter().map(|count| self.of(layout, body, count, "ns")).collect()
         };
@@ -154,7 +154,8 @@ impl Layouts {
             ]
         });
         let headings = ["layout", "load (link included)", "memory", "page tables", "mappings"];
-        Sheet::new(format!("Loading {count} functions of 8 bytes"), headings, rows.collect())
+        let title = format!("Loading {} functions of 8 bytes", grouped(count));
+        Sheet::new(title, headings, rows.collect())
     }
 
     pub(super) fn claims(&self) -> Vec<Claim> {
@@ -165,7 +166,9 @@ impl Layouts {
         vec![
             Claim::of_ratio(
                 &format!(
-                    "A call costs more the more methods there are, a library each: {many} against {few}"
+                    "A call costs more the more methods there are, a library each: {} against {}",
+                    grouped(many),
+                    grouped(few)
                 ),
                 "slower with thousands, faster with 20 to 30",
                 grows.as_ref(),
@@ -197,8 +200,10 @@ impl Layouts {
         let (few, many) = (self.few(), self.many());
         let own = self.call("own", many);
         format!(
-            "with a library each a call among {many} functions takes {} of one among {few}, and {} of one in a linked library",
+            "with a library each a call among {} functions takes {} of one among {}, and {} of one in a linked library",
+            grouped(many),
             claim::told(own.over(&self.call("own", few)).as_ref()),
+            grouped(few),
             claim::told(own.over(&self.call("one", many)).as_ref())
         )
     }
@@ -214,7 +219,7 @@ impl Layouts {
                     claim::told(ratio.as_ref())
                 };
                 rows.push(vec![
-                    format!("{count}, bodies of {body} bytes"),
+                    format!("{}, bodies of {body} bytes", grouped(count)),
                     over("ns", "own"),
                     over("ns", "one"),
                     over("load_us", "one"),

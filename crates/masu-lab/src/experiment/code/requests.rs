@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::noted;
-use crate::experiment::told::{memory, milliseconds};
+use crate::experiment::told::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, set};
 use crate::experiment::{Block, Claim, Expect, Figure, Series, Sheet, Workbench, claim};
 use crate::report::{self, Chart, Line, Table, count, seconds};
@@ -118,7 +118,10 @@ impl Requests {
 
     /// Response times like the report's table.
     fn responses(&self, regime: &str, when: &str, requests: &str) -> [Block; 2] {
-        let caption = format!("Response time of the JIT in miniature, {requests} requests, {when}");
+        let caption = format!(
+            "Response time of the JIT in miniature, {} requests, {when}",
+            grouped(requests)
+        );
         let of = |way: &str, key: &str| self.of(regime, way, requests, key);
         let at = |way: &str, percentile: &str| of(way, &format!("p{percentile}"));
         let lines: Vec<Line> = WAYS
