@@ -38,8 +38,9 @@ struct Program {
     about: &'static str,
 }
 
-/// In the order of the table. The inputs are those of `programs.toml`, some shorter; left out is what takes minutes
-/// under valgrind (z3, g++), and redis-server, for how often it looks for requests is a matter of time.
+/// In the order of the table. The inputs are those of `programs.toml`, some shorter; left out are z3, for its length,
+/// g++, which has another process do the work, and redis-server, for how often it looks for requests is a matter of
+/// time.
 const PROGRAMS: [Program; 9] = [
     Program {
         name: "python",
