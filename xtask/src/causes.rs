@@ -118,7 +118,7 @@ impl Built {
             steps::succeed(&mut steps::cargo(root, &build))
         })?;
         steps::take("build the causes", || {
-            run::make(&root.join("workloads/causes"), &made)?;
+            steps::make(&root.join("workloads/causes"), &made)?;
             let manifest = "workloads/causes/rust/Cargo.toml";
             let build = ["build", "--release", "--locked", "--manifest-path", manifest];
             steps::succeed(steps::cargo(root, &build).arg("--target-dir").arg(made.join("rust")))
@@ -127,7 +127,7 @@ impl Built {
             let needs = machine::PROGRAMS.iter().chain(machine::ORDINARY);
             machine::provide(&needs.collect::<Vec<_>>())?;
             steps::take("make what ordinary programs read", || {
-                run::make(&root.join("workloads/programs"), &target.join("programs"))
+                steps::make(&root.join("workloads/programs"), &target.join("programs"))
             })?;
             steps::take("build the field report's program", || {
                 let build = ["build", "--package", "masu-chunk", "--example", "steps"];

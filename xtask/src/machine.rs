@@ -30,7 +30,6 @@ pub(crate) struct Need {
 
 impl Need {
     /// What is looked for.
-    #[cfg(test)]
     pub(crate) fn name(&self) -> &'static str {
         match self.sign {
             Sign::Program(name) | Sign::Library(name) | Sign::File(name) => name,
@@ -112,6 +111,10 @@ pub(crate) const DUEL: &[Need] = &[
     program("gcc", "gcc", "compiles the program whose work is known"),
 ];
 
+/// What counts instructions, the same on a busy machine: see `profile.rs`.
+pub(crate) const VALGRIND: Need =
+    program("valgrind", "valgrind", "counts instructions under cachegrind");
+
 /// The programs that the tests run under masu or look at it with.
 pub(crate) const TESTED: &[Need] = &[
     program("gcc", "gcc", "compiles C tests; itself run under masu"),
@@ -123,7 +126,7 @@ pub(crate) const TESTED: &[Need] = &[
     file("/usr/lib/x86_64-linux-gnu/libsqlite3.a", "libsqlite3-dev", "likewise"),
     file("/usr/lib/x86_64-linux-gnu/libgtest.a", "libgtest-dev", "a real library of C++, likewise"),
     file("/usr/src/googletest/googletest/CMakeLists.txt", "googletest", "its own tests"),
-    program("valgrind", "valgrind", "counts instructions under cachegrind"),
+    VALGRIND,
     program("strace", "strace", "counts system calls"),
     program("pkg-config", "pkgconf", "finds masu for programs in C"),
     program("readelf", "binutils", "lists what the library exports and needs"),

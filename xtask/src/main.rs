@@ -19,6 +19,7 @@ mod machine;
 mod matrix;
 mod package;
 mod peers;
+mod profile;
 mod rust;
 mod sanitize;
 mod stat;
@@ -58,6 +59,8 @@ Usage: cargo xtask CHORE
                (about 6 minutes; --rounds N)
   causes       masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes;
                --language c|rust|all, --only NAME; --record writes docs/causes.md)
+  profile      What a heap profile costs: instructions of programs with one over those without, under cachegrind (about
+               6 minutes; --runs N, --only NAME; --record: the table of docs/heap-profile.md)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
         ["package", options @ ..] => root().and_then(|root| package::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
+        ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),
         ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
         ["sanitize", options @ ..] => root().and_then(|root| sanitize::run(root, options)),
         ["tidy"] => root().and_then(tidy::run),

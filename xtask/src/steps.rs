@@ -1,5 +1,6 @@
 //! Steps of a chore: programs run one after the other, each announced and timed.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -62,6 +63,18 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
         bail!("`{shown}`: {status}");
     }
     Ok(())
+}
+
+/// Has `make` in `sources` put what it builds into `out`.
+///
+/// # Errors
+///
+/// When it fails.
+pub(crate) fn make(sources: &Path, out: &Path) -> Result<()> {
+    let mut variable = OsString::from("OUT=");
+    variable.push(out);
+    let mut make = Command::new("make");
+    succeed(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
 }
 
 /// The command as one would type it.

@@ -1,4 +1,4 @@
-//! Runs what is held against what is known: make for the programs, and the command for a diagnosis of each.
+//! Runs what is held against what is known: the command, for a diagnosis of each program.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,18 +7,9 @@ use anyhow::{Context, Result, bail};
 
 use super::judge::{self, Finding};
 use super::table::{Case, Group};
-use crate::steps;
 
 /// Variables that would change the malloc, or where it is looked for.
 const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
-
-/// Has `make` in `sources` put what it builds into `out`.
-pub(super) fn make(sources: &Path, out: &Path) -> Result<()> {
-    let mut variable = std::ffi::OsString::from("OUT=");
-    variable.push(out);
-    let mut make = Command::new("make");
-    steps::succeed(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
-}
 
 /// What `masu diagnose` finds in one run of the case.
 ///
