@@ -184,7 +184,8 @@ impl Samples {
             (new_parts.wrapping_sub(old_parts), new_bytes.wrapping_sub(old_bytes));
         self.store.add(stack + stack::LIVE_PARTS, parts);
         self.store.add(stack + stack::LIVE_BYTES, changed);
-        if more > 0 {
+        // To grow into what lay unused is asking for memory as well, though nothing new is exposed.
+        if more > 0 || bytes > old.bytes {
             self.store.add(stack + stack::ALLOCATED_PARTS, parts);
             self.store.add(stack + stack::ALLOCATED_BYTES, changed);
         }

@@ -68,6 +68,11 @@ fn a_block_that_grows_is_counted_once() {
     samples.resize(16, 1 << 20, 0);
     let (sums, _) = self::sums(&samples)[0];
     assert_eq!((sums.live_bytes, sums.allocated_bytes), (1 << 20, 3 << 20));
+    // Into what lay unused: no more can live than was ever asked for.
+    samples.resize(16, 4 << 20, 0);
+    let (sums, _) = self::sums(&samples)[0];
+    assert_eq!((sums.live_bytes, sums.allocated_bytes), (4 << 20, 6 << 20));
+    assert_eq!((sums.live_parts, sums.allocated_parts), (1 << PARTS_LOG2, 1 << PARTS_LOG2));
     samples.remove(16);
     let (sums, _) = self::sums(&samples)[0];
     assert_eq!((sums.live_bytes, sums.live_parts), (0, 0));
