@@ -43,7 +43,7 @@ Usage: cargo xtask CHORE
   docs         The pages of docs/ as a book in target/book, by mdBook
   benchmarks   The page of figures, docs/benchmarks.md, from the records
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
-               (about 20 minutes; --quick: aarch64 under qemu in 2; --target NAME, --group NAME)
+               (over an hour; --quick: aarch64 under qemu in 2 minutes; --target NAME, --group NAME)
   boot         Run a program of aarch64 under a kernel with other OS pages (--pages 4, 16 or 64; about 10 minutes the
                first time; --env NAME=VALUE, --file PATH)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
