@@ -199,7 +199,9 @@ impl Places {
         let manifest = "workloads/rust/Cargo.toml";
         let build = ["build", "--release", "--locked", "--manifest-path", manifest];
         let mut build = steps::cargo(root, &build);
-        build.args(["--bin", "strings", "--features", "profile", "--target-dir"]).arg(&folder);
+        build
+            .args(["--bin", "strings", "--features", "masu,masu/profile", "--target-dir"])
+            .arg(&folder);
         steps::succeed(&mut build)?;
         Ok(Places {
             workloads: root.join("workloads"),
