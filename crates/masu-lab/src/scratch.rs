@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Doing;
 use crate::{Error, Stop, kernel};
@@ -50,20 +51,18 @@ impl ScratchFolder {
             Scratch::Empty => None,
             Scratch::CopyOf(path) => Some(examine(path)?),
         };
-        let temporary = std::env::temp_dir();
-        let absolute = fs::canonicalize(&temporary)
-            .doing(|| format!("looking up the temporary folder {}", temporary.display()))?;
-        if let Some(source) = source.as_ref().filter(|source| absolute.starts_with(source)) {
+        let temporary = temporary()?;
+        if let Some(source) = source.as_ref().filter(|source| temporary.starts_with(source)) {
             return Err(Error::Scratch {
                 path: source.clone(),
                 reason: format!(
                     "copies of it would lie in itself, in {}; name a smaller folder, or set TMPDIR \
                      to a place outside",
-                    absolute.display()
+                    temporary.display()
                 ),
             });
         }
-        let root = new_folder(&absolute)?;
+        let root = new_folder("scratch")?;
         Ok(Some(ScratchFolder { path: root.join("run"), root, source }))
     }
 
@@ -144,28 +143,32 @@ fn examine(path: &Path) -> Result<PathBuf, Error> {
     Ok(absolute)
 }
 
-/// A new folder in `place` that only this user can enter.
-fn new_folder(place: &Path) -> Result<PathBuf, Error> {
-    new_folder_named(place, |attempt| format!("masu-scratch-{}-{attempt}", std::process::id()))
-}
-
-/// A new folder in `place` that only this user can enter, by the first of the names of `name` that
-/// nothing has: a process of the same number may have been killed and left its own.
-pub(crate) fn new_folder_named(
-    place: &Path,
-    mut name: impl FnMut(u32) -> String,
-) -> Result<PathBuf, Error> {
-    let mut attempt = 0_u32;
+/// A new folder in the temporary folder that only this user can enter, named after `kind`: an absolute path without
+/// links. Names are of one length, for a longer one would move a program's memory, and none is given twice by a process.
+pub(crate) fn new_folder(kind: &str) -> Result<PathBuf, Error> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let place = temporary()?;
+    let mut attempts = 0;
     loop {
-        let path = place.join(name(attempt));
+        // ORDERING: Relaxed: a counter that guards no other data.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = place.join(format!("masu-{kind}-{:08}-{number:06}", std::process::id()));
         match make(&path, 0o700) {
             Ok(()) => return Ok(path),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {
-                attempt += 1;
+            // A process of the same number may have been killed and left its own.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempts < 1000 => {
+                attempts += 1;
             }
             Err(error) => return Err(error).doing(|| format!("creating {}", path.display())),
         }
     }
+}
+
+/// The temporary folder, as an absolute path without links.
+fn temporary() -> Result<PathBuf, Error> {
+    let temporary = std::env::temp_dir();
+    fs::canonicalize(&temporary)
+        .doing(|| format!("looking up the temporary folder {}", temporary.display()))
 }
 
 fn make(path: &Path, mode: u32) -> io::Result<()> {

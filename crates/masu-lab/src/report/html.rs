@@ -8,6 +8,7 @@
 use askama::Template;
 
 use super::document::Document;
+use super::lines;
 
 mod experiment;
 mod repeat;
@@ -116,6 +117,11 @@ struct SheetRow {
 impl SheetRow {
     fn new(label: String, cells: Vec<Cell>) -> SheetRow {
         SheetRow { label, link: String::new(), cells }
+    }
+
+    /// The label in the parts that it may be broken between, so that a number stays whole.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.label.split_inclusive(lines::ends_part)
     }
 }
 

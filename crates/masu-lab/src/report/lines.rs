@@ -67,6 +67,11 @@ pub(super) fn wrapped(text: &str) -> String {
     wrap(text, WIDTH).join("\n")
 }
 
+/// Whether a label may be broken behind `c`: behind the punctuation of variants, so that their numbers stay whole.
+pub(super) fn ends_part(c: char) -> bool {
+    matches!(c, ':' | ',' | '=' | ' ' | '/')
+}
+
 /// `text` broken at spaces into lines of at most `width` characters. A longer word is kept whole.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -116,8 +116,8 @@ fn wrapped(label: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut rest: Vec<char> = super::lines::visible(label).chars().collect();
     while !rest.is_empty() {
-        let is_break = |c: &char| matches!(c, ':' | ',' | ' ' | '/');
-        let end = rest.iter().position(is_break).map_or(rest.len(), |at| at + 1);
+        let end =
+            rest.iter().position(|c| super::lines::ends_part(*c)).map_or(rest.len(), |at| at + 1);
         let part: Vec<char> = rest.drain(..end.min(LABEL_CHARACTERS)).collect();
         let last = lines.last_mut().expect("there is always one line");
         if last.chars().count() + part.len() <= LABEL_CHARACTERS {

@@ -1,7 +1,6 @@
 //! Where a server lives while it runs: a port that is free and a data folder of its own.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -88,19 +87,9 @@ fn free_port() -> Result<u16, Error> {
 struct Folder(PathBuf);
 
 impl Folder {
+    /// A server that changes its folder must still find its data, so its path is absolute.
     fn new() -> Result<Folder, Error> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let temporary = std::env::temp_dir();
-        // A server that changes its folder must still find its data.
-        let temporary = fs::canonicalize(&temporary)
-            .doing(|| format!("looking up the temporary folder {}", temporary.display()))?;
-        let path = scratch::new_folder_named(&temporary, |_| {
-            // ORDERING: Relaxed: a counter that guards no other data.
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            // All names are of one length: a longer one would move a server's memory.
-            format!("masu-server-{:08}-{number:06}", std::process::id())
-        })?;
-        Ok(Folder(path))
+        scratch::new_folder("server").map(Folder)
     }
 }
 
@@ -113,6 +102,7 @@ impl Drop for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -142,6 +142,13 @@ fn the_tables_hold_what_the_plots_draw() {
 }
 
 #[test]
+fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
+    let mut document = made_up::of_commands();
+    document.sources[0].tables[0].summary.rows[1].variant = "glibc:A=100,B=10000000".to_owned();
+    assert!(page(&document).contains("glibc:<wbr/>A=<wbr/>100,<wbr/>B=<wbr/>10000000<wbr/>"));
+}
+
+#[test]
 fn a_page_for_500_runs_stays_under_a_megabyte() {
     let labels = ["glibc", "masu", "jemalloc", "tcmalloc", "mimalloc"];
     let case = made_up::a_case("job", &labels, Measure::Throughput);
