@@ -38,6 +38,11 @@ pub(crate) trait Executor {
     /// effect.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
+    /// Seconds that a timed run of the row at `index` is expected to take, by what its warm-up showed.
+    fn expected_s(&self, _index: usize, warm_up: &Run) -> f64 {
+        warm_up.wall_s
+    }
+
     /// Makes one timed run of the row at `index`.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 
@@ -312,7 +317,7 @@ impl Begun {
             match record {
                 Record::Header(_) => return None,
                 Record::WarmUp { evidence, run } => {
-                    cases.get_mut(run.case)?.warm_ups.push(Warm::of(&run, evidence));
+                    cases.get_mut(run.case)?.warm_ups.push(Warm::of(&run, run.wall_s, evidence));
                 }
                 Record::Run(run) => {
                     header.cases.get(run.case)?.variants.get(run.variant)?;

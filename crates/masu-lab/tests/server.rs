@@ -453,6 +453,25 @@ fn a_stop_ends_every_server_and_keeps_what_was_measured() {
 }
 
 #[test]
+fn the_time_that_is_announced_is_that_of_bursts_that_count() {
+    let log = Log::new("announced");
+    let workload = workload(&log, "", "exec");
+    let stop = Stop::never();
+    let mut announced = None;
+    let mut observe = |event: Event<'_>| match event {
+        Event::Planned { estimate, .. } => announced = Some(estimate),
+        Event::Ran { .. } => stop.request(),
+        _ => {}
+    };
+    let plan = ServerPlan { burst: Duration::from_millis(400), ..plan() };
+    let plan = planned(&workload, &["system", "jemalloc"], plan, 1000);
+    compare(&plan, &CompareOptions::default(), &stop, &mut observe).unwrap();
+    // Each has a tenth before it that does not count. Those of the warm-up are half as long.
+    assert_eq!(announced, Some(Duration::from_millis(2 * 1000 * 440)));
+    log.assert_gone(2);
+}
+
+#[test]
 fn servers_side_by_side_need_ports_of_their_own() {
     let workload = Workload::new(["sh", "-c", "sleep 1000"], Input::Empty).unwrap();
     let error = made(&workload, plan(), 2).unwrap_err().to_string();

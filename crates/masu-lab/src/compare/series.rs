@@ -37,7 +37,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(plan: &Plan, begun: &[BegunCase]) -> Progress {
         let clock = |case: &BegunCase| {
-            let mut clock = Clock::new(case.warm_ups.iter().map(|warm| warm.wall_s));
+            let mut clock = Clock::new(case.warm_ups.iter().map(|warm| warm.expected_s));
             for run in &case.runs {
                 clock.count(run.variant, run.wall_s);
             }

@@ -1,7 +1,7 @@
 //! The page: what the author saw, what this machine shows, and what masu changes.
 
 use super::claims::{self, REFERENCE, THEN, over};
-use super::{Measured, scaling, standing};
+use super::{Measured, Size, scaling, standing};
 use crate::experiment::series::row;
 use crate::experiment::told::{malloc, memory, time};
 use crate::experiment::{Block, Claim, Figure, Outcome, Series, Sheet, Verdict, claim};
@@ -15,7 +15,7 @@ pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
     let claims = claims::of(measured);
     let mut now = Vec::new();
     if let Some(table) = &measured.solr {
-        now.extend(solr(table, measured.documents));
+        now.extend(solr(table, measured.size.documents));
     }
     if let Some(table) = &measured.mariadb {
         now.extend(mariadb(table));
@@ -30,20 +30,19 @@ pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
         claims,
         diagnosis,
         change: change(measured),
-        by_hand: by_hand(measured.documents),
+        by_hand: by_hand(measured.size),
     }
 }
 
-/// The commands, for an index of so many documents.
-fn by_hand(documents: usize) -> Vec<String> {
-    let index = format!("index-{documents}");
-    let fixed = |command: &str| command.replace("INDEX", &index);
+/// The commands, for so much.
+fn by_hand(size: Size) -> Vec<String> {
+    let fixed = |command: &str| command.replace("INDEX", &size.index()).replace("HEAP", size.heap);
     [
         "cd ~/.cache/masu/experiments/search  # the folder that `masu experiment search` keeps, or copies of workloads/search",
         "mvn dependency:copy-dependencies -DoutputDirectory=lib && javac -cp 'lib/*' -d classes SearchNodes.java",
         "java -cp 'lib/*:classes' SearchNodes index conf work documents.tsv INDEX  # a document a line: title, body, category, price",
-        "masu compare --suite solr.toml -P index=INDEX",
-        "mkdir one && java -Xmx512m -Djava.io.tmpdir=one -cp 'lib/*:classes' SearchNodes serve conf one INDEX 8983  # one server, to look at",
+        "masu compare --suite solr.toml -P index=INDEX -P heap=HEAP",
+        "mkdir one && java -XmxHEAP -Djava.io.tmpdir=one -cp 'lib/*:classes' SearchNodes serve conf one INDEX 8983  # one server, to look at",
         "apt-get install --no-install-recommends mariadb-server-core sysbench",
         "masu compare --suite workloads/search/mariadb.toml -P data=/tmp/tables",
         "cc -O2 -pthread -o /tmp/scaling workloads/search/scaling.c",
@@ -79,7 +78,7 @@ fn verdict(claims: &[Claim], measured: &Measured) -> Verdict {
             Some(format!("{} under {malloc} (theirs {then})", claim::told(Some(&ratio))))
         });
         let others: Vec<String> = others.collect();
-        let documents = count(float(measured.documents));
+        let documents = count(float(measured.size.documents));
         let others = if others.is_empty() { "no other malloc".to_owned() } else { others.join(", ") };
         format!(
             "over {documents} documents Solr answers {queries} queries a second under glibc (theirs 2,849), {others}"
@@ -329,8 +328,9 @@ mod tests {
 
     fn measured() -> Measured {
         let solr = servers(&[("glibc", 1.0), ("tcmalloc", 0.9), ("jemalloc", 0.9), ("masu", 0.85)]);
+        let size = Size { documents: 20_000, heap: "512m" };
         let scaling = Some(made_scaled([2.0, 4.0, 8.0, 16.0], [1.0, 1.0, 2.0, 4.0]));
-        Measured { cpus: 2, documents: 20_000, solr: Some(solr), mariadb: None, scaling }
+        Measured { cpus: 2, size, solr: Some(solr), mariadb: None, scaling }
     }
 
     fn text(blocks: &[Block]) -> String {

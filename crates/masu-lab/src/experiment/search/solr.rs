@@ -36,28 +36,48 @@ const QUERIES: usize = 4_000;
 /// Queries that the run which is diagnosed answers.
 const DIAGNOSED: usize = 4_000;
 
+/// How much is searched.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) documents: usize,
+    /// A server's heap, as the virtual machine's option says it.
+    pub(super) heap: &'static str,
+}
+
 /// What is searched, where it can be.
 pub(super) struct Solr {
     folder: PathBuf,
     index: PathBuf,
-    pub(super) documents: usize,
-    heap: &'static str,
+    size: Size,
+}
+
+impl Size {
+    /// As the depth says.
+    pub(super) fn of(bench: &Workbench<'_>) -> Size {
+        Size {
+            documents: bench.choose(500, 20_000, 200_000, 1_700_000),
+            heap: bench.choose("256m", "512m", "512m", "768m"),
+        }
+    }
+
+    /// The name of the index.
+    pub(super) fn index(self) -> String {
+        format!("index-{}", self.documents)
+    }
 }
 
 impl Solr {
     /// Everything that a server needs; none where something cannot be had, which is noted.
-    pub(super) fn prepare(bench: &mut Workbench<'_>) -> Result<Option<Solr>, Error> {
+    pub(super) fn prepare(bench: &mut Workbench<'_>, size: Size) -> Result<Option<Solr>, Error> {
         let install = "install a JDK, version 17 or later, and Maven (Debian: apt install openjdk-17-jdk-headless maven)";
         for tool in ["java", "javac", "mvn"] {
             if bench.tool(tool, "Solr", install).is_none() {
                 return Ok(None);
             }
         }
-        let documents = bench.choose(500, 20_000, 200_000, 1_700_000);
-        let heap = bench.choose("256m", "512m", "512m", "768m");
         let folder = bench.cache();
-        let index = folder.join(format!("index-{documents}"));
-        let solr = Solr { folder, index, documents, heap };
+        let index = folder.join(size.index());
+        let solr = Solr { folder, index, size };
         solr.write_files()?;
         let is_complete = solr.libraries(bench)? && solr.classes(bench)? && solr.index(bench)?;
         Ok(is_complete.then_some(solr))
@@ -99,12 +119,14 @@ impl Solr {
         let documents = self.folder.join("documents.tsv");
         let writing = || format!("writing {}", documents.display());
         let mut file = BufWriter::new(File::create(&documents).doing(writing)?);
-        documents::write(self.documents, &mut file).and_then(|()| file.flush()).doing(writing)?;
+        documents::write(self.size.documents, &mut file)
+            .and_then(|()| file.flush())
+            .doing(writing)?;
         let work = self.folder.join("work");
         remove(&work)?;
         let mut index = self.java("1g", &work);
         index.args(["index", "conf", "work", "documents.tsv", name.as_str()]);
-        let what = format!("indexing {} documents", count(self.documents as f64));
+        let what = format!("indexing {} documents", count(self.size.documents as f64));
         let made = self.kept(bench, &name, &from, &what, &mut index)?;
         remove(&work)?;
         fs::remove_file(&documents).doing(|| format!("removing {}", documents.display()))?;
@@ -162,7 +184,7 @@ impl Solr {
     pub(super) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Option<Table>, Error> {
         let (_, text) = FILES[5];
         let mut suite = Suite::parse(&self.folder.join("solr.toml"), text)?;
-        let values = [("index", self.index.to_string_lossy()), ("heap", self.heap.into())];
+        let values = [("index", self.index.to_string_lossy()), ("heap", self.size.heap.into())];
         for (name, value) in values {
             let values = vec![value.into_owned()];
             suite.set(&Parameter { name: name.to_owned(), values })?;
@@ -182,7 +204,7 @@ impl Solr {
         fs::create_dir_all(&work).doing(|| format!("making {}", work.display()))?;
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
         let mut words = vec!["java".to_owned()];
-        words.extend(flags(self.heap, &work, &self.folder));
+        words.extend(flags(self.size.heap, &work, &self.folder));
         words.extend(["ask".to_owned(), path(self.folder.join("conf")), path(work.clone())]);
         words.extend([path(self.index.clone()), path(self.folder.join("queries.txt"))]);
         words.push(DIAGNOSED.to_string());
@@ -248,8 +270,8 @@ mod tests {
     #[test]
     fn the_suite_asks_every_query_and_names_masu() {
         let folder = std::env::temp_dir().join(format!("masu-search-{}", std::process::id()));
-        let index = folder.join("index-1");
-        let solr = Solr { folder: folder.clone(), index, documents: 1, heap: "256m" };
+        let size = Size { documents: 1, heap: "256m" };
+        let solr = Solr { folder: folder.clone(), index: folder.join(size.index()), size };
         solr.write_files().unwrap();
         let suite = Suite::parse(&folder.join("solr.toml"), FILES[5].1).unwrap();
         fs::remove_dir_all(&folder).unwrap();
