@@ -106,29 +106,27 @@ fn solr(table: &Table, documents: usize) -> Vec<Block> {
              allocates lies in Java's own heap, which malloc has no part in."
         ));
     }
-    let bars = |name: &str, caption: &str, measure, unit| {
+    let bars = |name: &str, caption: &str, measure| {
         let bar = |index: usize, variant: &Variant| Bar {
             label: malloc(variant),
             value: Series::of(table, Some(index), measure).median(),
         };
         let variants = table.case.variants.iter().enumerate();
         let bars: Vec<Bar> = variants.map(|(index, variant)| bar(index, variant)).collect();
-        let svg = report::bars(&format!("search-{name}"), caption, &bars, unit);
+        let id = format!("search-{name}");
+        let svg = match measure {
+            Measure::PeakRss => report::bars_of_bytes(&id, caption, &bars),
+            _ => report::bars(&id, caption, &bars, a_second),
+        };
         Block::Figure(Figure { name: name.to_owned(), caption: caption.to_owned(), svg })
     };
     let mut blocks = vec![
         Block::Text(text),
-        bars(
-            "solr",
-            "Solr: queries answered in a second, back to back",
-            Measure::Throughput,
-            a_second,
-        ),
+        bars("solr", "Solr: queries answered in a second, back to back", Measure::Throughput),
         bars(
             "solr-memory",
             "Solr: memory of a warm server, Java's heap included",
             Measure::PeakRss,
-            report::bytes,
         ),
         Block::Sheet(answers(table)),
         Block::Sheet(costs(table)),

@@ -2,6 +2,7 @@
 
 use super::axis::Axis;
 use super::{LEFT, RIGHT, Rows};
+use crate::report::quantity::bytes;
 
 /// A row of the plot.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,11 +20,24 @@ const THICK: f64 = 12.0;
 /// figures are.
 #[must_use]
 pub fn bars(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String) -> String {
+    drawn(id, title, bars, unit, &axis(bars))
+}
+
+/// The same of figures that are bytes.
+#[must_use]
+pub fn bars_of_bytes(id: &str, title: &str, bars: &[Bar]) -> String {
+    drawn(id, title, bars, bytes, &axis(bars).of_bytes())
+}
+
+fn axis(bars: &[Bar]) -> Axis {
+    let most = bars.iter().filter_map(|bar| bar.value).fold(0.0_f64, f64::max);
+    Axis::linear(0.0, most, LEFT, RIGHT - 10.0)
+}
+
+fn drawn(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String, axis: &Axis) -> String {
     let rows = Rows::new(bars.iter().map(|bar| bar.label.as_str()), 26.0);
     let mut svg = rows.svg(0.0);
-    let most = bars.iter().filter_map(|bar| bar.value).fold(0.0_f64, f64::max);
-    let axis = Axis::linear(0.0, most, LEFT, RIGHT - 10.0);
-    rows.axis(&mut svg, &axis, unit);
+    rows.axis(&mut svg, axis, unit);
     for (index, bar) in bars.iter().enumerate() {
         let y = rows.middle(index);
         let text = match bar.value {
@@ -60,6 +74,9 @@ mod tests {
         assert_eq!(rects, 2);
         assert!(text.contains("3 calls") && text.contains("not measured"), "{text}");
         assert!(text.contains("b &amp; c"));
+        let memory = [Bar { label: "e".to_owned(), value: Some(1.4 * 1024_f64.powi(3)) }];
+        let text = bars_of_bytes("z", "memory", &memory);
+        assert!(text.contains(">1.40 GiB<") && text.contains(">512 MiB<"), "{text}");
         assert!(roxmltree::Document::parse(&bars("y", "", &[], |_| String::new())).is_ok());
     }
 }
