@@ -38,11 +38,6 @@ pub(crate) trait Executor {
     /// effect.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
-    /// Seconds that a timed run of the row at `index` is expected to take, by what its warm-up showed.
-    fn expected_s(&self, _index: usize, warm_up: &Run) -> f64 {
-        warm_up.wall_s
-    }
-
     /// Makes one timed run of the row at `index`.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 
@@ -156,7 +151,8 @@ pub enum Event<'a> {
     Planned {
         /// Timed runs to come; none where their number depends on what they show.
         runs: Option<usize>,
-        /// How long they will take at most, judged by the warm-ups (which are slower).
+        /// How long they will take at most, judged by the warm-ups (which are slower), of servers by the length of
+        /// their bursts; starts of servers that run one at a time come on top.
         estimate: Duration,
         /// Timed runs that are in the file already.
         resumed: usize,
@@ -317,7 +313,7 @@ impl Begun {
             match record {
                 Record::Header(_) => return None,
                 Record::WarmUp { evidence, run } => {
-                    cases.get_mut(run.case)?.warm_ups.push(Warm::of(&run, run.wall_s, evidence));
+                    cases.get_mut(run.case)?.warm_ups.push(Warm::of(&run, evidence));
                 }
                 Record::Run(run) => {
                     header.cases.get(run.case)?.variants.get(run.variant)?;

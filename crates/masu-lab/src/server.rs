@@ -129,6 +129,15 @@ impl ServerPlan {
     fn lead_in(&self) -> Duration {
         (self.burst / 10).min(Duration::from_millis(500))
     }
+
+    /// Seconds that a burst takes which counts, where one of the warm-up took `warm_up_s`: that is half as long, but for
+    /// a command, which takes its time.
+    pub(crate) fn burst_s(&self, warm_up_s: f64) -> f64 {
+        match self.load {
+            Load::Http { .. } => (self.lead_in() + self.burst).as_secs_f64(),
+            Load::Command(_) => warm_up_s,
+        }
+    }
 }
 
 /// The servers of one table.
@@ -170,8 +179,6 @@ struct Book {
     trend: Option<String>,
     /// The share of a CPU it used without load.
     idle_cpu: Option<f64>,
-    /// How long its start and its warm-up took.
-    until_warm: Duration,
     requests: u64,
     failures: Failures,
     load_notes: Vec<String>,
@@ -455,7 +462,6 @@ impl Executor for Servers<'_> {
         let row = &self.rows[index];
         let mut evidence = self.prove(row, stop)?;
         self.count(index, stop)?;
-        let began = Instant::now();
         let warm = self.start(row, index, stop)?;
         let warm = self.warm[index].insert(warm);
         match proof::is_mapped(row, &warm.running) {
@@ -471,22 +477,11 @@ impl Executor for Servers<'_> {
             debug_assert_ne!(*ending, Ending::Stopped);
             return Err(Error::Server { variant, reason: format!("did not live: it {words}") });
         }
-        self.books[index].until_warm = began.elapsed();
         self.rest(index, stop);
         if self.plan.one_at_a_time {
             self.end(index);
         }
         Ok((run, evidence))
-    }
-
-    fn expected_s(&self, index: usize, warm_up: &Run) -> f64 {
-        let burst_s = match &self.plan.load {
-            // The bursts that warm up are half as long.
-            Load::Http { .. } => (self.plan.lead_in() + self.plan.burst).as_secs_f64(),
-            Load::Command(_) => warm_up.wall_s,
-        };
-        let is_warm = self.is_kept_warm();
-        burst_s + if is_warm { 0.0 } else { self.books[index].until_warm.as_secs_f64() }
     }
 
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {

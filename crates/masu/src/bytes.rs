@@ -10,7 +10,7 @@
 //! same width, and the two may overlap. Within a step all is read before any is written, and the loops
 //! run in the direction that asks for no more, so the one function is `memcpy` and `memmove`. Long ones go by vectors of
 //! 32 bytes where the CPU has AVX2, of which the first long one finds out (`bytes/width.rs`): that is no earlier than
-//! it is needed, and needs nobody to have started before.
+//! it is needed, and needs nobody to have started before. A move upwards onto itself goes from its end by 16, whatever its length.
 //!
 //! The names are weak: of two versions of this crate in one program either's will do.
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::{Clock, seconds};
 use super::surroundings::surroundings;
-use super::warm_up::found_done;
+use super::warm_up::{Warm, found_done};
 use super::{BegunCase, Event, Executor, Order};
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
@@ -36,8 +36,12 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(plan: &Plan, begun: &[BegunCase]) -> Progress {
-        let clock = |case: &BegunCase| {
-            let mut clock = Clock::new(case.warm_ups.iter().map(|warm| warm.expected_s));
+        let clock = |(prepared, case): (&Prepared, &BegunCase)| {
+            let expected_s = |warm: &Warm| match &prepared.server {
+                Some(server) => server.burst_s(warm.wall_s),
+                None => warm.wall_s,
+            };
+            let mut clock = Clock::new(case.warm_ups.iter().map(expected_s));
             for run in &case.runs {
                 clock.count(run.variant, run.wall_s);
             }
@@ -51,7 +55,7 @@ impl Progress {
         let lasting = |case: &BegunCase| case.runs.iter().filter(|run| !run.replaced).count();
         Progress {
             rounds: plan.rounds,
-            clocks: begun.iter().map(clock).collect(),
+            clocks: plan.cases.iter().zip(begun).map(clock).collect(),
             done: begun.iter().map(lasting).sum(),
             of,
         }

@@ -11,8 +11,7 @@ use crate::{Ending, Error, Evidence, Run, Stop, statistics};
 
 /// What the warm-up of a row showed.
 pub(super) struct Warm {
-    /// How long a timed run is expected to take.
-    pub(super) expected_s: f64,
+    pub(super) wall_s: f64,
     pub(super) user_s: f64,
     pub(super) peak_rss_bytes: u64,
     /// The hash of its standard output; empty for a server, which was not read to its end.
@@ -21,9 +20,9 @@ pub(super) struct Warm {
 }
 
 impl Warm {
-    pub(super) fn of(run: &Run, expected_s: f64, evidence: Evidence) -> Warm {
-        let Run { user_s, peak_rss_bytes, .. } = *run;
-        Warm { expected_s, user_s, peak_rss_bytes, output: run.stdout.hash.clone(), evidence }
+    pub(super) fn of(run: &Run, evidence: Evidence) -> Warm {
+        let Run { wall_s, user_s, peak_rss_bytes, .. } = *run;
+        Warm { wall_s, user_s, peak_rss_bytes, output: run.stdout.hash.clone(), evidence }
     }
 }
 
@@ -95,8 +94,7 @@ impl WarmUps<'_, '_> {
                 Ok((mut run, evidence)) => {
                     (run.case, run.variant) = (case, there.len());
                     (self.observe)(Event::Verified { variant, evidence: &evidence, run: &run });
-                    let expected_s = self.executor.expected_s(index, &run);
-                    warm.push(Warm::of(&run, expected_s, evidence.clone()));
+                    warm.push(Warm::of(&run, evidence.clone()));
                     records.push(Record::WarmUp { evidence, run });
                     there.push(row);
                     places.push(index);
@@ -195,7 +193,7 @@ mod tests {
     }
 
     fn said(warm_up: &Run, runs: &[Run]) -> Vec<String> {
-        let warm_up = Warm::of(warm_up, warm_up.wall_s, Evidence::default());
+        let warm_up = Warm::of(warm_up, Evidence::default());
         found_done(&["a".to_owned()], &[warm_up], runs)
     }
 

@@ -105,7 +105,7 @@ pub(super) fn milliseconds(series: &Series) -> String {
     series.median().map(|value| seconds(value / 1e3)).unwrap_or_default()
 }
 
-/// A whole number of a suite with its commas, `1,000`; what is none as it is.
+/// A number of a suite, whole, with its commas: `1,000`. What is no number stays as it is.
 pub(super) fn grouped(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), count)
 }

@@ -120,8 +120,21 @@ impl SheetRow {
     }
 
     /// The label in the parts that it may be broken between, so that a number stays whole.
-    fn parts(&self) -> impl Iterator<Item = &str> {
-        self.label.split_inclusive(lines::ends_part)
+    fn parts(&self) -> Vec<&str> {
+        let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        let (mut parts, mut rest) = (Vec::new(), self.label.as_str());
+        for (at, _) in self.label.match_indices(lines::ends_part) {
+            let end = at + 1;
+            let (before, after) = (&self.label[..at], &self.label[end..]);
+            let is_inside = digit(before.chars().next_back()) && digit(after.chars().next());
+            if !is_inside {
+                let (part, left) = rest.split_at(rest.len() - after.len());
+                parts.push(part);
+                rest = left;
+            }
+        }
+        parts.push(rest);
+        parts
     }
 }
 

@@ -4,6 +4,7 @@ extern crate std;
 
 use core::ffi::c_void;
 use core::ptr;
+use std::sync::{Mutex, PoisonError};
 use std::vec::Vec;
 
 use super::{STRING_FROM, STRING_FROM_WIDE, WIDE_FROM, compare, copy, fill, width};
@@ -16,9 +17,11 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=400).chain(steps.into_iter().flat_map(around))
 }
 
-/// Does it by vectors of 16 bytes, and once more by the widest. Tests that run beside may get either, and
-/// both are right.
+/// Does it by vectors of 16 bytes, and once more by the widest. Tests take turns, lest one change the width under
+/// another.
 fn at_each_width(test: impl Fn()) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     width::WIDTH.store(width::NARROW, Ordering::Relaxed);
     test();
     width::WIDTH.store(0, Ordering::Relaxed);

@@ -144,8 +144,8 @@ fn the_tables_hold_what_the_plots_draw() {
 #[test]
 fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
     let mut document = made_up::of_commands();
-    document.sources[0].tables[0].summary.rows[1].variant = "glibc:A=100,B=10000000".to_owned();
-    assert!(page(&document).contains("glibc:<wbr/>A=<wbr/>100,<wbr/>B=<wbr/>10000000<wbr/>"));
+    document.sources[0].tables[0].summary.rows[1].variant = "glibc:A=100,B=10,000,000".to_owned();
+    assert!(page(&document).contains("glibc:<wbr/>A=<wbr/>100,<wbr/>B=<wbr/>10,000,000<wbr/>"));
 }
 
 #[test]

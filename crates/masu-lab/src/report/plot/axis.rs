@@ -25,7 +25,8 @@ impl Axis {
     /// The same with ticks at round numbers of the unit in which such bytes are written.
     pub(super) fn of_bytes(self) -> Axis {
         let units = (0..4).map(|power| 1024_f64.powi(power));
-        let unit = units.take_while(|unit| *unit <= self.high).last().unwrap_or(1.0);
+        // Up to 1.2 of a unit the steps are less than half of it, and so written in the smaller one.
+        let unit = units.take_while(|unit| *unit * 1.2 < self.high).last().unwrap_or(1.0);
         Axis { unit, ..self }
     }
 
@@ -136,6 +137,9 @@ mod tests {
         let axis = Axis::linear(41.0 * mebibyte, 50.0 * mebibyte, 0.0, 1.0).of_bytes();
         let ticks: Vec<f64> = axis.ticks().iter().map(|tick| tick / mebibyte).collect();
         assert_eq!(ticks, [42.0, 44.0, 46.0, 48.0, 50.0]);
+        let axis = Axis::linear(0.0, 1.1 * 1024.0 * mebibyte, 0.0, 1.0).of_bytes();
+        let ticks: Vec<f64> = axis.ticks().iter().map(|tick| tick / mebibyte).collect();
+        assert_eq!(ticks, [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
     }
 
     #[test]
