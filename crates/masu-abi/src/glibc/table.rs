@@ -44,8 +44,8 @@ macro_rules! glibc_rows {
             /// Counts as `M_TRIM_THRESHOLD` does: what is asked for beyond need is what is kept.
             "M_TOP_PAD", -2, "MALLOC_TOP_PAD_", "glibc.malloc.top_pad", RetainMin;
 
-            /// 1 or more: huge pages for memory from one of them on. 0 is glibc's default, and masu's own
-            /// holds then; `MASU_HUGE_PAGES=0` does without.
+            /// 1 or more: huge pages for memory from 2 MiB on, whatever the size of a page. 0 is glibc's default,
+            /// and masu's own holds then; `MASU_HUGE_PAGES=0` does without.
             "", 0, "", "glibc.malloc.hugetlb", HugePagesFrom;
 
             /// It is set so that glibc's arenas, eight for each CPU, take less memory. masu has at most a
