@@ -135,10 +135,15 @@ fn a_malloc_that_hands_out_a_live_block_is_noticed() {
     {
         let mut command = Command::new(program());
         command.args([name, "--ops", "20000"]).env("LD_PRELOAD", &twice);
-        let output = command.output().expect("the program starts");
-        let printed = library::printed(&output);
-        assert_eq!(output.status.code(), Some(3), "{name} noticed nothing: {printed}");
-        assert!(printed.contains("does not hold what was written"), "{name}: {printed}");
+        // A tree whose pointers were overwritten may be the program's end before its text is compared: about once in
+        // 300 runs of jsonl. Then it is run once more.
+        let is_noticed = (0..20).any(|_| {
+            let output = command.output().expect("the program starts");
+            let printed = library::printed(&output);
+            assert_ne!(output.status.code(), Some(0), "{name} noticed nothing: {printed}");
+            output.status.code() == Some(3) && printed.contains("does not hold what was written")
+        });
+        assert!(is_noticed, "{name} never said what was wrong");
     }
 }
 
