@@ -21,6 +21,7 @@ use core::ptr::{self, NonNull};
 
 pub(crate) use advised::advised;
 use arch::number;
+pub(crate) use arch::thread_pointer;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).
