@@ -81,6 +81,14 @@ groups_of! { "forks.c":
 }
 
 #[test]
+fn a_handler_forks_where_statistics_are_written() {
+    let program = library::compile("forks.c", "program", &[]);
+    let mut command = library::preloaded(program);
+    command.env("MASU_STATISTICS_PAGE", "1").arg("a_handler_forks_in_the_midst_of_malloc");
+    library::succeeds(&mut command);
+}
+
+#[test]
 fn fork_handlers_may_allocate() {
     // The guest comes with the program here, so that its constructor is among the first.
     let guest = guest().to_str().expect("the target folder has a plain name");

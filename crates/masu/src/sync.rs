@@ -65,7 +65,10 @@ impl<T> Lock<T> {
     /// Holds the lock across `fork`, beyond any scope. Where this thread holds it already, because `fork`
     /// was called in a signal handler that interrupted the holder, nothing is done, here and by `let_go`.
     pub(crate) fn hold(&self) {
-        self.raw.hold_for_fork();
+        if !self.raw.hold_for_fork() {
+            // ORDERING: Relaxed: the thread that forks, or its copy, reads it.
+            INTERRUPTED.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The value while the lock is held across `fork`. After an interruption it may be half changed.
@@ -88,6 +91,15 @@ impl<T> Lock<T> {
     pub(crate) unsafe fn let_go(&self) {
         self.raw.let_go_after_fork();
     }
+}
+
+/// A `fork` is under way in a signal handler that interrupted the holder of a lock.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the `fork` that ends here interrupted the holder of a lock: then nobody may wait for locks now.
+pub(crate) fn has_interrupted() -> bool {
+    // ORDERING: Relaxed, as above.
+    INTERRUPTED.swap(false, Ordering::Relaxed)
 }
 
 /// A number for this thread, not 0 and without [`FLAGS`]; its copy in a forked child has the same.

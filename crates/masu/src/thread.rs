@@ -16,7 +16,7 @@ use crate::libc::{self, Key};
 use crate::ranges::RANGES;
 use crate::shard::Shard;
 use crate::statistics::page;
-use crate::sync::{Count, Lock};
+use crate::sync::{self, Count, Lock};
 use crate::{kernel, metadata, options, owner, profile, shard, slot, transfer};
 
 /// All caches, in use and idle.
@@ -27,7 +27,9 @@ struct Threads {
     key: Option<Key>,
     /// `fork` is prepared for.
     watches_fork: bool,
-    /// A `fork` is under way and holds the locks of streams, of shards and of the transfer cache too.
+    /// A `fork` is under way in a program where other threads may hold locks, and holds the streams' too.
+    has_others: bool,
+    /// It holds the locks of shards and of the transfer cache too.
     holds_all: bool,
 }
 
@@ -41,6 +43,7 @@ static THREADS: Lock<Threads> = Lock::new(Threads {
     cpus: 0,
     key: None,
     watches_fork: false,
+    has_others: false,
     holds_all: false,
 });
 
@@ -225,9 +228,9 @@ extern "C" fn before_fork() {
     THREADS.hold();
     idle::hold_for_fork();
     // SAFETY: Held just now.
-    let holds_all =
+    let has_others =
         unsafe { slot::get().cache().is_none() || THREADS.held().made > 1 || idle::has_served() };
-    if holds_all {
+    if has_others {
         // SAFETY: As above.
         unsafe {
             idle::let_go_after_fork();
@@ -239,6 +242,8 @@ extern "C" fn before_fork() {
         idle::hold_for_fork();
     }
     owner::hold_for_fork();
+    // The child's statistics take all of them, and must know whether they can.
+    let holds_all = has_others || options::statistics_page();
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();
@@ -248,7 +253,8 @@ extern "C" fn before_fork() {
     RANGES.hold();
     options::hold_for_fork();
     // SAFETY: Held above.
-    unsafe { THREADS.held() }.holds_all = holds_all;
+    let threads = unsafe { THREADS.held() };
+    (threads.has_others, threads.holds_all) = (has_others, holds_all);
 }
 
 #[inline(never)]
@@ -257,13 +263,14 @@ extern "C" fn after_fork_in_parent() {
     if after_fork() {
         libc::let_go_streams();
     }
+    let _ = sync::has_interrupted();
 }
 
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork")]
 extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
-    libc::forget_asking(unsafe { THREADS.held() }.holds_all);
+    libc::forget_asking(unsafe { THREADS.held() }.has_others);
     // There is no other thread here that could do the same.
     GENERATION.add(1);
     if let Some(cache) = slot::get().cache() {
@@ -273,7 +280,7 @@ extern "C" fn after_fork_in_child() {
     if after_fork() {
         libc::forget_streams();
     }
-    page::after_fork();
+    page::after_fork(!sync::has_interrupted());
 }
 
 /// Gives back what [`before_fork`] took, but for the lock of streams; whether that was taken too.
@@ -282,7 +289,8 @@ extern "C" fn after_fork_in_child() {
 fn after_fork() -> bool {
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {
-        let holds_all = THREADS.held().holds_all;
+        let threads = THREADS.held();
+        let (has_others, holds_all) = (threads.has_others, threads.holds_all);
         options::let_go_after_fork();
         RANGES.let_go();
         metadata::let_go_after_fork();
@@ -294,6 +302,6 @@ fn after_fork() -> bool {
         owner::let_go_after_fork();
         idle::let_go_after_fork();
         THREADS.let_go();
-        holds_all
+        has_others
     }
 }

@@ -104,12 +104,12 @@ macro_rules! door {
                     self.release();
                 }
                 fn hold_for_fork_again(&self) {
-                    self.hold_for_fork();
+                    assert!(!self.hold_for_fork());
                     assert!(!self.is_held_for_fork());
                     self.let_go_after_fork();
                 }
                 fn hold_and_let_go(&self, meanwhile: &mut dyn FnMut()) {
-                    self.hold_for_fork();
+                    assert!(self.hold_for_fork());
                     assert!(self.is_held_for_fork());
                     meanwhile();
                     self.let_go_after_fork();

@@ -81,19 +81,20 @@ impl RawLock {
         }
     }
 
-    /// Takes the lock to hold it across `fork`, waiting for it where another thread holds it; one that
-    /// this thread holds already, in code that a signal interrupted, is left as it is.
+    /// Takes the lock to hold it across `fork`, waiting for it where another thread holds it; whether it was
+    /// taken. One that this thread holds already, in code that a signal interrupted, is left as it is.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.fork")]
-    pub(crate) fn hold_for_fork(&self) {
+    pub(crate) fn hold_for_fork(&self) -> bool {
         // ORDERING: Relaxed: this thread's own number is seen only where it wrote it itself.
         if self.state.load(Ordering::Relaxed) & !FLAGS == this_holder() {
-            return;
+            return false;
         }
         self.acquire();
         // ORDERING: Relaxed: only this thread, or its copy in the child, acts on the mark.
         self.state.fetch_or(HELD_FOR_FORK, Ordering::Relaxed);
+        true
     }
 
     /// Ends [`RawLock::hold_for_fork`], in the parent and in the child. A lock that was left as it was, or
