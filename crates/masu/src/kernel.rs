@@ -20,6 +20,8 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 
 pub(crate) use advised::advised;
+#[cfg(test)]
+pub(crate) use advised::advised_here;
 use arch::number;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 

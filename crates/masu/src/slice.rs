@@ -112,7 +112,8 @@ pub(crate) struct Slice {
     pub(crate) code: Cell<u8>,
     /// The shard that owns the page.
     pub(crate) shard: Cell<u8>,
-    /// Whether a free run is known to read as zero. The ranges' lock.
+    /// Whether a free run is known to read as zero. The ranges' lock. Of a page: whether it is away, its
+    /// free memory on the way to the kernel; the lock of the page's shard and class.
     pub(crate) zero: Cell<bool>,
     /// A page's slice: bit *i* is set while the *i*th [`PIECE_BYTES`] were purged and none of their
     /// blocks was handed out since. The lock of the page's shard and class. Else 0.
