@@ -103,13 +103,28 @@ impl Page {
     /// # Safety
     ///
     /// - Every block of the page is free and the page is in no list.
-    #[inline(never)]
     pub(crate) unsafe fn release(self, class: Class) {
-        let dirty = self.close(class);
+        // SAFETY: The caller's condition.
+        unsafe { Page::release_all(class, &[Some(self)]) };
+    }
+
+    /// Gives the slices of some pages back.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Page::release`], of each.
+    #[inline(never)]
+    pub(crate) unsafe fn release_all(class: Class, pages: &[Option<Page>]) {
+        for page in pages.iter().flatten() {
+            page.0.dirty.set(page.close(class) as u32);
+        }
         let mut ranges = RANGES.lock();
         ranges.bring_home(Parked::of_this_thread());
-        // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { ranges.free(self.0, class.page_slices(), dirty) };
+        for page in pages.iter().flatten() {
+            let dirty = page.0.dirty.get() as usize;
+            // SAFETY: The run was handed out to this page, whose blocks are all free.
+            unsafe { ranges.free(page.0, class.page_slices(), dirty) };
+        }
         drop(ranges);
         statistics::page::look();
     }
@@ -246,6 +261,9 @@ impl Page {
 
     /// Finds whole OS pages that free blocks fill and that are worth a system call, and notes in the
     /// books that they were given back.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
     pub(crate) fn plan_purge(self, class: Class) -> Purge {
         let (blocks, size) = (class.page_blocks(), class.size());
         self.0.dirty.set(self.0.free_blocks.get());
@@ -408,6 +426,8 @@ impl Purge {
 
 /// The index of the first bit from `index` on that is set, once `flipped` was applied to its word; behind
 /// the last word where none is.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge")]
 fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {
     let mut word = index / 64;
     let Some(first) = words.get(word) else { return index };

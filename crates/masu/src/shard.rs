@@ -284,9 +284,9 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
         let brought = before - pages.handed_out;
         drop(pages);
         note_brought(shard, brought);
-        for page in empty.into_iter().take(count).flatten() {
-            // SAFETY: `put` took the page out of its list because every block of it is free.
-            unsafe { page.release(class) };
+        if count > 0 {
+            // SAFETY: `put` took the pages out of their list because every block of them is free.
+            unsafe { Page::release_all(class, &empty[..count]) };
         }
         if blocks.is_empty() {
             return found;

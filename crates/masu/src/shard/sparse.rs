@@ -93,6 +93,7 @@ pub(super) fn finish() {
 
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge")]
 fn take_step() {
     let mut step = Step { calls: STEP_CALLS, bytes: STEP_BYTES, pages: STEP_PAGES };
     while !step.is_over()
@@ -176,6 +177,7 @@ impl ClassPages {
     /// began.
     #[cold]
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
     fn begin_pass(&mut self, shard: Shard, class: Class) {
         let bytes = self.partial_bytes(class);
         let before = self.handed_out_at_purge;

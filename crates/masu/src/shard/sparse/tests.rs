@@ -96,8 +96,8 @@ fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
 #[test]
 fn a_pass_moves_on_when_its_page_leaves_the_list() {
     let (shard, class) = (Shard(10), Class::of_size(BLOCK_BYTES));
-    let mut pages = shard.pages(class).lock();
     let [first, second] = [(); 2].map(|()| Page::create(class, shard.0).expect("memory"));
+    let mut pages = shard.pages(class).lock();
     for page in [first, second] {
         pages.partial.push_last(page.0);
         pages.partial_count += 1;
