@@ -15,7 +15,7 @@ use crate::kernel::{self, Advice, Protection};
 use crate::map;
 use crate::options;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Ordering, Table};
+use crate::sync::{AtomicUsize, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
@@ -37,25 +37,31 @@ pub(crate) struct Arena {
     slices: Cell<usize>,
     /// Slices of the head.
     head: Cell<usize>,
-    /// The first slice never handed out. The ranges' lock, as for `committed`.
+    /// The first slice never handed out. The ranges' lock.
     front: Cell<usize>,
-    /// The first slice not committed.
+    /// The first slice not committed. Changed under the lock of growth and the ranges' lock, read under either.
     committed: Cell<usize>,
     /// The place in the table of arenas.
     place: Cell<usize>,
+    /// The next of the arenas that are to be unmapped. The ranges' lock.
+    pub(crate) next_leaving: Cell<Option<&'static Arena>>,
 }
 
 const _: () = assert!(size_of::<Arena>() <= DEDICATED_HEAD_SLICES * size_of::<Slice>());
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
+/// Held while arenas are reserved or grow, which needs the kernel; taken before the ranges' lock. Only those
+/// wait that need the same.
+pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
+
 /// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
-/// that whoever looks for an address need not touch arenas that are being released. Written under
-/// the ranges' lock, read by anyone.
+/// that whoever looks for an address need not touch arenas that are being released. Entered under the lock
+/// of growth, left under the ranges' lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
     Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
-/// Where to try to reserve next. The ranges' lock.
+/// Where to try to reserve next. The lock of growth, or for a hint the ranges' lock.
 static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
-/// The length of ordinary arenas; shorter where address space is limited. The ranges' lock.
+/// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The arenas there are. The caller holds the ranges' lock, so that none is released meanwhile.
@@ -184,7 +190,7 @@ impl Arena {
             }
         }
         // SAFETY: Nobody else knows of the range.
-        unsafe { kernel::unmap(start, length) };
+        let _ = unsafe { kernel::unmap_unused(start, length) };
         None
     }
 
@@ -195,20 +201,34 @@ impl Arena {
         place.is_some()
     }
 
+    /// Takes the arena out of the table, to be unmapped. Under the ranges' lock, or before anyone knows of it.
+    pub(crate) fn leave(&self) {
+        ARENAS.leave(self.place.get());
+        // The next reservation looks below this address, so it finds the hole.
+        let end = self.address() + self.reserved_bytes().next_multiple_of(ARENA_BYTES);
+        // ORDERING: Relaxed: a hint.
+        NEXT_ADDRESS.store(end, Ordering::Relaxed);
+    }
+
     /// Gives the whole arena back to the kernel.
     ///
     /// # Safety
     ///
-    /// - Nobody uses its memory or holds a reference to its slices any more.
-    pub(crate) unsafe fn release(&'static self) {
-        ARENAS.leave(self.place.get());
-        let start = NonNull::from(self).cast();
-        // The next reservation looks below this address, so it finds the hole.
-        let end = self.address() + self.reserved_bytes().next_multiple_of(ARENA_BYTES);
-        // ORDERING: Relaxed: the ranges' lock is held.
-        NEXT_ADDRESS.store(end, Ordering::Relaxed);
+    /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
+    pub(crate) unsafe fn unmap(&'static self) {
         // SAFETY: The caller's condition; the range was reserved for this arena.
-        unsafe { kernel::unmap(start, self.slices.get() * SLICE_BYTES) };
+        unsafe { kernel::unmap(NonNull::from(self).cast(), self.reserved_bytes()) };
+    }
+
+    /// The same for one of which nothing was handed out.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Arena::unmap`].
+    pub(crate) unsafe fn unmap_unused(&'static self) {
+        let start = NonNull::from(self).cast();
+        // SAFETY: The caller's condition, as above.
+        let _ = unsafe { kernel::unmap_unused(start, self.reserved_bytes()) };
     }
 
     fn address(&self) -> usize {
@@ -250,29 +270,30 @@ impl Arena {
         self.slices.get() - self.front.get()
     }
 
-    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where
-    /// they do not fit or the kernel commits no more. `live_bytes` is what the program holds, for
-    /// the choice of huge pages.
-    pub(crate) fn take_front(
-        &'static self,
-        slices: usize,
-        live_bytes: usize,
-    ) -> Option<&'static Slice> {
-        let front = self.front.get();
-        if slices > self.front_slices() || !self.commit(front + slices, live_bytes) {
+    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where so many are
+    /// not committed.
+    pub(crate) fn take_front(&'static self, slices: usize) -> Option<&'static Slice> {
+        if slices > self.committed_front_slices() {
             return None;
         }
+        let front = self.front.get();
         self.front.set(front + slices);
         // SAFETY: The first slice of what is handed out lies within the first GiB even in a
         // dedicated arena.
         Some(unsafe { Slice::at(self.address() + front * SLICE_BYTES) })
     }
 
-    /// Commits up to slice `end`, and some way ahead.
-    fn commit(&self, end: usize, live_bytes: usize) -> bool {
+    /// The end of `slices` slices at the front; `None` where they do not fit.
+    pub(crate) fn front_end(&self, slices: usize) -> Option<usize> {
+        (slices <= self.front_slices()).then(|| self.front.get() + slices)
+    }
+
+    /// Commits up to slice `end`, and some way ahead: returns how far, to be noted. `None` where the kernel commits no
+    /// more. `live_bytes` is what the program holds, for the choice of huge pages. The caller holds the lock of growth.
+    pub(crate) fn commit(&self, end: usize, live_bytes: usize) -> Option<usize> {
         let committed = self.committed.get();
         if end <= committed {
-            return true;
+            return Some(committed);
         }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
         let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
@@ -281,7 +302,13 @@ impl Arena {
         let unit = if whole { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
         let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(self.slices.get());
-        self.commit_exactly(ahead, live_bytes) || self.commit_exactly(end, live_bytes)
+        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, live_bytes))
+    }
+
+    /// Notes how far the arena is committed. The caller holds the lock of growth and the ranges' lock, or nobody knows of
+    /// the arena yet.
+    pub(crate) fn note_committed(&self, end: usize) {
+        self.committed.set(end);
     }
 
     fn commit_exactly(&self, end: usize, live_bytes: usize) -> bool {
@@ -294,7 +321,6 @@ impl Arena {
         if unsafe { kernel::commit(start, length) }.is_err() {
             return false;
         }
-        self.committed.set(end);
         if let Some(advice) = huge_page_advice(live_bytes) {
             // SAFETY: As above. Where the advice is refused everything works.
             let _ = unsafe { kernel::advise(start, length, advice) };
@@ -335,7 +361,7 @@ const fn head_slices(slices: usize) -> usize {
 
 /// Decides once on the class map and on the length of ordinary arenas; returns the latter.
 fn prepare() -> usize {
-    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let known = ORDINARY_BYTES.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -355,7 +381,7 @@ fn prepare() -> usize {
 fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
     const TRIES: usize = 64;
     let step = length.next_multiple_of(ARENA_BYTES);
-    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
     for _ in 0..TRIES {
         address = match address.checked_sub(step) {
@@ -385,11 +411,11 @@ fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
     let aligned = unsafe { start.add(before) };
     if before > 0 {
         // SAFETY: The part before the aligned address is not used.
-        unsafe { kernel::unmap(start, before) };
+        let _ = unsafe { kernel::unmap_unused(start, before) };
     }
     if before < ARENA_BYTES {
         // SAFETY: Nor is the part behind the arena.
-        unsafe { kernel::unmap(aligned.add(length), ARENA_BYTES - before) };
+        let _ = unsafe { kernel::unmap_unused(aligned.add(length), ARENA_BYTES - before) };
     }
     aligned.as_ptr().expose_provenance();
     Some(aligned)

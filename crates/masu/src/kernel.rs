@@ -16,10 +16,12 @@ mod advised;
 pub(crate) mod file;
 mod shared;
 
-use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{self, AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 
 pub(crate) use advised::advised;
+#[cfg(test)]
+pub(crate) use advised::advised_here;
 use arch::number;
 pub(crate) use arch::thread_pointer;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
@@ -103,7 +105,7 @@ pub(crate) fn map_at(
     }
     // Kernels before 4.17 take the address as a hint.
     // SAFETY: The range was mapped just now and nobody knows of it.
-    unsafe { unmap(mapped, length) };
+    let _ = unsafe { unmap_unused(mapped, length) };
     Err(Errno::EXIST)
 }
 
@@ -148,12 +150,27 @@ fn note_refusal(refusal: Errno) -> Errno {
 ///
 /// - The range was mapped by this door and nothing refers to it any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
-    // SAFETY: The caller owns the range.
-    let result = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
-    if check(result).is_err() {
+    debug_assert!(sync::no_lock_is_held(), "this may take long");
+    // SAFETY: The caller's condition.
+    if unsafe { unmap_unused(start, length) }.is_err() {
         // SAFETY: As above, and nobody needs the contents.
         let _ = unsafe { advise(start, length, Advice::DontNeed) };
     }
+}
+
+/// Unmaps a range that was never used, which takes no longer for a long one.
+///
+/// # Errors
+///
+/// What `munmap(2)` returns: the range is still mapped then.
+///
+/// # Safety
+///
+/// - As [`unmap`].
+pub(crate) unsafe fn unmap_unused(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    // SAFETY: The caller owns the range.
+    let result = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
+    check(result).map(drop)
 }
 
 /// Makes a reserved range that was never used readable and writable.
@@ -227,6 +244,7 @@ pub(crate) unsafe fn advise(
     length: usize,
     advice: Advice,
 ) -> Result<(), Errno> {
+    debug_assert!(advice != Advice::DontNeed || sync::no_lock_is_held(), "this may take long");
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
     let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
@@ -298,7 +316,7 @@ pub(crate) fn free_address() -> usize {
         return 1 << 46;
     };
     // SAFETY: The mapping was made just now and nobody knows of it.
-    unsafe { unmap(start, PROBE_BYTES) };
+    let _ = unsafe { unmap_unused(start, PROBE_BYTES) };
     start.as_ptr().addr()
 }
 
@@ -385,6 +403,6 @@ fn measure_page_size() -> usize {
     };
     let size = [4 << 10, 16 << 10].into_iter().find(accepted).unwrap_or(LARGEST);
     // SAFETY: The mapping was made above and nobody else knows of it.
-    unsafe { unmap(start, 2 * LARGEST) };
+    let _ = unsafe { unmap_unused(start, 2 * LARGEST) };
     size
 }

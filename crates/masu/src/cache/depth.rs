@@ -323,6 +323,8 @@ impl ThreadCache {
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
+                // The program may not come back for long.
+                shard::go_on();
             }
         }
         let pushed = self.stack(class).push(block);
