@@ -17,6 +17,7 @@ mod install;
 mod layout;
 mod machine;
 mod matrix;
+mod misuse;
 mod package;
 mod peers;
 mod profile;
@@ -59,6 +60,9 @@ Usage: cargo xtask CHORE
                (about 6 minutes; --rounds N)
   causes       masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes;
                --language c|rust|all, --only NAME; --record writes docs/causes.md)
+  misuse       What each malloc does when a program misuses memory (about 3 minutes, after peers; --malloc NAME,
+               --only NAME, --runs N; --record writes docs/misuse.md; --check: masu's own columns against it;
+               --prices: what safety costs, about 10 minutes)
   profile      What a heap profile costs: instructions of programs with one over those without, under cachegrind (about
                6 minutes; --runs N, --only NAME; --record: the table of docs/heap-profile.md)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
@@ -82,6 +86,7 @@ fn main() -> ExitCode {
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
+        ["misuse", options @ ..] => root().and_then(|root| misuse::run(root, options)),
         ["package", options @ ..] => root().and_then(|root| package::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
         ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),
