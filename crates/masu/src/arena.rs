@@ -54,7 +54,7 @@ const _: () = assert!(offset_of!(Arena, slices) == 0);
 /// wait that need the same.
 pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
 
-/// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
+/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
 /// that whoever looks for an address need not touch arenas that are being released. Entered under the lock
 /// of growth, left under the ranges' lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
@@ -72,7 +72,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
         .map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
 }
 
-/// Whether the arena of a table entry holds `address` in its first GiB.
+/// Whether the arena of a table entry holds `address`.
 fn holds(entry: usize, address: usize) -> bool {
     let (start, slices) = (entry & !(ARENA_BYTES - 1), entry & (ARENA_BYTES - 1));
     address.wrapping_sub(start) < slices * SLICE_BYTES
@@ -96,14 +96,39 @@ pub(crate) fn code_of(address: usize) -> u8 {
     }
 }
 
+/// Where an address lies.
+pub(crate) enum Place {
+    /// In no arena.
+    Outside,
+    /// In the arena of one long block, behind its first GiB.
+    Beyond,
+    /// In this slice of an arena.
+    In(&'static Slice),
+}
+
+/// Where `address` lies, asked of the arenas themselves.
+pub(crate) fn place_of(address: usize) -> Place {
+    let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
+        return Place::Outside;
+    };
+    if address - (entry & !(ARENA_BYTES - 1)) >= ARENA_BYTES {
+        return Place::Beyond;
+    }
+    // SAFETY: The arena holds the address within its first GiB.
+    Place::In(unsafe { Slice::at(address) })
+}
+
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
-    if !ARENAS.entries().any(|entry| holds(entry, address)) {
-        return FOREIGN;
+    match place_of(address) {
+        Place::In(slice) => code_in(slice),
+        Place::Outside | Place::Beyond => FOREIGN,
     }
-    // SAFETY: An arena holds the address within its first GiB.
-    let slice = unsafe { Slice::at(address) };
+}
+
+/// The code of the memory of a slice, as that itself knows it.
+pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     match slice.kind.get() {
         Kind::Page => slice.page().code.get(),
         // A parked block's is known to be free there.
@@ -168,6 +193,7 @@ impl Arena {
     }
 
     /// Makes a reserved range an arena: commits the head and enters it into the table.
+    #[inline(never)]
     fn found(start: NonNull<u8>, slices: usize, head: usize) -> Option<&'static Arena> {
         let length = slices * SLICE_BYTES;
         let head_bytes = head * SLICE_BYTES;
@@ -195,7 +221,7 @@ impl Arena {
     }
 
     fn enter(&'static self) -> bool {
-        let entry = self.address() | self.slices.get().min(ARENA_SLICES);
+        let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
         let place = ARENAS.enter(entry);
         self.place.set(place.unwrap_or_default());
         place.is_some()
@@ -263,6 +289,11 @@ impl Arena {
     /// Whether `slice` is the first one never handed out.
     pub(crate) fn is_front(&self, slice: &Slice) -> bool {
         slice.index() == self.front.get()
+    }
+
+    /// Whether `slice` was handed out at some time: it is neither the head's nor one that was never used.
+    pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
+        (self.head.get()..self.front.get()).contains(&slice.index())
     }
 
     /// Slices never handed out.
