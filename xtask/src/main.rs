@@ -11,9 +11,11 @@ mod causes;
 mod ci;
 mod docs;
 mod duel;
+mod faults;
 mod first_look;
 mod fuzz;
 mod install;
+mod kept;
 mod layout;
 mod machine;
 mod matrix;
@@ -47,6 +49,8 @@ Usage: cargo xtask CHORE
                (over an hour; --quick: aarch64 under qemu in 2 minutes; --target NAME, --group NAME)
   boot         Run a program of aarch64 under a kernel with other OS pages (--pages 4, 16 or 64; about 10 minutes the
                first time; --env NAME=VALUE, --file PATH)
+  faults       Refuse each system call of the allocator at each of its uses, keep the table in docs/faults.md (about 15
+               minutes)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
   sanitize     The code arena's method JIT under AddressSanitizer and valgrind (about 5 minutes; --seconds N)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
@@ -82,6 +86,7 @@ fn main() -> ExitCode {
         ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
         ["docs"] => root().and_then(docs::run),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
+        ["faults"] => root().and_then(faults::run),
         ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
