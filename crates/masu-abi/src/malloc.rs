@@ -99,7 +99,8 @@ pub(crate) fn aligned(align: usize, size: usize) -> *mut u8 {
     if align <= C_ALIGN { c::malloc(size) } else { c::aligned_alloc(align, size) }
 }
 
-/// `posix_memalign(3)`: 0, or `EINVAL` or `ENOMEM`, and then `*result` and `errno` are kept.
+/// `posix_memalign(3)`: 0, or `EINVAL` or `ENOMEM`, and then `*result` is kept. As with glibc `errno` is
+/// `ENOMEM` too for want of memory, for which programs look.
 ///
 /// # Safety
 ///
@@ -110,10 +111,8 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size
     if !align.is_power_of_two() || align < size_of::<*mut u8>() {
         return EINVAL;
     }
-    let errno = libc::errno();
     let block = aligned(align, size);
     if block.is_null() {
-        libc::set_errno(errno);
         return ENOMEM;
     }
     // SAFETY: The caller's condition.

@@ -15,9 +15,15 @@ use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
 use crate::front::FreedBy;
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, options, statistics};
+use crate::{front, libc, options, statistics, thread};
 
 const ENOMEM: c_int = 12;
+
+/// Prepares for `fork`, as the first allocation does otherwise; for a library that stands for the C library's
+/// malloc, before the program runs.
+pub fn watch_forks() {
+    thread::watch_forks();
+}
 
 /// What to do with a pointer that masu did not hand out.
 #[derive(Clone, Copy, Debug)]

@@ -23,6 +23,7 @@ use core::ptr::{self, NonNull};
 
 pub(crate) use advised::advised;
 use arch::number;
+pub(crate) use arch::thread_pointer;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).
@@ -175,16 +176,20 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Err
     }
 }
 
-/// The way of [`commit`] where a sandbox refuses `mprotect`: a fresh mapping in the place of the
-/// reserved one, which reads as zero as that would have.
+/// Puts a fresh mapping in the place of another, readable, writable and all zero: the way of [`commit`] where a
+/// sandbox refuses `mprotect`.
+///
+/// # Errors
+///
+/// `ENOMEM` where the kernel has no memory or mapping left for the change.
 ///
 /// # Safety
 ///
-/// - As [`commit`].
+/// - The range was mapped by this door and nobody needs its contents.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused")]
-unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
     map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }
 
