@@ -30,6 +30,9 @@ macro_rules! groups {
 
 groups! {
     limit_that_comes_and_goes
+    most_of_a_limit_can_be_used
+    little_more_than_the_program_is_enough
+    addresses_come_and_go_under_a_limit
     freed_memory_goes_back
     numbers_follow_the_program
     settings_are_accepted

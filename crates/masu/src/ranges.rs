@@ -282,7 +282,7 @@ impl Ranges {
         self.note_free(slices * SLICE_BYTES);
         let budget = self.budget_bytes();
         let keeps = kept::is_set() && self.dirty_bytes <= budget;
-        if keeps || self.release_whole(run) {
+        if keeps || self.release_whole(run) || self.release_end(run) {
             return;
         }
         if self.dirty_bytes > budget {
@@ -338,6 +338,19 @@ impl Ranges {
         self.remove(run);
         // SAFETY: Nobody has memory of this arena, and its run is in no list.
         unsafe { arena.release() };
+        true
+    }
+
+    /// Gives the end of an arena back that is free, where addresses are limited and it is long; whether it
+    /// was.
+    fn release_end(&mut self, run: &'static Slice) -> bool {
+        let arena = run.arena();
+        if !arena.ends_in(run, run.count.get() as usize) {
+            return false;
+        }
+        self.remove(run);
+        // SAFETY: The run is in no list, and nothing behind it was ever handed out.
+        unsafe { arena.shrink_to(run) };
         true
     }
 
