@@ -145,7 +145,7 @@ impl Arena {
         let ordinary = prepare();
         match Arena::reserve_in_pieces(slices) {
             Ok(arena) => return Some(arena),
-            Err(kernel::Errno::NOMEM) => return None,
+            Err(kernel::Errno::NOMEM | kernel::Errno::AGAIN) => return None,
             Err(_) => {}
         }
         let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
@@ -373,12 +373,12 @@ fn prepare() -> usize {
     }
     let limit = kernel::address_space_limit();
     // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
-    let near = if limit > 64 * ARENA_BYTES {
-        map::establish()
-    } else {
-        pieces::limit_to(limit);
-        None
-    };
+    let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };
+    if near.is_none() {
+        // The map may have been refused because all that is mapped is locked (`mlockall`), and may be no more.
+        let is_few = limit <= 64 * ARENA_BYTES;
+        pieces::limit_to(if is_few { limit } else { limit.min(kernel::locked_memory_limit()) });
+    }
     let near = near.unwrap_or_else(kernel::free_address);
     NEXT_ADDRESS.store(near & !(ARENA_BYTES - 1), Ordering::Relaxed);
     let shorter = (limit / 32).next_power_of_two();

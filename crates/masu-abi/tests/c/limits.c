@@ -46,6 +46,21 @@ static void locked_memory(void)
     CHECK(resident() < 256 * MIB);
 }
 
+/* Under the limit on locked memory that users have. */
+static void locked_memory_of_a_user(void)
+{
+#ifndef LOCK_FIRST
+    CHECK(malloc(1000));
+    CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+#endif
+    size_t count = 0;
+    for (char *block; count < 1000 && (block = malloc(10000)); count++)
+        memset(block, 1, 10000);
+    fprintf(stderr, "%zu blocks of 10000 bytes\n", count);
+    CHECK(count >= 200 && count < 1000);
+    CHECK(errno == ENOMEM);
+}
+
 /* --- Memory that runs out --- */
 
 /* Allocates blocks of `size` until there are no more, then frees all; returns how many. */
@@ -201,7 +216,10 @@ static void addresses_come_and_go_under_a_limit(void)
 static void freed_memory_goes_back(void)
 {
     enum { COUNT = 400000 };
-    static char *blocks[COUNT];
+    char **blocks = mmap(NULL, COUNT * sizeof *blocks, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(blocks != MAP_FAILED);
+    memset(blocks, 0, COUNT * sizeof *blocks);
     size_t before = resident();
     for (size_t i = 0; i < COUNT; i++) {
         blocks[i] = malloc(200);
@@ -268,6 +286,7 @@ static void settings_are_accepted(void)
 
 static const struct group groups[] = {
     GROUP(locked_memory),
+    GROUP(locked_memory_of_a_user),
     GROUP(up_to_the_limit),
     GROUP(limit_that_comes_and_goes),
     GROUP(most_of_a_limit_can_be_used),
