@@ -17,7 +17,7 @@ use crate::kernel::{self, Advice, Protection};
 use crate::map;
 use crate::options;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Ordering, Table};
+use crate::sync::{AtomicUsize, Count, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
@@ -39,30 +39,36 @@ pub(crate) struct Arena {
     slices: Cell<usize>,
     /// Slices of the head.
     head: Cell<usize>,
-    /// The first slice never handed out. The ranges' lock, as for `committed`.
+    /// The first slice never handed out. The ranges' lock.
     front: Cell<usize>,
-    /// The first slice not committed.
+    /// The first slice not committed. Changed under the lock of growth and the ranges' lock, read under either.
     committed: Cell<usize>,
     /// The place in the table of arenas.
     place: Cell<usize>,
-    /// The first slice not reserved. The ranges' lock.
-    reserved: Cell<usize>,
+    /// The first slice not reserved. Changed under the lock of growth.
+    reserved: Count,
     /// Slices of the head that are not reserved, before the bitmaps.
     hole: Cell<usize>,
+    /// The next of the arenas that are to be unmapped. The ranges' lock.
+    pub(crate) next_leaving: Cell<Option<&'static Arena>>,
 }
 
 const _: () =
     assert!(size_of::<Arena>() <= size_of::<Slice>(), "the others' slots are not touched");
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
-/// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
-/// that whoever looks for an address need not touch arenas that are being released. Written under
-/// the ranges' lock, read by anyone.
+/// Held while arenas are reserved or grow, which needs the kernel; taken before the ranges' lock. Only those
+/// wait that need the same.
+pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
+
+/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
+/// that whoever looks for an address need not touch arenas that are being released. Entered under the lock
+/// of growth, left under the ranges' lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
     Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
-/// Where to try to reserve next. The ranges' lock.
+/// Where to try to reserve next. The lock of growth, or for a hint the ranges' lock.
 static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
-/// The length of ordinary arenas; shorter where address space is limited. The ranges' lock.
+/// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The arenas there are. The caller holds the ranges' lock, so that none is released meanwhile.
@@ -73,7 +79,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
         .map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
 }
 
-/// Whether the arena of a table entry holds `address` in its first GiB.
+/// Whether the arena of a table entry holds `address`.
 fn holds(entry: usize, address: usize) -> bool {
     let (start, slices) = (entry & !(ARENA_BYTES - 1), entry & (ARENA_BYTES - 1));
     address.wrapping_sub(start) < slices * SLICE_BYTES
@@ -97,14 +103,39 @@ pub(crate) fn code_of(address: usize) -> u8 {
     }
 }
 
+/// Where an address lies.
+pub(crate) enum Place {
+    /// In no arena.
+    Outside,
+    /// In the arena of one long block, behind its first GiB.
+    Beyond,
+    /// In this slice of an arena.
+    In(&'static Slice),
+}
+
+/// Where `address` lies, asked of the arenas themselves.
+pub(crate) fn place_of(address: usize) -> Place {
+    let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
+        return Place::Outside;
+    };
+    if address - (entry & !(ARENA_BYTES - 1)) >= ARENA_BYTES {
+        return Place::Beyond;
+    }
+    // SAFETY: The arena holds the address within its first GiB.
+    Place::In(unsafe { Slice::at(address) })
+}
+
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
-    if !ARENAS.entries().any(|entry| holds(entry, address)) {
-        return FOREIGN;
+    match place_of(address) {
+        Place::In(slice) => code_in(slice),
+        Place::Outside | Place::Beyond => FOREIGN,
     }
-    // SAFETY: An arena holds the address within its first GiB.
-    let slice = unsafe { Slice::at(address) };
+}
+
+/// The code of the memory of a slice, as that itself knows it.
+pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     match slice.kind.get() {
         Kind::Page => slice.page().code.get(),
         // A parked block's is known to be free there.
@@ -175,6 +206,7 @@ impl Arena {
 
     /// Makes a reserved range an arena: commits the head and enters it into the table. It is reserved up to
     /// slice `reserved` but for `hole` slices of the head.
+    #[inline(never)]
     fn found(
         start: NonNull<u8>,
         slices: usize,
@@ -208,34 +240,48 @@ impl Arena {
         }
         pieces::for_each_part(start, hole, reserved, |part, bytes| {
             // SAFETY: Nobody else knows of the range.
-            unsafe { kernel::unmap(part, bytes) };
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
         });
         None
     }
 
     fn enter(&'static self) -> bool {
-        let entry = self.address() | self.slices.get().min(ARENA_SLICES);
+        let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
         let place = ARENAS.enter(entry);
         self.place.set(place.unwrap_or_default());
         place.is_some()
+    }
+
+    /// Takes the arena out of the table, to be unmapped. Under the ranges' lock, or before anyone knows of it.
+    pub(crate) fn leave(&self) {
+        ARENAS.leave(self.place.get());
+        // The next reservation looks below this address, so it finds the hole.
+        let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
+        // ORDERING: Relaxed: a hint.
+        NEXT_ADDRESS.store(end, Ordering::Relaxed);
     }
 
     /// Gives the whole arena back to the kernel.
     ///
     /// # Safety
     ///
-    /// - Nobody uses its memory or holds a reference to its slices any more.
-    pub(crate) unsafe fn release(&'static self) {
-        ARENAS.leave(self.place.get());
-        let start = NonNull::from(self).cast();
-        // The next reservation looks below this address, so it finds the hole.
-        let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
-        // ORDERING: Relaxed: the ranges' lock is held.
-        NEXT_ADDRESS.store(end, Ordering::Relaxed);
-        let (hole, reserved) = (self.hole.get(), self.reserved.get());
-        pieces::for_each_part(start, hole, reserved, |part, bytes| {
+    /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
+    pub(crate) unsafe fn unmap(&'static self) {
+        self.for_each_part(|part, bytes| {
             // SAFETY: The caller's condition; the range was reserved for this arena.
             unsafe { kernel::unmap(part, bytes) };
+        });
+    }
+
+    /// The same for one of which nothing was handed out.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Arena::unmap`].
+    pub(crate) unsafe fn unmap_unused(&'static self) {
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition, as above.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
         });
     }
 
@@ -273,37 +319,43 @@ impl Arena {
         slice.index() == self.front.get()
     }
 
+    /// Whether `slice` was handed out at some time: it is neither the head's nor one that was never used.
+    pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
+        (self.head.get()..self.front.get()).contains(&slice.index())
+    }
+
     /// Slices never handed out.
     pub(crate) fn front_slices(&self) -> usize {
         self.slices.get() - self.front.get()
     }
 
-    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where
-    /// they do not fit or the kernel commits no more. `live_bytes` is what the program holds, for
-    /// the choice of huge pages.
-    pub(crate) fn take_front(
-        &'static self,
-        slices: usize,
-        live_bytes: usize,
-    ) -> Option<&'static Slice> {
-        let front = self.front.get();
-        if slices > self.front_slices() || !self.commit(front + slices, live_bytes) {
+    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where so many are
+    /// not committed.
+    pub(crate) fn take_front(&'static self, slices: usize) -> Option<&'static Slice> {
+        if slices > self.committed_front_slices() {
             return None;
         }
+        let front = self.front.get();
         self.front.set(front + slices);
         // SAFETY: The first slice of what is handed out lies within the first GiB even in a
         // dedicated arena.
         Some(unsafe { Slice::at(self.address() + front * SLICE_BYTES) })
     }
 
-    /// Commits up to slice `end`, and some way ahead.
-    fn commit(&self, end: usize, live_bytes: usize) -> bool {
+    /// The end of `slices` slices at the front; `None` where they do not fit.
+    pub(crate) fn front_end(&self, slices: usize) -> Option<usize> {
+        (slices <= self.front_slices()).then(|| self.front.get() + slices)
+    }
+
+    /// Commits up to slice `end`, and some way ahead: returns how far, to be noted. `None` where the kernel commits no
+    /// more. `live_bytes` is what the program holds, for the choice of huge pages. The caller holds the lock of growth.
+    pub(crate) fn commit(&self, end: usize, live_bytes: usize) -> Option<usize> {
         let committed = self.committed.get();
         if end <= committed {
-            return true;
+            return Some(committed);
         }
         if !self.reserve_up_to(end) {
-            return false;
+            return None;
         }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
         let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
@@ -312,7 +364,13 @@ impl Arena {
         let unit = if whole { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
         let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(self.reserved.get());
-        self.commit_exactly(ahead, live_bytes) || self.commit_exactly(end, live_bytes)
+        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, live_bytes))
+    }
+
+    /// Notes how far the arena is committed. The caller holds the lock of growth and the ranges' lock, or nobody knows of
+    /// the arena yet.
+    pub(crate) fn note_committed(&self, end: usize) {
+        self.committed.set(end);
     }
 
     fn commit_exactly(&self, end: usize, live_bytes: usize) -> bool {
@@ -325,7 +383,6 @@ impl Arena {
         if unsafe { kernel::commit(start, length) }.is_err() {
             return false;
         }
-        self.committed.set(end);
         if let Some(advice) = huge_page_advice(live_bytes) {
             // SAFETY: As above. Where the advice is refused everything works.
             let _ = unsafe { kernel::advise(start, length, advice) };
@@ -366,7 +423,7 @@ const fn head_slices(slices: usize) -> usize {
 
 /// Decides once on the class map and on the length of ordinary arenas; returns the latter.
 fn prepare() -> usize {
-    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let known = ORDINARY_BYTES.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -400,7 +457,7 @@ fn reserve_at(address: usize, length: usize) -> Result<NonNull<u8>, kernel::Errn
 /// Reserves `length` bytes at a multiple of [`ARENA_BYTES`].
 fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
     let step = length.next_multiple_of(ARENA_BYTES);
-    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
     for _ in 0..TRIES {
         address = match address.checked_sub(step) {
@@ -429,11 +486,11 @@ fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
     let aligned = unsafe { start.add(before) };
     if before > 0 {
         // SAFETY: The part before the aligned address is not used.
-        unsafe { kernel::unmap(start, before) };
+        let _ = unsafe { kernel::unmap_unused(start, before) };
     }
     if before < ARENA_BYTES {
         // SAFETY: Nor is the part behind the arena.
-        unsafe { kernel::unmap(aligned.add(length), ARENA_BYTES - before) };
+        let _ = unsafe { kernel::unmap_unused(aligned.add(length), ARENA_BYTES - before) };
     }
     aligned.as_ptr().expose_provenance();
     Some(aligned)

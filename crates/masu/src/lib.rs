@@ -59,6 +59,7 @@ pub mod c;
 mod front;
 mod heap;
 mod large;
+mod pointer;
 pub mod statistics;
 
 use core::alloc::{GlobalAlloc, Layout};

@@ -65,7 +65,7 @@ impl Metadata {
     fn carve(&mut self, count: usize) -> Option<NonNull<usize>> {
         let bytes = count * size_of::<usize>();
         if self.end - self.next < bytes {
-            let run = RANGES.lock().allocate(1, 1, Kind::Metadata)?;
+            let run = RANGES.lock_in_others().allocate(1, 1, Kind::Metadata)?;
             self.next = run.first.address();
             self.end = self.next + SLICE_BYTES;
         }

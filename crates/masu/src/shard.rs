@@ -7,15 +7,19 @@
 //! way home.
 
 pub(crate) mod sampled;
+mod sparse;
+pub(crate) mod whose;
 
-use crate::class::{CLASSES, Class, LANES};
+use crate::class::{CLASSES, Class};
 use crate::fault::{self, Fault};
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
-use crate::slice::{SLICE_BYTES, Slice};
 use crate::slot;
-use crate::sync::{AtomicBool, AtomicUsize, Lock, Ordering};
+use crate::sync::Lock;
+pub(crate) use sparse::go_on;
+use sparse::{LeftAlone, Place};
+use whose::page_of;
 
 /// The pages of one class in one shard.
 pub(crate) struct ClassPages {
@@ -27,11 +31,12 @@ pub(crate) struct ClassPages {
     pages: u32,
     /// Blocks handed out from these pages: in the hands of the program or of caches.
     handed_out: usize,
-    /// `handed_out` when sparse pages were last purged, or the most it was since; 0 at first.
+    /// `handed_out` when the last pass through sparse pages began, or the most it was since; 0 at first.
     handed_out_at_purge: usize,
-    /// Sparse pages are left alone up to this size together, over [`LEFT_ALONE_BYTES_MIN`]. Grows
-    /// when purged blocks are used again, fades with each purge.
-    left_alone_bytes: usize,
+    /// Sparse pages are left alone up to this size together.
+    left_alone: LeftAlone,
+    /// Where a pass through sparse pages has come to.
+    place: Place,
     /// Blocks ever taken from these pages.
     taken: usize,
 }
@@ -46,20 +51,6 @@ static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
     [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
 /// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
 static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) }; CLASSES];
-/// How many shards threads were given so far.
-static SHARDS_USED: AtomicUsize = AtomicUsize::new(1);
-
-/// Whether sampled blocks have pages.
-static SAMPLES: AtomicBool = AtomicBool::new(false);
-
-/// How many shards there are to be, known as soon as a second thread is.
-static SHARDS_PLANNED: AtomicUsize = AtomicUsize::new(1);
-
-/// Lanes of homed classes that there are.
-pub(crate) fn lanes() -> usize {
-    // ORDERING: Relaxed: the number stands for itself.
-    SHARDS_PLANNED.load(Ordering::Relaxed).min(LANES)
-}
 
 /// A shard, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,27 +61,23 @@ impl Shard {
     /// comes from them.
     pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
 
-    /// The shard for the thread that starts as number `thread`, where there are to be `shards`.
+    /// The shard for the thread that starts as number `thread`, where there are to be `shards`; the caller holds
+    /// the lock of all threads.
     pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
-        let shards = shards.clamp(1, SHARDS_MAX);
-        let shard = thread % shards;
-        // ORDERING: Relaxed: whoever frees another lane's block has synchronised with its thread.
-        SHARDS_PLANNED.fetch_max(shards, Ordering::Relaxed);
-        // ORDERING: Relaxed: a page of a new shard is seen through that shard's lock.
-        SHARDS_USED.fetch_max(shard + 1, Ordering::Relaxed);
-        Shard(shard as u8)
+        let shard = (thread % shards.clamp(1, SHARDS_MAX)) as u8;
+        whose::admit(shard);
+        Shard(shard)
     }
 
+    /// The shards that threads were given so far.
     fn used() -> impl Iterator<Item = Shard> {
-        // ORDERING: Relaxed, as above.
-        (0..SHARDS_USED.load(Ordering::Relaxed)).map(|shard| Shard(shard as u8))
+        Shard::all().filter(|shard| *shard != Shard::SAMPLED)
     }
 
-    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too.
+    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too. That changes only while the
+    /// lock of threads is held, as `fork` holds it.
     fn all() -> impl Iterator<Item = Shard> {
-        // ORDERING: Relaxed: it changes while the locks of threads are held, as `fork` holds them.
-        let samples = SAMPLES.load(Ordering::Relaxed);
-        Shard::used().chain(samples.then_some(Shard::SAMPLED))
+        (0..=Shard::SAMPLED.0).filter(|shard| whose::is_admitted(*shard)).map(Shard)
     }
 
     fn pages(self, class: Class) -> &'static Lock<ClassPages> {
@@ -172,8 +159,7 @@ const OWN_BYTES_MIN: usize = 1 << 20;
 
 /// Lets sampled blocks have pages; the caller holds the lock of all threads.
 pub(crate) fn prepare_samples() {
-    // ORDERING: Relaxed, as in `Shard::all`.
-    SAMPLES.store(true, Ordering::Relaxed);
+    whose::admit(Shard::SAMPLED.0);
 }
 
 /// What a flush found out about the pages.
@@ -204,11 +190,11 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 #[inline(never)]
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-    let page = Page(unsafe { Slice::at(block) }.page());
-    let shard = Shard(page.0.shard.get());
+    let page = unsafe { page_of(block) };
+    let shard = page.owner();
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
-    let found = pages.look(class);
+    let found = pages.look(shard, class);
     drop(pages);
     note_brought(shard, 1);
     if releases {
@@ -224,12 +210,11 @@ const CHUNK: usize = 256;
 fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut shards = [0_u8; CHUNK];
     let mut present = 1_u32;
-    // ORDERING: Relaxed: whoever has a block of another shard has synchronised with its thread.
-    if SHARDS_USED.load(Ordering::Relaxed) > 1 {
+    if !whose::is_always_first() {
         present = 0;
         for (block, shard) in blocks.iter().zip(&mut shards) {
             // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-            *shard = unsafe { Slice::at(*block) }.page().shard.get();
+            *shard = unsafe { page_of(*block) }.owner().0;
             present |= 1 << *shard;
         }
     }
@@ -243,14 +228,6 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     }
     pages
 }
-
-/// Pages of this size together are worth a thought about how few blocks keep them.
-const SPARSE_BYTES_MIN: usize = 256 << 10;
-/// Pages are sparse when less than this share of them is handed out.
-const SPARSE_SHARE: usize = 4;
-
-/// Sparse pages of this size together are left alone at first, unless an option says otherwise.
-const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
 /// Empty pages of fewer blocks than this are not kept.
 const KEPT_BLOCKS_MIN: usize = 64;
@@ -276,7 +253,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
             let mut passed = 1;
             if shards[0] == shard.0 {
                 let released;
-                (passed, released) = pages.put(class, blocks);
+                (passed, released) = pages.put(shard, class, blocks);
                 if released.is_some() {
                     empty[count] = released;
                     count += 1;
@@ -284,13 +261,13 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
             }
             (blocks, shards) = (&blocks[passed..], &shards[passed..]);
         }
-        let found = pages.look(class);
+        let found = pages.look(shard, class);
         let brought = before - pages.handed_out;
         drop(pages);
         note_brought(shard, brought);
-        for page in empty.into_iter().take(count).flatten() {
-            // SAFETY: `put` took the page out of its list because every block of it is free.
-            unsafe { page.release(class) };
+        if count > 0 {
+            // SAFETY: `put` took the pages out of their list because every block of them is free.
+            unsafe { Page::release_all(class, &empty[..count]) };
         }
         if blocks.is_empty() {
             return found;
@@ -301,8 +278,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
 /// Counts blocks that this thread brought home to a shard other than its own.
 #[inline]
 fn note_brought(shard: Shard, blocks: usize) {
-    // ORDERING: Relaxed, as in `for_thread`.
-    if SHARDS_USED.load(Ordering::Relaxed) > 1
+    if !whose::is_always_first()
         && let Some(cache) = slot::get().cache()
         && cache.shard != shard
     {
@@ -317,7 +293,8 @@ impl ClassPages {
             partial_count: 0,
             handed_out: 0,
             handed_out_at_purge: 0,
-            left_alone_bytes: 0,
+            left_alone: LeftAlone::NONE,
+            place: Place::NONE,
             pages: 0,
             taken: 0,
         }
@@ -350,6 +327,7 @@ impl ClassPages {
 
     #[inline(never)]
     fn unlink(&mut self, page: Page) {
+        self.leave(page);
         self.partial.remove(page.0);
         self.partial_count -= 1;
     }
@@ -369,7 +347,7 @@ impl ClassPages {
         {
             let page = Page(first);
             left -= page.take(class, &mut blocks[..left]);
-            self.left_alone_bytes += 2 * page.note_taken() * class.size();
+            self.left_alone.note_taken(page.note_taken(), class);
             if page.is_full() {
                 self.unlink(page);
             }
@@ -387,7 +365,7 @@ impl ClassPages {
         let page = Page(first);
         let block = page.take_one(class);
         if page.0.dirty.get() > 0 {
-            self.left_alone_bytes += 2 * page.note_taken() * class.size();
+            self.left_alone.note_taken(page.note_taken(), class);
         }
         if page.is_full() {
             self.unlink(page);
@@ -397,19 +375,21 @@ impl ClassPages {
         block
     }
 
-    /// Marks the first of `blocks` free, and as many behind it as lie in the same page. Returns how
-    /// many, and their page where that is now empty and out of the books.
+    /// Marks the first of `blocks` free, of a page of `owner`, whose books these are, and as many behind it as lie in the
+    /// same page. Returns how many, and their page where that is now empty and out of the books.
     #[inline(never)]
-    fn put(&mut self, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
+    fn put(&mut self, owner: Shard, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
         // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        let page = Page(unsafe { Slice::at(blocks[0]) }.page());
+        let page = unsafe { page_of(blocks[0]) };
+        debug_assert!(page.owner() == owner, "the page is in another's books");
         let was_full = page.is_full();
         let count = page.put(class, blocks);
         self.handed_out -= count;
         if was_full {
             self.link(page);
         }
-        let releases = page.is_empty(class) && self.partial_count > kept_pages(class);
+        let releases =
+            page.is_empty(class) && self.partial_count > kept_pages(class) && !page.is_away();
         if releases {
             self.give_up(page);
         }
@@ -423,8 +403,9 @@ impl ClassPages {
         page.put_one(class, block);
         self.handed_out -= 1;
         let was_full = page.0.free_blocks.get() == 1;
-        let releases =
-            page.is_empty(class) && self.partial_count + u32::from(was_full) > kept_pages(class);
+        let releases = page.is_empty(class)
+            && self.partial_count + u32::from(was_full) > kept_pages(class)
+            && !page.is_away();
         // A page of one block was in no list.
         match (was_full, releases) {
             (true, true) => self.pages -= 1,
@@ -435,44 +416,6 @@ impl ClassPages {
         releases
     }
 
-    /// Looks at the pages after a flush, and gives memory back where few blocks keep many.
-    fn look(&mut self, class: Class) -> Pages {
-        if !self.is_sparse(class) {
-            return Pages::Ordinary;
-        }
-        self.purge_sparse(class);
-        Pages::Sparse
-    }
-
-    /// Bytes of the pages with a free block.
-    fn partial_bytes(&self, class: Class) -> usize {
-        self.partial_count as usize * class.page_slices() * SLICE_BYTES
-    }
-
-    /// Whether few blocks keep many pages.
-    fn is_sparse(&self, class: Class) -> bool {
-        let bytes = self.partial_bytes(class);
-        bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
-    }
-
-    /// Gives the free memory inside sparse pages back to the kernel, if it is much and a good part
-    /// was freed since the last time.
-    #[cold]
-    #[inline(never)]
-    fn purge_sparse(&mut self, class: Class) {
-        let bytes = self.partial_bytes(class);
-        let before = self.handed_out_at_purge;
-        let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
-        let left_alone = options::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
-        if bytes < left_alone.saturating_add(self.left_alone_bytes) || !freed_enough {
-            self.handed_out_at_purge = before.max(self.handed_out);
-            return;
-        }
-        self.handed_out_at_purge = self.handed_out;
-        self.left_alone_bytes -= self.left_alone_bytes / 8;
-        self.partial.iter().for_each(|page| Page(page).purge_free(class));
-    }
-
     /// Takes an empty page out of the list, to be released.
     fn take_empty(&mut self, class: Class) -> Option<Page> {
         let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
@@ -481,10 +424,11 @@ impl ClassPages {
     }
 }
 
-/// Releases the empty pages that were kept.
+/// Ends the passes through sparse pages, and releases the empty pages that were kept.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim() {
+    sparse::finish();
     for shard in Shard::all() {
         for class in Class::all() {
             loop {

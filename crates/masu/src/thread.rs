@@ -147,6 +147,15 @@ impl Threads {
     }
 }
 
+/// Lets sampled blocks have pages, for a profile that is about to start.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile")]
+pub(crate) fn prepare_samples() {
+    let _threads = THREADS.lock();
+    shard::prepare_samples();
+}
+
 /// Has all threads' allocations counted, for the profile that has just started.
 #[cold]
 #[inline(never)]
@@ -155,7 +164,6 @@ pub(crate) fn count_all() {
     // This thread's too, and at once.
     let _ = cache();
     let threads = THREADS.lock();
-    shard::prepare_samples();
     core::iter::successors(threads.all, |cache| cache.next.get()).for_each(|cache| {
         cache.begin_counting();
     });
@@ -271,6 +279,8 @@ extern "C" fn after_fork_in_parent() {
 extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
     libc::forget_asking(unsafe { THREADS.held() }.has_others);
+    // SAFETY: As above.
+    unsafe { RANGES.take_back_after_fork() };
     // There is no other thread here that could do the same.
     GENERATION.add(1);
     if let Some(cache) = slot::get().cache() {

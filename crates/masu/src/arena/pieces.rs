@@ -5,12 +5,12 @@
 //! head each and let no long block in. So there is one, as long as the limit; of its head those slots and
 //! bitmaps are reserved that it may ever need, with a hole between them, and it grows and shrinks at its end.
 
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use super::{Arena, COMMIT_STEP_MIN, NEXT_ADDRESS, SHORTEST_ARENA_BYTES, head_slices};
 use super::{TRIES, reserve_at};
 use crate::kernel::{self, Errno, Protection};
-use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAPS_AT, SLICE_BYTES, Slice};
+use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// The longest piece.
@@ -22,12 +22,12 @@ const SHRINKS_BY_PIECES: usize = 4;
 /// Where the bitmaps begin, and a hole before them ends.
 const HOLE_END: usize = BITMAPS_AT / SLICE_BYTES;
 
-/// What addresses were limited to when the first arena was reserved; 0 for none. The ranges' lock.
+/// What addresses were limited to when the first arena was reserved; 0 for none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Has arenas be reserved piece by piece from now on.
 pub(super) fn limit_to(bytes: usize) {
-    // ORDERING: Relaxed: the ranges' lock is held.
+    // ORDERING: Relaxed: the number stands for itself.
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
@@ -57,6 +57,11 @@ pub(super) fn for_each_part(
 }
 
 impl Arena {
+    /// Calls `act` with each part that is reserved.
+    pub(super) fn for_each_part(&'static self, act: impl FnMut(NonNull<u8>, usize)) {
+        for_each_part(NonNull::from(self).cast(), self.hole.get(), self.reserved.get(), act);
+    }
+
     /// Reserves an arena for a run of `slices` slices and more, where addresses are limited.
     ///
     /// # Errors
@@ -68,7 +73,7 @@ impl Arena {
         let total = longest.max(slices + head_slices(ARENA_SLICES)).min(ARENA_SLICES);
         let head = head_slices(total);
         let slots_end = (total * size_of::<Slice>()).div_ceil(SLICE_BYTES);
-        // ORDERING: Relaxed: the ranges' lock is held.
+        // ORDERING: Relaxed: the lock of growth is held.
         let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
         for _ in 0..TRIES {
             address =
@@ -86,7 +91,7 @@ impl Arena {
                     );
                     if let Err(refusal) = rest {
                         // SAFETY: The slots were reserved just now, and nobody knows of them.
-                        unsafe { kernel::unmap(start, slots_end * SLICE_BYTES) };
+                        let _ = unsafe { kernel::unmap_unused(start, slots_end * SLICE_BYTES) };
                         return Err(refusal);
                     }
                     return Arena::found(start, total, head, end, HOLE_END - slots_end)
@@ -117,25 +122,38 @@ impl Arena {
         is_reserved
     }
 
-    /// Whether a free run of `count` slices lies at the end of what was handed out, and is worth giving back.
-    pub(crate) fn ends_in(&self, run: &Slice, count: usize) -> bool {
-        let is_long = |limit| count >= SHRINKS_BY_PIECES * piece_slices(limit);
-        self.reserved.get() < self.slices.get()
-            && run.index() + count == self.front.get()
-            && limit().is_some_and(is_long)
+    /// Whether a free run lies at the end of what was handed out, and is worth giving back. Under the ranges' lock.
+    pub(crate) fn ends_in(&self, run: &Slice) -> bool {
+        let count = run.count.get() as usize;
+        run.index() + count == self.front.get()
+            && limit().is_some_and(|limit| count >= SHRINKS_BY_PIECES * piece_slices(limit))
     }
 
-    /// Gives the addresses back to the kernel from slice `first` on.
-    ///
-    /// # Safety
-    ///
-    /// - Nothing from there on is handed out or in a list.
-    pub(crate) unsafe fn shrink_to(&self, first: &'static Slice) {
-        let (end, start) = (self.reserved.get(), first.index());
-        // SAFETY: The caller's condition; it was all reserved for this arena.
-        unsafe { kernel::unmap(first.start(), (end - start) * SLICE_BYTES) };
-        self.front.set(start);
-        self.committed.set(start);
+    /// The free run at the end of what was handed out. Under the ranges' lock.
+    pub(crate) fn free_end(&self) -> Option<&'static Slice> {
+        let before = self.address() + (self.front.get() - 1) * SLICE_BYTES;
+        // SAFETY: It lies in the arena: before the front is what was handed out, or the head.
+        let last = unsafe { Slice::at(before) };
+        // SAFETY: The last slice of a free run leads to its first.
+        last.kind.is(Kind::Free).then(|| unsafe { last.behind(last.back.get() as usize) })
+    }
+
+    /// Takes back that anything was handed out from slice `first` on. Under the lock of growth and the ranges' lock; the
+    /// run is in no list.
+    pub(crate) fn retreat_to(&self, first: &Slice) {
+        self.front.set(first.index());
+        self.committed.set(first.index());
+    }
+
+    /// Gives the addresses back to the kernel behind what is committed. Under the lock of growth.
+    pub(crate) fn unmap_behind(&self) {
+        let (start, end) = (self.committed.get(), self.reserved.get());
+        let address = self.address() + start * SLICE_BYTES;
+        let address = ptr::with_exposed_provenance_mut(address);
         self.reserved.set(start);
+        // SAFETY: No arena starts at address 0.
+        let address = unsafe { NonNull::new_unchecked(address) };
+        // SAFETY: It was reserved for this arena, and nothing of it is handed out.
+        unsafe { kernel::unmap(address, (end - start) * SLICE_BYTES) };
     }
 }
