@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{machine, matrix, steps, tidy};
+use crate::{machine, matrix, misuse, steps, tidy};
 
 /// Whether the long runs are wanted too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let without = [&without[..], &["--all-targets", "--", "-D", "warnings"]].concat();
     steps::take("xquo without masu", || cargo(&without))?;
     steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
+    // After what it runs was built.
+    steps::take("misuse", || misuse::run(root, &["--check"]))?;
     steps::take("dependencies", || check_dependencies(root))?;
     let mut tally = Tally::default();
     for suite in SUITES {

@@ -279,6 +279,8 @@ extern "C" fn after_fork_in_parent() {
 extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
     libc::forget_asking(unsafe { THREADS.held() }.has_others);
+    // SAFETY: As above.
+    unsafe { RANGES.take_back_after_fork() };
     // There is no other thread here that could do the same.
     GENERATION.add(1);
     if let Some(cache) = slot::get().cache() {

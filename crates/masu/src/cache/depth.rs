@@ -209,7 +209,7 @@ impl ThreadCache {
     pub(super) fn count_from_outside(&self, class: Class) -> usize {
         let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
         let count = top.addr().wrapping_sub(base.addr()) / size_of::<usize>();
-        if base.is_null() || count > 2 * ceiling(class) { 0 } else { count }
+        if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
     }
 
     /// A block of `class` when its stack was found empty: fetches a batch, or a single block of a
@@ -325,6 +325,8 @@ impl ThreadCache {
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
+                // The program may not come back for long.
+                shard::go_on();
             }
         }
         let pushed = self.stack(class).push(block);

@@ -85,6 +85,8 @@ impl ThreadCache {
         }
         depth.overflowed.set(true);
         self.push_over_oldest(class, block);
+        // As in `push_batch`.
+        shard::go_on();
     }
 
     /// Keeps a block in a full stack: those that were not needed for longest go, half of it and at
