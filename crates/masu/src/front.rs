@@ -151,6 +151,9 @@ pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
     let Some(start) = NonNull::new(block) else { return };
     match Pointer::of(start, Fault::FreedTwice) {
         Pointer::Foreign => foreign(block),
+        Pointer::Small(..) if !block.addr().is_multiple_of(MIN_ALIGN) => {
+            fault::stop(Fault::NotABlock)
+        }
         // SAFETY: The caller's condition, and this is what the block is; so are the others.
         Pointer::Small(class, code) => unsafe { free_code_slow(block, code, class) },
         // SAFETY: As above.
