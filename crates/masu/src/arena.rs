@@ -19,6 +19,8 @@ use crate::sync::{AtomicUsize, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
+/// Slices that stay closed behind an arena's head, and as many at its end: in the hardened build.
+const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
 /// The shortest arena worth reserving when the kernel refuses longer ones.
 const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 /// The first and smallest step of committing.
@@ -33,9 +35,9 @@ const ARENAS_MAX: usize = 16 << 10;
 /// An arena, at the start of its own addresses, in the slots of the head's own slices.
 #[repr(C)]
 pub(crate) struct Arena {
-    /// Slices reserved, the head's included.
+    /// Slices reserved, the head's included, a guard at the end left out.
     slices: Cell<usize>,
-    /// Slices of the head.
+    /// Slices of the head, and of a guard behind it.
     head: Cell<usize>,
     /// The first slice never handed out. The ranges' lock.
     front: Cell<usize>,
@@ -54,7 +56,7 @@ const _: () = assert!(offset_of!(Arena, slices) == 0);
 /// wait that need the same.
 pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
 
-/// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
+/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
 /// that whoever looks for an address need not touch arenas that are being released. Entered under the lock
 /// of growth, left under the ranges' lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
@@ -72,7 +74,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
         .map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
 }
 
-/// Whether the arena of a table entry holds `address` in its first GiB.
+/// Whether the arena of a table entry holds `address`.
 fn holds(entry: usize, address: usize) -> bool {
     let (start, slices) = (entry & !(ARENA_BYTES - 1), entry & (ARENA_BYTES - 1));
     address.wrapping_sub(start) < slices * SLICE_BYTES
@@ -96,14 +98,39 @@ pub(crate) fn code_of(address: usize) -> u8 {
     }
 }
 
+/// Where an address lies.
+pub(crate) enum Place {
+    /// In no arena.
+    Outside,
+    /// In the arena of one long block, behind its first GiB.
+    Beyond,
+    /// In this slice of an arena.
+    In(&'static Slice),
+}
+
+/// Where `address` lies, asked of the arenas themselves.
+pub(crate) fn place_of(address: usize) -> Place {
+    let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
+        return Place::Outside;
+    };
+    if address - (entry & !(ARENA_BYTES - 1)) >= ARENA_BYTES {
+        return Place::Beyond;
+    }
+    // SAFETY: The arena holds the address within its first GiB.
+    Place::In(unsafe { Slice::at(address) })
+}
+
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
-    if !ARENAS.entries().any(|entry| holds(entry, address)) {
-        return FOREIGN;
+    match place_of(address) {
+        Place::In(slice) => code_in(slice),
+        Place::Outside | Place::Beyond => FOREIGN,
     }
-    // SAFETY: An arena holds the address within its first GiB.
-    let slice = unsafe { Slice::at(address) };
+}
+
+/// The code of the memory of a slice, as that itself knows it.
+pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     match slice.kind.get() {
         Kind::Page => slice.page().code.get(),
         // A parked block's is known to be free there.
@@ -111,6 +138,15 @@ pub(crate) fn code_at(address: usize) -> u8 {
         Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::class::HEAP,
         Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
     }
+}
+
+/// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
+/// whoever says what a wrong pointer is.
+#[cfg(feature = "secure")]
+#[cold]
+pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
+    // SAFETY: An arena holds the address within its first GiB.
+    ARENAS.entries().any(|entry| holds(entry, address)).then(|| unsafe { Slice::at(address) })
 }
 
 impl Slice {
@@ -136,17 +172,17 @@ impl Arena {
     /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
     /// address space left.
     pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
-        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) {
+        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
             return Arena::reserve_dedicated(slices);
         }
         // Where addresses are limited, arenas are short; a long block gets one that holds it.
-        let shortest = (slices + head_slices(ARENA_SLICES)) * SLICE_BYTES;
+        let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
         let ordinary = prepare();
         let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
         let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
         loop {
             let total = length / SLICE_BYTES;
-            if total < head_slices(total) + slices {
+            if total < head_slices(total) + slices + 2 * GUARD_SLICES {
                 return None;
             }
             if let Some(start) = reserve_aligned(length) {
@@ -161,13 +197,14 @@ impl Arena {
 
     fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
         prepare();
-        let total = slices.checked_add(DEDICATED_HEAD_SLICES)?;
+        let total = slices.checked_add(DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES)?;
         let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
         let start = reserve_aligned(length)?;
         Arena::found(start, total, DEDICATED_HEAD_SLICES)
     }
 
     /// Makes a reserved range an arena: commits the head and enters it into the table.
+    #[inline(never)]
     fn found(start: NonNull<u8>, slices: usize, head: usize) -> Option<&'static Arena> {
         let length = slices * SLICE_BYTES;
         let head_bytes = head * SLICE_BYTES;
@@ -181,10 +218,10 @@ impl Arena {
         if opened {
             // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
             let arena: &'static Arena = unsafe { start.cast().as_ref() };
-            arena.slices.set(slices);
-            arena.head.set(head);
-            arena.front.set(head);
-            arena.committed.set(head);
+            arena.slices.set(slices - GUARD_SLICES);
+            arena.head.set(head + GUARD_SLICES);
+            arena.front.set(head + GUARD_SLICES);
+            arena.committed.set(head + GUARD_SLICES);
             if arena.enter() {
                 return Some(arena);
             }
@@ -195,7 +232,7 @@ impl Arena {
     }
 
     fn enter(&'static self) -> bool {
-        let entry = self.address() | self.slices.get().min(ARENA_SLICES);
+        let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
         let place = ARENAS.enter(entry);
         self.place.set(place.unwrap_or_default());
         place.is_some()
@@ -217,7 +254,7 @@ impl Arena {
     /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
     pub(crate) unsafe fn unmap(&'static self) {
         // SAFETY: The caller's condition; the range was reserved for this arena.
-        unsafe { kernel::unmap(NonNull::from(self).cast(), self.reserved_bytes()) };
+        unsafe { kernel::unmap(NonNull::from(self).cast(), self.whole_bytes()) };
     }
 
     /// The same for one of which nothing was handed out.
@@ -228,7 +265,12 @@ impl Arena {
     pub(crate) unsafe fn unmap_unused(&'static self) {
         let start = NonNull::from(self).cast();
         // SAFETY: The caller's condition, as above.
-        let _ = unsafe { kernel::unmap_unused(start, self.reserved_bytes()) };
+        let _ = unsafe { kernel::unmap_unused(start, self.whole_bytes()) };
+    }
+
+    /// Bytes of addresses reserved, a guard's at the end included.
+    fn whole_bytes(&self) -> usize {
+        (self.slices.get() + GUARD_SLICES) * SLICE_BYTES
     }
 
     fn address(&self) -> usize {
@@ -237,7 +279,7 @@ impl Arena {
 
     /// Whether this arena holds one block that is longer than ordinary arenas.
     pub(crate) fn is_dedicated(&self) -> bool {
-        self.head.get() == DEDICATED_HEAD_SLICES
+        self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
     }
 
     /// Bytes of addresses reserved.
@@ -263,6 +305,11 @@ impl Arena {
     /// Whether `slice` is the first one never handed out.
     pub(crate) fn is_front(&self, slice: &Slice) -> bool {
         slice.index() == self.front.get()
+    }
+
+    /// Whether `slice` was handed out at some time: it is neither the head's nor one that was never used.
+    pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
+        (self.head.get()..self.front.get()).contains(&slice.index())
     }
 
     /// Slices never handed out.

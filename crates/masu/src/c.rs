@@ -15,9 +15,15 @@ use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
 use crate::front::FreedBy;
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, options, statistics};
+use crate::{front, libc, options, statistics, thread};
 
 const ENOMEM: c_int = 12;
+
+/// Prepares for `fork`, as the first allocation does otherwise; for a library that stands for the C library's
+/// malloc, before the program runs.
+pub fn watch_forks() {
+    thread::watch_forks();
+}
 
 /// What to do with a pointer that masu did not hand out.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +119,19 @@ pub unsafe fn free(block: *mut u8) {
 unsafe fn free_slow(block: *mut u8) {
     // SAFETY: The caller's condition, of `free` and of the function for foreign blocks.
     unsafe { front::free(block, |block| (foreign().free)(block)) };
+}
+
+/// As [`free`] of a block of which the caller says how long it is, if it knows, and how aligned. In the
+/// hardened build alone: it ends the program where that is not so.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[cfg(feature = "secure")]
+#[inline]
+pub unsafe fn free_sized(block: *mut u8, size: Option<usize>, align: usize) {
+    // SAFETY: The caller's condition.
+    unsafe { front::free_sized(block, size, align) };
 }
 
 /// Allocates `count` × `size` zero bytes.

@@ -13,6 +13,8 @@ mod arch;
 mod arch;
 
 mod advised;
+#[cfg(feature = "secure")]
+pub(crate) mod entropy;
 pub(crate) mod file;
 mod shared;
 
@@ -23,6 +25,7 @@ pub(crate) use advised::advised;
 #[cfg(test)]
 pub(crate) use advised::advised_here;
 use arch::number;
+pub(crate) use arch::thread_pointer;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).
@@ -190,16 +193,20 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Err
     }
 }
 
-/// The way of [`commit`] where a sandbox refuses `mprotect`: a fresh mapping in the place of the
-/// reserved one, which reads as zero as that would have.
+/// Puts a fresh mapping in the place of another, readable, writable and all zero: the way of [`commit`] where a
+/// sandbox refuses `mprotect`.
+///
+/// # Errors
+///
+/// `ENOMEM` where the kernel has no memory or mapping left for the change.
 ///
 /// # Safety
 ///
-/// - As [`commit`].
+/// - The range was mapped by this door and nobody needs its contents.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused")]
-unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
     map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }
 
@@ -316,12 +323,16 @@ pub(crate) fn free_address() -> usize {
 }
 
 /// Sleeps while `word` holds `expected`; wakes at [`wake_one`], a signal, or for no reason.
+///
+/// It wakes after a second at the latest: where a filter refuses a [`wake_one`], nobody else would end the sleep.
 pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
     const FUTEX_WAIT_PRIVATE: usize = 128;
+    static SECONDS_AND_NANOSECONDS: [i64; 2] = [1, 0];
     let address = word.as_ptr().addr();
-    // SAFETY: The kernel only reads the word, which the reference keeps alive.
+    let limit = (&raw const SECONDS_AND_NANOSECONDS).expose_provenance();
+    // SAFETY: The kernel only reads the word, which the reference keeps alive, and the time.
     let _ = unsafe {
-        arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, 0, 0, 0)
+        arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, limit, 0, 0)
     };
 }
 
@@ -358,12 +369,13 @@ pub(crate) fn write_error(message: &[u8]) {
 /// it has read the new mask from there.
 pub(crate) fn is_readable(address: usize) -> bool {
     const NO_WAY: usize = usize::MAX;
-    const FAULT: Errno = Errno(14);
+    /// That there is no such way, so the mask was read. A filter's refusal says nothing of the word.
+    const INVALID: Errno = Errno(22);
     const MASK_BYTES: usize = 8;
     // SAFETY: The kernel only reads, and changes nothing.
     let result =
         unsafe { arch::call6(number::RT_SIGPROCMASK, NO_WAY, address, 0, MASK_BYTES, 0, 0) };
-    address != 0 && check(result) != Err(FAULT)
+    address != 0 && check(result) == Err(INVALID)
 }
 
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. All ranges that this door

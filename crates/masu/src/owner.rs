@@ -11,7 +11,7 @@ mod holdings;
 mod mixed;
 
 use core::cell::Cell;
-use core::ptr::{self, NonNull};
+use core::ptr;
 
 use crate::class::Class;
 use crate::fault::{self, Fault};
@@ -212,16 +212,15 @@ impl Owner {
     ///
     /// # Safety
     ///
-    /// - `block` is a large block of this heap, of which only the first `size` bytes are used.
+    /// - It starts with this slice and is a block of this heap, of which only the first `size` bytes are used.
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn resize_large(&'static self, block: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: The caller's condition.
-        let slices = || unsafe { large::usable_size(block) } / SLICE_BYTES;
+    pub(crate) unsafe fn resize_large(&'static self, first: &'static Slice, size: usize) -> bool {
+        let slices = || large::usable_size(first) / SLICE_BYTES;
         let mut holdings = self.holdings();
         let before = slices();
         // SAFETY: The caller's condition.
-        let done = unsafe { large::resize(block, size) };
+        let done = unsafe { large::resize(first, size) };
         holdings.count_large(0, slices().cast_signed() - before.cast_signed());
         done
     }

@@ -5,6 +5,9 @@
 //! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
 //! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
 
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
+
 use core::cell::Cell;
 
 use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
@@ -13,7 +16,7 @@ use crate::kernel::{self, Advice};
 use crate::map;
 use crate::owner::Owner;
 use crate::ranges::{Parked, RANGES};
-use crate::shard::Shard;
+use crate::shard::{Shard, whose};
 use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::statistics;
 
@@ -46,7 +49,7 @@ impl Page {
         let code = if is_sampled { SAMPLED } else { class.homed().code_in(shard) };
         page.0.code.set(code);
         page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
-        page.0.shard.set(shard);
+        whose::note_page(page.0, shard);
         map::set(page.0.address(), class.page_slices(), code);
         statistics::page::look();
         Some(page)
@@ -55,7 +58,7 @@ impl Page {
     /// A new page of `class` that belongs to a first-class heap, likewise.
     pub(crate) fn create_in_heap(class: Class, owner: &'static Owner) -> Option<Page> {
         let page = Page::allocate(class, Kind::HeapPage)?;
-        page.0.shard.set(NO_SHARD);
+        whose::note_page(page.0, NO_SHARD);
         for distance in 0..class.page_slices() {
             // SAFETY: The slice lies in the run just handed out.
             let slice = unsafe { page.0.ahead(distance) };

@@ -170,6 +170,8 @@ pub fn start(interval_bytes: Option<usize>) -> Result<(), Refusal> {
     if interval_bytes == 0 {
         return Err(Refusal::Interval);
     }
+    // Before a thread can see that it is to sample.
+    thread::prepare_samples();
     let mut held = PROFILE.lock();
     if is_running() {
         return Err(Refusal::Running);

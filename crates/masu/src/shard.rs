@@ -6,19 +6,22 @@
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
 //! way home.
 
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
 pub(crate) mod sampled;
 mod sparse;
+pub(crate) mod whose;
 
-use crate::class::{CLASSES, Class, LANES};
+use crate::class::{CLASSES, Class};
 use crate::fault::{self, Fault};
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
-use crate::slice::Slice;
 use crate::slot;
-use crate::sync::{AtomicBool, AtomicUsize, Lock, Ordering};
+use crate::sync::Lock;
 pub(crate) use sparse::go_on;
 use sparse::{LeftAlone, Place};
+use whose::page_of;
 
 /// The pages of one class in one shard.
 pub(crate) struct ClassPages {
@@ -50,20 +53,6 @@ static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
     [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
 /// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
 static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) }; CLASSES];
-/// How many shards threads were given so far.
-static SHARDS_USED: AtomicUsize = AtomicUsize::new(1);
-
-/// Whether sampled blocks have pages.
-static SAMPLES: AtomicBool = AtomicBool::new(false);
-
-/// How many shards there are to be, known as soon as a second thread is.
-static SHARDS_PLANNED: AtomicUsize = AtomicUsize::new(1);
-
-/// Lanes of homed classes that there are.
-pub(crate) fn lanes() -> usize {
-    // ORDERING: Relaxed: the number stands for itself.
-    SHARDS_PLANNED.load(Ordering::Relaxed).min(LANES)
-}
 
 /// A shard, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,27 +63,23 @@ impl Shard {
     /// comes from them.
     pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
 
-    /// The shard for the thread that starts as number `thread`, where there are to be `shards`.
+    /// The shard for the thread that starts as number `thread`, where there are to be `shards`; the caller holds
+    /// the lock of all threads.
     pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
-        let shards = shards.clamp(1, SHARDS_MAX);
-        let shard = thread % shards;
-        // ORDERING: Relaxed: whoever frees another lane's block has synchronised with its thread.
-        SHARDS_PLANNED.fetch_max(shards, Ordering::Relaxed);
-        // ORDERING: Relaxed: a page of a new shard is seen through that shard's lock.
-        SHARDS_USED.fetch_max(shard + 1, Ordering::Relaxed);
-        Shard(shard as u8)
+        let shard = (thread % shards.clamp(1, SHARDS_MAX)) as u8;
+        whose::admit(shard);
+        Shard(shard)
     }
 
+    /// The shards that threads were given so far.
     fn used() -> impl Iterator<Item = Shard> {
-        // ORDERING: Relaxed, as above.
-        (0..SHARDS_USED.load(Ordering::Relaxed)).map(|shard| Shard(shard as u8))
+        Shard::all().filter(|shard| *shard != Shard::SAMPLED)
     }
 
-    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too.
+    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too. That changes only while the
+    /// lock of threads is held, as `fork` holds it.
     fn all() -> impl Iterator<Item = Shard> {
-        // ORDERING: Relaxed: it changes while the locks of threads are held, as `fork` holds them.
-        let samples = SAMPLES.load(Ordering::Relaxed);
-        Shard::used().chain(samples.then_some(Shard::SAMPLED))
+        (0..=Shard::SAMPLED.0).filter(|shard| whose::is_admitted(*shard)).map(Shard)
     }
 
     fn pages(self, class: Class) -> &'static Lock<ClassPages> {
@@ -176,8 +161,7 @@ const OWN_BYTES_MIN: usize = 1 << 20;
 
 /// Lets sampled blocks have pages; the caller holds the lock of all threads.
 pub(crate) fn prepare_samples() {
-    // ORDERING: Relaxed, as in `Shard::all`.
-    SAMPLES.store(true, Ordering::Relaxed);
+    whose::admit(Shard::SAMPLED.0);
 }
 
 /// What a flush found out about the pages.
@@ -208,8 +192,8 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 #[inline(never)]
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-    let page = Page(unsafe { Slice::at(block) }.page());
-    let shard = Shard(page.0.shard.get());
+    let page = unsafe { page_of(block) };
+    let shard = page.owner();
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
     let found = pages.look(shard, class);
@@ -228,12 +212,11 @@ const CHUNK: usize = 256;
 fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut shards = [0_u8; CHUNK];
     let mut present = 1_u32;
-    // ORDERING: Relaxed: whoever has a block of another shard has synchronised with its thread.
-    if SHARDS_USED.load(Ordering::Relaxed) > 1 {
+    if !whose::is_always_first() {
         present = 0;
         for (block, shard) in blocks.iter().zip(&mut shards) {
             // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-            *shard = unsafe { Slice::at(*block) }.page().shard.get();
+            *shard = unsafe { page_of(*block) }.owner().0;
             present |= 1 << *shard;
         }
     }
@@ -272,7 +255,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
             let mut passed = 1;
             if shards[0] == shard.0 {
                 let released;
-                (passed, released) = pages.put(class, blocks);
+                (passed, released) = pages.put(shard, class, blocks);
                 if released.is_some() {
                     empty[count] = released;
                     count += 1;
@@ -297,8 +280,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
 /// Counts blocks that this thread brought home to a shard other than its own.
 #[inline]
 fn note_brought(shard: Shard, blocks: usize) {
-    // ORDERING: Relaxed, as in `for_thread`.
-    if SHARDS_USED.load(Ordering::Relaxed) > 1
+    if !whose::is_always_first()
         && let Some(cache) = slot::get().cache()
         && cache.shard != shard
     {
@@ -395,12 +377,13 @@ impl ClassPages {
         block
     }
 
-    /// Marks the first of `blocks` free, and as many behind it as lie in the same page. Returns how
-    /// many, and their page where that is now empty and out of the books.
+    /// Marks the first of `blocks` free, of a page of `owner`, whose books these are, and as many behind it as lie in the
+    /// same page. Returns how many, and their page where that is now empty and out of the books.
     #[inline(never)]
-    fn put(&mut self, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
+    fn put(&mut self, owner: Shard, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
         // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        let page = Page(unsafe { Slice::at(blocks[0]) }.page());
+        let page = unsafe { page_of(blocks[0]) };
+        debug_assert!(page.owner() == owner, "the page is in another's books");
         let was_full = page.is_full();
         let count = page.put(class, blocks);
         self.handed_out -= count;

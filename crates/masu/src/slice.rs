@@ -100,7 +100,8 @@ pub(crate) struct Slice {
     /// Bytes of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
     /// free when it was last purged, the lock of the page's shard and class.
     pub(crate) dirty: Cell<u32>,
-    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
+    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`. Of a free run that is
+    /// away, whose thread's that is: the ranges' lock.
     pub(crate) free_blocks: Cell<u32>,
     /// No word of the page's bitmap before this one has a bit set.
     pub(crate) first_free: Cell<u32>,

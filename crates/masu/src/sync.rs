@@ -19,11 +19,10 @@ use core::cell::UnsafeCell;
 use core::hint::spin_loop;
 use core::ops::{Deref, DerefMut};
 
-use crate::kernel::{wait_while, wake_one};
-use crate::libc;
+use crate::kernel::{self, wait_while, wake_one};
 pub(crate) use count::Count;
 pub(crate) use pair::Pair;
-use raw_lock::RawLock;
+use raw_lock::{FLAGS, RawLock};
 pub(crate) use table::Table;
 
 /// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
@@ -71,24 +70,33 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     fn lock_slow(&self) -> Guard<'_, T, SHARED> {
         // The thread that forks holds the locks already; a handler of the program that runs
         // between ours may still allocate.
-        if forks_now() {
+        if self.raw.is_held_for_fork() {
             return Guard { lock: self, releases: false };
         }
         self.raw.acquire_slow();
         self.acquired()
     }
 
-    /// Holds the lock across `fork`, beyond any scope.
+    /// Holds the lock across `fork`, beyond any scope. Where this thread holds it already, because `fork`
+    /// was called in a signal handler that interrupted the holder, nothing is done, here and by `let_go`.
     pub(crate) fn hold(&self) {
-        self.raw.acquire();
+        if !self.raw.hold_for_fork() {
+            // ORDERING: Relaxed: the thread that forks, or its copy, reads it.
+            INTERRUPTED.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// The value while the lock is held across `fork`.
+    /// Whether this thread, or the one it is a copy of, took the lock by [`Lock::hold`] and did not hold it already.
+    pub(crate) fn is_held_for_fork(&self) -> bool {
+        self.raw.is_held_for_fork()
+    }
+
+    /// The value while the lock is held across `fork`. After an interruption it may be half changed.
     ///
     /// # Safety
     ///
-    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and holds
-    ///   no other reference to the value.
+    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and uses no
+    ///   other reference to the value while it has this one.
     #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
     pub(crate) unsafe fn held(&self) -> &mut T {
         // SAFETY: The caller's condition.
@@ -101,23 +109,31 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     ///
     /// - This thread, or the one that it was forked from, called `hold` and not yet `let_go`.
     pub(crate) unsafe fn let_go(&self) {
-        self.raw.release();
+        self.raw.let_go_after_fork();
     }
 }
 
-/// The thread that holds every lock because it forks; 0 for none.
-static FORKING: AtomicUsize = AtomicUsize::new(0);
+/// A `fork` is under way in a signal handler that interrupted the holder of a lock.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Says that this thread holds every lock from here on, or no longer does.
-pub(crate) fn set_forks_now(forks: bool) {
-    let thread = if forks { libc::this_thread() } else { 0 };
-    // ORDERING: Relaxed: only this thread, or its copy in the child, acts on its own number.
-    FORKING.store(thread, Ordering::Relaxed);
+/// Whether the `fork` that ends here interrupted the holder of a lock: then nobody may wait for locks now.
+pub(crate) fn has_interrupted() -> bool {
+    // ORDERING: Relaxed, as above.
+    INTERRUPTED.swap(false, Ordering::Relaxed)
 }
 
-fn forks_now() -> bool {
-    // ORDERING: Relaxed, as above.
-    FORKING.load(Ordering::Relaxed) == libc::this_thread()
+/// A number for this thread, not 0 and without [`FLAGS`]; its copy in a forked child has the same.
+///
+/// It is made of the address of the C library's own data of the thread, of which no OS page holds two:
+/// they lie at the end of each thread's stack. Threads whose data lie a multiple of 2 TiB apart may have
+/// one number, which matters only where one of them holds a lock while the other forks.
+#[inline(always)]
+pub(crate) fn this_holder() -> u32 {
+    const OS_PAGE_SHIFT: u32 = 12;
+    const NOT_0: u32 = FLAGS + 1;
+    let page_shift = NOT_0.trailing_zeros() + 1;
+    let number = (kernel::thread_pointer() >> (OS_PAGE_SHIFT - page_shift)) as u32;
+    number & !(FLAGS | NOT_0) | NOT_0
 }
 
 /// The right to touch the value of a [`Lock`], given back when dropped.

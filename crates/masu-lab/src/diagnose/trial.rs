@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::finding::{Confidence, Finding, Id, Remedy};
-use super::thresholds::{CAUSE_SHARE, GAIN_DENIED, LITTLE_SHARE, PARALLEL_SHARE};
+use super::thresholds::{CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, LITTLE_SHARE, PARALLEL_SHARE};
 use super::{Diagnosis, Kind};
 use crate::prove::{self, Forecast, Proof, Proved, Shown};
 use crate::report::percent;
@@ -61,6 +61,11 @@ pub fn after(
     if has_cause && !diagnosis.findings.iter().any(is_open) {
         return Ok(None);
     }
+    // A program that failed is to be mended first, and one that is over at once has nothing to gain.
+    let facts = &diagnosis.facts;
+    if facts.ending.as_deref() != Some("returned 0") || facts.clock.own_cpu_s() < CPU_MIN_S {
+        return Ok(None);
+    }
     if let Some(refusal) = &workload.program.refusal {
         return Err(format!("whether another malloc gains: none can be preloaded, {refusal}"));
     }
@@ -74,7 +79,7 @@ pub fn after(
             Some((variant, *name))
         })
         .collect();
-    let run_s = diagnosis.facts.clock.own_wall_s(diagnosis.facts.cpus);
+    let run_s = facts.clock.own_wall_s(facts.cpus);
     let Some((count, rounds)) = affordable(variants.len(), run_s) else {
         return Err(format!(
             "whether another malloc or a setting gains: the program is too long to be run beside \
@@ -86,7 +91,7 @@ pub fn after(
     let remedies: Vec<Variant> = tried.iter().map(|(variant, _)| variant.clone()).collect();
     let names: Vec<&str> = tried.iter().map(|(_, name)| *name).collect();
     let mut plan = prove::plan(workload, reference, &remedies, rounds);
-    let threads = &diagnosis.facts.threads;
+    let threads = &facts.threads;
     if threads.together_s <= PARALLEL_SHARE * threads.looked_s {
         // Where threads never work side by side, CPU time is the same gain and does not see who else is busy here.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);

@@ -208,7 +208,7 @@ impl ThreadCache {
     pub(super) fn count_from_outside(&self, class: Class) -> usize {
         let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
         let count = top.addr().wrapping_sub(base.addr()) / size_of::<usize>();
-        if base.is_null() || count > 2 * ceiling(class) { 0 } else { count }
+        if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
     }
 
     /// A block of `class` when its stack was found empty: fetches a batch, or a single block of a

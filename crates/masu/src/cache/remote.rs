@@ -13,8 +13,9 @@ use core::ptr::{self, NonNull};
 
 use super::depth::{self, Destination};
 use super::{Shared, Stack, ThreadCache};
-use crate::class::{Class, HOMED, HOMED_FIRST};
-use crate::shard::{self, Shard};
+use crate::class::{Class, HOMED, HOMED_FIRST, LANES};
+use crate::shard::{self, Shard, whose};
+use crate::sync::Count;
 use crate::{metadata, transfer};
 
 /// Blocks that a remote stack holds at first, and after it overflowed again and again.
@@ -26,14 +27,24 @@ pub(super) struct Remote {
     /// The array for all of them, with its length; null until the first remote free. A stack's
     /// place in it is touched only if that stack is used.
     array: Shared<usize>,
-    words: Cell<usize>,
+    words: Count,
     /// Those that were full in this epoch, as bits by code from the first homed one on.
     busy: Cell<u64>,
 }
 
 impl Remote {
     pub(super) const fn new() -> Remote {
-        Remote { array: Shared::new(ptr::null_mut()), words: Cell::new(0), busy: Cell::new(0) }
+        Remote { array: Shared::new(ptr::null_mut()), words: Count::new(0), busy: Cell::new(0) }
+    }
+
+    /// How many stacks have a place in the array, from the first homed code on. It alone says which have: lanes
+    /// may become more while the program runs.
+    fn stacks(&self) -> usize {
+        if cfg!(masu_plant = "lanes_once") && !self.array.get().is_null() {
+            // A fault planted for the oracle: the array is long enough for every lane that is added later.
+            return LANES * HOMED;
+        }
+        (self.words.get() / ENTRIES).min(LANES * HOMED)
     }
 
     /// The lowest place of a stack.
@@ -49,8 +60,7 @@ impl Remote {
 impl ThreadCache {
     /// The remote stacks with their codes and classes, where they have an array.
     fn remote_stacks(&self) -> impl Iterator<Item = (u8, Class, &Stack)> {
-        let lanes = if self.remote.array.get().is_null() { 0 } else { shard::lanes() };
-        let end = HOMED_FIRST + lanes * HOMED;
+        let end = HOMED_FIRST + self.remote.stacks();
         (HOMED_FIRST as u8..end as u8).filter_map(|code| {
             let class = Class::from_code(code)?;
             let is_remote = code != class.code_in(self.shard.0);
@@ -112,14 +122,15 @@ impl ThreadCache {
         if depth::budget_is_strict() && !self.fits_budget(class, bytes) {
             return false;
         }
-        if self.remote.array.get().is_null() {
-            let Some(words) = metadata::words(shard::lanes() * HOMED * ENTRIES) else {
-                return false;
-            };
-            self.remote.words.set(words.len());
+        let wanted = usize::from(code) - HOMED_FIRST + 1;
+        if wanted > self.remote.stacks() {
+            // Nothing stays in the old array, if there is one.
+            self.close_remote();
+            let Some(words) = metadata::words(wanted * ENTRIES) else { return false };
             self.remote.array.set(words.as_mut_ptr());
+            self.remote.words.set(words.len());
         }
-        debug_assert!(usize::from(code) < HOMED_FIRST + self.remote.words.get() / ENTRIES);
+        debug_assert!(wanted <= self.remote.stacks(), "a place for each code that is used");
         stack.top.set(self.remote.start(code).wrapping_sub(1));
         self.set_remote_limit(code, class, stack, ENTRIES_FIRST);
         true
@@ -154,6 +165,7 @@ impl ThreadCache {
         self.traffic.lane_blocks.add(count);
         // SAFETY: The stack holds `count` entries from its lowest place on.
         let blocks = unsafe { core::slice::from_raw_parts(start, count) };
+        debug_assert!(whose::are_of_lane(class, Shard(Class::lane_of(code)), blocks));
         let _ = match destination {
             Destination::Transfer => transfer::give(class, Shard(Class::lane_of(code)), blocks),
             Destination::Pages => shard::flush(class, blocks),
@@ -187,9 +199,11 @@ impl ThreadCache {
             self.set_remote_limit(code, class, stack, 0);
             stack.top.set(ptr::null_mut());
         }
+        let words = self.remote.words.get();
+        self.remote.words.set(0);
         if let Some(array) = NonNull::new(self.remote.array.replace(ptr::null_mut())) {
             // SAFETY: The array came from `metadata::words` at this length, and no stack is in it.
-            unsafe { metadata::give_back(array, self.remote.words.get()) };
+            unsafe { metadata::give_back(array, words) };
         }
     }
 }

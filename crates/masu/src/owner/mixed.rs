@@ -13,6 +13,7 @@ use crate::fault::{self, Fault};
 use crate::map;
 use crate::page::NO_SHARD;
 use crate::ranges::{Parked, RANGES};
+use crate::shard::whose;
 use crate::slice::{BITMAP_WORDS, Kind, SLICE_BYTES, Slice};
 
 /// Parts of a slice.
@@ -94,7 +95,7 @@ impl Mixed {
         slice.back.set(0);
         slice.purged.set(0);
         slice.sampled.set(0);
-        slice.shard.set(NO_SHARD);
+        whose::note_page(slice, NO_SHARD);
         slice.set_belongs(owner);
         map::set(slice.address(), 1, HEAP);
         self.slice = Some(slice);

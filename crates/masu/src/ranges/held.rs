@@ -54,15 +54,19 @@ impl SharedRanges {
         self.0.hold();
     }
 
-    /// Takes back, in the child, what other threads had away in the parent.
+    /// Takes back, in the child, what other threads had away in the parent. What this thread itself has away, where a
+    /// signal handler forked, it puts back when it goes on; and where it was changing the ranges it goes on with that.
     ///
     /// # Safety
     ///
     /// - The thread that this one is a copy of called [`SharedRanges::hold`].
     pub(crate) unsafe fn take_back_after_fork(&self) {
+        if !self.0.is_held_for_fork() {
+            return;
+        }
         // SAFETY: The caller's condition.
         let ranges = unsafe { self.0.held() };
-        while let Some(run) = ranges.away.first() {
+        while let Some(run) = ranges.away_by_others() {
             ranges.put_back(run, false);
         }
     }

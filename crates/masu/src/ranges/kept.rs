@@ -10,6 +10,7 @@
 use super::{Demand, Ranges};
 use crate::options;
 use crate::slice::{SLICE_BYTES, Slice};
+use crate::sync::this_holder;
 
 /// What that is unless an option says otherwise.
 const KEPT_BYTES_MIN: usize = 4 << 20;
@@ -181,8 +182,20 @@ impl Ranges {
         end.count.set((count - kept / SLICE_BYTES) as u32);
         end.dirty.set((dirty - kept) as u32);
         self.just_purged_bytes += dirty - kept;
-        self.away.push_first(end);
+        self.note_away(end);
         Some(end)
+    }
+
+    /// Takes a free run that is in no list among those that are away, as this thread's.
+    fn note_away(&mut self, run: &'static Slice) {
+        run.free_blocks.set(this_holder());
+        self.away.push_first(run);
+    }
+
+    /// A run that is away because of another thread than this one.
+    pub(super) fn away_by_others(&self) -> Option<&'static Slice> {
+        let this = this_holder();
+        self.away.iter().find(|run| run.free_blocks.get() != this)
     }
 
     /// The same for what is owed.
@@ -197,7 +210,7 @@ impl Ranges {
         let count = away.iter_mut().zip(uncertain).map(|(place, run)| *place = Some(run)).count();
         for run in away.iter().flatten() {
             self.remove(run);
-            self.away.push_first(run);
+            self.note_away(run);
         }
         count
     }

@@ -320,8 +320,8 @@ fn a_run_that_is_away_is_nobody_s_and_its_neighbours_are_not_merged_with_it() {
     });
 }
 
-#[test]
-fn a_child_has_again_what_was_away_in_the_parent() {
+/// Ranges from which one run of four slices is away because of the thread that asks for them.
+fn with_a_run_away() -> (&'static SharedRanges, usize) {
     let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
     let mut held = ranges.lock();
     held.trim(0);
@@ -329,12 +329,34 @@ fn a_child_has_again_what_was_away_in_the_parent() {
     held.insert(run, 4, 4 * SLICE_BYTES, false);
     held.send_away(0, usize::MAX).expect("it is dirty");
     drop(held);
+    (ranges, run.address())
+}
+
+/// What a child does with its copy of the ranges.
+fn fork(ranges: &SharedRanges) {
     ranges.hold();
     // SAFETY: The lock is held, as in the child.
     unsafe { ranges.take_back_after_fork() };
     // SAFETY: Held above.
     unsafe { ranges.let_go() };
-    assert_eq!(run_of(&mut ranges.lock(), 4).address(), run.address());
+}
+
+#[test]
+fn a_child_has_again_what_other_threads_had_away_in_the_parent() {
+    let (ranges, address) = std::thread::spawn(with_a_run_away).join().expect("no panic there");
+    fork(ranges);
+    assert_eq!(run_of(&mut ranges.lock(), 4).address(), address);
+}
+
+#[test]
+fn what_the_interrupted_thread_itself_has_away_it_puts_back_itself() {
+    let (ranges, address) = with_a_run_away();
+    fork(ranges);
+    let mut held = ranges.lock();
+    let run = held.away.first().expect("it is away still");
+    assert_eq!(run.address(), address);
+    held.put_back(run, false);
+    assert_eq!(run_of(&mut held, 4).address(), address);
 }
 
 #[test]

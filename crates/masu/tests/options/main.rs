@@ -302,6 +302,13 @@ fn every_option_changes_under_way() {
 }
 
 #[test]
+fn shards_may_become_more_while_threads_free_each_other_s_blocks() {
+    for _ in 0..3 {
+        assert_eq!(run("changed::more_shards", &[]).get("took_effect"), 1);
+    }
+}
+
+#[test]
 fn what_the_program_sets_counts_more_than_its_variables() {
     let report = run("changed::against_the_environment", &[("MASU_RETAIN", "1M")]);
     assert_eq!(report.get("took_effect"), 1);

@@ -6,6 +6,7 @@
 //! that are far greater than theirs, or their changes.
 
 mod message;
+mod turns;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ extern crate std;
 
 use super::*;
 use crate::kernel;
-use crate::shard::flush_to;
+use crate::shard::{flush_to, whose};
 use std::vec::Vec;
 
 const BLOCK_BYTES: usize = 2048;
@@ -17,6 +17,7 @@ fn flush(shard: Shard, class: Class, blocks: &[usize]) {
 
 /// Fills pages of a shard of the test's own, and frees all blocks but the first of each page.
 fn make_sparse(shard: Shard, class: Class) -> Vec<Page> {
+    whose::admit(shard.0);
     let blocks = class.page_blocks();
     let pages: Vec<_> = (0..PAGES)
         .map(|_| {
@@ -69,6 +70,7 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
 #[test]
 fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
     let (shard, class) = (Shard(11), Class::of_size(BLOCK_BYTES));
+    whose::admit(shard.0);
     let blocks = class.page_blocks();
     let mut taken = std::vec![0; blocks];
     assert_eq!(shard.refill_from_new(class, &mut taken), blocks);
@@ -96,6 +98,7 @@ fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
 #[test]
 fn a_pass_moves_on_when_its_page_leaves_the_list() {
     let (shard, class) = (Shard(10), Class::of_size(BLOCK_BYTES));
+    whose::admit(shard.0);
     let [first, second] = [(); 2].map(|()| Page::create(class, shard.0).expect("memory"));
     let mut pages = shard.pages(class).lock();
     for page in [first, second] {

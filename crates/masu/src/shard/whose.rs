@@ -1,0 +1,104 @@
+//! Whose a block is: the one place that says it, for every way of freeing.
+//!
+//! Relies on slices. A page's owner stands in its first slice, written when the page is made and constant
+//! for its life. Everyone who brings a block home asks [`page_of`] and [`Page::owner`]; nobody concludes it from how many
+//! threads, shards or heaps there are. The hard idea is the one shortcut: as long as every page ever made belongs to the
+//! first shard, looking is left out. What allows it is a word that the making of a page itself changes ([`note_page`]),
+//! so no feature can add an owner that this does not know.
+//!
+//! What features have to keep, each with a `debug_assert` where it could be broken:
+//!
+//! - **Every page has an owner that was admitted** before the page was made: a shard by [`Shard::for_thread`], the
+//!   pages of a heap profile by `prepare_samples`, both under the lock of all threads, for `fork` holds the locks of
+//!   those that were admitted ([`note_page`]).
+//! - **A page is in the books of its owner alone**, and its blocks go back there, be they freed by C's functions, by a layout,
+//!   by a thread's end, by the transfer cache, or while a profile, another number of shards or another
+//!   budget holds than when they were handed out (`ClassPages::put`).
+//! - **What an option said once is not asked for again** by what was sized by it. A thread's shard stays its own;
+//!   arrays carry their lengths (`cache/remote.rs`), limits of stacks are read from the stacks
+//!   (`cache/depth.rs`), and what is kept in the transfer cache is bounded by the room that there is.
+//! - **A remote stack holds blocks of its own lane alone** ([`are_of_lane`]): only `free` by the class map fills it.
+//! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
+
+use super::Shard;
+use crate::class::Class;
+use crate::options::SHARDS_MAX;
+use crate::page::{NO_SHARD, Page};
+use crate::slice::Slice;
+use crate::sync::{AtomicU32, Ordering};
+
+/// The owners that there may be pages of, as bits by number. The first shard's is there from the start, for threads without a
+/// cache use it.
+static OWNERS: AtomicU32 = AtomicU32::new(FIRST);
+
+/// The first shard, as the only one.
+const FIRST: u32 = 1;
+
+const _: () = assert!(NO_SHARD < 32 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
+
+/// Lets `shard` own pages. But for what [`note_page`] does, the caller holds the lock of all threads.
+pub(crate) fn admit(shard: u8) {
+    // ORDERING: Relaxed: a page of a new owner is seen through that owner's lock, and whoever has one of its blocks has
+    // synchronised with the thread that made it.
+    OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
+}
+
+/// Whether `shard` may own pages.
+pub(super) fn is_admitted(shard: u8) -> bool {
+    // ORDERING: Relaxed, as above.
+    OWNERS.load(Ordering::Relaxed) & 1 << shard != 0
+}
+
+/// Whether every block that was ever handed out from a page is the first shard's.
+#[inline]
+pub(super) fn is_always_first() -> bool {
+    // ORDERING: Relaxed, as above.
+    let owners = OWNERS.load(Ordering::Relaxed);
+    if cfg!(masu_plant = "samples_as_first") {
+        // A fault planted for the oracle: the pages of sampled blocks are forgotten.
+        return owners & ((1 << SHARDS_MAX) - 1) == FIRST;
+    }
+    owners == FIRST
+}
+
+/// Has the page or the mixed slice that begins with `slice` belong to `shard`, or to no shard with [`NO_SHARD`]. No block of it was
+/// handed out yet.
+#[inline]
+pub(crate) fn note_page(slice: &Slice, shard: u8) {
+    if !is_admitted(shard) {
+        // Heaps have no locks here that `fork` would have to know.
+        debug_assert!(shard == NO_SHARD, "an owner is admitted under the lock of all threads");
+        admit(shard);
+    }
+    slice.shard.set(shard);
+}
+
+/// The page in which a block lies.
+///
+/// # Safety
+///
+/// - The block lies in a page or in a mixed slice.
+#[inline(always)]
+pub(crate) unsafe fn page_of(block: usize) -> Page {
+    // SAFETY: The caller's condition.
+    Page(unsafe { Slice::at(block) }.page())
+}
+
+impl Page {
+    /// Who owns this page.
+    #[inline(always)]
+    pub(crate) fn owner(self) -> Shard {
+        let shard = self.0.shard.get();
+        debug_assert!(is_admitted(shard), "no page was made for it");
+        Shard(shard)
+    }
+}
+
+/// Whether these blocks of a homed class are all of the lane of `shard`.
+pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
+    blocks.iter().all(|block| {
+        // SAFETY: Blocks that caches hold lie in pages.
+        let owner = unsafe { page_of(*block) }.owner();
+        class.code_in(owner.0) == class.code_in(shard.0)
+    })
+}

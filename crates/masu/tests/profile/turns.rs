@@ -1,0 +1,105 @@
+//! Profiles in turns in a program whose pages have one owner: what was handed out while one was taken
+//! is freed while none is, and the other way round.
+//!
+//! It relies on its parent for the allocator. The number of shards follows from a variable and is read once, so each
+//! test runs this program again; what that does checks every block that it gets.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use masu::profile;
+
+/// Runs the child called `name` with as many shards, and ends it where it does not end by itself.
+fn run(name: &str, shards: usize) {
+    let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
+    program.args(["--exact", &format!("turns::{name}"), "--ignored", "--nocapture"]);
+    program.args(["--test-threads", "1"]).env("MASU_SHARDS", shards.to_string());
+    let mut child = program.env_remove("MASU_PROFILE").spawn().expect("it starts");
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("ours") {
+            break status;
+        }
+        if begun.elapsed() > Duration::from_secs(60) {
+            child.kill().expect("ours");
+            panic!("{name} with {shards} shards hangs");
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert!(status.success(), "{name} with {shards} shards: {status}");
+}
+
+#[test]
+fn profiles_that_follow_each_other_hand_no_block_out_twice() {
+    for shards in [1, 1, 1, 2] {
+        run("one_thread", shards);
+    }
+}
+
+#[test]
+fn profiles_that_follow_each_other_do_so_in_threads_either() {
+    for shards in [1, 1, 2] {
+        run("threads", shards);
+    }
+}
+
+/// A box that says whose it is.
+type Block = Box<[usize; 12]>;
+
+fn new_blocks(count: usize, owner: usize) -> impl Iterator<Item = Block> {
+    (0..count).map(move |number| black_box(Box::new([owner << 32 | number; 12])))
+}
+
+fn check(blocks: &[Block], owner: usize) {
+    for (number, block) in blocks.iter().enumerate() {
+        assert!(block.iter().all(|word| *word == owner << 32 | number), "handed out twice");
+    }
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn one_thread() {
+    for _ in 0..6 {
+        profile::start(Some(2 << 10)).expect("none is taken");
+        let mut blocks: Vec<Block> = new_blocks(20_000, 1).collect();
+        profile::stop();
+        blocks.extend(new_blocks(20_000, 1).zip(20_000..).map(|(mut block, number)| {
+            block.fill(1 << 32 | number);
+            block
+        }));
+        check(&blocks, 1);
+    }
+}
+
+/// Allocates and frees, the oldest first, until `ends` says so.
+fn churn(owner: usize, turns: usize) {
+    for _ in 0..turns {
+        let mut blocks: VecDeque<Block> = new_blocks(5_000, owner).collect();
+        for round in 0..3 {
+            let some: Vec<Block> = blocks.drain(..blocks.len() / 2).collect();
+            check(&some, owner);
+            drop(some);
+            let more = blocks.len();
+            blocks = new_blocks(more * 2 + round, owner).collect();
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn threads() {
+    thread::scope(|scope| {
+        let threads: Vec<_> = (1..4).map(|owner| scope.spawn(move || churn(owner, 10))).collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            profile::start(Some(1 << 10)).expect("none is taken");
+            churn(7, 1);
+            profile::stop();
+            let handed_over: Vec<Block> = new_blocks(10_000, 8).collect();
+            check(&handed_over, 8);
+            scope.spawn(move || check(&handed_over, 8));
+        }
+    });
+}
