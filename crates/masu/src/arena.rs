@@ -19,6 +19,8 @@ use crate::sync::{AtomicUsize, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
+/// Slices that stay closed behind an arena's head, and as many at its end: in the hardened build.
+const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
 /// The shortest arena worth reserving when the kernel refuses longer ones.
 const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 /// The first and smallest step of committing.
@@ -33,9 +35,9 @@ const ARENAS_MAX: usize = 16 << 10;
 /// An arena, at the start of its own addresses, in the slots of the head's own slices.
 #[repr(C)]
 pub(crate) struct Arena {
-    /// Slices reserved, the head's included.
+    /// Slices reserved, the head's included, a guard at the end left out.
     slices: Cell<usize>,
-    /// Slices of the head.
+    /// Slices of the head, and of a guard behind it.
     head: Cell<usize>,
     /// The first slice never handed out. The ranges' lock.
     front: Cell<usize>,
@@ -138,6 +140,15 @@ pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     }
 }
 
+/// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
+/// whoever says what a wrong pointer is.
+#[cfg(feature = "secure")]
+#[cold]
+pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
+    // SAFETY: An arena holds the address within its first GiB.
+    ARENAS.entries().any(|entry| holds(entry, address)).then(|| unsafe { Slice::at(address) })
+}
+
 impl Slice {
     /// The arena that holds this slice.
     pub(crate) fn arena(&self) -> &'static Arena {
@@ -161,17 +172,17 @@ impl Arena {
     /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
     /// address space left.
     pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
-        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) {
+        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
             return Arena::reserve_dedicated(slices);
         }
         // Where addresses are limited, arenas are short; a long block gets one that holds it.
-        let shortest = (slices + head_slices(ARENA_SLICES)) * SLICE_BYTES;
+        let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
         let ordinary = prepare();
         let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
         let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
         loop {
             let total = length / SLICE_BYTES;
-            if total < head_slices(total) + slices {
+            if total < head_slices(total) + slices + 2 * GUARD_SLICES {
                 return None;
             }
             if let Some(start) = reserve_aligned(length) {
@@ -186,7 +197,7 @@ impl Arena {
 
     fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
         prepare();
-        let total = slices.checked_add(DEDICATED_HEAD_SLICES)?;
+        let total = slices.checked_add(DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES)?;
         let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
         let start = reserve_aligned(length)?;
         Arena::found(start, total, DEDICATED_HEAD_SLICES)
@@ -207,10 +218,10 @@ impl Arena {
         if opened {
             // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
             let arena: &'static Arena = unsafe { start.cast().as_ref() };
-            arena.slices.set(slices);
-            arena.head.set(head);
-            arena.front.set(head);
-            arena.committed.set(head);
+            arena.slices.set(slices - GUARD_SLICES);
+            arena.head.set(head + GUARD_SLICES);
+            arena.front.set(head + GUARD_SLICES);
+            arena.committed.set(head + GUARD_SLICES);
             if arena.enter() {
                 return Some(arena);
             }
@@ -243,7 +254,7 @@ impl Arena {
     /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
     pub(crate) unsafe fn unmap(&'static self) {
         // SAFETY: The caller's condition; the range was reserved for this arena.
-        unsafe { kernel::unmap(NonNull::from(self).cast(), self.reserved_bytes()) };
+        unsafe { kernel::unmap(NonNull::from(self).cast(), self.whole_bytes()) };
     }
 
     /// The same for one of which nothing was handed out.
@@ -254,7 +265,12 @@ impl Arena {
     pub(crate) unsafe fn unmap_unused(&'static self) {
         let start = NonNull::from(self).cast();
         // SAFETY: The caller's condition, as above.
-        let _ = unsafe { kernel::unmap_unused(start, self.reserved_bytes()) };
+        let _ = unsafe { kernel::unmap_unused(start, self.whole_bytes()) };
+    }
+
+    /// Bytes of addresses reserved, a guard's at the end included.
+    fn whole_bytes(&self) -> usize {
+        (self.slices.get() + GUARD_SLICES) * SLICE_BYTES
     }
 
     fn address(&self) -> usize {
@@ -263,7 +279,7 @@ impl Arena {
 
     /// Whether this arena holds one block that is longer than ordinary arenas.
     pub(crate) fn is_dedicated(&self) -> bool {
-        self.head.get() == DEDICATED_HEAD_SLICES
+        self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
     }
 
     /// Bytes of addresses reserved.

@@ -121,6 +121,19 @@ unsafe fn free_slow(block: *mut u8) {
     unsafe { front::free(block, |block| (foreign().free)(block)) };
 }
 
+/// As [`free`] of a block of which the caller says how long it is, if it knows, and how aligned. In the
+/// hardened build alone: it ends the program where that is not so.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[cfg(feature = "secure")]
+#[inline]
+pub unsafe fn free_sized(block: *mut u8, size: Option<usize>, align: usize) {
+    // SAFETY: The caller's condition.
+    unsafe { front::free_sized(block, size, align) };
+}
+
 /// Allocates `count` × `size` zero bytes.
 ///
 /// Null and `ENOMEM` as [`malloc`], and where the product overflows.

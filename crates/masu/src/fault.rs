@@ -72,3 +72,12 @@ pub(crate) fn stop(fault: Fault) -> ! {
     kernel::write_error(fault.message());
     libc::abort()
 }
+
+/// Ends the program with a message that was put together for it.
+#[cfg(feature = "secure")]
+#[cold]
+#[inline(never)]
+pub(crate) fn stop_saying(message: &[u8]) -> ! {
+    kernel::write_error(message);
+    libc::abort()
+}

@@ -13,6 +13,8 @@ mod arch;
 mod arch;
 
 mod advised;
+#[cfg(feature = "secure")]
+pub(crate) mod entropy;
 pub(crate) mod file;
 mod shared;
 

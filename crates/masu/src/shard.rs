@@ -6,6 +6,8 @@
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
 //! way home.
 
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
 pub(crate) mod sampled;
 mod sparse;
 pub(crate) mod whose;
