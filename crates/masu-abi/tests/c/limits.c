@@ -211,6 +211,50 @@ static void addresses_come_and_go_under_a_limit(void)
     }
 }
 
+static size_t until_the_end(size_t size)
+{
+    struct link {
+        struct link *next;
+    } *first = NULL, *block;
+    size_t count = 0;
+    for (; (block = malloc(size)) != NULL; count++, first = block)
+        block->next = first;
+    for (; (block = first) != NULL; free(block))
+        first = block->next;
+    return count;
+}
+
+/* Leaves an empty page of every size class behind, and blocks in the cache of its thread. */
+static void *all_sizes(void *unused)
+{
+    static char *blocks[2000];
+    for (size_t size = 16; size <= 8000; size += size < 128 ? 16 : size / 8) {
+        for (size_t i = 0; i < 2000; i++)
+            CHECK((blocks[i] = malloc(size)) != NULL);
+        for (size_t i = 0; i < 2000; i++)
+            free(blocks[i]);
+    }
+    return unused;
+}
+
+/* What empty pages and caches keep is there for whatever is asked for last. */
+static void what_is_kept_is_given_up_first(void)
+{
+    pthread_t thread;
+    limit_addresses(64 * MIB);
+    CHECK(pthread_create(&thread, NULL, work_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    size_t large = until_the_end(200000), small = until_the_end(3000);
+    for (int round = 0; round < 3; round++) {
+        CHECK(pthread_create(&thread, NULL, all_sizes, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        all_sizes(NULL);
+        size_t left = round % 2 ? until_the_end(3000) : until_the_end(200000);
+        size_t before = round % 2 ? small : large;
+        fprintf(stderr, "%zu blocks, then %zu\n", before, left);
+        CHECK(left >= before - before / 16);
+    }
+}
+
 /* --- Reports and settings --- */
 
 static void freed_memory_goes_back(void)
@@ -292,6 +336,7 @@ static const struct group groups[] = {
     GROUP(most_of_a_limit_can_be_used),
     GROUP(little_more_than_the_program_is_enough),
     GROUP(addresses_come_and_go_under_a_limit),
+    GROUP(what_is_kept_is_given_up_first),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),

@@ -50,12 +50,14 @@ pub(super) fn for_each_part(
     end: usize,
     mut act: impl FnMut(NonNull<u8>, usize),
 ) {
-    if hole == 0 {
-        return act(start, end * SLICE_BYTES);
+    let before = if hole == 0 { 0 } else { HOLE_END - hole };
+    let behind = if hole == 0 { 0 } else { HOLE_END };
+    for (from, to) in [(0, before), (behind, end)] {
+        if from < to {
+            // SAFETY: The part lies inside the arena.
+            act(unsafe { start.add(from * SLICE_BYTES) }, (to - from) * SLICE_BYTES);
+        }
     }
-    act(start, (HOLE_END - hole) * SLICE_BYTES);
-    // SAFETY: The bitmaps lie inside the arena.
-    act(unsafe { start.add(BITMAPS_AT) }, end * SLICE_BYTES - BITMAPS_AT);
 }
 
 impl Arena {
@@ -69,8 +71,15 @@ impl Arena {
     /// # Errors
     ///
     /// `ENOMEM` where there are none left; another error where arenas are not reserved like this.
+    #[inline]
     pub(super) fn reserve_in_pieces(slices: usize) -> Result<&'static Arena, Errno> {
-        let limit = limit().ok_or(Errno::EXIST)?;
+        Arena::reserve_under(limit().ok_or(Errno::EXIST)?, slices)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.limited")]
+    fn reserve_under(limit: usize, slices: usize) -> Result<&'static Arena, Errno> {
         let longest = limit.clamp(SHORTEST_ARENA_BYTES, ARENA_BYTES) / SLICE_BYTES;
         let whole = slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES;
         let total = longest.max(whole).min(ARENA_SLICES);
@@ -106,11 +115,16 @@ impl Arena {
     }
 
     /// Reserves up to slice `end`, and a piece ahead where that can be had; whether that worked.
+    #[inline]
     pub(super) fn reserve_up_to(&self, end: usize) -> bool {
+        end <= self.reserved.get() || self.reserve_more(end)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.limited")]
+    fn reserve_more(&self, end: usize) -> bool {
         let reserved = self.reserved.get();
-        if end <= reserved {
-            return true;
-        }
         let ahead = (reserved + limit().map_or(0, piece_slices)).clamp(end, self.slices.get());
         self.reserve_exactly(ahead) || (ahead > end && self.reserve_exactly(end))
     }
