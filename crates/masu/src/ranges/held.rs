@@ -39,7 +39,11 @@ impl SharedRanges {
     /// lets go.
     #[inline]
     pub(crate) fn lock(&self) -> Held<'_> {
-        debug_assert!(sync::no_lock_is_held(), "others would wait while memory is given back");
+        // A handler of `fork` may interrupt the holder of any.
+        debug_assert!(
+            sync::no_lock_is_held() || self.0.is_held_for_fork(),
+            "others would wait while memory is given back"
+        );
         Held { guard: ManuallyDrop::new(self.0.lock()), settles: true }
     }
 
