@@ -146,7 +146,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         Results::gather(&program, &cases, &found.mallocs, request.runs())
     })?;
     match request.purpose {
-        Purpose::Check => check::hold(root, &results),
+        Purpose::Check => check::hold(root, &program, &results),
         Purpose::Show => {
             let columns: Vec<Malloc> = found.mallocs.iter().map(|one| one.malloc).collect();
             println!("\n{}", page::tables(&results, &columns, &Old(""))?);
