@@ -17,7 +17,7 @@ use crate::{count, foreign};
 
 fn at_start(environment: Option<&Environment>) {
     // Before the program's own handlers, and so the last to take locks.
-    c::watch_forks();
+    c::prepare();
     foreign::announce();
     count::begin(environment);
     environment.into_iter().for_each(c::read_options);

@@ -89,6 +89,12 @@ fn a_handler_forks_where_statistics_are_written() {
 }
 
 #[test]
+fn threads_where_no_key_is_left() {
+    let program = library::compile("life.c", "first-malloc-late", &["-DWITHOUT_EARLIEST"]);
+    library::succeeds(library::preloaded(program).arg("threads_where_no_key_is_left"));
+}
+
+#[test]
 fn fork_handlers_may_allocate() {
     // The guest comes with the program here, so that its constructor is among the first.
     let guest = guest().to_str().expect("the target folder has a plain name");

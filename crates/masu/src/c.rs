@@ -19,10 +19,10 @@ use crate::{front, libc, options, statistics, thread};
 
 const ENOMEM: c_int = 12;
 
-/// Prepares for `fork`, as the first allocation does otherwise; for a library that stands for the C library's
-/// malloc, before the program runs.
-pub fn watch_forks() {
-    thread::watch_forks();
+/// Prepares for `fork` and for threads' ends, as the first allocation does otherwise; for a library that stands
+/// for the C library's malloc, before the program runs.
+pub fn prepare() {
+    thread::prepare();
 }
 
 /// What to do with a pointer that masu did not hand out.

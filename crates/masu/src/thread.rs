@@ -101,11 +101,17 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     Some(cache)
 }
 
-/// Prepares for `fork`, as the first allocation of a process does otherwise. A library that stands for the C
-/// library's malloc does so before the program runs: glibc allocates while handlers are registered, under a lock
-/// that a second registration on the way would wait for.
-pub(crate) fn watch_forks() {
-    if !core::mem::replace(&mut THREADS.lock().watches_fork, true) {
+/// Prepares for `fork` and for threads' ends, as the first allocation of a process does otherwise. A library that
+/// stands for the C library's malloc does so before the program runs: glibc allocates while handlers are registered,
+/// under a lock that a second registration on the way would wait for; and the program may take all keys.
+pub(crate) fn prepare() {
+    let mut threads = THREADS.lock();
+    let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
+    if threads.key.is_none() {
+        threads.key = Key::new(end);
+    }
+    drop(threads);
+    if !watches_fork {
         libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
 }

@@ -255,6 +255,24 @@ static void threads_one_after_another(void)
     CHECK(resident() < before + 8 * MIB);
 }
 
+/* Others took all keys before the first allocation, by which a thread's end is heard of. */
+static void threads_where_no_key_is_left(void)
+{
+    pthread_key_t key;
+    size_t keys = 0, before = 0;
+    while (pthread_key_create(&key, NULL) == 0)
+        keys++;
+    CHECK(keys > 100);
+    for (size_t i = 0; i < 2000; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, work_once, (void *)i) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        if (i == 200)
+            before = resident();
+    }
+    CHECK(resident() < before + 8 * MIB);
+}
+
 static void threads_in_waves(void)
 {
     for (int wave = 0; wave < 10; wave++) {
@@ -411,6 +429,7 @@ static const struct group groups[] = {
     GROUP(other_forks),
     GROUP(raw_fork_while_threads_allocate),
     GROUP(threads_one_after_another),
+    GROUP(threads_where_no_key_is_left),
     GROUP(threads_in_waves),
     GROUP(threads_with_the_smallest_stack),
     GROUP(threads_that_are_cancelled),
