@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     OutOfMemory,
     /// A block of a first-class heap was freed to something that it does not belong to.
     NotTheHeaps,
+    /// A block was freed by a layout of another size class.
+    NotTheLayouts,
     /// A first-class heap is used that was destroyed.
     HeapGone,
 }
@@ -48,6 +50,9 @@ impl Fault {
             }
             Fault::NotTheHeaps => {
                 b"masu: a block of a heap was freed to another heap or to none; stopping\n"
+            }
+            Fault::NotTheLayouts => {
+                b"masu: a block was freed by a layout that is not its own; stopping\n"
             }
             Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
         }

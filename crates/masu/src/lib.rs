@@ -107,7 +107,7 @@ impl Masu {
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
-        had(front::allocate_aligned(size, align, front::FreedBy::Layout))
+        had(size, || front::allocate_aligned(size, align, front::FreedBy::Layout))
     }
 
     #[cold]
@@ -115,16 +115,14 @@ impl Masu {
     fn alloc_zeroed_slow(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
-        had(front::allocate_zeroed(size, align, front::FreedBy::Layout))
+        had(size, || front::allocate_zeroed(size, align, front::FreedBy::Layout))
     }
 }
 
 /// A block; where there is none, that may be the program's end.
-fn had(block: *mut u8) -> *mut u8 {
-    if block.is_null() {
-        fault::out_of_memory();
-    }
-    block
+fn had(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = ask();
+    if block.is_null() { front::scarce::ask_again(size, &ask) } else { block }
 }
 
 impl Default for Masu {

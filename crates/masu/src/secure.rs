@@ -343,7 +343,11 @@ unsafe fn resize_expected(
     let stays = if room == 0 {
         size > LARGEST_ALWAYS_SMALL && guarded::resize(address, size)
     } else {
-        size + canary::BYTES_MIN <= room && size >= room / 2 && resize_small(address, size, call)
+        let fits = size <= room - canary::BYTES_MIN;
+        let stays = fits
+            && (size >= room / 2
+                || class_of(size, align).is_some_and(|class| class.size() == room));
+        stays && resize_small(address, size, call)
     };
     if stays {
         if profile::is_running() {

@@ -102,7 +102,8 @@ pub(super) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
 
 /// The same with closed addresses behind it for the block to grow into.
 pub(super) fn allocate_to_grow(size: usize, align: usize) -> *mut u8 {
-    allocate_with(size, align, false, size / SLICE_BYTES / 2)
+    let block = allocate_with(size, align, false, size / SLICE_BYTES / 2);
+    if block.is_null() { allocate(size, align, false) } else { block }
 }
 
 #[inline(never)]
