@@ -110,6 +110,19 @@ static void overflow_usable(size_t size) {
     overflow(size, malloc_usable_size(other), PLAIN);
 }
 
+/* As a copy of something long does, and on the way over neighbours whatever there is. */
+static void overflow_run(size_t size) {
+    enum { LONG = 256 << 10 };
+    uintptr_t word = (uintptr_t)lure();
+    unsigned char *start = in_use(size);
+    mark(TOUCHING);
+    fill(start, size + LONG, word);
+    mark(WRITTEN);
+    forget(start);
+    free(start);
+    mark(AFTER);
+}
+
 static void read_freed(size_t size) {
     unsigned char *start = in_use_of(size, PLAIN_WORD);
     free(start);
@@ -224,6 +237,7 @@ const struct misuse block_cases[] = {
     {"overflow-1", 1, overflow_1, "a byte written behind what was asked for, then free"},
     {"overflow-nul", 1, overflow_nul, "the same, a zero byte"},
     {"overflow-usable", 1, overflow_usable, "a byte written behind the usable size, then free"},
+    {"overflow-run", 1, overflow_run, "256 KiB of pointers written behind the block, then free"},
     {"underflow-1", 1, underflow_1, "a byte written before the block, then free"},
     {"read-freed", 1, read_freed, "freed block read"},
     {"write-freed", 1, write_freed, "freed block written full of pointers"},

@@ -33,7 +33,7 @@ Usage: cargo xtask misuse [--runs N] [--only NAME]... [--malloc NAME]... [--reco
   --malloc NAME  only under this malloc, such as `masu` or `glibc`; repeats
   --record       write docs/misuse.md; mallocs that are not asked for keep what it says of them
   --check        only masu's own columns, held against docs/misuse.md
-  --prices       what safety costs: time, memory and instructions of programs under the same mallocs (--runs: 9)";
+  --prices       what safety costs: time, memory and instructions of programs under the same mallocs (--runs: 5)";
 
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "docs/misuse.md";
@@ -146,7 +146,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         Results::gather(&program, &cases, &found.mallocs, request.runs())
     })?;
     match request.purpose {
-        Purpose::Check => check::hold(root, &results),
+        Purpose::Check => check::hold(root, &program, &results),
         Purpose::Show => {
             let columns: Vec<Malloc> = found.mallocs.iter().map(|one| one.malloc).collect();
             println!("\n{}", page::tables(&results, &columns, &Old(""))?);

@@ -10,7 +10,7 @@ use core::ptr;
 use alloc_core::c;
 
 use crate::libc::{self, EINVAL, ENOMEM};
-use crate::{count, glibc};
+use crate::{count, glibc, sized};
 
 /// C's alignment of every block, `alignof(max_align_t)`.
 pub(crate) const C_ALIGN: usize = 16;
@@ -167,28 +167,29 @@ pub unsafe extern "C" fn cfree(block: *mut u8) {
     unsafe { c::free(block) }
 }
 
-/// `free_sized` of C23: [`free`]. The size is not believed, for programs pass wrong ones.
+/// `free_sized` of C23: [`free`]. The size is believed in the hardened build only, for programs pass wrong
+/// ones.
 ///
 /// # Safety
 ///
 /// - As [`free`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(block: *mut u8, _size: usize) {
+pub unsafe extern "C" fn free_sized(block: *mut u8, size: usize) {
     count::free(block);
     // SAFETY: The caller's condition is the same.
-    unsafe { c::free(block) }
+    unsafe { sized::free(block, Some(size), 1) }
 }
 
-/// `free_aligned_sized` of C23: [`free`]. Neither number is believed.
+/// `free_aligned_sized` of C23: [`free`]. As for [`free_sized`].
 ///
 /// # Safety
 ///
 /// - As [`free`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(block: *mut u8, _align: usize, _size: usize) {
+pub unsafe extern "C" fn free_aligned_sized(block: *mut u8, align: usize, size: usize) {
     count::free(block);
     // SAFETY: The caller's condition is the same.
-    unsafe { c::free(block) }
+    unsafe { sized::free(block, Some(size), align) }
 }
 
 /// `malloc_usable_size(3)`: the bytes of a block that may be used, the same all its life; 0 for

@@ -6,6 +6,8 @@
 //!
 //! What this room never does: decide which slices are handed out; that is [`crate::ranges`].
 
+mod pieces;
+
 use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
@@ -15,10 +17,12 @@ use crate::kernel::{self, Advice, Protection};
 use crate::map;
 use crate::options;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Lock, Ordering, Table};
+use crate::sync::{AtomicUsize, Count, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
+/// Slices that stay closed behind an arena's head, and as many at its end: in the hardened build.
+const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
 /// The shortest arena worth reserving when the kernel refuses longer ones.
 const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 /// The first and smallest step of committing.
@@ -33,9 +37,9 @@ const ARENAS_MAX: usize = 16 << 10;
 /// An arena, at the start of its own addresses, in the slots of the head's own slices.
 #[repr(C)]
 pub(crate) struct Arena {
-    /// Slices reserved, the head's included.
+    /// Slices that it may have, the head's included, a guard at the end left out.
     slices: Cell<usize>,
-    /// Slices of the head.
+    /// Slices of the head, and of a guard behind it.
     head: Cell<usize>,
     /// The first slice never handed out. The ranges' lock.
     front: Cell<usize>,
@@ -43,11 +47,16 @@ pub(crate) struct Arena {
     committed: Cell<usize>,
     /// The place in the table of arenas.
     place: Cell<usize>,
+    /// The first slice not reserved. Changed under the lock of growth.
+    reserved: Count,
+    /// Slices of the head that are not reserved, before the bitmaps.
+    hole: Cell<usize>,
     /// The next of the arenas that are to be unmapped. The ranges' lock.
     pub(crate) next_leaving: Cell<Option<&'static Arena>>,
 }
 
-const _: () = assert!(size_of::<Arena>() <= DEDICATED_HEAD_SLICES * size_of::<Slice>());
+const _: () =
+    assert!(size_of::<Arena>() <= size_of::<Slice>(), "the others' slots are not touched");
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
 /// Held while arenas are reserved or grow, which needs the kernel; taken before the ranges' lock. Only those
@@ -138,6 +147,15 @@ pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     }
 }
 
+/// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
+/// whoever says what a wrong pointer is.
+#[cfg(feature = "secure")]
+#[cold]
+pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
+    // SAFETY: An arena holds the address within its first GiB.
+    ARENAS.entries().any(|entry| holds(entry, address)).then(|| unsafe { Slice::at(address) })
+}
+
 impl Slice {
     /// The arena that holds this slice.
     pub(crate) fn arena(&self) -> &'static Arena {
@@ -161,21 +179,26 @@ impl Arena {
     /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
     /// address space left.
     pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
-        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) {
+        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
             return Arena::reserve_dedicated(slices);
         }
         // Where addresses are limited, arenas are short; a long block gets one that holds it.
-        let shortest = (slices + head_slices(ARENA_SLICES)) * SLICE_BYTES;
+        let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
         let ordinary = prepare();
+        match Arena::reserve_in_pieces(slices) {
+            Ok(arena) => return Some(arena),
+            Err(kernel::Errno::NOMEM | kernel::Errno::AGAIN) => return None,
+            Err(_) => {}
+        }
         let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
         let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
         loop {
             let total = length / SLICE_BYTES;
-            if total < head_slices(total) + slices {
+            if total < head_slices(total) + slices + 2 * GUARD_SLICES {
                 return None;
             }
             if let Some(start) = reserve_aligned(length) {
-                return Arena::found(start, total, head_slices(total));
+                return Arena::found(start, total, head_slices(total), total, 0);
             }
             if length <= SHORTEST_ARENA_BYTES {
                 return None;
@@ -186,37 +209,50 @@ impl Arena {
 
     fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
         prepare();
-        let total = slices.checked_add(DEDICATED_HEAD_SLICES)?;
+        let total = slices.checked_add(DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES)?;
         let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
         let start = reserve_aligned(length)?;
-        Arena::found(start, total, DEDICATED_HEAD_SLICES)
+        Arena::found(start, total, DEDICATED_HEAD_SLICES, total, 0)
     }
 
-    /// Makes a reserved range an arena: commits the head and enters it into the table.
+    /// Makes a reserved range an arena: commits the head and enters it into the table. It is reserved up to
+    /// slice `reserved` but for `hole` slices of the head.
     #[inline(never)]
-    fn found(start: NonNull<u8>, slices: usize, head: usize) -> Option<&'static Arena> {
+    fn found(
+        start: NonNull<u8>,
+        slices: usize,
+        head: usize,
+        reserved: usize,
+        hole: usize,
+    ) -> Option<&'static Arena> {
         let length = slices * SLICE_BYTES;
-        let head_bytes = head * SLICE_BYTES;
-        // SAFETY: The range was reserved for this arena.
-        let committed = unsafe { kernel::commit(start, head_bytes) };
-        // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
-        // pages for everything.
-        let _ = unsafe { kernel::advise(start, head_bytes, Advice::NoHugePage) };
-        let opened = committed.is_ok()
-            && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES), shares_unit);
+        let mut committed = true;
+        pieces::for_each_part(start, hole, head, |part, bytes| {
+            // SAFETY: The range was reserved for this arena.
+            committed &= unsafe { kernel::commit(part, bytes) }.is_ok();
+            // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
+            // pages for everything.
+            let _ = unsafe { kernel::advise(part, bytes, Advice::NoHugePage) };
+        });
+        let opened =
+            committed && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES), shares_unit);
         if opened {
             // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
             let arena: &'static Arena = unsafe { start.cast().as_ref() };
-            arena.slices.set(slices);
-            arena.head.set(head);
-            arena.front.set(head);
-            arena.committed.set(head);
+            arena.slices.set(slices - GUARD_SLICES);
+            arena.head.set(head + GUARD_SLICES);
+            arena.front.set(head + GUARD_SLICES);
+            arena.committed.set(head + GUARD_SLICES);
+            arena.reserved.set(reserved);
+            arena.hole.set(hole);
             if arena.enter() {
                 return Some(arena);
             }
         }
-        // SAFETY: Nobody else knows of the range.
-        let _ = unsafe { kernel::unmap_unused(start, length) };
+        pieces::for_each_part(start, hole, reserved, |part, bytes| {
+            // SAFETY: Nobody else knows of the range.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
+        });
         None
     }
 
@@ -231,7 +267,7 @@ impl Arena {
     pub(crate) fn leave(&self) {
         ARENAS.leave(self.place.get());
         // The next reservation looks below this address, so it finds the hole.
-        let end = self.address() + self.reserved_bytes().next_multiple_of(ARENA_BYTES);
+        let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
         // ORDERING: Relaxed: a hint.
         NEXT_ADDRESS.store(end, Ordering::Relaxed);
     }
@@ -242,8 +278,10 @@ impl Arena {
     ///
     /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
     pub(crate) unsafe fn unmap(&'static self) {
-        // SAFETY: The caller's condition; the range was reserved for this arena.
-        unsafe { kernel::unmap(NonNull::from(self).cast(), self.reserved_bytes()) };
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition; the range was reserved for this arena.
+            unsafe { kernel::unmap(part, bytes) };
+        });
     }
 
     /// The same for one of which nothing was handed out.
@@ -252,9 +290,10 @@ impl Arena {
     ///
     /// - As [`Arena::unmap`].
     pub(crate) unsafe fn unmap_unused(&'static self) {
-        let start = NonNull::from(self).cast();
-        // SAFETY: The caller's condition, as above.
-        let _ = unsafe { kernel::unmap_unused(start, self.reserved_bytes()) };
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition, as above.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
+        });
     }
 
     fn address(&self) -> usize {
@@ -263,17 +302,17 @@ impl Arena {
 
     /// Whether this arena holds one block that is longer than ordinary arenas.
     pub(crate) fn is_dedicated(&self) -> bool {
-        self.head.get() == DEDICATED_HEAD_SLICES
+        self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
     }
 
     /// Bytes of addresses reserved.
     pub(crate) fn reserved_bytes(&self) -> usize {
-        self.slices.get() * SLICE_BYTES
+        (self.reserved.get() - self.hole.get()) * SLICE_BYTES
     }
 
     /// Bytes readable and writable, the head included.
     pub(crate) fn committed_bytes(&self) -> usize {
-        self.committed.get() * SLICE_BYTES
+        (self.committed.get() - self.hole.get()) * SLICE_BYTES
     }
 
     /// Whether the run of `count` slices from `first` on is all that was ever handed out.
@@ -326,13 +365,17 @@ impl Arena {
         if end <= committed {
             return Some(committed);
         }
+        if !self.reserve_up_to(end) {
+            return None;
+        }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
         let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
         let whole = step >= HUGE_PAGE_BYTES
             || options::huge_pages_from().is_some_and(|from| live_bytes >= from);
         let unit = if whole { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
-        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(self.slices.get());
+        let most = self.reserved.get().min(self.slices.get());
+        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(most);
         [ahead, end].into_iter().find(|end| self.commit_exactly(*end, live_bytes))
     }
 
@@ -400,6 +443,11 @@ fn prepare() -> usize {
     let limit = kernel::address_space_limit();
     // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
     let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };
+    if near.is_none() {
+        // The map may have been refused because all that is mapped is locked (`mlockall`), and may be no more.
+        let is_few = limit <= 64 * ARENA_BYTES;
+        pieces::limit_to(if is_few { limit } else { limit.min(kernel::locked_memory_limit()) });
+    }
     let near = near.unwrap_or_else(kernel::free_address);
     NEXT_ADDRESS.store(near & !(ARENA_BYTES - 1), Ordering::Relaxed);
     let shorter = (limit / 32).next_power_of_two();
@@ -408,9 +456,18 @@ fn prepare() -> usize {
     length
 }
 
+/// How many places are tried for an arena before the kernel is left to choose.
+const TRIES: usize = 64;
+
+/// Reserves `length` bytes at `address`.
+fn reserve_at(address: usize, length: usize) -> Result<NonNull<u8>, kernel::Errno> {
+    let start = kernel::map_at(address, length, Protection::None)?;
+    start.as_ptr().expose_provenance();
+    Ok(start)
+}
+
 /// Reserves `length` bytes at a multiple of [`ARENA_BYTES`].
 fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
-    const TRIES: usize = 64;
     let step = length.next_multiple_of(ARENA_BYTES);
     // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
@@ -419,10 +476,9 @@ fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
             Some(lower) if lower > 0 => lower,
             _ => break,
         };
-        match kernel::map_at(address, length, Protection::None) {
+        match reserve_at(address, length) {
             Ok(start) => {
                 NEXT_ADDRESS.store(address, Ordering::Relaxed);
-                start.as_ptr().expose_provenance();
                 return Some(start);
             }
             Err(kernel::Errno::EXIST) => {}

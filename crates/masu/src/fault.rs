@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     OutOfMemory,
     /// A block of a first-class heap was freed to something that it does not belong to.
     NotTheHeaps,
+    /// A block was freed by a layout of another size class.
+    NotTheLayouts,
     /// A first-class heap is used that was destroyed.
     HeapGone,
 }
@@ -49,6 +51,9 @@ impl Fault {
             Fault::NotTheHeaps => {
                 b"masu: a block of a heap was freed to another heap or to none; stopping\n"
             }
+            Fault::NotTheLayouts => {
+                b"masu: a block was freed by a layout that is not its own; stopping\n"
+            }
             Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
         }
     }
@@ -70,5 +75,14 @@ pub(crate) fn out_of_memory() {
 #[inline(never)]
 pub(crate) fn stop(fault: Fault) -> ! {
     kernel::write_error(fault.message());
+    libc::abort()
+}
+
+/// Ends the program with a message that was put together for it.
+#[cfg(feature = "secure")]
+#[cold]
+#[inline(never)]
+pub(crate) fn stop_saying(message: &[u8]) -> ! {
+    kernel::write_error(message);
     libc::abort()
 }

@@ -5,18 +5,18 @@
 //! no lock.
 
 mod counted;
+pub(crate) mod scarce;
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::arena::code_of;
-use crate::cache::idle;
 use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT};
 use crate::fault::{self, Fault};
 use crate::pointer::Pointer;
 use crate::ranges::{Parked, RANGES};
 use crate::slice::{SLICE_BYTES, Slice};
-use crate::{cache, heap, large, map, owner, slot, thread};
+use crate::{cache, heap, large, map, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,9 @@ pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
     let Some(start) = NonNull::new(block) else { return };
     match Pointer::of(start, Fault::FreedTwice) {
         Pointer::Foreign => foreign(block),
+        Pointer::Small(..) if !block.addr().is_multiple_of(MIN_ALIGN) => {
+            fault::stop(Fault::NotABlock)
+        }
         // SAFETY: The caller's condition, and this is what the block is; so are the others.
         Pointer::Small(class, code) => unsafe { free_code_slow(block, code, class) },
         // SAFETY: As above.
@@ -411,12 +414,10 @@ unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usi
 /// - As [`resize_layout`].
 #[inline(never)]
 unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-    // SAFETY: The caller's condition.
-    let new = unsafe { resize_layout_anew(block, layout, new_size) };
-    if new.is_null() {
-        fault::out_of_memory();
-    }
-    new
+    // SAFETY: The caller's condition: until there is another block, this one is intact.
+    let resize = || unsafe { resize_layout_anew(block, layout, new_size) };
+    let new = resize();
+    if new.is_null() { scarce::ask_again(new_size, &resize) } else { new }
 }
 
 /// # Safety
@@ -472,14 +473,7 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    if let Some(cache) = thread::cache() {
-        cache.empty_stacks();
-        cache.empty_near();
-    }
-    owner::trim();
-    idle::empty_warm();
-    crate::transfer::trim();
-    crate::shard::trim();
+    scarce::send_home();
     let mut ranges = RANGES.lock();
     ranges.bring_home(Parked::of_this_thread());
     ranges.trim(kept_bytes)

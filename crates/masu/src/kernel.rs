@@ -13,6 +13,8 @@ mod arch;
 mod arch;
 
 mod advised;
+#[cfg(feature = "secure")]
+pub(crate) mod entropy;
 pub(crate) mod file;
 mod shared;
 
@@ -38,7 +40,7 @@ impl Errno {
     /// A file longer than this process may make.
     const TOO_BIG: Errno = Errno(27);
     /// More locked memory than this process may have, `mlock(2)`.
-    const AGAIN: Errno = Errno(11);
+    pub(crate) const AGAIN: Errno = Errno(11);
 }
 
 /// What may be done with the memory of a range.
@@ -292,6 +294,12 @@ pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
 pub(crate) fn address_space_limit() -> usize {
     const RLIMIT_AS: usize = 9;
     limit(RLIMIT_AS)
+}
+
+/// The limit on the memory that this process may lock, in bytes (`RLIMIT_MEMLOCK`).
+pub(crate) fn locked_memory_limit() -> usize {
+    const RLIMIT_MEMLOCK: usize = 8;
+    limit(RLIMIT_MEMLOCK)
 }
 
 /// The limit on the length of files that this process makes, in bytes (`RLIMIT_FSIZE`).

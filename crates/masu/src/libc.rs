@@ -87,6 +87,18 @@ pub(crate) fn is_secure() -> bool {
     getauxval(AT_SECURE) != 0
 }
 
+/// The random bytes that the kernel gave the program at its start (`AT_RANDOM` of `getauxval(3)`); zeros where
+/// it gave none.
+#[cfg(feature = "secure")]
+pub(crate) fn random_at_start() -> [u64; 2] {
+    const AT_RANDOM: c_ulong = 25;
+    let place: *const [u8; 16] = core::ptr::with_exposed_provenance(getauxval(AT_RANDOM) as usize);
+    // SAFETY: It is null or leads to so many bytes, which stay.
+    let bytes = unsafe { place.as_ref() }.copied().unwrap_or_default();
+    // SAFETY: Any bytes are valid numbers, and these are as long.
+    unsafe { core::mem::transmute(bytes) }
+}
+
 /// Has `call` called when the program ends by `exit`, after all that is registered later; whether it
 /// will be.
 pub(crate) fn at_exit(call: extern "C" fn(*mut c_void)) -> bool {

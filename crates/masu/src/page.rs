@@ -5,6 +5,9 @@
 //! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
 //! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
 
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
+
 use core::cell::Cell;
 
 use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};

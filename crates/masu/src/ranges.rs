@@ -76,6 +76,8 @@ pub(crate) struct Ranges {
     owed_down_to: Option<usize>,
     /// Arenas that are to be unmapped.
     leaving: Option<&'static Arena>,
+    /// The end of the arena that grows is to be given back, where addresses are limited.
+    shrinks: bool,
     /// Bytes freed or handed out since something was given back last.
     moved_bytes: usize,
     /// Runs on their way back to the kernel.
@@ -112,6 +114,7 @@ impl Ranges {
             ticks: 0,
             owed_down_to: None,
             leaving: None,
+            shrinks: false,
             moved_bytes: 0,
             away: List::new(),
         }
@@ -251,6 +254,7 @@ impl Ranges {
         let budget = self.budget_bytes();
         let keeps = kept::is_set() && self.dirty_bytes <= budget;
         if !keeps && !self.release_whole(run) {
+            self.shrinks |= arena.ends_in(run);
             self.owe_below(budget);
         }
     }

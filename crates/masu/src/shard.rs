@@ -6,6 +6,8 @@
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
 //! way home.
 
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
 pub(crate) mod sampled;
 mod sparse;
 pub(crate) mod whose;
@@ -189,8 +191,7 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 /// The same for a single block, as big ones come.
 #[inline(never)]
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
-    // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-    let page = unsafe { page_of(block) };
+    let page = page_of(block);
     let shard = page.owner();
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
@@ -213,8 +214,7 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     if !whose::is_always_first() {
         present = 0;
         for (block, shard) in blocks.iter().zip(&mut shards) {
-            // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-            *shard = unsafe { page_of(*block) }.owner().0;
+            *shard = page_of(*block).owner().0;
             present |= 1 << *shard;
         }
     }
@@ -379,9 +379,9 @@ impl ClassPages {
     /// same page. Returns how many, and their page where that is now empty and out of the books.
     #[inline(never)]
     fn put(&mut self, owner: Shard, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
-        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        let page = unsafe { page_of(blocks[0]) };
+        let page = page_of(blocks[0]);
         debug_assert!(page.owner() == owner, "the page is in another's books");
+        page.check_class(class);
         let was_full = page.is_full();
         let count = page.put(class, blocks);
         self.handed_out -= count;
@@ -400,6 +400,7 @@ impl ClassPages {
     /// books.
     #[inline(always)]
     fn put_one(&mut self, class: Class, page: Page, block: usize) -> bool {
+        page.check_class(class);
         page.put_one(class, block);
         self.handed_out -= 1;
         let was_full = page.0.free_blocks.get() == 1;

@@ -1,5 +1,6 @@
-//! Layouts whose pointer is wrong: where a layout alone does not say what the block is, over 32 KiB, the pointer is looked at,
-//! and ends the program with a message if it is no block of masu's. Each is wrong in a child of its own.
+//! Layouts whose pointer is wrong. Where a layout alone does not say what the block is, over 32 KiB, the pointer is looked at
+//! at once, else when the block goes home to its page; and ends the program with a message if it is no block of masu's, or
+//! not one of that layout. Each is wrong in a child of its own.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::process::Command;
@@ -25,6 +26,17 @@ fn block(size: usize) -> *mut u8 {
     block
 }
 
+/// Frees a block that is kept unseen at first, and has everything go home.
+///
+/// # Safety
+///
+/// - None: that is what is wrong.
+unsafe fn kept(block: *mut u8, size: usize) {
+    // SAFETY: None, as above.
+    unsafe { MASU.dealloc(block, layout(size)) };
+    masu::c::trim(0);
+}
+
 /// A test that does one thing wrong.
 macro_rules! wrong {
     ($($name:ident { $($wrong:tt)* })*) => {$(
@@ -46,6 +58,11 @@ wrong! {
         MASU.dealloc(nobodys(), Layout::from_size_align(100, 128 << 10).expect("a fine layout"))
     }
     nobodys_resized { MASU.realloc(nobodys(), layout(1 << 20), 2 << 20); }
+    nobodys_small { kept(nobodys(), 64) }
+    a_large_block_as_a_small_one { kept(block(1 << 20), 64) }
+    a_small_block_as_a_smaller_one { kept(block(1000), 48) }
+    a_small_block_as_a_larger_one { kept(block(20), 5000) }
+    inside_a_small_block { kept(block(200).add(16), 200) }
     inside_large { MASU.dealloc(block(1 << 20).add(4096), layout(1 << 20)) }
     far_inside_large { MASU.dealloc(block(1 << 20).add(200_000), layout(1 << 20)) }
     far_inside_resized { MASU.realloc(block(1 << 20).add(200_000), layout(1 << 20), 2 << 20); }
@@ -100,6 +117,7 @@ wrong! {
 #[test]
 fn wrong_pointers_end_the_program_and_are_named() {
     const NOT_OURS: &str = "did not allocate";
+    const ANOTHER_SIZE: &str = "layout that is not its own";
     const TWICE: &str = "freed twice";
     const INSIDE: &str = "middle of a block";
     const FREE: &str = "after it was freed";
@@ -109,6 +127,11 @@ fn wrong_pointers_end_the_program_and_are_named() {
         ("nobodys_large", NOT_OURS),
         ("nobodys_aligned", NOT_OURS),
         ("nobodys_resized", NOT_OURS),
+        ("nobodys_small", NOT_OURS),
+        ("a_large_block_as_a_small_one", ANOTHER_SIZE),
+        ("a_small_block_as_a_smaller_one", ANOTHER_SIZE),
+        ("a_small_block_as_a_larger_one", ANOTHER_SIZE),
+        ("inside_a_small_block", INSIDE),
         ("inside_large", INSIDE),
         ("far_inside_large", INSIDE),
         ("far_inside_resized", INSIDE),

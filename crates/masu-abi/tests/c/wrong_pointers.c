@@ -256,6 +256,68 @@ static void size_inside_a_small_block(void)
     MUST_END(malloc_usable_size(block + 64));
 }
 
+/* Small blocks are kept unseen, as many as a thread keeps; what is more is looked at. */
+enum { MANY = 1000 };
+
+static char *many[MANY];
+
+static void make_many(size_t size)
+{
+    for (int i = 0; i < MANY; i++)
+        CHECK((many[i] = malloc(size)));
+}
+
+static void free_small_blocks_twice_in_a_row(void)
+{
+    make_many(100);
+    for (int i = 0; i < MANY; i++) {
+        free(many[i]);
+        free(many[i]);
+    }
+    fprintf(stderr, "the calls returned\n");
+    _exit(3);
+}
+
+static void free_one_of_many_twice_in_a_row(void)
+{
+    make_many(100);
+    for (int i = 0; i < MANY; i++) {
+        free(many[i]);
+        if (i == MANY - 200)
+            free(many[i]);
+    }
+    /* It went by while the stack was full, or goes home with the rest. */
+    malloc_trim(0);
+    fprintf(stderr, "the calls returned\n");
+    _exit(3);
+}
+
+static void free_misaligned_pointers(void)
+{
+    make_many(100);
+    for (int i = 0; i < MANY; i++)
+        free(many[i] + 3);
+    fprintf(stderr, "the calls returned\n");
+    _exit(3);
+}
+
+static void free_inside_small_blocks(void)
+{
+    make_many(100);
+    for (int i = 0; i < MANY; i++)
+        free(many[i] + 16);
+    malloc_trim(0);
+    fprintf(stderr, "the calls returned\n");
+    _exit(3);
+}
+
+static void free_a_middle_block_twice(void)
+{
+    char *block = malloc(48000);
+    free(block);
+    MUST_END_FREEING(block);
+}
+
 /* --- Blocks of first-class heaps --- */
 
 static char *large_of_a_heap(void)
@@ -356,6 +418,11 @@ static const struct group groups[] = {
     GROUP(realloc_inside_a_small_block),
     GROUP(realloc_of_a_misaligned_pointer),
     GROUP(size_inside_a_small_block),
+    GROUP(free_small_blocks_twice_in_a_row),
+    GROUP(free_one_of_many_twice_in_a_row),
+    GROUP(free_misaligned_pointers),
+    GROUP(free_inside_small_blocks),
+    GROUP(free_a_middle_block_twice),
     GROUP(free_inside_a_large_block_of_a_heap),
     GROUP(free_far_inside_a_large_block_of_a_heap),
     GROUP(realloc_far_inside_a_large_block_of_a_heap),

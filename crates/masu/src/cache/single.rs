@@ -11,6 +11,7 @@ use core::{ptr, slice};
 use super::depth::{Destination, REFILL_BYTES_LAST};
 use super::{Stack, ThreadCache};
 use crate::class::Class;
+use crate::fault::{self, Fault};
 use crate::shard::{self, Pages};
 use crate::transfer;
 
@@ -71,6 +72,10 @@ impl ThreadCache {
             }
             true
         } else {
+            // SAFETY: At least the zero below the entries is there.
+            if unsafe { stack.top.get().read() } == block.addr() {
+                fault::stop(Fault::FreedTwice);
+            }
             depth.missed.replace(false) && self.deepen(class)
         };
         if has_room {

@@ -26,6 +26,8 @@ pub(super) mod number {
     pub(in super::super) const MPROTECT: usize = 226;
     pub(in super::super) const MADVISE: usize = 233;
     pub(in super::super) const PRLIMIT64: usize = 261;
+    #[cfg(feature = "secure")]
+    pub(in super::super) const GETRANDOM: usize = 278;
     pub(in super::super) const MEMFD_CREATE: usize = 279;
 }
 

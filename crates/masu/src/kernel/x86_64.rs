@@ -26,6 +26,8 @@ pub(super) mod number {
     pub(in super::super) const UNLINKAT: usize = 263;
     pub(in super::super) const FACCESSAT: usize = 269;
     pub(in super::super) const PRLIMIT64: usize = 302;
+    #[cfg(feature = "secure")]
+    pub(in super::super) const GETRANDOM: usize = 318;
     pub(in super::super) const MEMFD_CREATE: usize = 319;
 }
 

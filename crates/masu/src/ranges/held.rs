@@ -39,7 +39,11 @@ impl SharedRanges {
     /// lets go.
     #[inline]
     pub(crate) fn lock(&self) -> Held<'_> {
-        debug_assert!(sync::no_lock_is_held(), "others would wait while memory is given back");
+        // A handler of `fork` may interrupt the holder of any.
+        debug_assert!(
+            sync::no_lock_is_held() || self.0.is_held_for_fork(),
+            "others would wait while memory is given back"
+        );
         Held { guard: ManuallyDrop::new(self.0.lock()), settles: true }
     }
 
@@ -320,6 +324,9 @@ impl Held<'_> {
     #[unsafe(link_section = ".text.masu_cold.purge")]
     fn settle(&mut self) {
         let (mut bytes, mut calls) = self.due();
+        if core::mem::take(&mut self.shrinks) {
+            self.shrink();
+        }
         while let Some(arena) = self.leaving_arena() {
             // SAFETY: Nobody has memory of this arena, and it left the table.
             self.guard.unlocked(|| unsafe { arena.unmap() });
@@ -331,6 +338,22 @@ impl Held<'_> {
             bytes = bytes.saturating_sub(run.dirty.get() as usize);
             calls -= 1;
             self.purge(run);
+        }
+    }
+
+    /// Gives the addresses back behind what is handed out of the arena that grows, if they are many.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    fn shrink(&mut self) {
+        let _growth = self.guard.unlocked(|| GROWTH.lock());
+        // Others may have taken it, or made another arena grow.
+        if let Some(arena) = self.arena
+            && let Some(run) = arena.free_end()
+            && arena.ends_in(run)
+        {
+            self.remove(run);
+            arena.retreat_to(run);
+            self.guard.unlocked(|| arena.unmap_behind());
         }
     }
 

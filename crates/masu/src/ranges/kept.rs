@@ -157,7 +157,7 @@ impl Ranges {
     #[inline]
     pub(super) fn owes(&mut self) -> bool {
         self.owed_down_to = self.owed_down_to.filter(|bytes| self.dirty_bytes > *bytes);
-        self.owed_down_to.is_some() || self.leaving.is_some()
+        self.owed_down_to.is_some() || self.leaving.is_some() || self.shrinks
     }
 
     /// Cuts a free run that may be resident off, and sends it away, where more than `bytes` of them all are: no more than must be of

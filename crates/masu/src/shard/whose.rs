@@ -21,7 +21,10 @@
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
 use super::Shard;
-use crate::class::Class;
+use crate::arena::{self, Place};
+use crate::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};
+use crate::fault::{self, Fault};
+use crate::map;
 use crate::options::SHARDS_MAX;
 use crate::page::{NO_SHARD, Page};
 use crate::slice::Slice;
@@ -73,18 +76,59 @@ pub(crate) fn note_page(slice: &Slice, shard: u8) {
     slice.shard.set(shard);
 }
 
-/// The page in which a block lies.
-///
-/// # Safety
-///
-/// - The block lies in a page or in a mixed slice.
+/// The page in which a block lies. Ends the program where it lies in none: a layout's free looks at nothing before a
+/// block comes here.
 #[inline(always)]
-pub(crate) unsafe fn page_of(block: usize) -> Page {
-    // SAFETY: The caller's condition.
+pub(crate) fn page_of(block: usize) -> Page {
+    let code = (map::double_code(block) >> 1) as u8;
+    if code < SAMPLED {
+        check_unmapped(block, code);
+    }
+    // SAFETY: The class map, or its arena, says that it lies in a page or in a mixed slice.
     Page(unsafe { Slice::at(block) }.page())
 }
 
+/// Ends the program because of an address for which the class map has this code, unless that is for want of a map.
+#[cold]
+#[inline(never)]
+fn check_unmapped(block: usize, code: u8) {
+    fault::stop(match (arena::place_of(block), code) {
+        (Place::In(slice), FOREIGN) => match arena::code_in(slice) {
+            FOREIGN => Fault::FreedTwice,
+            LARGE => Fault::NotTheLayouts,
+            HEAP => Fault::NotTheHeaps,
+            _ if map::is_established() => Fault::FreedTwice,
+            _ => return,
+        },
+        (_, HEAP) => Fault::NotTheHeaps,
+        (_, LARGE) => Fault::NotTheLayouts,
+        (Place::Beyond, _) => Fault::NotABlock,
+        _ => Fault::ForeignPointer,
+    });
+}
+
 impl Page {
+    /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
+    #[inline(always)]
+    pub(super) fn check_class(self, class: Class) {
+        let code = self.0.code.get();
+        if code != class.homed().code_in(self.0.shard.get()) {
+            self.check_sampled(class);
+        }
+    }
+
+    /// The same where its code is not that class's: it may be that of sampled blocks.
+    #[cold]
+    #[inline(never)]
+    fn check_sampled(self, class: Class) {
+        let sampled = Class::from_code(self.0.sampled.get());
+        if self.owner() != Shard::SAMPLED
+            || sampled.is_none_or(|sampled| sampled.page_index() != class.page_index())
+        {
+            fault::stop(Fault::NotTheLayouts);
+        }
+    }
+
     /// Who owns this page.
     #[inline(always)]
     pub(crate) fn owner(self) -> Shard {
@@ -97,8 +141,7 @@ impl Page {
 /// Whether these blocks of a homed class are all of the lane of `shard`.
 pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
     blocks.iter().all(|block| {
-        // SAFETY: Blocks that caches hold lie in pages.
-        let owner = unsafe { page_of(*block) }.owner();
+        let owner = page_of(*block).owner();
         class.code_in(owner.0) == class.code_in(shard.0)
     })
 }

@@ -21,6 +21,9 @@ round. Peak RSS likewise, without them where they lie within 2 %. The mean is ge
 real programs stand below them.
 ";
 
+/// What `–` is in the last table.
+const UNCOUNTED: &str = "\nWhere there is no figure, the malloc ends the program under cachegrind, which has fewer addresses than it wants.\n";
+
 /// The section, from its heading on.
 pub(super) fn text(
     root: &Path,
@@ -56,6 +59,7 @@ pub(super) fn text(
         let title =
             format!("Instructions, millions, of a shorter run under cachegrind ({version})");
         add(&title, table(rows, measured, &Measured::counted, &Measured::instructions));
+        text.push_str(UNCOUNTED);
     }
     text
 }
