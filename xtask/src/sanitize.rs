@@ -1,10 +1,14 @@
-//! `cargo xtask sanitize`: the code arena's method JIT and lifetimes under AddressSanitizer and under valgrind.
+//! `cargo xtask sanitize`: the allocator's oracle under ThreadSanitizer and AddressSanitizer; the code arena's method
+//! JIT and lifetimes under AddressSanitizer and under valgrind.
 //!
-//! It relies on rustc's sanitizer, which a stable one has if it is taken for a nightly one (as in `fuzz.rs`), and on
-//! valgrind. What is checked is the arena's own work: books, tables, memory that was given back. The code that it
-//! loads is a C compiler's and not instrumented under AddressSanitizer; valgrind sees that, too. The one hard idea:
-//! valgrind has to be told that code changes under it, also through another mapping (`--smc-check=all`).
+//! It relies on rustc's sanitizers, which a stable one has if it is taken for a nightly one (as in `fuzz.rs`), and on
+//! valgrind. Of the allocator every seed of the combinations has a process of its own, started from here, for the
+//! standard library is not instrumented: ThreadSanitizer takes what its locks and channels order for races. What
+//! is checked of the arena is its own work: books, tables, memory that was given back. The code that it
+//! loads is a C compiler's and not instrumented under AddressSanitizer; valgrind sees that, too, where it is
+//! said that code changes under it, also through another mapping (`--smc-check=all`).
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,13 +19,47 @@ use crate::{machine, steps};
 
 const USAGE: &str = "\
 Usage: cargo xtask sanitize [--seconds N]
-  --seconds N  how long the method JIT goes on, for each way of writing code, under each of the two (30)";
+  --seconds N  how long the method JIT goes on, for each way of writing code, under each of the two, and how many
+               seeds the allocator's oracle walks under each sanitizer (30)";
 
 /// Test programs of `masu-code` that load, swap and unload.
 const TESTS: [&str; 4] = ["method_jit", "lifetime", "constructs", "hostile"];
 
 /// The same for valgrind, less what loads thousands of objects.
 const SLOW: [&str; 3] = ["method_jit", "lifetime", "constructs"];
+
+/// A sanitizer for the allocator.
+struct Sanitizer {
+    name: &'static str,
+    flags: &'static str,
+    variable: &'static str,
+    /// What it is to do, besides its suppressions.
+    options: &'static str,
+}
+
+const SANITIZERS: [Sanitizer; 2] = [
+    Sanitizer {
+        name: "thread",
+        // The standard library is not built with it: see above.
+        flags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+        variable: "TSAN_OPTIONS",
+        // Children that are forked start threads.
+        options: "die_after_fork=0",
+    },
+    Sanitizer {
+        name: "address",
+        flags: "-Zsanitizer=address",
+        variable: "ASAN_OPTIONS",
+        // What the walkers share is leaked, and what lies in masu's blocks is not seen.
+        options: "detect_leaks=0",
+    },
+];
+
+/// The result of a test goes through a channel of the standard library's.
+const SUPPRESSED: &str = "race:CompletedTest\n";
+
+/// Operations of a seed.
+const OPERATIONS: &str = "30000";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -31,17 +69,25 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 ///
 /// When something is missing, a test fails, or either of the two finds fault.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let seconds = parse(arguments)?.to_string();
+    let seconds = parse(arguments)?;
     machine::provide(&machine::TESTED.iter().collect::<Vec<_>>())?;
     let target = steps::target_folder()?.join("sanitize");
+    for sanitizer in &SANITIZERS {
+        let name = format!("masu, sanitizer of {}", sanitizer.name);
+        steps::take(&name, || walk(root, &target, sanitizer, seconds))?;
+    }
+    let seconds = seconds.to_string();
     steps::take("AddressSanitizer", || {
-        let mut tests = cargo(root, &["test"], &TESTS, &target.join("address"));
+        let mut tests = cargo(root, "masu-code", &["test"], &TESTS, &target.join("address"));
         tests.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
         // Flags of `CARGO_ENCODED_RUSTFLAGS` would stand in for these.
         tests.env_remove("CARGO_ENCODED_RUSTFLAGS");
         steps::succeed(tests.env("MASU_JIT_SECONDS", &seconds).args(["--", "--nocapture"]))
     })?;
-    let programs = steps::take("build", || programs(root, &target.join("plain")))?;
+    let programs = steps::take("build", || {
+        let folder = target.join("plain");
+        programs(cargo(root, "masu-code", &["test", "--no-run"], &SLOW, &folder), SLOW.len())
+    })?;
     for program in programs {
         steps::take("valgrind", || {
             let mut valgrind = Command::new("valgrind");
@@ -63,10 +109,31 @@ fn parse(arguments: &[&str]) -> Result<u32> {
     seconds.with_context(|| format!("--seconds needs a whole number from 1 on\n{USAGE}"))
 }
 
-/// A cargo command on test programs of `masu-code`.
-fn cargo(root: &Path, command: &[&str], tests: &[&str], folder: &Path) -> Command {
+/// Has the allocator's oracle walk so many seeds under a sanitizer.
+fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result<()> {
+    let command = ["test", "--no-run", "--release", "--features", "profile"];
+    let mut build = cargo(root, "masu", &command, &["oracle"], &target.join(sanitizer.name));
+    build.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", sanitizer.flags);
+    build.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_PROFILE_RELEASE_LTO", "off");
+    let programs = programs(build, 1)?;
+    let suppressions = target.join("suppressions");
+    fs::write(&suppressions, SUPPRESSED).context("cannot write the suppressions")?;
+    let options = format!("{}:suppressions={}", sanitizer.options, suppressions.display());
+    let thread = sanitizer.variable == "TSAN_OPTIONS";
+    for seed in 1..=seeds {
+        let mut program = Command::new(&programs[0]);
+        program.args(["--exact", "combinations::one_seed", "--ignored", "--nocapture"]);
+        program.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", OPERATIONS);
+        program.env(sanitizer.variable, if thread { &options } else { sanitizer.options });
+        steps::succeed(&mut program).with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// A cargo command on test programs of a package.
+fn cargo(root: &Path, package: &str, command: &[&str], tests: &[&str], folder: &Path) -> Command {
     let mut cargo = steps::cargo(root, command);
-    cargo.args(["--locked", "--package", "masu-code", "--target", TARGET, "--target-dir"]);
+    cargo.args(["--locked", "--package", package, "--target", TARGET, "--target-dir"]);
     cargo.arg(folder);
     for test in tests {
         cargo.args(["--test", test]);
@@ -74,9 +141,8 @@ fn cargo(root: &Path, command: &[&str], tests: &[&str], folder: &Path) -> Comman
     cargo
 }
 
-/// Builds the tests for valgrind; returns the programs, as cargo says where they are.
-fn programs(root: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut build = cargo(root, &["test", "--no-run"], &SLOW, folder);
+/// Builds so many tests; returns the programs, as cargo says where they are.
+fn programs(mut build: Command, count: usize) -> Result<Vec<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     let mut child = build.spawn().context("cannot start cargo")?;
     let output = child.stdout.take().context("cargo has no output")?;
@@ -84,8 +150,8 @@ fn programs(root: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     for line in BufReader::new(output).lines() {
         programs.extend(executable(&line?));
     }
-    if !child.wait()?.success() || programs.len() != SLOW.len() {
-        bail!("`{}` made {} of {} test programs", steps::show(&build), programs.len(), SLOW.len());
+    if !child.wait()?.success() || programs.len() != count {
+        bail!("`{}` made {} of {} test programs", steps::show(&build), programs.len(), count);
     }
     Ok(programs)
 }

@@ -6,11 +6,12 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
 
 use crate::checked::{Block, Checked, Request};
 use crate::finding::Finding;
+use crate::live::lock;
 use crate::malloc::Masu;
 use crate::random::Random;
 use crate::sizes::Sizes;
@@ -78,16 +79,17 @@ pub(crate) struct Walker {
     /// What most requests are for now.
     only: Option<Request>,
     pub(super) depth: usize,
-    inbox: Receiver<Vec<Held>>,
-    outboxes: Vec<Sender<Vec<Held>>>,
+    /// What was handed to each walker, and which of them this is.
+    boxes: Arc<[Mutex<Vec<Vec<Held>>>]>,
+    place: usize,
     pub(crate) tally: Tally,
 }
 
 impl Walker {
     /// So many walkers that can hand blocks to each other.
     pub(crate) fn crew(count: usize, random: &mut Random) -> Vec<Walker> {
-        let (outboxes, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
-        let walker = |inbox| Walker {
+        let boxes: Arc<[_]> = (0..count).map(|_| Mutex::default()).collect();
+        let walker = |place| Walker {
             random: Random::new(random.bits()),
             held: Vec::new(),
             heaps: Vec::new(),
@@ -95,11 +97,11 @@ impl Walker {
             target: 0,
             only: None,
             depth: 0,
-            inbox,
-            outboxes: outboxes.clone(),
+            boxes: Arc::clone(&boxes),
+            place,
             tally: Tally::default(),
         };
-        inboxes.into_iter().map(walker).collect()
+        (0..count).map(walker).collect()
     }
 
     /// So many operations.
@@ -247,7 +249,8 @@ impl Walker {
         if ground.is_forked {
             return Ok(());
         }
-        let Ok(batch) = self.inbox.try_recv() else { return Ok(()) };
+        let batch = lock(&self.boxes[self.place]).pop();
+        let Some(batch) = batch else { return Ok(()) };
         for held in batch {
             match self.random.below(2) {
                 0 => self.free(ground, held)?,
@@ -268,8 +271,8 @@ impl Walker {
         let mut batch = batch;
         self.held.extend(batch.extract_if(.., is_own));
         self.tally.handed_on += batch.len();
-        let to = self.random.below(self.outboxes.len());
-        self.outboxes[to].send(batch).expect("every walker keeps its inbox to the end");
+        let to = self.random.below(self.boxes.len());
+        lock(&self.boxes[to]).push(batch);
         Ok(())
     }
 
@@ -294,7 +297,8 @@ impl Walker {
 
     /// Takes over all that was handed to this walker.
     pub(crate) fn empty_inbox(&mut self) {
-        self.held.extend(self.inbox.try_iter().flatten());
+        let all = std::mem::take(&mut *lock(&self.boxes[self.place]));
+        self.held.extend(all.into_iter().flatten());
     }
 
     /// Gives up all blocks of a heap.
