@@ -9,7 +9,9 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 
     // A program that links with `-lmasu` asks for this name, wherever it was built.
-    link_arg("-Wl,-soname,libmasu.so");
+    let is_secure = env::var_os("CARGO_FEATURE_SECURE").is_some();
+    let name = if is_secure { "libmasu-secure.so" } else { "libmasu.so" };
+    link_arg(&format!("-Wl,-soname,{name}"));
     // Blocks, thread-exit hooks and thread slots outlive any `dlclose`.
     link_arg("-Wl,-z,nodelete");
     lay_cold_code_apart();

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{machine, matrix, steps, tidy};
+use crate::{machine, matrix, misuse, steps, tidy};
 
 /// Whether the long runs are wanted too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let without = [&without[..], &["--all-targets", "--", "-D", "warnings"]].concat();
     steps::take("xquo without masu", || cargo(&without))?;
     steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
+    // After what it runs was built.
+    steps::take("misuse", || misuse::run(root, &["--check"]))?;
     steps::take("dependencies", || check_dependencies(root))?;
     let mut tally = Tally::default();
     for suite in SUITES {
@@ -126,19 +128,34 @@ impl Tally {
 struct Suite {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// Whether atomics and threads are loom's.
-    loom: bool,
+    /// What the compiler is to know besides, and the target folder's name for that.
+    cfg: Option<(&'static str, &'static str)>,
 }
+
+/// Atomics and threads are loom's.
+const LOOM: Option<(&str, &str)> = Some(("loom", "loom"));
+
+/// What has the oracle look for a fault that is planted in a build of its own.
+const PLANTED: &[&str] = &[
+    "--package",
+    "masu",
+    "--release",
+    "--features",
+    "profile",
+    "--test",
+    "oracle",
+    "random_combinations",
+];
 
 /// All tests. The allocator's own run again where another build is another program: optimised, on
 /// the other C library, and under loom, which tries every interleaving.
 const SUITES: &[Suite] = &[
-    Suite { name: "tests", arguments: &["--workspace"], loom: false },
+    Suite { name: "tests", arguments: &["--workspace"], cfg: None },
     Suite {
         name: "tests, optimised",
         // With the feature here too, for there the functions are held against glibc's own.
         arguments: &["--package", "masu", "--release", "--features", "musl-memcpy"],
-        loom: false,
+        cfg: None,
     },
     Suite {
         name: "tests, musl",
@@ -151,22 +168,32 @@ const SUITES: &[Suite] = &[
             "--target",
             machine::MUSL,
         ],
-        loom: false,
+        cfg: None,
     },
     Suite {
         name: "tests, loom",
         arguments: &["--package", "masu", "--package", "masu-code", "--release", "--test", "loom"],
-        loom: true,
+        cfg: LOOM,
+    },
+    Suite {
+        name: "tests, sampled blocks taken for the first shard's",
+        arguments: PLANTED,
+        cfg: Some(("planted", "masu_plant=\"samples_as_first\"")),
+    },
+    Suite {
+        name: "tests, lanes counted once",
+        arguments: PLANTED,
+        cfg: Some(("planted", "masu_plant=\"lanes_once\"")),
     },
     Suite {
         name: "tests of chunks, several processes",
         arguments: &["--package", "masu-chunk", "--features", "timely", "--test", "cluster"],
-        loom: false,
+        cfg: None,
     },
     Suite {
         name: "tests of chunks, loom",
         arguments: &["--package", "masu-chunk", "--release", "--test", "loom"],
-        loom: true,
+        cfg: LOOM,
     },
 ];
 
@@ -179,10 +206,10 @@ impl Suite {
             // the compiler long; the tests of `masu-abi` have the library that is made so.
             command.env("CARGO_PROFILE_RELEASE_LTO", "off");
         }
-        if self.loom {
+        if let Some((folder, cfg)) = self.cfg {
             // A target folder of its own, so that nothing else is built again for other flags.
-            command.arg("--target-dir").arg(steps::target_folder()?.join("loom"));
-            command.env("RUSTFLAGS", "--cfg loom").env_remove("CARGO_ENCODED_RUSTFLAGS");
+            command.arg("--target-dir").arg(steps::target_folder()?.join(folder));
+            command.env("RUSTFLAGS", format!("--cfg {cfg}")).env_remove("CARGO_ENCODED_RUSTFLAGS");
         }
         if length == Length::Soak {
             command.env("MASU_SOAK", "1");

@@ -66,6 +66,17 @@ pub(crate) const PEER_BUILDS: &[Need] = &[
     program("python3", "python3", "shows that a peer serves a real program"),
 ];
 
+/// Mallocs that pay for safety, and what builds one of them.
+pub(crate) const HARDENED_PEERS: &[Need] = &[
+    file(
+        "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so",
+        "libclang-rt-19-dev",
+        "scudo, a hardened malloc to compare with",
+    ),
+    program("clang++-19", "clang-19", "compiles hardened_malloc, whose sources are C23"),
+    program("ld.lld-19", "lld-19", "links it"),
+];
+
 /// What builds the allocators in C and C++ that are crates: see `rust.rs`.
 pub(crate) const RUST_PEERS: &[Need] = &[
     program("gcc", "gcc", "compiles mimalloc and jemalloc"),

@@ -11,12 +11,15 @@ mod causes;
 mod ci;
 mod docs;
 mod duel;
+mod faults;
 mod first_look;
 mod fuzz;
 mod install;
+mod kept;
 mod layout;
 mod machine;
 mod matrix;
+mod misuse;
 mod package;
 mod peers;
 mod profile;
@@ -46,6 +49,8 @@ Usage: cargo xtask CHORE
                (over an hour; --quick: aarch64 under qemu in 2 minutes; --target NAME, --group NAME)
   boot         Run a program of aarch64 under a kernel with other OS pages (--pages 4, 16 or 64; about 10 minutes the
                first time; --env NAME=VALUE, --file PATH)
+  faults       Refuse each system call of the allocator at each of its uses, keep the table in docs/faults.md (about 15
+               minutes)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
   sanitize     The code arena's method JIT under AddressSanitizer and valgrind (about 5 minutes; --seconds N)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
@@ -59,6 +64,9 @@ Usage: cargo xtask CHORE
                (about 6 minutes; --rounds N)
   causes       masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes;
                --language c|rust|all, --only NAME; --record writes docs/causes.md)
+  misuse       What each malloc does when a program misuses memory (about 3 minutes, after peers; --malloc NAME,
+               --only NAME, --runs N; --record writes docs/misuse.md; --check: masu's own columns against it;
+               --prices: what safety costs, about 10 minutes)
   profile      What a heap profile costs: instructions of programs with one over those without, under cachegrind (about
                6 minutes; --runs N, --only NAME; --record: the table of docs/heap-profile.md)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
@@ -78,10 +86,12 @@ fn main() -> ExitCode {
         ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
         ["docs"] => root().and_then(docs::run),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
+        ["faults"] => root().and_then(faults::run),
         ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
+        ["misuse", options @ ..] => root().and_then(|root| misuse::run(root, options)),
         ["package", options @ ..] => root().and_then(|root| package::run(root, options)),
         ["peers", options @ ..] => peers::run(options),
         ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),

@@ -19,7 +19,7 @@ mod stamp;
 mod table;
 
 use stamp::Built;
-use table::{PEERS, Peer};
+use table::{HARDENED, PEERS, Peer};
 
 const USAGE: &str = "\
 Usage: cargo xtask peers [--jobs N] [NAME]...
@@ -29,6 +29,11 @@ Usage: cargo xtask peers [--jobs N] [NAME]...
 /// The folder with the peers' libraries, for [`Places::folders`]; none while none was built.
 pub(crate) fn folder() -> Option<PathBuf> {
     place().ok().filter(|folder| folder.is_dir())
+}
+
+/// The folder with the hardened ones among them, likewise.
+pub(crate) fn hardened() -> Option<PathBuf> {
+    place().ok().map(|folder| folder.join(HARDENED)).filter(|folder| folder.is_dir())
 }
 
 fn place() -> Result<PathBuf> {
@@ -86,6 +91,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let request = Request::parse(arguments)?;
     machine::provide(&machine::PEER_BUILDS.iter().collect::<Vec<_>>())?;
     if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
+        println!("going on without: {error:#}");
+    }
+    if let Err(error) = machine::provide(&machine::HARDENED_PEERS.iter().collect::<Vec<_>>()) {
         println!("going on without: {error:#}");
     }
     let folder = place()?;
@@ -146,11 +154,12 @@ struct Row {
 /// Proves what was made, and Debian's mallocs beside it.
 fn prove(made: &[Progress], folder: &Path) -> Vec<Row> {
     // As whoever measures with the peers finds them.
-    let places = Places { folders: self::folder().into_iter().collect(), ..Places::default() };
+    let folders = self::folder().into_iter().chain(hardened()).collect();
+    let places = Places { folders, ..Places::default() };
     let catalogue = Catalogue::find(&places);
     let mut rows: Vec<Row> = made.iter().map(|one| prove_made(one, folder, &catalogue)).collect();
     for allocator in catalogue.allocators.iter().filter(|one| {
-        let is_ours = one.path.parent() == folder.canonicalize().ok().as_deref();
+        let is_ours = folder.canonicalize().is_ok_and(|folder| one.path.starts_with(folder));
         one.preloaded && one.libc == Libc::Glibc && !is_ours
     }) {
         rows.push(Row {

@@ -6,7 +6,7 @@
 //! hard idea is that samples are drawn anew in each run, so that one count is no cost: each is counted several times,
 //! and the page has the mean and how far the runs lie apart.
 
-mod count;
+pub(crate) mod count;
 mod table;
 
 use std::ffi::OsString;

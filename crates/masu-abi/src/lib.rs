@@ -21,6 +21,8 @@
 //! With the feature `count` each of these functions also counts its calls into a page that the
 //! program's observer shares; without it, that code is not there.
 //!
+//! With the feature `secure` it is the hardened build, `libmasu-secure.so`: the same functions over another front.
+//!
 //! What it does not do: hold state besides those counts, decide policy, or name a system call.
 #![no_std]
 
@@ -35,6 +37,8 @@ pub mod new;
 #[cfg(target_env = "gnu")]
 mod oldest_glibc;
 pub mod report;
+#[cfg_attr(not(feature = "secure"), path = "sized/off.rs")]
+mod sized;
 mod start;
 
 /// Nothing here panics on purpose; a bug that does ends the program.

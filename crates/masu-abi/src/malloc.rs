@@ -10,7 +10,7 @@ use core::ptr;
 use alloc_core::c;
 
 use crate::libc::{self, EINVAL, ENOMEM};
-use crate::{count, glibc};
+use crate::{count, glibc, sized};
 
 /// C's alignment of every block, `alignof(max_align_t)`.
 pub(crate) const C_ALIGN: usize = 16;
@@ -99,7 +99,8 @@ pub(crate) fn aligned(align: usize, size: usize) -> *mut u8 {
     if align <= C_ALIGN { c::malloc(size) } else { c::aligned_alloc(align, size) }
 }
 
-/// `posix_memalign(3)`: 0, or `EINVAL` or `ENOMEM`, and then `*result` and `errno` are kept.
+/// `posix_memalign(3)`: 0, or `EINVAL` or `ENOMEM`, and then `*result` is kept. As with glibc `errno` is
+/// `ENOMEM` too for want of memory, for which programs look.
 ///
 /// # Safety
 ///
@@ -110,10 +111,8 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size
     if !align.is_power_of_two() || align < size_of::<*mut u8>() {
         return EINVAL;
     }
-    let errno = libc::errno();
     let block = aligned(align, size);
     if block.is_null() {
-        libc::set_errno(errno);
         return ENOMEM;
     }
     // SAFETY: The caller's condition.
@@ -168,28 +167,29 @@ pub unsafe extern "C" fn cfree(block: *mut u8) {
     unsafe { c::free(block) }
 }
 
-/// `free_sized` of C23: [`free`]. The size is not believed, for programs pass wrong ones.
+/// `free_sized` of C23: [`free`]. The size is believed in the hardened build only, for programs pass wrong
+/// ones.
 ///
 /// # Safety
 ///
 /// - As [`free`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(block: *mut u8, _size: usize) {
+pub unsafe extern "C" fn free_sized(block: *mut u8, size: usize) {
     count::free(block);
     // SAFETY: The caller's condition is the same.
-    unsafe { c::free(block) }
+    unsafe { sized::free(block, Some(size), 1) }
 }
 
-/// `free_aligned_sized` of C23: [`free`]. Neither number is believed.
+/// `free_aligned_sized` of C23: [`free`]. As for [`free_sized`].
 ///
 /// # Safety
 ///
 /// - As [`free`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(block: *mut u8, _align: usize, _size: usize) {
+pub unsafe extern "C" fn free_aligned_sized(block: *mut u8, align: usize, size: usize) {
     count::free(block);
     // SAFETY: The caller's condition is the same.
-    unsafe { c::free(block) }
+    unsafe { sized::free(block, Some(size), align) }
 }
 
 /// `malloc_usable_size(3)`: the bytes of a block that may be used, the same all its life; 0 for

@@ -18,9 +18,9 @@
 
 use alloc_core::c;
 
-use crate::count;
 use crate::libc::{self, weak};
 use crate::malloc::{C_ALIGN, aligned};
+use crate::{count, sized};
 
 #[cfg(target_arch = "aarch64")]
 #[path = "new/aarch64.rs"]
@@ -94,19 +94,20 @@ macro_rules! nothrow_new {
     )*};
 }
 
-/// The operators `delete`: all of them free, and believe neither size nor alignment.
+/// The operators `delete`: all of them free, and believe neither size nor alignment, but for the hardened
+/// build (`sized.rs`).
 macro_rules! delete {
-    ($($name:ident($($ignored:ident: $kind:ty),*);)*) => {$(
+    ($($name:ident($($argument:ident: $kind:ty),*) of $size:expr, $align:expr;)*) => {$(
         /// One of the forms of `operator delete`, or `delete[]`.
         ///
         /// # Safety
         ///
         /// - `block` is null or a block of this library, and is not used afterwards.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(block: *mut u8 $(, $ignored: $kind)*) {
+        pub unsafe extern "C" fn $name(block: *mut u8 $(, $argument: $kind)*) {
             count::free(block);
             // SAFETY: The caller's condition is the same.
-            unsafe { c::free(block) }
+            unsafe { sized::free(block, $size, $align) }
         }
     )*};
 }
@@ -123,18 +124,18 @@ nothrow_new! {
     _ZnamRKSt9nothrow_t, _ZnamSt11align_val_tRKSt9nothrow_t;
 }
 delete! {
-    _ZdlPv();
-    _ZdaPv();
-    _ZdlPvm(_size: usize);
-    _ZdaPvm(_size: usize);
-    _ZdlPvSt11align_val_t(_align: usize);
-    _ZdaPvSt11align_val_t(_align: usize);
-    _ZdlPvmSt11align_val_t(_size: usize, _align: usize);
-    _ZdaPvmSt11align_val_t(_size: usize, _align: usize);
-    _ZdlPvRKSt9nothrow_t(_nothrow: *const u8);
-    _ZdaPvRKSt9nothrow_t(_nothrow: *const u8);
-    _ZdlPvSt11align_val_tRKSt9nothrow_t(_align: usize, _nothrow: *const u8);
-    _ZdaPvSt11align_val_tRKSt9nothrow_t(_align: usize, _nothrow: *const u8);
+    _ZdlPv() of None, 1;
+    _ZdaPv() of None, 1;
+    _ZdlPvm(size: usize) of Some(size), 1;
+    _ZdaPvm(size: usize) of Some(size), 1;
+    _ZdlPvSt11align_val_t(align: usize) of None, align;
+    _ZdaPvSt11align_val_t(align: usize) of None, align;
+    _ZdlPvmSt11align_val_t(size: usize, align: usize) of Some(size), align;
+    _ZdaPvmSt11align_val_t(size: usize, align: usize) of Some(size), align;
+    _ZdlPvRKSt9nothrow_t(_nothrow: *const u8) of None, 1;
+    _ZdaPvRKSt9nothrow_t(_nothrow: *const u8) of None, 1;
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(align: usize, _nothrow: *const u8) of None, align;
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(align: usize, _nothrow: *const u8) of None, align;
 }
 
 /// The handler that the program installed; `None` where there is none or no C++ at all.

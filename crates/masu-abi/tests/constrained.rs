@@ -110,10 +110,11 @@ fn memory_that_is_counted_when_promised_is_promised_in_small_steps() {
     let script = format!(
         "#!/bin/sh\nmount -t proc proc /proc\n\
          echo 100 > /proc/sys/vm/overcommit_ratio\necho 2 > /proc/sys/vm/overcommit_memory\n\
-         LD_PRELOAD={} {} promises_are_counted && echo {ALL_KEPT}\n\
+         LD_PRELOAD={0} {1} promises_are_counted && LD_PRELOAD={0} {2} && echo {ALL_KEPT}\n\
          echo o > /proc/sysrq-trigger\nsleep 60\n",
         library::path().display(),
         program().display(),
+        library::faulted().display(),
     );
     fs::write(&init, script).expect("the folder is writable");
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755)).expect("it is ours");

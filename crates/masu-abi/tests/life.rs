@@ -1,7 +1,7 @@
 //! A process's life under the library: its first allocation, fork, threads, libraries that come and
 //! go, pointers of other mallocs.
 //!
-//! It relies on `tests/c/life.c` and `interrupted.c`, programs with a group of checks for each test here,
+//! It relies on `tests/c/life.c`, `interrupted.c` and `forks.c`, programs with a group of checks for each test here,
 //! and on `guest.c`, a library that the first loads. With `MASU_SOAK` set, a million threads are started and
 //! ended one after another instead of some thousands.
 
@@ -54,24 +54,38 @@ groups! {
     foreign_pointers_go_to_their_malloc
 }
 
-/// The same of the other program.
-macro_rules! interruptions {
-    ($($group:ident)*) => {$(
+/// The same of another program.
+macro_rules! groups_of {
+    ($source:literal: $($group:ident)*) => {$(
         #[test]
         fn $group() {
-            let program = library::compile("interrupted.c", "program", &[]);
+            let program = library::compile($source, "program", &[]);
             library::succeeds(library::preloaded(program).arg(stringify!($group)));
         }
     )*};
 }
 
-interruptions! {
+groups_of! { "interrupted.c":
     signals_rain_while_threads_allocate
     spawned_while_threads_allocate
     exec_while_threads_allocate
     rights_are_dropped_while_threads_allocate
     frees_after_main
     keys_free_late
+}
+
+groups_of! { "forks.c":
+    handlers_are_registered_before_the_first_malloc
+    a_handler_forks_in_the_midst_of_malloc
+    fork_while_streams_are_flushed
+}
+
+#[test]
+fn a_handler_forks_where_statistics_are_written() {
+    let program = library::compile("forks.c", "program", &[]);
+    let mut command = library::preloaded(program);
+    command.env("MASU_STATISTICS_PAGE", "1").arg("a_handler_forks_in_the_midst_of_malloc");
+    library::succeeds(&mut command);
 }
 
 #[test]

@@ -30,6 +30,10 @@ macro_rules! groups {
 
 groups! {
     limit_that_comes_and_goes
+    most_of_a_limit_can_be_used
+    little_more_than_the_program_is_enough
+    addresses_come_and_go_under_a_limit
+    what_is_kept_is_given_up_first
     freed_memory_goes_back
     numbers_follow_the_program
     settings_are_accepted
@@ -55,6 +59,39 @@ fn memory_locked_after_the_first_malloc() {
 #[test]
 fn memory_locked_before_the_first_malloc() {
     locked_memory(&library::compile("limits.c", "lock-first", &["-DLOCK_FIRST"]));
+}
+
+/// Runs the program as a user who may lock 8 MiB, after these commands of the shell.
+fn locked_memory_of_a_user(program: &Path, before: &str) {
+    const USER: &str =
+        "setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all";
+    let is_root = library::succeeds(Command::new("id").arg("-u")).trim() == "0";
+    let user = if is_root { USER } else { "" };
+    let script = |command: &str| format!("ulimit -l 8192 && {before} exec {user} {command}");
+    let run = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script(command)]).arg(library::path()).arg(program);
+        shell.output().expect("there is a shell")
+    };
+    if !run("test -r $0 -a -x $1").status.success() {
+        eprintln!(
+            "not tested: users may not read the library and the program, or there is no setpriv"
+        );
+        return;
+    }
+    let output = run("env LD_PRELOAD=$0 $1 locked_memory_of_a_user");
+    assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
+}
+
+#[test]
+fn a_user_locks_memory_under_a_limit_on_addresses() {
+    locked_memory_of_a_user(program(), "ulimit -v 131072 &&");
+}
+
+#[test]
+fn a_user_locks_memory_before_the_first_malloc() {
+    let program = library::compile("limits.c", "user-locks-first", &["-DLOCK_FIRST"]);
+    locked_memory_of_a_user(&program, "");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! a slow program and little time: the cause comes first, in one sentence.
 
 mod prove;
+mod trial;
 
 use std::io::Write;
 
@@ -62,7 +63,15 @@ fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<
 
 fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
     let arguments::Diagnose {
-        variant, inside, prove, terminal, timeout, memory_limit, words, ..
+        variant,
+        inside,
+        prove,
+        once,
+        terminal,
+        timeout,
+        memory_limit,
+        words,
+        ..
     } = arguments;
     let workload = Workload::new(words, own_input()?)?;
     let asked = std::slice::from_ref(&variant);
@@ -70,6 +79,8 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
     let variant = catalogue.resolve(&variant, &workload.program)?;
     if inside || prove {
         catalogue = carried::catalogue(workload.program.libc)?;
+    } else if !once && let Ok(whole) = carried::catalogue(workload.program.libc) {
+        catalogue = whole;
     }
     let inside = if inside {
         workload.program.preloadable()?;
@@ -92,6 +103,8 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
         masu_lab::diagnose(&workload, &variant, &catalogue, &options, stop, &mut tell)?;
     if prove && !stop.requested() {
         diagnosis.proof = prove::perform(&diagnosis, &workload, &variant, &catalogue, stop)?;
+    } else if !once && !stop.requested() {
+        trial::perform(&mut diagnosis, &workload, &variant, &catalogue, stop);
     }
     Ok(diagnosis)
 }
@@ -299,6 +312,7 @@ mod tests {
             ],
             not_seen: vec!["/usr/bin/sudo as it is: it is setuid".to_owned()],
             proof: None,
+            trial: None,
             facts: Facts {
                 ending: Some("returned 0".to_owned()),
                 clock: Clock {

@@ -36,6 +36,7 @@ mod malloc_code;
 mod running;
 pub mod samples;
 mod thresholds;
+pub mod trial;
 mod unused;
 mod wrapper;
 
@@ -71,6 +72,8 @@ pub struct Diagnosis {
     pub not_seen: Vec<String>,
     /// What runs of the remedies showed; none where nobody asked, or there was nothing to run.
     pub proof: Option<Proof>,
+    /// What runs beside another malloc and settings showed; none where a cause was found, or nothing was tried.
+    pub trial: Option<Proof>,
     /// What the findings rest on.
     pub facts: Facts,
 }
@@ -161,6 +164,7 @@ pub fn diagnose(
         findings,
         not_seen,
         proof: None,
+        trial: None,
         facts,
     })
 }

@@ -6,6 +6,8 @@
 //!
 //! What this room never does: decide which slices are handed out; that is [`crate::ranges`].
 
+mod pieces;
+
 use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
@@ -15,10 +17,12 @@ use crate::kernel::{self, Advice, Protection};
 use crate::map;
 use crate::options;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Ordering, Table};
+use crate::sync::{AtomicUsize, Count, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
+/// Slices that stay closed behind an arena's head, and as many at its end: in the hardened build.
+const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
 /// The shortest arena worth reserving when the kernel refuses longer ones.
 const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 /// The first and smallest step of committing.
@@ -33,29 +37,40 @@ const ARENAS_MAX: usize = 16 << 10;
 /// An arena, at the start of its own addresses, in the slots of the head's own slices.
 #[repr(C)]
 pub(crate) struct Arena {
-    /// Slices reserved, the head's included.
+    /// Slices that it may have, the head's included, a guard at the end left out.
     slices: Cell<usize>,
-    /// Slices of the head.
+    /// Slices of the head, and of a guard behind it.
     head: Cell<usize>,
-    /// The first slice never handed out. The ranges' lock, as for `committed`.
+    /// The first slice never handed out. The ranges' lock.
     front: Cell<usize>,
-    /// The first slice not committed.
+    /// The first slice not committed. Changed under the lock of growth and the ranges' lock, read under either.
     committed: Cell<usize>,
     /// The place in the table of arenas.
     place: Cell<usize>,
+    /// The first slice not reserved. Changed under the lock of growth.
+    reserved: Count,
+    /// Slices of the head that are not reserved, before the bitmaps.
+    hole: Cell<usize>,
+    /// The next of the arenas that are to be unmapped. The ranges' lock.
+    pub(crate) next_leaving: Cell<Option<&'static Arena>>,
 }
 
-const _: () = assert!(size_of::<Arena>() <= DEDICATED_HEAD_SLICES * size_of::<Slice>());
+const _: () =
+    assert!(size_of::<Arena>() <= size_of::<Slice>(), "the others' slots are not touched");
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
-/// All arenas, with gaps: an arena's address, with the slices of its first GiB in the low bits, so
-/// that whoever looks for an address need not touch arenas that are being released. Written under
-/// the ranges' lock, read by anyone.
+/// Held while arenas are reserved or grow, which needs the kernel; taken before the ranges' lock. Only those
+/// wait that need the same.
+pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
+
+/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
+/// that whoever looks for an address need not touch arenas that are being released. Entered under the lock
+/// of growth, left under the ranges' lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
     Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
-/// Where to try to reserve next. The ranges' lock.
+/// Where to try to reserve next. The lock of growth, or for a hint the ranges' lock.
 static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
-/// The length of ordinary arenas; shorter where address space is limited. The ranges' lock.
+/// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The arenas there are. The caller holds the ranges' lock, so that none is released meanwhile.
@@ -66,7 +81,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
         .map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
 }
 
-/// Whether the arena of a table entry holds `address` in its first GiB.
+/// Whether the arena of a table entry holds `address`.
 fn holds(entry: usize, address: usize) -> bool {
     let (start, slices) = (entry & !(ARENA_BYTES - 1), entry & (ARENA_BYTES - 1));
     address.wrapping_sub(start) < slices * SLICE_BYTES
@@ -90,14 +105,39 @@ pub(crate) fn code_of(address: usize) -> u8 {
     }
 }
 
+/// Where an address lies.
+pub(crate) enum Place {
+    /// In no arena.
+    Outside,
+    /// In the arena of one long block, behind its first GiB.
+    Beyond,
+    /// In this slice of an arena.
+    In(&'static Slice),
+}
+
+/// Where `address` lies, asked of the arenas themselves.
+pub(crate) fn place_of(address: usize) -> Place {
+    let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
+        return Place::Outside;
+    };
+    if address - (entry & !(ARENA_BYTES - 1)) >= ARENA_BYTES {
+        return Place::Beyond;
+    }
+    // SAFETY: The arena holds the address within its first GiB.
+    Place::In(unsafe { Slice::at(address) })
+}
+
 /// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
 /// there is no class map.
 pub(crate) fn code_at(address: usize) -> u8 {
-    if !ARENAS.entries().any(|entry| holds(entry, address)) {
-        return FOREIGN;
+    match place_of(address) {
+        Place::In(slice) => code_in(slice),
+        Place::Outside | Place::Beyond => FOREIGN,
     }
-    // SAFETY: An arena holds the address within its first GiB.
-    let slice = unsafe { Slice::at(address) };
+}
+
+/// The code of the memory of a slice, as that itself knows it.
+pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     match slice.kind.get() {
         Kind::Page => slice.page().code.get(),
         // A parked block's is known to be free there.
@@ -105,6 +145,15 @@ pub(crate) fn code_at(address: usize) -> u8 {
         Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::class::HEAP,
         Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
     }
+}
+
+/// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
+/// whoever says what a wrong pointer is.
+#[cfg(feature = "secure")]
+#[cold]
+pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
+    // SAFETY: An arena holds the address within its first GiB.
+    ARENAS.entries().any(|entry| holds(entry, address)).then(|| unsafe { Slice::at(address) })
 }
 
 impl Slice {
@@ -130,21 +179,26 @@ impl Arena {
     /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
     /// address space left.
     pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
-        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) {
+        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
             return Arena::reserve_dedicated(slices);
         }
         // Where addresses are limited, arenas are short; a long block gets one that holds it.
-        let shortest = (slices + head_slices(ARENA_SLICES)) * SLICE_BYTES;
+        let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
         let ordinary = prepare();
+        match Arena::reserve_in_pieces(slices) {
+            Ok(arena) => return Some(arena),
+            Err(kernel::Errno::NOMEM | kernel::Errno::AGAIN) => return None,
+            Err(_) => {}
+        }
         let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
         let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
         loop {
             let total = length / SLICE_BYTES;
-            if total < head_slices(total) + slices {
+            if total < head_slices(total) + slices + 2 * GUARD_SLICES {
                 return None;
             }
             if let Some(start) = reserve_aligned(length) {
-                return Arena::found(start, total, head_slices(total));
+                return Arena::found(start, total, head_slices(total), total, 0);
             }
             if length <= SHORTEST_ARENA_BYTES {
                 return None;
@@ -155,60 +209,91 @@ impl Arena {
 
     fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
         prepare();
-        let total = slices.checked_add(DEDICATED_HEAD_SLICES)?;
+        let total = slices.checked_add(DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES)?;
         let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
         let start = reserve_aligned(length)?;
-        Arena::found(start, total, DEDICATED_HEAD_SLICES)
+        Arena::found(start, total, DEDICATED_HEAD_SLICES, total, 0)
     }
 
-    /// Makes a reserved range an arena: commits the head and enters it into the table.
-    fn found(start: NonNull<u8>, slices: usize, head: usize) -> Option<&'static Arena> {
+    /// Makes a reserved range an arena: commits the head and enters it into the table. It is reserved up to
+    /// slice `reserved` but for `hole` slices of the head.
+    #[inline(never)]
+    fn found(
+        start: NonNull<u8>,
+        slices: usize,
+        head: usize,
+        reserved: usize,
+        hole: usize,
+    ) -> Option<&'static Arena> {
         let length = slices * SLICE_BYTES;
-        let head_bytes = head * SLICE_BYTES;
-        // SAFETY: The range was reserved for this arena.
-        let committed = unsafe { kernel::commit(start, head_bytes) };
-        // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
-        // pages for everything.
-        let _ = unsafe { kernel::advise(start, head_bytes, Advice::NoHugePage) };
-        let opened = committed.is_ok()
-            && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES), shares_unit);
+        let mut committed = true;
+        pieces::for_each_part(start, hole, head, |part, bytes| {
+            // SAFETY: The range was reserved for this arena.
+            committed &= unsafe { kernel::commit(part, bytes) }.is_ok();
+            // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
+            // pages for everything.
+            let _ = unsafe { kernel::advise(part, bytes, Advice::NoHugePage) };
+        });
+        let opened =
+            committed && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES), shares_unit);
         if opened {
             // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
             let arena: &'static Arena = unsafe { start.cast().as_ref() };
-            arena.slices.set(slices);
-            arena.head.set(head);
-            arena.front.set(head);
-            arena.committed.set(head);
+            arena.slices.set(slices - GUARD_SLICES);
+            arena.head.set(head + GUARD_SLICES);
+            arena.front.set(head + GUARD_SLICES);
+            arena.committed.set(head + GUARD_SLICES);
+            arena.reserved.set(reserved);
+            arena.hole.set(hole);
             if arena.enter() {
                 return Some(arena);
             }
         }
-        // SAFETY: Nobody else knows of the range.
-        unsafe { kernel::unmap(start, length) };
+        pieces::for_each_part(start, hole, reserved, |part, bytes| {
+            // SAFETY: Nobody else knows of the range.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
+        });
         None
     }
 
     fn enter(&'static self) -> bool {
-        let entry = self.address() | self.slices.get().min(ARENA_SLICES);
+        let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
         let place = ARENAS.enter(entry);
         self.place.set(place.unwrap_or_default());
         place.is_some()
+    }
+
+    /// Takes the arena out of the table, to be unmapped. Under the ranges' lock, or before anyone knows of it.
+    pub(crate) fn leave(&self) {
+        ARENAS.leave(self.place.get());
+        // The next reservation looks below this address, so it finds the hole.
+        let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
+        // ORDERING: Relaxed: a hint.
+        NEXT_ADDRESS.store(end, Ordering::Relaxed);
     }
 
     /// Gives the whole arena back to the kernel.
     ///
     /// # Safety
     ///
-    /// - Nobody uses its memory or holds a reference to its slices any more.
-    pub(crate) unsafe fn release(&'static self) {
-        ARENAS.leave(self.place.get());
-        let start = NonNull::from(self).cast();
-        // The next reservation looks below this address, so it finds the hole.
-        let end = self.address() + self.reserved_bytes().next_multiple_of(ARENA_BYTES);
-        // ORDERING: Relaxed: the ranges' lock is held.
-        NEXT_ADDRESS.store(end, Ordering::Relaxed);
-        // SAFETY: The caller's condition; the range was reserved for this arena.
-        unsafe { kernel::unmap(start, self.slices.get() * SLICE_BYTES) };
+    /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
+    pub(crate) unsafe fn unmap(&'static self) {
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition; the range was reserved for this arena.
+            unsafe { kernel::unmap(part, bytes) };
+        });
+    }
+
+    /// The same for one of which nothing was handed out.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Arena::unmap`].
+    pub(crate) unsafe fn unmap_unused(&'static self) {
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition, as above.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
+        });
     }
 
     fn address(&self) -> usize {
@@ -217,17 +302,17 @@ impl Arena {
 
     /// Whether this arena holds one block that is longer than ordinary arenas.
     pub(crate) fn is_dedicated(&self) -> bool {
-        self.head.get() == DEDICATED_HEAD_SLICES
+        self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
     }
 
     /// Bytes of addresses reserved.
     pub(crate) fn reserved_bytes(&self) -> usize {
-        self.slices.get() * SLICE_BYTES
+        (self.reserved.get() - self.hole.get()) * SLICE_BYTES
     }
 
     /// Bytes readable and writable, the head included.
     pub(crate) fn committed_bytes(&self) -> usize {
-        self.committed.get() * SLICE_BYTES
+        (self.committed.get() - self.hole.get()) * SLICE_BYTES
     }
 
     /// Whether the run of `count` slices from `first` on is all that was ever handed out.
@@ -245,34 +330,43 @@ impl Arena {
         slice.index() == self.front.get()
     }
 
+    /// Whether `slice` was handed out at some time: it is neither the head's nor one that was never used.
+    pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
+        (self.head.get()..self.front.get()).contains(&slice.index())
+    }
+
     /// Slices never handed out.
     pub(crate) fn front_slices(&self) -> usize {
         self.slices.get() - self.front.get()
     }
 
-    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where
-    /// they do not fit or the kernel commits no more. `live_bytes` is what the program holds, for
-    /// the choice of huge pages.
-    pub(crate) fn take_front(
-        &'static self,
-        slices: usize,
-        live_bytes: usize,
-    ) -> Option<&'static Slice> {
-        let front = self.front.get();
-        if slices > self.front_slices() || !self.commit(front + slices, live_bytes) {
+    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where so many are
+    /// not committed.
+    pub(crate) fn take_front(&'static self, slices: usize) -> Option<&'static Slice> {
+        if slices > self.committed_front_slices() {
             return None;
         }
+        let front = self.front.get();
         self.front.set(front + slices);
         // SAFETY: The first slice of what is handed out lies within the first GiB even in a
         // dedicated arena.
         Some(unsafe { Slice::at(self.address() + front * SLICE_BYTES) })
     }
 
-    /// Commits up to slice `end`, and some way ahead.
-    fn commit(&self, end: usize, live_bytes: usize) -> bool {
+    /// The end of `slices` slices at the front; `None` where they do not fit.
+    pub(crate) fn front_end(&self, slices: usize) -> Option<usize> {
+        (slices <= self.front_slices()).then(|| self.front.get() + slices)
+    }
+
+    /// Commits up to slice `end`, and some way ahead: returns how far, to be noted. `None` where the kernel commits no
+    /// more. `live_bytes` is what the program holds, for the choice of huge pages. The caller holds the lock of growth.
+    pub(crate) fn commit(&self, end: usize, live_bytes: usize) -> Option<usize> {
         let committed = self.committed.get();
         if end <= committed {
-            return true;
+            return Some(committed);
+        }
+        if !self.reserve_up_to(end) {
+            return None;
         }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
         let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
@@ -280,8 +374,15 @@ impl Arena {
             || options::huge_pages_from().is_some_and(|from| live_bytes >= from);
         let unit = if whole { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
-        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(self.slices.get());
-        self.commit_exactly(ahead, live_bytes) || self.commit_exactly(end, live_bytes)
+        let most = self.reserved.get().min(self.slices.get());
+        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(most);
+        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, live_bytes))
+    }
+
+    /// Notes how far the arena is committed. The caller holds the lock of growth and the ranges' lock, or nobody knows of
+    /// the arena yet.
+    pub(crate) fn note_committed(&self, end: usize) {
+        self.committed.set(end);
     }
 
     fn commit_exactly(&self, end: usize, live_bytes: usize) -> bool {
@@ -294,7 +395,6 @@ impl Arena {
         if unsafe { kernel::commit(start, length) }.is_err() {
             return false;
         }
-        self.committed.set(end);
         if let Some(advice) = huge_page_advice(live_bytes) {
             // SAFETY: As above. Where the advice is refused everything works.
             let _ = unsafe { kernel::advise(start, length, advice) };
@@ -335,7 +435,7 @@ const fn head_slices(slices: usize) -> usize {
 
 /// Decides once on the class map and on the length of ordinary arenas; returns the latter.
 fn prepare() -> usize {
-    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let known = ORDINARY_BYTES.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -343,6 +443,11 @@ fn prepare() -> usize {
     let limit = kernel::address_space_limit();
     // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
     let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };
+    if near.is_none() {
+        // The map may have been refused because all that is mapped is locked (`mlockall`), and may be no more.
+        let is_few = limit <= 64 * ARENA_BYTES;
+        pieces::limit_to(if is_few { limit } else { limit.min(kernel::locked_memory_limit()) });
+    }
     let near = near.unwrap_or_else(kernel::free_address);
     NEXT_ADDRESS.store(near & !(ARENA_BYTES - 1), Ordering::Relaxed);
     let shorter = (limit / 32).next_power_of_two();
@@ -351,21 +456,29 @@ fn prepare() -> usize {
     length
 }
 
+/// How many places are tried for an arena before the kernel is left to choose.
+const TRIES: usize = 64;
+
+/// Reserves `length` bytes at `address`.
+fn reserve_at(address: usize, length: usize) -> Result<NonNull<u8>, kernel::Errno> {
+    let start = kernel::map_at(address, length, Protection::None)?;
+    start.as_ptr().expose_provenance();
+    Ok(start)
+}
+
 /// Reserves `length` bytes at a multiple of [`ARENA_BYTES`].
 fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
-    const TRIES: usize = 64;
     let step = length.next_multiple_of(ARENA_BYTES);
-    // ORDERING: Relaxed in this function: the ranges' lock is held.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
     let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
     for _ in 0..TRIES {
         address = match address.checked_sub(step) {
             Some(lower) if lower > 0 => lower,
             _ => break,
         };
-        match kernel::map_at(address, length, Protection::None) {
+        match reserve_at(address, length) {
             Ok(start) => {
                 NEXT_ADDRESS.store(address, Ordering::Relaxed);
-                start.as_ptr().expose_provenance();
                 return Some(start);
             }
             Err(kernel::Errno::EXIST) => {}
@@ -385,11 +498,11 @@ fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
     let aligned = unsafe { start.add(before) };
     if before > 0 {
         // SAFETY: The part before the aligned address is not used.
-        unsafe { kernel::unmap(start, before) };
+        let _ = unsafe { kernel::unmap_unused(start, before) };
     }
     if before < ARENA_BYTES {
         // SAFETY: Nor is the part behind the arena.
-        unsafe { kernel::unmap(aligned.add(length), ARENA_BYTES - before) };
+        let _ = unsafe { kernel::unmap_unused(aligned.add(length), ARENA_BYTES - before) };
     }
     aligned.as_ptr().expose_provenance();
     Some(aligned)

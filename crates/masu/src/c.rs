@@ -15,9 +15,15 @@ use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
 use crate::front::FreedBy;
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, options, statistics};
+use crate::{front, libc, options, statistics, thread};
 
 const ENOMEM: c_int = 12;
+
+/// Prepares for `fork`, as the first allocation does otherwise; for a library that stands for the C library's
+/// malloc, before the program runs.
+pub fn watch_forks() {
+    thread::watch_forks();
+}
 
 /// What to do with a pointer that masu did not hand out.
 #[derive(Clone, Copy, Debug)]
@@ -54,17 +60,25 @@ fn foreign() -> &'static Foreign {
 /// Sets `errno` where there is no block.
 #[inline(always)]
 fn checked(block: *mut u8) -> *mut u8 {
-    if block.is_null() {
-        out_of_memory();
-    }
-    block
+    if block.is_null() { asked_again(usize::MAX, &ptr::null_mut) } else { block }
+}
+
+/// What `ask` returns for `size` bytes; sets `errno` where there is no block.
+#[inline(always)]
+fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = ask();
+    if block.is_null() { asked_again(size, &ask) } else { block }
 }
 
 #[cold]
 #[inline(never)]
-fn out_of_memory() {
-    fault::out_of_memory();
-    libc::set_errno(ENOMEM);
+#[unsafe(link_section = ".text.masu_cold.scarce")]
+fn asked_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
+    let block = front::scarce::ask_again(size, ask);
+    if block.is_null() {
+        libc::set_errno(ENOMEM);
+    }
+    block
 }
 
 /// Allocates `size` bytes, aligned to 16; a size of 0 gives a block of its own.
@@ -94,7 +108,7 @@ fn malloc_slow(size: usize) -> *mut u8 {
 /// The same where none is counted, or the request may be one to sample.
 #[cfg_attr(feature = "profile", inline(never))]
 fn malloc_slower(size: usize) -> *mut u8 {
-    checked(front::allocate(size))
+    asked(size, || front::allocate(size))
 }
 
 /// Frees a block; null is nothing to free. `errno` is kept.
@@ -122,6 +136,19 @@ unsafe fn free_slow(block: *mut u8) {
     unsafe { front::free(block, |block| (foreign().free)(block)) };
 }
 
+/// As [`free`] of a block of which the caller says how long it is, if it knows, and how aligned. In the
+/// hardened build alone: it ends the program where that is not so.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[cfg(feature = "secure")]
+#[inline]
+pub unsafe fn free_sized(block: *mut u8, size: Option<usize>, align: usize) {
+    // SAFETY: The caller's condition.
+    unsafe { front::free_sized(block, size, align) };
+}
+
 /// Allocates `count` × `size` zero bytes.
 ///
 /// Null and `ENOMEM` as [`malloc`], and where the product overflows.
@@ -131,7 +158,7 @@ pub fn calloc(count: usize, size: usize) -> *mut u8 {
     let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
     let block = front::cached(bytes);
     if block.is_null() {
-        return checked(front::allocate_zeroed(bytes, MIN_ALIGN, FreedBy::Map));
+        return asked(bytes, || front::allocate_zeroed(bytes, MIN_ALIGN, FreedBy::Map));
     }
     // SAFETY: The block is at least that long and the caller's.
     unsafe { block.write_bytes(0, bytes) };
@@ -151,7 +178,11 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     let Some(old) = NonNull::new(block) else { return malloc(size) };
     // SAFETY: The caller's condition.
     match unsafe { front::resize(old, size) } {
-        Ok(new) => checked(new),
+        Ok(new) if new.is_null() => {
+            // SAFETY: The caller's condition: the block is intact.
+            asked_again(size, &|| unsafe { front::resize(old, size) }.unwrap_or(ptr::null_mut()))
+        }
+        Ok(new) => new,
         // SAFETY: The caller's condition.
         Err(front::Foreign) => unsafe { (foreign().realloc)(block, size) },
     }
@@ -163,7 +194,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-    checked(front::allocate_aligned(size, align.max(1), FreedBy::Map))
+    asked(size, || front::allocate_aligned(size, align.max(1), FreedBy::Map))
 }
 
 /// How many bytes of a block may be used; 0 for null. Constant for the block's life.

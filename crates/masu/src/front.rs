@@ -5,19 +5,18 @@
 //! no lock.
 
 mod counted;
+pub(crate) mod scarce;
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::arena::code_of;
-use crate::cache::idle;
-use crate::class::{
-    Class, FOREIGN, HEAP, LARGE, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED,
-    TABLE_LIMIT,
-};
+use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT};
+use crate::fault::{self, Fault};
+use crate::pointer::Pointer;
 use crate::ranges::{Parked, RANGES};
-use crate::slice::SLICE_BYTES;
-use crate::{cache, fault, heap, large, map, owner, slot, thread};
+use crate::slice::{SLICE_BYTES, Slice};
+use crate::{cache, heap, large, map, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,53 +160,20 @@ pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
 // In its caller, so that what frees a block is called last and leaves no frame behind.
 #[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
-    if block.is_null() {
-        return;
-    }
-    let code = (map::double_code(block.addr()) >> 1) as u8;
-    if code == FOREIGN {
-        // SAFETY: The caller's condition.
-        return unsafe { free_unmapped(block, foreign) };
-    }
-    // SAFETY: The caller's condition, and this is what the map says.
-    unsafe { free_code(block, code) };
-}
-
-/// The same where the class map says nothing of the block: it is not ours, or there is no map.
-///
-/// # Safety
-///
-/// - As [`free`], and `block` is not null.
-#[cold]
-#[inline(never)]
-unsafe fn free_unmapped(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
-    match code_of(block.addr()) {
-        FOREIGN => foreign(block),
-        // SAFETY: The caller's condition, and this is what its arena says.
-        code => unsafe { free_code(block, code) },
-    }
-}
-
-/// # Safety
-///
-/// - `block` is ours, was handed out, is not free, and is not used any more; `code` says what it is.
-#[inline(always)]
-unsafe fn free_code(block: *mut u8, code: u8) {
-    // SAFETY: No block of ours starts at address 0.
-    let start = unsafe { NonNull::new_unchecked(block) };
-    if code == HEAP {
-        // SAFETY: The code says that it is a heap's; the rest is the caller's condition.
-        return unsafe { heap::free(start) };
-    }
-    if let Some(class) = Class::from_code(code) {
-        // SAFETY: The caller's condition.
-        return unsafe { free_code_slow(block, code, class) };
-    }
-    match code {
-        // SAFETY: The code says that it is a large block; the rest is the caller's condition.
-        LARGE => unsafe { large::free(start) },
-        // SAFETY: As above, that it lies in a page of sampled blocks.
-        _ => unsafe { counted::free_sampled(block) },
+    let Some(start) = NonNull::new(block) else { return };
+    match Pointer::of(start, Fault::FreedTwice) {
+        Pointer::Foreign => foreign(block),
+        Pointer::Small(..) if !block.addr().is_multiple_of(MIN_ALIGN) => {
+            fault::stop(Fault::NotABlock)
+        }
+        // SAFETY: The caller's condition, and this is what the block is; so are the others.
+        Pointer::Small(class, code) => unsafe { free_code_slow(block, code, class) },
+        // SAFETY: As above.
+        Pointer::Large(first) => unsafe { large::free(first) },
+        // SAFETY: As above.
+        Pointer::Heap => unsafe { heap::free(start) },
+        // SAFETY: As above.
+        Pointer::Sampled(_) => unsafe { counted::free_sampled(block) },
     }
 }
 
@@ -260,22 +226,22 @@ unsafe fn free_layout_slower(block: *mut u8, size: usize, align: usize) {
         Some(class) if slot::get().push_class(class, block) => {}
         // SAFETY: The block was allocated with this layout, so it has this class.
         Some(class) => unsafe { free_class_slow(block, class) },
-        // SAFETY: Without a class the block is a large one.
-        None => unsafe { large::free(NonNull::new_unchecked(block)) },
+        // SAFETY: The caller's condition. Without a class the block is a large one, or not ours.
+        None => unsafe { free_by_map(block) },
     }
 }
 
-/// Frees a block whose layout does not say what it is.
+/// Frees a block whose layout does not say what it is. Ends the program where it is not ours.
 ///
 /// # Safety
 ///
-/// - As [`free`], and `block` is ours.
+/// - As [`free`].
 #[inline(never)]
 unsafe fn free_by_map(block: *mut u8) {
     // SAFETY: The caller's condition.
     if !unsafe { free_cached(block) } {
-        // SAFETY: As above. It is ours, so nothing else is left to do.
-        unsafe { free(block, |_| {}) };
+        // SAFETY: As above.
+        unsafe { free(block, |_| fault::stop(Fault::ForeignPointer)) };
     }
 }
 
@@ -327,15 +293,7 @@ unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
 ///
 /// - If `block` is ours, it was handed out and is not free.
 pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
-    match code_of(block.addr().get()) {
-        // SAFETY: The class map says that it is a large block.
-        LARGE => Ok(unsafe { large::usable_size(block) }),
-        // SAFETY: As above, that it is a heap's.
-        HEAP => Ok(unsafe { heap::usable_size(block) }),
-        // SAFETY: As above, of a page of sampled blocks.
-        SAMPLED => Ok(unsafe { counted::class_of_sampled(block.as_ptr()) }.size()),
-        code => Class::from_code(code).map(Class::size).ok_or(Foreign),
-    }
+    Pointer::checked(block, Fault::UsedFreed).usable_size(block).ok_or(Foreign)
 }
 
 /// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16.
@@ -349,25 +307,23 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
 ///
 /// - As [`free`]; after success the old pointer is not used any more.
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
-    let code = code_of(block.addr().get());
-    if code == HEAP {
-        // SAFETY: The class map says that it is a heap's block; the rest is the caller's condition.
-        return Ok(unsafe { heap::resize(block, size) });
-    }
-    // SAFETY: The caller's condition.
-    let old_size = unsafe { usable_size(block) }?;
-    if code == LARGE {
-        if size > LARGEST_ALWAYS_SMALL {
-            // SAFETY: The class map says that it is a large block.
-            if unsafe { large::resize(block, size) } {
+    let what = Pointer::checked(block, Fault::UsedFreed);
+    let old_size = match what {
+        Pointer::Foreign => return Err(Foreign),
+        // SAFETY: It is a heap's block; the rest is the caller's condition.
+        Pointer::Heap => return Ok(unsafe { heap::resize(block, size) }),
+        Pointer::Large(first) if size > LARGEST_ALWAYS_SMALL => {
+            // SAFETY: It is a large block; the rest is the caller's condition.
+            return Ok(unsafe { resize_large(first, size) });
+        }
+        Pointer::Large(first) => large::usable_size(first),
+        Pointer::Small(class, _) | Pointer::Sampled(class) => {
+            if size <= class.size() && size >= class.size() / 2 {
                 return Ok(block.as_ptr());
             }
-            // SAFETY: As above; it could not grow where it is, so `size` is more than it holds.
-            return Ok(unsafe { large::move_to_larger(block, size) });
+            class.size()
         }
-    } else if size <= old_size && size >= old_size / 2 {
-        return Ok(block.as_ptr());
-    }
+    };
     let new = if grows_large(old_size, size) {
         large::allocate(size, MIN_ALIGN, false)
     } else {
@@ -380,6 +336,21 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
         unsafe { free_by_map(block.as_ptr()) };
     }
     Ok(new)
+}
+
+/// Changes the size of a large block to one that is no small one's. Null for want of memory; the block is intact
+/// then.
+///
+/// # Safety
+///
+/// - It starts with this slice; the rest as [`resize`].
+unsafe fn resize_large(first: &'static Slice, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    if unsafe { large::resize(first, size) } {
+        return first.start().as_ptr();
+    }
+    // SAFETY: As above; it could not grow where it is, so `size` is more than it holds.
+    unsafe { large::move_to_larger(first, size) }
 }
 
 /// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own: what
@@ -459,12 +430,10 @@ unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usi
 /// - As [`resize_layout`].
 #[inline(never)]
 unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-    // SAFETY: The caller's condition.
-    let new = unsafe { resize_layout_anew(block, layout, new_size) };
-    if new.is_null() {
-        fault::out_of_memory();
-    }
-    new
+    // SAFETY: The caller's condition: until there is another block, this one is intact.
+    let resize = || unsafe { resize_layout_anew(block, layout, new_size) };
+    let new = resize();
+    if new.is_null() { scarce::ask_again(new_size, &resize) } else { new }
 }
 
 /// # Safety
@@ -506,37 +475,24 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
 ///
 /// # Safety
 ///
-/// - As [`resize`], and `block` is ours and aligned to no more than a slice.
+/// - As [`resize`], and `block` is aligned to no more than a slice.
 unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
-    let large = NonNull::new(block)?;
-    let code = code_of(block.addr());
-    if code == SAMPLED {
+    match Pointer::of(NonNull::new(block)?, Fault::UsedFreed) {
+        Pointer::Small(class, _) => (new_size <= class.size()).then_some(block),
         // It moves, and is freed as what it is.
-        return None;
+        Pointer::Sampled(_) => None,
+        // SAFETY: It is a large block; the rest is the caller's condition.
+        Pointer::Large(first) => Some(unsafe { resize_large(first, new_size) }),
+        Pointer::Heap => fault::stop(Fault::NotTheHeaps),
+        Pointer::Foreign => fault::stop(Fault::ForeignPointer),
     }
-    if let Some(class) = Class::from_code(code) {
-        return (new_size <= class.size()).then_some(block);
-    }
-    // SAFETY: Without a class the block is a large one.
-    if unsafe { large::resize(large, new_size) } {
-        return Some(block);
-    }
-    // SAFETY: As above; it could not grow where it is.
-    Some(unsafe { large::move_to_larger(large, new_size) })
 }
 
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    if let Some(cache) = thread::cache() {
-        cache.empty_stacks();
-        cache.empty_near();
-    }
-    owner::trim();
-    idle::empty_warm();
-    crate::transfer::trim();
-    crate::shard::trim();
+    scarce::send_home();
     let mut ranges = RANGES.lock();
     ranges.bring_home(Parked::of_this_thread());
     ranges.trim(kept_bytes)

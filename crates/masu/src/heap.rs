@@ -15,11 +15,13 @@ use core::ptr::{self, NonNull};
 
 use crate::cache::near::Near;
 use crate::class::Class;
+use crate::fault::{self, Fault};
 use crate::front::is_in_table;
 use crate::owner::Owner;
+use crate::pointer::{OfHeap, Pointer};
 use crate::sync::{AtomicPtr, Ordering};
 use crate::{owner, thread};
-pub(crate) use blocks::{allocate, free, heap_of, resize, usable_size};
+pub(crate) use blocks::{allocate, free, heap_of, resize};
 
 /// A heap of its own: its blocks come from pages that no other block lies in, and all of them are free
 /// at once when it is dropped, whatever is still in use.
@@ -149,7 +151,7 @@ impl Heap {
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let block = NonNull::new(allocate(self.owner_or_new()?, size, align, zeroed));
         if block.is_none() {
-            crate::fault::out_of_memory();
+            fault::out_of_memory();
         }
         block
     }
@@ -169,7 +171,32 @@ impl Heap {
             return;
         }
         // SAFETY: The caller's condition.
+        unsafe { self.dealloc_slow(block) };
+    }
+
+    /// # Safety
+    ///
+    /// - As [`Heap::dealloc`].
+    #[inline(never)]
+    unsafe fn dealloc_slow(&self, block: NonNull<u8>) {
+        self.expect(block, Fault::FreedTwice);
+        // SAFETY: It is a block of this heap, and the caller's condition.
         unsafe { free(block) };
+    }
+
+    /// Ends the program where `block` is none of this heap, or is free as far as can be seen, which `freed` is about.
+    fn expect(&self, block: NonNull<u8>, freed: Fault) {
+        let is_mine = match Pointer::checked(block, freed) {
+            Pointer::Heap => {
+                let owner = OfHeap::at(block, freed).owner();
+                self.owner().is_some_and(|mine| ptr::eq(mine, owner))
+            }
+            Pointer::Foreign => fault::stop(Fault::ForeignPointer),
+            _ => false,
+        };
+        if !is_mine {
+            fault::stop(Fault::NotTheHeaps);
+        }
     }
 
     /// Changes the size of a block, keeping its contents up to the smaller size. It stays in this heap,
@@ -190,6 +217,7 @@ impl Heap {
         let (old_size, align) = (layout.size(), layout.align());
         let by_table = (is_in_table(old_size, align), is_in_table(new_size, align));
         if by_table == (false, false) {
+            self.expect(block, Fault::UsedFreed);
             // SAFETY: The caller's condition.
             let resized = unsafe { blocks::resize_aligned(block, new_size, align) };
             return NonNull::new(resized);

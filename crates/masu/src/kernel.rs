@@ -13,14 +13,19 @@ mod arch;
 mod arch;
 
 mod advised;
+#[cfg(feature = "secure")]
+pub(crate) mod entropy;
 pub(crate) mod file;
 mod shared;
 
-use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{self, AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 
 pub(crate) use advised::advised;
+#[cfg(test)]
+pub(crate) use advised::advised_here;
 use arch::number;
+pub(crate) use arch::thread_pointer;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).
@@ -35,7 +40,7 @@ impl Errno {
     /// A file longer than this process may make.
     const TOO_BIG: Errno = Errno(27);
     /// More locked memory than this process may have, `mlock(2)`.
-    const AGAIN: Errno = Errno(11);
+    pub(crate) const AGAIN: Errno = Errno(11);
 }
 
 /// What may be done with the memory of a range.
@@ -102,7 +107,7 @@ pub(crate) fn map_at(
     }
     // Kernels before 4.17 take the address as a hint.
     // SAFETY: The range was mapped just now and nobody knows of it.
-    unsafe { unmap(mapped, length) };
+    let _ = unsafe { unmap_unused(mapped, length) };
     Err(Errno::EXIST)
 }
 
@@ -147,12 +152,27 @@ fn note_refusal(refusal: Errno) -> Errno {
 ///
 /// - The range was mapped by this door and nothing refers to it any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
-    // SAFETY: The caller owns the range.
-    let result = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
-    if check(result).is_err() {
+    debug_assert!(sync::no_lock_is_held(), "this may take long");
+    // SAFETY: The caller's condition.
+    if unsafe { unmap_unused(start, length) }.is_err() {
         // SAFETY: As above, and nobody needs the contents.
         let _ = unsafe { advise(start, length, Advice::DontNeed) };
     }
+}
+
+/// Unmaps a range that was never used, which takes no longer for a long one.
+///
+/// # Errors
+///
+/// What `munmap(2)` returns: the range is still mapped then.
+///
+/// # Safety
+///
+/// - As [`unmap`].
+pub(crate) unsafe fn unmap_unused(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    // SAFETY: The caller owns the range.
+    let result = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
+    check(result).map(drop)
 }
 
 /// Makes a reserved range that was never used readable and writable.
@@ -173,16 +193,20 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Err
     }
 }
 
-/// The way of [`commit`] where a sandbox refuses `mprotect`: a fresh mapping in the place of the
-/// reserved one, which reads as zero as that would have.
+/// Puts a fresh mapping in the place of another, readable, writable and all zero: the way of [`commit`] where a
+/// sandbox refuses `mprotect`.
+///
+/// # Errors
+///
+/// `ENOMEM` where the kernel has no memory or mapping left for the change.
 ///
 /// # Safety
 ///
-/// - As [`commit`].
+/// - The range was mapped by this door and nobody needs its contents.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused")]
-unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
     map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }
 
@@ -222,6 +246,7 @@ pub(crate) unsafe fn advise(
     length: usize,
     advice: Advice,
 ) -> Result<(), Errno> {
+    debug_assert!(advice != Advice::DontNeed || sync::no_lock_is_held(), "this may take long");
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
     let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
@@ -271,6 +296,12 @@ pub(crate) fn address_space_limit() -> usize {
     limit(RLIMIT_AS)
 }
 
+/// The limit on the memory that this process may lock, in bytes (`RLIMIT_MEMLOCK`).
+pub(crate) fn locked_memory_limit() -> usize {
+    const RLIMIT_MEMLOCK: usize = 8;
+    limit(RLIMIT_MEMLOCK)
+}
+
 /// The limit on the length of files that this process makes, in bytes (`RLIMIT_FSIZE`).
 fn file_size_limit() -> usize {
     const RLIMIT_FSIZE: usize = 1;
@@ -293,17 +324,21 @@ pub(crate) fn free_address() -> usize {
         return 1 << 46;
     };
     // SAFETY: The mapping was made just now and nobody knows of it.
-    unsafe { unmap(start, PROBE_BYTES) };
+    let _ = unsafe { unmap_unused(start, PROBE_BYTES) };
     start.as_ptr().addr()
 }
 
 /// Sleeps while `word` holds `expected`; wakes at [`wake_one`], a signal, or for no reason.
+///
+/// It wakes after a second at the latest: where a filter refuses a [`wake_one`], nobody else would end the sleep.
 pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
     const FUTEX_WAIT_PRIVATE: usize = 128;
+    static SECONDS_AND_NANOSECONDS: [i64; 2] = [1, 0];
     let address = word.as_ptr().addr();
-    // SAFETY: The kernel only reads the word, which the reference keeps alive.
+    let limit = (&raw const SECONDS_AND_NANOSECONDS).expose_provenance();
+    // SAFETY: The kernel only reads the word, which the reference keeps alive, and the time.
     let _ = unsafe {
-        arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, 0, 0, 0)
+        arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, limit, 0, 0)
     };
 }
 
@@ -340,12 +375,13 @@ pub(crate) fn write_error(message: &[u8]) {
 /// it has read the new mask from there.
 pub(crate) fn is_readable(address: usize) -> bool {
     const NO_WAY: usize = usize::MAX;
-    const FAULT: Errno = Errno(14);
+    /// That there is no such way, so the mask was read. A filter's refusal says nothing of the word.
+    const INVALID: Errno = Errno(22);
     const MASK_BYTES: usize = 8;
     // SAFETY: The kernel only reads, and changes nothing.
     let result =
         unsafe { arch::call6(number::RT_SIGPROCMASK, NO_WAY, address, 0, MASK_BYTES, 0, 0) };
-    address != 0 && check(result) != Err(FAULT)
+    address != 0 && check(result) == Err(INVALID)
 }
 
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. All ranges that this door
@@ -380,6 +416,6 @@ fn measure_page_size() -> usize {
     };
     let size = [4 << 10, 16 << 10].into_iter().find(accepted).unwrap_or(LARGEST);
     // SAFETY: The mapping was made above and nobody else knows of it.
-    unsafe { unmap(start, 2 * LARGEST) };
+    let _ = unsafe { unmap_unused(start, 2 * LARGEST) };
     size
 }

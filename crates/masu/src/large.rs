@@ -4,11 +4,10 @@
 //! Relies on ranges. A block's first slice is marked in the class map; its size is the length of
 //! its run. Growing extends into free neighbours, else copies.
 
-use core::ptr::{self, NonNull};
+use core::ptr;
 
 use crate::cache::ThreadCache;
 use crate::class::LARGE;
-use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::ranges::{Parked, RANGES, Run};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
@@ -98,41 +97,19 @@ pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mu
     block
 }
 
-/// The first slice of a large block.
-///
-/// # Safety
-///
-/// - `block` is a large block handed out here and not freed.
-unsafe fn first_slice(block: NonNull<u8>) -> &'static Slice {
-    // SAFETY: A large block starts within the first GiB of its arena.
-    unsafe { Slice::at(block.as_ptr().addr()) }
+/// Bytes of the large block that starts with this slice.
+pub(crate) fn usable_size(first: &'static Slice) -> usize {
+    first.count.get() as usize * SLICE_BYTES
 }
 
-/// The block's size in bytes.
+/// Frees the large block that starts with this slice.
 ///
 /// # Safety
 ///
-/// - As [`first_slice`].
-pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> usize {
-    // SAFETY: The caller's condition.
-    unsafe { first_slice(block) }.count.get() as usize * SLICE_BYTES
-}
-
-/// Frees a large block.
-///
-/// # Safety
-///
-/// - As [`first_slice`], and nobody uses the block any more.
+/// - It was handed out here and not freed, and nobody uses it any more.
 #[inline(never)]
-pub(crate) unsafe fn free(block: NonNull<u8>) {
-    // SAFETY: The caller's condition.
-    let first = unsafe { first_slice(block) };
-    if first.start() != block {
-        fault::stop(Fault::NotABlock);
-    }
-    if first.kind.get() != Kind::Large {
-        fault::stop(Fault::FreedTwice);
-    }
+pub(crate) unsafe fn free(first: &'static Slice) {
+    debug_assert!(first.kind.is(Kind::Large), "a pointer's kind is looked at first");
     if first.sampled.replace(0) != 0 {
         profile::remove(first.address());
     }
@@ -164,15 +141,13 @@ unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static 
     page::look_large(slices);
 }
 
-/// Changes the size of a large block to `size` bytes without moving it, where that can be done;
-/// whether it was. What is unused and more than half goes back.
+/// Changes the size of the large block that starts with this slice to `size` bytes without moving it, where
+/// that can be done; whether it was. What is unused and more than half goes back.
 ///
 /// # Safety
 ///
-/// - As [`first_slice`].
-pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> bool {
-    // SAFETY: The caller's condition.
-    let first = unsafe { first_slice(block) };
+/// - It was handed out and not freed, and nobody uses what lies behind its first `size` bytes.
+pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
     let (slices, wanted) = (first.count.get() as usize, slices_for(size));
     if wanted <= slices {
         // Shrinking frees the tail, but not for little: the block may grow again.
@@ -233,17 +208,16 @@ unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
 ///
 /// # Safety
 ///
-/// - As [`first_slice`]; after success nobody uses the old block any more.
-pub(crate) unsafe fn move_to_larger(block: NonNull<u8>, size: usize) -> *mut u8 {
-    // SAFETY: The caller's condition.
-    let old_size = unsafe { usable_size(block) };
+/// - It starts with this slice, was handed out here and not freed; after success nobody uses it any more.
+pub(crate) unsafe fn move_to_larger(first: &'static Slice, size: usize) -> *mut u8 {
+    let (block, old_size) = (first.start(), usable_size(first));
     debug_assert!(size > old_size);
     let new = allocate(size, 1, false);
     if !new.is_null() {
         // SAFETY: Both blocks are at least that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, old_size) };
         // SAFETY: The contents are in the new block.
-        unsafe { free(block) };
+        unsafe { free(first) };
     }
     new
 }
@@ -251,6 +225,8 @@ pub(crate) unsafe fn move_to_larger(block: NonNull<u8>, size: usize) -> *mut u8 
 #[cfg(test)]
 mod tests {
     extern crate std;
+
+    use core::ptr::NonNull;
 
     use super::*;
 
@@ -260,8 +236,8 @@ mod tests {
         let asking = std::thread::spawn(|| {
             for _ in 0..3 {
                 let block = NonNull::new(allocate(SLICES * SLICE_BYTES, 1, false)).expect("memory");
-                // SAFETY: The block was handed out just now.
-                unsafe { free(block) };
+                // SAFETY: The block was handed out just now, as a large one.
+                unsafe { free(Slice::at(block.addr().get())) };
             }
             let parked = Parked::of_this_thread().expect("the thread has begun");
             let run = parked.take(SLICES).expect("the last block is parked");

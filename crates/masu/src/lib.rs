@@ -16,6 +16,13 @@
 //! [`c`] alone must be linked with `-z nodelete` (`libmasu.so` is). What else is promised of plug-ins,
 //! and what is not, is in `docs/life.md`.
 #![no_std]
+#![cfg_attr(
+    feature = "secure",
+    expect(
+        dead_code,
+        reason = "in the hardened build no block is in a cache, and no large one parked"
+    )
+)]
 
 // The rooms, bottom up.
 
@@ -38,6 +45,8 @@ mod class;
 mod fault;
 mod list;
 mod map;
+#[cfg(feature = "secure")]
+mod random;
 mod ranges;
 mod slice;
 
@@ -56,14 +65,21 @@ mod thread;
 
 // The front: blocks of any size, and the interfaces.
 pub mod c;
+#[cfg(not(feature = "secure"))]
 mod front;
 mod heap;
 mod large;
+mod pointer;
+#[cfg(feature = "secure")]
+mod secure;
 pub mod statistics;
 
 use core::alloc::{GlobalAlloc, Layout};
 
 pub use heap::{Heap, HeapStatistics};
+// The hardened build has another front.
+#[cfg(feature = "secure")]
+use secure as front;
 
 /// The allocator, to be a program's `#[global_allocator]`.
 ///
@@ -99,7 +115,7 @@ impl Masu {
     fn alloc_slower(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
-        had(front::allocate_aligned(size, align, front::FreedBy::Layout))
+        had(size, || front::allocate_aligned(size, align, front::FreedBy::Layout))
     }
 
     #[cold]
@@ -107,16 +123,14 @@ impl Masu {
     fn alloc_zeroed_slow(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
-        had(front::allocate_zeroed(size, align, front::FreedBy::Layout))
+        had(size, || front::allocate_zeroed(size, align, front::FreedBy::Layout))
     }
 }
 
 /// A block; where there is none, that may be the program's end.
-fn had(block: *mut u8) -> *mut u8 {
-    if block.is_null() {
-        fault::out_of_memory();
-    }
-    block
+fn had(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = ask();
+    if block.is_null() { front::scarce::ask_again(size, &ask) } else { block }
 }
 
 impl Default for Masu {

@@ -14,11 +14,14 @@ mod arch;
 mod found;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/unloaded_never.rs")]
 mod pinned;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/streams_never.rs")]
+mod streams;
 
 use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 pub(crate) use found::look_for_finder;
 pub(crate) use pinned::pin;
+pub(crate) use streams::{forget_streams, hold_streams, let_go_streams};
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
@@ -41,7 +44,6 @@ unsafe extern "C" {
         call: unsafe extern "C" fn(*const ObjectInfo, usize, *mut c_void) -> c_int,
         argument: *mut c_void,
     ) -> c_int;
-    safe fn pthread_self() -> usize;
     safe fn pthread_key_create(key: &mut c_uint, destructor: Option<Destructor>) -> c_int;
     safe fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     #[cfg(target_env = "gnu")]
@@ -83,6 +85,18 @@ pub(crate) fn environment() -> *const *const c_char {
 pub(crate) fn is_secure() -> bool {
     const AT_SECURE: c_ulong = 23;
     getauxval(AT_SECURE) != 0
+}
+
+/// The random bytes that the kernel gave the program at its start (`AT_RANDOM` of `getauxval(3)`); zeros where
+/// it gave none.
+#[cfg(feature = "secure")]
+pub(crate) fn random_at_start() -> [u64; 2] {
+    const AT_RANDOM: c_ulong = 25;
+    let place: *const [u8; 16] = core::ptr::with_exposed_provenance(getauxval(AT_RANDOM) as usize);
+    // SAFETY: It is null or leads to so many bytes, which stay.
+    let bytes = unsafe { place.as_ref() }.copied().unwrap_or_default();
+    // SAFETY: Any bytes are valid numbers, and these are as long.
+    unsafe { core::mem::transmute(bytes) }
 }
 
 /// Has `call` called when the program ends by `exit`, after all that is registered later; whether it
@@ -229,11 +243,6 @@ unsafe extern "C" fn visit_object(
         unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) }
     };
     c_int::from(!visit(&Object { address: info.address, segments, changes }))
-}
-
-/// A number for this thread, not 0; its copy in a forked child has the same.
-pub(crate) fn this_thread() -> usize {
-    pthread_self()
 }
 
 /// A place for one value a thread, with a destructor called at the thread's end.

@@ -58,6 +58,23 @@ impl<const DIRTY: bool> List<DIRTY> {
         self.last = Some(slice);
     }
 
+    /// Takes `slice` in before `next`, which is in this list, or last where that is `None`.
+    pub(crate) fn push_before(&mut self, next: Option<&'static Slice>, slice: &'static Slice) {
+        let Some(next) = next else { return self.push_last(slice) };
+        let Some(previous) = Self::links(next).previous.get() else {
+            return self.push_first(slice);
+        };
+        Self::links(slice).previous.set(Some(previous));
+        Self::links(slice).next.set(Some(next));
+        Self::links(previous).next.set(Some(slice));
+        Self::links(next).previous.set(Some(slice));
+    }
+
+    /// The slice behind `slice`, which is in a list of this kind.
+    pub(crate) fn behind(slice: &'static Slice) -> Option<&'static Slice> {
+        Self::links(slice).next.get()
+    }
+
     /// Takes `slice` out, which is in this list.
     pub(crate) fn remove(&mut self, slice: &'static Slice) {
         let (next, previous) = (Self::links(slice).next.take(), Self::links(slice).previous.take());

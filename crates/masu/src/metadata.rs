@@ -4,10 +4,12 @@
 //! two and are reused from a list for each length; what was once taken is never given back, and
 //! stays small: arrays are bounded by the caches' budgets.
 
+#[cfg_attr(feature = "secure", path = "metadata/guarded.rs")]
+mod slices;
+
 use core::ptr::{self, NonNull};
 
-use crate::ranges::RANGES;
-use crate::slice::{Kind, SLICE_BYTES};
+use crate::slice::SLICE_BYTES;
 use crate::sync::Lock;
 
 /// The longest array: a slice.
@@ -18,7 +20,7 @@ const LENGTHS: usize = WORDS_MAX.ilog2() as usize + 1;
 pub(crate) const WORDS_MIN: usize = 8;
 
 struct Metadata {
-    /// What is left of the slice taken last.
+    /// What is left of the slices taken last.
     next: usize,
     end: usize,
     /// Arrays given back, by length; each holds the address of the next one.
@@ -65,9 +67,7 @@ impl Metadata {
     fn carve(&mut self, count: usize) -> Option<NonNull<usize>> {
         let bytes = count * size_of::<usize>();
         if self.end - self.next < bytes {
-            let run = RANGES.lock().allocate(1, 1, Kind::Metadata)?;
-            self.next = run.first.address();
-            self.end = self.next + SLICE_BYTES;
+            (self.next, self.end) = slices::take()?;
         }
         let start = ptr::with_exposed_provenance_mut(self.next);
         self.next += bytes;

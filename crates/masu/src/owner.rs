@@ -11,7 +11,7 @@ mod holdings;
 mod mixed;
 
 use core::cell::Cell;
-use core::ptr::{self, NonNull};
+use core::ptr;
 
 use crate::class::Class;
 use crate::fault::{self, Fault};
@@ -32,7 +32,8 @@ pub(crate) struct Owner {
     /// The class of each part of the heap's mixed slice, as a code. Constant while a block of the part is
     /// in use, so that `free` reads it without a lock; changes under the lock of `holdings`.
     codes: [Cell<u8>; PARTS],
-    holdings: Lock<Holdings>,
+    /// Not shared: threads wait for it that use the same heap.
+    holdings: Lock<Holdings, false>,
     /// The next of all owners. The lock of the list.
     next: Cell<Option<&'static Owner>>,
     /// The next of those without a heap, likewise.
@@ -136,13 +137,13 @@ impl Owner {
         self.number.load(Ordering::Relaxed)
     }
 
-    fn set_number(&self, _held: &Guard<'_, Holdings>, number: usize) {
+    fn set_number(&self, _held: &Guard<'_, Holdings, false>, number: usize) {
         // ORDERING: Relaxed, as above; the lock orders it with what the owner owns.
         self.number.store(number, Ordering::Relaxed);
     }
 
     /// What the heap owns. Ends the program where the heap is no more.
-    fn holdings(&self) -> Guard<'_, Holdings> {
+    fn holdings(&self) -> Guard<'_, Holdings, false> {
         let holdings = self.holdings.lock();
         if self.number() == 0 {
             fault::stop(Fault::HeapGone);
@@ -211,16 +212,15 @@ impl Owner {
     ///
     /// # Safety
     ///
-    /// - `block` is a large block of this heap, of which only the first `size` bytes are used.
+    /// - It starts with this slice and is a block of this heap, of which only the first `size` bytes are used.
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn resize_large(&'static self, block: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: The caller's condition.
-        let slices = || unsafe { large::usable_size(block) } / SLICE_BYTES;
+    pub(crate) unsafe fn resize_large(&'static self, first: &'static Slice, size: usize) -> bool {
+        let slices = || large::usable_size(first) / SLICE_BYTES;
         let mut holdings = self.holdings();
         let before = slices();
         // SAFETY: The caller's condition.
-        let done = unsafe { large::resize(block, size) };
+        let done = unsafe { large::resize(first, size) };
         holdings.count_large(0, slices().cast_signed() - before.cast_signed());
         done
     }
@@ -246,8 +246,9 @@ pub(crate) fn all_counts() -> (usize, Counts) {
 /// Releases the empty pages that heaps kept.
 #[inline(never)]
 pub(crate) fn trim() {
-    let all = ALL.lock();
-    all.iter().for_each(|owner| owner.holdings.lock().trim());
+    // No owner ever leaves the list, and its place is fixed before it is found there.
+    let all = ALL.lock().iter();
+    all.for_each(|owner| owner.holdings.lock().trim());
 }
 
 /// Holds every lock of this room across `fork`.

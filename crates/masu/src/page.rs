@@ -5,7 +5,12 @@
 //! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
 //! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
 
-use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, SAMPLED};
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
+
+use core::cell::Cell;
+
+use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
@@ -17,6 +22,10 @@ use crate::statistics;
 
 /// Fewer free OS pages in a row are not worth a system call.
 const PURGE_OS_PAGES_MIN: usize = 2;
+
+/// The most stretches of OS pages that go back from one page: between two lies an OS page that does not.
+const STRETCHES_MAX: usize =
+    (PAGE_SLICES_MAX * SLICE_BYTES / PIECE_BYTES).div_ceil(PURGE_OS_PAGES_MIN + 1);
 
 /// A cache line, and how many of them a page's first blocks may start at: together less than an OS
 /// page's quarter, and less than 64 of the smallest blocks.
@@ -78,6 +87,7 @@ impl Page {
         page.0.free_blocks.set(class.page_blocks() as u32);
         page.0.first_free.set(0);
         page.0.dirty.set(0);
+        page.set_away(false);
         page.set_all_free(class);
         Some(page)
     }
@@ -96,13 +106,28 @@ impl Page {
     /// # Safety
     ///
     /// - Every block of the page is free and the page is in no list.
-    #[inline(never)]
     pub(crate) unsafe fn release(self, class: Class) {
-        let dirty = self.close(class);
+        // SAFETY: The caller's condition.
+        unsafe { Page::release_all(class, &[Some(self)]) };
+    }
+
+    /// Gives the slices of some pages back.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Page::release`], of each.
+    #[inline(never)]
+    pub(crate) unsafe fn release_all(class: Class, pages: &[Option<Page>]) {
+        for page in pages.iter().flatten() {
+            page.0.dirty.set(page.close(class) as u32);
+        }
         let mut ranges = RANGES.lock();
         ranges.bring_home(Parked::of_this_thread());
-        // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { ranges.free(self.0, class.page_slices(), dirty) };
+        for page in pages.iter().flatten() {
+            let dirty = page.0.dirty.get() as usize;
+            // SAFETY: The run was handed out to this page, whose blocks are all free.
+            unsafe { ranges.free(page.0, class.page_slices(), dirty) };
+        }
         drop(ranges);
         statistics::page::look();
     }
@@ -224,27 +249,40 @@ impl Page {
     /// Gives the memory of free blocks back to the kernel where they fill whole OS pages, if the
     /// page is mostly free and a good part of that was not given back before.
     pub(crate) fn purge_free(self, class: Class) {
-        let (blocks, free) = (class.page_blocks(), self.0.free_blocks.get() as usize);
-        let before = self.0.dirty.get() as usize;
-        if free < blocks / 4 * 3 || free - before < (blocks / 8).max(1) {
-            return;
-        }
-        self.0.dirty.set(free as u32);
-        let words = self.0.bitmap(blocks.div_ceil(64));
-        let is_free = |index: usize| words[index / 64].get() & (1 << (index % 64)) != 0;
-        let mut index = 0;
-        while index < blocks {
-            let start = index;
-            while index < blocks && is_free(index) {
-                index += 1;
-            }
-            self.purge_between(start * class.size(), index * class.size());
-            index += 1;
+        if self.is_worth_purging(class) {
+            // SAFETY: The lock that the caller holds keeps the blocks from being handed out.
+            unsafe { self.plan_purge(class).carry_out(self) };
         }
     }
 
-    /// Gives whole OS pages between two offsets back, if they are worth a system call.
-    fn purge_between(self, start: usize, end: usize) {
+    /// Whether the page is mostly free, and a good part of that was not given back before.
+    pub(crate) fn is_worth_purging(self, class: Class) -> bool {
+        let (blocks, free) = (class.page_blocks(), self.0.free_blocks.get() as usize);
+        let before = self.0.dirty.get() as usize;
+        free >= blocks / 4 * 3 && free - before >= (blocks / 8).max(1)
+    }
+
+    /// Finds whole OS pages that free blocks fill and that are worth a system call, and notes in the
+    /// books that they were given back.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    pub(crate) fn plan_purge(self, class: Class) -> Purge {
+        let (blocks, size) = (class.page_blocks(), class.size());
+        self.0.dirty.set(self.0.free_blocks.get());
+        let words = self.0.bitmap(blocks.div_ceil(64));
+        let mut purge = Purge { stretches: [(0, 0); STRETCHES_MAX], count: 0 };
+        let mut start = next_bit(words, 0, 0);
+        while start < blocks {
+            let end = next_bit(words, start, u64::MAX).min(blocks);
+            self.plan_between(&mut purge, start * size, end * size);
+            start = next_bit(words, end, 0);
+        }
+        purge
+    }
+
+    /// Plans to give whole OS pages between two offsets back, if they are worth a system call.
+    fn plan_between(self, purge: &mut Purge, start: usize, end: usize) {
         let os_page = kernel::page_size();
         let (start, end) = (start.next_multiple_of(os_page), end & !(os_page - 1));
         if end < start + PURGE_OS_PAGES_MIN * os_page {
@@ -253,13 +291,23 @@ impl Page {
         if self.pieces(start, end).all(|(slice, bits)| slice.purged.get() & bits == bits) {
             return;
         }
-        // SAFETY: The offsets lie inside the page.
-        let first = unsafe { self.0.start().add(start) };
-        // SAFETY: The blocks there are free, so nobody needs their contents; if the kernel refuses,
-        // they only stay resident, and are not asked about again until they were used again.
-        let _ = unsafe { kernel::advise(first, end - start, Advice::DontNeed) };
+        // If the kernel refuses, they only stay resident, and are not asked about again until they were
+        // used again.
         self.pieces(start, end)
             .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() | bits));
+        purge.stretches[purge.count] = (start as u32, end as u32);
+        purge.count += 1;
+    }
+
+    /// Whether the page is in no list because its free memory is on the way to the kernel. No block of it is
+    /// handed out then; blocks come home to it as always.
+    pub(crate) fn is_away(self) -> bool {
+        self.0.zero.get()
+    }
+
+    /// Notes that it is, or no longer is.
+    pub(crate) fn set_away(self, away: bool) {
+        self.0.zero.set(away);
     }
 
     /// Notes that blocks between two offsets were handed out.
@@ -343,6 +391,56 @@ impl Page {
         self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
         count
     }
+}
+
+/// What of a page goes back to the kernel.
+pub(crate) struct Purge {
+    /// Offsets of whole OS pages that free blocks fill: of the first and behind the last.
+    stretches: [(u32, u32); STRETCHES_MAX],
+    count: usize,
+}
+
+impl Purge {
+    /// How many system calls it takes.
+    pub(crate) fn calls(&self) -> usize {
+        self.count
+    }
+
+    /// How many bytes go back.
+    pub(crate) fn bytes(&self) -> usize {
+        let lengths = self.stretches[..self.count].iter().map(|(start, end)| end - start);
+        lengths.sum::<u32>() as usize
+    }
+
+    /// Gives them back.
+    ///
+    /// # Safety
+    ///
+    /// - It was planned for `page`, of which no block was handed out since, and none is meanwhile.
+    pub(crate) unsafe fn carry_out(&self, page: Page) {
+        for (start, end) in &self.stretches[..self.count] {
+            // SAFETY: The offsets lie inside the page.
+            let first = unsafe { page.0.start().add(*start as usize) };
+            // SAFETY: The blocks there are free (the caller's condition), so nobody needs their contents.
+            let _ = unsafe { kernel::advise(first, (end - start) as usize, Advice::DontNeed) };
+        }
+    }
+}
+
+/// The index of the first bit from `index` on that is set, once `flipped` was applied to its word; behind
+/// the last word where none is.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge")]
+fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {
+    let mut word = index / 64;
+    let Some(first) = words.get(word) else { return index };
+    let mut left = (first.get() ^ flipped) >> (index % 64) << (index % 64);
+    while left == 0 {
+        word += 1;
+        let Some(next) = words.get(word) else { return word * 64 };
+        left = next.get() ^ flipped;
+    }
+    word * 64 + left.trailing_zeros() as usize
 }
 
 const _: () = assert!(COLOURS * LINE_BYTES / MIN_ALIGN < 64, "a word of the bitmap hides them");

@@ -7,6 +7,7 @@
 
 mod delay;
 mod demand;
+mod held;
 mod kept;
 mod occupied;
 mod parked;
@@ -19,14 +20,14 @@ use crate::class::FOREIGN;
 use crate::list::List;
 use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
-use crate::sync::Lock;
 use delay::Period;
 use demand::Demand;
+use held::SharedRanges;
 use occupied::Occupied;
 pub(crate) use parked::Parked;
 
 /// All runs of the process.
-pub(crate) static RANGES: Lock<Ranges> = Lock::new(Ranges::new());
+pub(crate) static RANGES: SharedRanges = SharedRanges::new();
 
 /// Runs of each length below this have a list of their own.
 const EXACT_LISTS: usize = 64;
@@ -71,6 +72,16 @@ pub(crate) struct Ranges {
     just_purged_bytes: usize,
     /// Runs that were reused or freed.
     ticks: u32,
+    /// Free memory is to be given back until at most so much of it may be resident.
+    owed_down_to: Option<usize>,
+    /// Arenas that are to be unmapped.
+    leaving: Option<&'static Arena>,
+    /// The end of the arena that grows is to be given back, where addresses are limited.
+    shrinks: bool,
+    /// Bytes freed or handed out since something was given back last.
+    moved_bytes: usize,
+    /// Runs on their way back to the kernel.
+    away: List,
     lists: [List; LISTS],
     /// The runs among them that may be resident, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
@@ -101,6 +112,11 @@ impl Ranges {
             demand: Demand::FIRST,
             just_purged_bytes: 0,
             ticks: 0,
+            owed_down_to: None,
+            leaving: None,
+            shrinks: false,
+            moved_bytes: 0,
+            away: List::new(),
         }
     }
 
@@ -137,38 +153,16 @@ impl Ranges {
         self.dirty_bytes
     }
 
-    /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
-    /// two; `None` where the kernel gives no more, even after everything free went back.
-    pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
-        self.allocate_for(0, slices, align, kind)
-    }
-
-    /// The same for a request of which `used_bytes` will soon be written, most likely.
-    pub(crate) fn allocate_for(
-        &mut self,
-        used_bytes: usize,
-        slices: usize,
-        align: usize,
-        kind: Kind,
-    ) -> Option<Run> {
-        let padding = (align / SLICE_BYTES).saturating_sub(1);
-        let padded = slices.checked_add(padding)?;
-        if !self.is_within_limit(padded) {
-            return None;
-        }
-        let run = self.take(padded, used_bytes).or_else(|| {
-            self.purge_down_to(0);
-            self.take(padded, used_bytes)
-        })?;
-        let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
+    /// Takes a run into the books that is handed out.
+    fn note_allocated(&mut self, run: Run, slices: usize, kind: Kind) {
         run.first.kind.set(kind);
         run.first.count.set(slices as u32);
         self.add_live(slices);
         if kind == Kind::Metadata {
             self.metadata_slices += slices;
         }
+        self.moved_bytes += slices * SLICE_BYTES;
         self.bound_total();
-        Some(run)
     }
 
     /// Gives back what lies before and behind the aligned part of a run.
@@ -193,24 +187,12 @@ impl Ranges {
         Run { first, zero: run.zero }
     }
 
-    /// A run of exactly `slices`, from the free ones or from an arena's front.
-    fn take(&mut self, slices: usize, used_bytes: usize) -> Option<Run> {
+    /// A run of exactly `slices`, from the free ones or from what is committed of an arena's front.
+    fn take_ready(&mut self, slices: usize) -> Option<Run> {
         if let Some(run) = self.take_free(slices) {
             return Some(run);
         }
-        let live_bytes = self.live_bytes() + used_bytes;
-        if let Some(first) = self.arena.and_then(|arena| arena.take_front(slices, live_bytes)) {
-            return Some(Run { first, zero: true });
-        }
-        let arena = Arena::reserve(slices)?;
-        let Some(first) = arena.take_front(slices, live_bytes) else {
-            // SAFETY: The arena was reserved just now and nothing of it was handed out.
-            unsafe { arena.release() };
-            return None;
-        };
-        if !arena.is_dedicated() {
-            self.offer_to_grow(arena);
-        }
+        let first = self.arena?.take_front(slices)?;
         Some(Run { first, zero: true })
     }
 
@@ -226,7 +208,7 @@ impl Ranges {
         };
         let left = retired.committed_front_slices();
         if left > 0
-            && let Some(first) = retired.take_front(left, 0)
+            && let Some(first) = retired.take_front(left)
         {
             self.insert(first, left, 0, true);
         }
@@ -254,17 +236,6 @@ impl Ranges {
         Run { first: run, zero }
     }
 
-    /// Gives all free memory but about `bytes` back, and expects none of it to be wanted again;
-    /// whether anything was given back.
-    pub(crate) fn trim(&mut self, bytes: usize) -> bool {
-        self.peak_bytes = self.live_bytes();
-        self.demand = Demand::NONE;
-        let purged = self.purge_down_to(bytes) | self.purge_uncertain();
-        // Who asks for this does not purge too early, whatever is allocated next.
-        self.just_purged_bytes = 0;
-        purged
-    }
-
     /// Takes a run of `slices` slices back, of which `dirty` bytes may be resident.
     ///
     /// # Safety
@@ -274,19 +245,17 @@ impl Ranges {
         self.live_slices -= slices;
         let arena = first.arena();
         if arena.is_dedicated() {
-            // SAFETY: A dedicated arena holds one run only.
-            unsafe { arena.release() };
-            return;
+            // It holds one run only.
+            return self.release(arena);
         }
         let run = self.insert(first, slices, dirty, false);
         self.note_free(slices * SLICE_BYTES);
+        self.moved_bytes += slices * SLICE_BYTES;
         let budget = self.budget_bytes();
         let keeps = kept::is_set() && self.dirty_bytes <= budget;
-        if keeps || self.release_whole(run) {
-            return;
-        }
-        if self.dirty_bytes > budget {
-            self.purge_below(budget);
+        if !keeps && !self.release_whole(run) {
+            self.shrinks |= arena.ends_in(run);
+            self.owe_below(budget);
         }
     }
 
@@ -336,29 +305,27 @@ impl Ranges {
             return false;
         }
         self.remove(run);
-        // SAFETY: Nobody has memory of this arena, and its run is in no list.
-        unsafe { arena.release() };
+        self.release(arena);
         true
     }
 
-    /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
-    /// free; whether it was.
-    pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
-        let arena = first.arena();
-        if arena.is_dedicated() {
-            return false;
-        }
-        let more = wanted - slices;
-        if !self.is_within_limit(more) {
-            return false;
-        }
-        // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
-        let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
+    /// Has an arena unmapped when the lock is let go. Nobody has memory of it, and no run of it is in a list.
+    fn release(&mut self, arena: &'static Arena) {
+        arena.leave();
+        arena.next_leaving.set(self.leaving.replace(arena));
+    }
+
+    /// An arena that is to be unmapped; the caller does that.
+    fn leaving_arena(&mut self) -> Option<&'static Arena> {
+        let arena = self.leaving?;
+        self.leaving = arena.next_leaving.get();
+        Some(arena)
+    }
+
+    /// Takes `more` slices for the run in front of `behind`, if they are free; whether they were.
+    fn grow_into(&mut self, arena: &'static Arena, behind: &'static Slice, more: usize) -> bool {
         if arena.is_front(behind) {
-            let commits = arena.committed_front_slices() < more;
-            let live_bytes =
-                if commits && !seems_used(first, slices) { 0 } else { self.live_bytes() };
-            if arena.take_front(more, live_bytes).is_none() {
+            if arena.take_front(more).is_none() {
                 return false;
             }
         } else {
@@ -368,7 +335,6 @@ impl Ranges {
             self.split(behind, more);
         }
         behind.kind.set(Kind::Opaque);
-        first.count.set(wanted as u32);
         self.add_live(more);
         true
     }

@@ -6,7 +6,10 @@
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
 //! way home.
 
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
 pub(crate) mod sampled;
+mod sparse;
 pub(crate) mod whose;
 
 use crate::class::{CLASSES, Class};
@@ -14,9 +17,10 @@ use crate::fault::{self, Fault};
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
-use crate::slice::SLICE_BYTES;
 use crate::slot;
 use crate::sync::Lock;
+pub(crate) use sparse::go_on;
+use sparse::{LeftAlone, Place};
 use whose::page_of;
 
 /// The pages of one class in one shard.
@@ -29,11 +33,12 @@ pub(crate) struct ClassPages {
     pages: u32,
     /// Blocks handed out from these pages: in the hands of the program or of caches.
     handed_out: usize,
-    /// `handed_out` when sparse pages were last purged, or the most it was since; 0 at first.
+    /// `handed_out` when the last pass through sparse pages began, or the most it was since; 0 at first.
     handed_out_at_purge: usize,
-    /// Sparse pages are left alone up to this size together, over [`LEFT_ALONE_BYTES_MIN`]. Grows
-    /// when purged blocks are used again, fades with each purge.
-    left_alone_bytes: usize,
+    /// Sparse pages are left alone up to this size together.
+    left_alone: LeftAlone,
+    /// Where a pass through sparse pages has come to.
+    place: Place,
     /// Blocks ever taken from these pages.
     taken: usize,
 }
@@ -186,15 +191,14 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 /// The same for a single block, as big ones come.
 #[inline(never)]
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
-    // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-    let page = unsafe { page_of(block) };
+    let page = page_of(block);
     let shard = page.owner();
     if shard == Shard::SAMPLED {
         sampled::forget([block].into_iter());
     }
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
-    let found = pages.look(class);
+    let found = pages.look(shard, class);
     drop(pages);
     note_brought(shard, 1);
     if releases {
@@ -213,8 +217,7 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     if !whose::is_always_first() {
         present = 0;
         for (block, shard) in blocks.iter().zip(&mut shards) {
-            // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-            *shard = unsafe { page_of(*block) }.owner().0;
+            *shard = page_of(*block).owner().0;
             present |= 1 << *shard;
         }
     }
@@ -228,14 +231,6 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     }
     pages
 }
-
-/// Pages of this size together are worth a thought about how few blocks keep them.
-const SPARSE_BYTES_MIN: usize = 256 << 10;
-/// Pages are sparse when less than this share of them is handed out.
-const SPARSE_SHARE: usize = 4;
-
-/// Sparse pages of this size together are left alone at first, unless an option says otherwise.
-const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
 /// Empty pages of fewer blocks than this are not kept.
 const KEPT_BLOCKS_MIN: usize = 64;
@@ -273,13 +268,13 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
             }
             (blocks, shards) = (&blocks[passed..], &shards[passed..]);
         }
-        let found = pages.look(class);
+        let found = pages.look(shard, class);
         let brought = before - pages.handed_out;
         drop(pages);
         note_brought(shard, brought);
-        for page in empty.into_iter().take(count).flatten() {
-            // SAFETY: `put` took the page out of its list because every block of it is free.
-            unsafe { page.release(class) };
+        if count > 0 {
+            // SAFETY: `put` took the pages out of their list because every block of them is free.
+            unsafe { Page::release_all(class, &empty[..count]) };
         }
         if blocks.is_empty() {
             return found;
@@ -305,7 +300,8 @@ impl ClassPages {
             partial_count: 0,
             handed_out: 0,
             handed_out_at_purge: 0,
-            left_alone_bytes: 0,
+            left_alone: LeftAlone::NONE,
+            place: Place::NONE,
             pages: 0,
             taken: 0,
         }
@@ -338,6 +334,7 @@ impl ClassPages {
 
     #[inline(never)]
     fn unlink(&mut self, page: Page) {
+        self.leave(page);
         self.partial.remove(page.0);
         self.partial_count -= 1;
     }
@@ -357,7 +354,7 @@ impl ClassPages {
         {
             let page = Page(first);
             left -= page.take(class, &mut blocks[..left]);
-            self.left_alone_bytes += 2 * page.note_taken() * class.size();
+            self.left_alone.note_taken(page.note_taken(), class);
             if page.is_full() {
                 self.unlink(page);
             }
@@ -375,7 +372,7 @@ impl ClassPages {
         let page = Page(first);
         let block = page.take_one(class);
         if page.0.dirty.get() > 0 {
-            self.left_alone_bytes += 2 * page.note_taken() * class.size();
+            self.left_alone.note_taken(page.note_taken(), class);
         }
         if page.is_full() {
             self.unlink(page);
@@ -389,16 +386,17 @@ impl ClassPages {
     /// same page. Returns how many, and their page where that is now empty and out of the books.
     #[inline(never)]
     fn put(&mut self, owner: Shard, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
-        // SAFETY: The block lies in a page, because only pages' blocks are ever cached.
-        let page = unsafe { page_of(blocks[0]) };
+        let page = page_of(blocks[0]);
         debug_assert!(page.owner() == owner, "the page is in another's books");
+        page.check_class(class);
         let was_full = page.is_full();
         let count = page.put(class, blocks);
         self.handed_out -= count;
         if was_full {
             self.link(page);
         }
-        let releases = page.is_empty(class) && self.partial_count > kept_pages(class);
+        let releases =
+            page.is_empty(class) && self.partial_count > kept_pages(class) && !page.is_away();
         if releases {
             self.give_up(page);
         }
@@ -409,11 +407,13 @@ impl ClassPages {
     /// books.
     #[inline(always)]
     fn put_one(&mut self, class: Class, page: Page, block: usize) -> bool {
+        page.check_class(class);
         page.put_one(class, block);
         self.handed_out -= 1;
         let was_full = page.0.free_blocks.get() == 1;
-        let releases =
-            page.is_empty(class) && self.partial_count + u32::from(was_full) > kept_pages(class);
+        let releases = page.is_empty(class)
+            && self.partial_count + u32::from(was_full) > kept_pages(class)
+            && !page.is_away();
         // A page of one block was in no list.
         match (was_full, releases) {
             (true, true) => self.pages -= 1,
@@ -424,44 +424,6 @@ impl ClassPages {
         releases
     }
 
-    /// Looks at the pages after a flush, and gives memory back where few blocks keep many.
-    fn look(&mut self, class: Class) -> Pages {
-        if !self.is_sparse(class) {
-            return Pages::Ordinary;
-        }
-        self.purge_sparse(class);
-        Pages::Sparse
-    }
-
-    /// Bytes of the pages with a free block.
-    fn partial_bytes(&self, class: Class) -> usize {
-        self.partial_count as usize * class.page_slices() * SLICE_BYTES
-    }
-
-    /// Whether few blocks keep many pages.
-    fn is_sparse(&self, class: Class) -> bool {
-        let bytes = self.partial_bytes(class);
-        bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
-    }
-
-    /// Gives the free memory inside sparse pages back to the kernel, if it is much and a good part
-    /// was freed since the last time.
-    #[cold]
-    #[inline(never)]
-    fn purge_sparse(&mut self, class: Class) {
-        let bytes = self.partial_bytes(class);
-        let before = self.handed_out_at_purge;
-        let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
-        let left_alone = options::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
-        if bytes < left_alone.saturating_add(self.left_alone_bytes) || !freed_enough {
-            self.handed_out_at_purge = before.max(self.handed_out);
-            return;
-        }
-        self.handed_out_at_purge = self.handed_out;
-        self.left_alone_bytes -= self.left_alone_bytes / 8;
-        self.partial.iter().for_each(|page| Page(page).purge_free(class));
-    }
-
     /// Takes an empty page out of the list, to be released.
     fn take_empty(&mut self, class: Class) -> Option<Page> {
         let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
@@ -470,10 +432,11 @@ impl ClassPages {
     }
 }
 
-/// Releases the empty pages that were kept.
+/// Ends the passes through sparse pages, and releases the empty pages that were kept.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim() {
+    sparse::finish();
     for shard in Shard::all() {
         for class in Class::all() {
             loop {

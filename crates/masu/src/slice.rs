@@ -100,7 +100,8 @@ pub(crate) struct Slice {
     /// Bytes of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
     /// free when it was last purged, the lock of the page's shard and class.
     pub(crate) dirty: Cell<u32>,
-    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`.
+    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`. Of a free run that is
+    /// away, whose thread's that is: the ranges' lock.
     pub(crate) free_blocks: Cell<u32>,
     /// No word of the page's bitmap before this one has a bit set.
     pub(crate) first_free: Cell<u32>,
@@ -112,7 +113,8 @@ pub(crate) struct Slice {
     pub(crate) code: Cell<u8>,
     /// The shard that owns the page.
     pub(crate) shard: Cell<u8>,
-    /// Whether a free run is known to read as zero. The ranges' lock.
+    /// Whether a free run is known to read as zero. The ranges' lock. Of a page: whether it is away, its
+    /// free memory on the way to the kernel; the lock of the page's shard and class.
     pub(crate) zero: Cell<bool>,
     /// A page's slice: bit *i* is set while the *i*th [`PIECE_BYTES`] were purged and none of their
     /// blocks was handed out since. The lock of the page's shard and class. Else 0.

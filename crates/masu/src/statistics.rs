@@ -318,6 +318,8 @@ impl Statistics {
         self.huge_page_bytes = advised.huge_page_bytes;
         (self.heaps, self.heap_bytes) = heap::totals();
         let (parked_blocks, parked_slices) = thread::parked();
+        // No arena comes or goes while these are held.
+        let _growth = arena::GROWTH.lock();
         let ranges = RANGES.lock();
         let (large_blocks, large_bytes) = ranges.large();
         self.large_blocks = large_blocks.saturating_sub(parked_blocks);

@@ -27,7 +27,9 @@ struct Threads {
     key: Option<Key>,
     /// `fork` is prepared for.
     watches_fork: bool,
-    /// A `fork` is under way and holds the locks of shards and of the transfer cache too.
+    /// A `fork` is under way in a program where other threads may hold locks, and holds the streams' too.
+    has_others: bool,
+    /// It holds the locks of shards and of the transfer cache too.
     holds_all: bool,
 }
 
@@ -41,6 +43,7 @@ static THREADS: Lock<Threads> = Lock::new(Threads {
     cpus: 0,
     key: None,
     watches_fork: false,
+    has_others: false,
     holds_all: false,
 });
 
@@ -92,10 +95,19 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     }
     cache.notice_profile();
     if !watches_fork {
-        libc::at_fork(before_fork, after_fork, after_fork_in_child);
+        libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
     page::begin();
     Some(cache)
+}
+
+/// Prepares for `fork`, as the first allocation of a process does otherwise. A library that stands for the C
+/// library's malloc does so before the program runs: glibc allocates while handlers are registered, under a lock
+/// that a second registration on the way would wait for.
+pub(crate) fn watch_forks() {
+    if !core::mem::replace(&mut THREADS.lock().watches_fork, true) {
+        libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+    }
 }
 
 /// Called by the C library at a thread's end with the thread's cache.
@@ -213,14 +225,30 @@ pub(crate) fn parked() -> (usize, usize) {
 
 /// Takes every lock, so that the child finds none held by a thread that it does not have. A
 /// program with one thread needs few: nobody touches shards and the transfer cache without having
-/// begun. So this thread begins first: its copy is what goes on in the child.
+/// begun. Where a signal handler forks, locks that its own thread holds stay as they are: what it interrupted
+/// goes on in both processes.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork")]
 extern "C" fn before_fork() {
-    let has_begun = cache().is_some();
     THREADS.hold();
     idle::hold_for_fork();
-    owner::hold_for_fork();
     // SAFETY: Held just now.
-    let holds_all = unsafe { !has_begun || THREADS.held().made > 1 || idle::has_served() };
+    let has_others =
+        unsafe { slot::get().cache().is_none() || THREADS.held().made > 1 || idle::has_served() };
+    if has_others {
+        // SAFETY: As above.
+        unsafe {
+            idle::let_go_after_fork();
+            THREADS.let_go();
+        }
+        // Others hold this one while they wait for memory, so it comes first.
+        libc::hold_streams();
+        THREADS.hold();
+        idle::hold_for_fork();
+    }
+    owner::hold_for_fork();
+    // The child's statistics take all of them, and must know whether they can.
+    let holds_all = has_others || options::statistics_page();
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();
@@ -230,37 +258,57 @@ extern "C" fn before_fork() {
     RANGES.hold();
     options::hold_for_fork();
     // SAFETY: Held above.
-    unsafe { THREADS.held() }.holds_all = holds_all;
-    sync::set_forks_now(true);
+    let threads = unsafe { THREADS.held() };
+    (threads.has_others, threads.holds_all) = (has_others, holds_all);
 }
 
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork")]
+extern "C" fn after_fork_in_parent() {
+    if after_fork() {
+        libc::let_go_streams();
+    }
+    let _ = sync::has_interrupted();
+}
+
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork")]
 extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
-    libc::forget_asking(unsafe { THREADS.held() }.holds_all);
+    libc::forget_asking(unsafe { THREADS.held() }.has_others);
+    // SAFETY: As above.
+    unsafe { RANGES.take_back_after_fork() };
     // There is no other thread here that could do the same.
     GENERATION.add(1);
     if let Some(cache) = slot::get().cache() {
         cache.traffic.note_user(User::Unknown, GENERATION.get());
         cache.forget_draw();
     }
-    after_fork();
-    page::after_fork();
+    if after_fork() {
+        libc::forget_streams();
+    }
+    page::after_fork(!sync::has_interrupted());
 }
 
-extern "C" fn after_fork() {
-    sync::set_forks_now(false);
+/// Gives back what [`before_fork`] took, but for the lock of streams; whether that was taken too.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork")]
+fn after_fork() -> bool {
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {
+        let threads = THREADS.held();
+        let (has_others, holds_all) = (threads.has_others, threads.holds_all);
         options::let_go_after_fork();
         RANGES.let_go();
         metadata::let_go_after_fork();
         profile::let_go_after_fork();
-        if THREADS.held().holds_all {
+        if holds_all {
             transfer::let_go_after_fork();
             shard::let_go_after_fork();
         }
         owner::let_go_after_fork();
         idle::let_go_after_fork();
         THREADS.let_go();
+        has_others
     }
 }

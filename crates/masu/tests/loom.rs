@@ -17,6 +17,7 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread::{self, Thread};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -75,6 +76,10 @@ macro_rules! door {
 
             pub(crate) use raw_lock::RawLock;
 
+            fn this_holder() -> u32 {
+                crate::this_holder()
+            }
+
             /// Nothing: whether another thread runs meanwhile is loom's choice.
             fn spin_loop() {}
 
@@ -97,6 +102,17 @@ macro_rules! door {
                 }
                 fn release(&self) {
                     self.release();
+                }
+                fn hold_for_fork_again(&self) {
+                    assert!(!self.hold_for_fork());
+                    assert!(!self.is_held_for_fork());
+                    self.let_go_after_fork();
+                }
+                fn hold_and_let_go(&self, meanwhile: &mut dyn FnMut()) {
+                    assert!(self.hold_for_fork());
+                    assert!(self.is_held_for_fork());
+                    meanwhile();
+                    self.let_go_after_fork();
                 }
             }
         }
@@ -153,11 +169,22 @@ door!(
     || { crate::FUTEX.wake_one() }
 );
 
+/// A number for this thread, which leaves the lowest bits to the lock and is not 0.
+fn this_holder() -> u32 {
+    let mut hasher = DefaultHasher::new();
+    thread::current().id().hash(&mut hasher);
+    (hasher.finish() as u32) << 3 | 4
+}
+
 /// The lock behind any of the doors.
 trait Raw: Send + Sync + 'static {
     fn new() -> Self;
     fn acquire(&self);
     fn release(&self);
+    /// As around a `fork` in a handler that interrupts the holder.
+    fn hold_for_fork_again(&self);
+    /// As around a `fork`.
+    fn hold_and_let_go(&self, meanwhile: &mut dyn FnMut());
 }
 
 /// A count that the lock guards; loom notices an access that nothing orders after the last.
@@ -173,6 +200,23 @@ impl<L: Raw> Counter<L> {
     fn increment(&self) {
         self.lock.acquire();
         // SAFETY: The lock is held, so the pointer is the only one.
+        self.count.with_mut(|count| unsafe { *count += 1 });
+        self.lock.release();
+    }
+
+    /// The same under a lock that is held for a `fork`.
+    fn increment_between_handlers(&self) {
+        self.lock.hold_and_let_go(&mut || {
+            // SAFETY: As above.
+            self.count.with_mut(|count| unsafe { *count += 1 });
+        });
+    }
+
+    /// The same where the `fork` comes in a signal handler that interrupts the holder.
+    fn increment_interrupted(&self) {
+        self.lock.acquire();
+        self.lock.hold_for_fork_again();
+        // SAFETY: As above.
         self.count.with_mut(|count| unsafe { *count += 1 });
         self.lock.release();
     }
@@ -223,6 +267,25 @@ fn two_threads_exclude_each_other_and_no_wake_up_is_lost() {
 #[test]
 fn three_threads_exclude_each_other_and_no_wake_up_is_lost() {
     count_under::<sound::RawLock>(3, 2);
+}
+
+#[test]
+fn a_thread_that_forks_excludes_the_others_wherever_it_is_interrupted() {
+    let mut model = Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let counter: &Counter<sound::RawLock> =
+            Box::leak(Box::new(Counter { lock: Raw::new(), count: UnsafeCell::new(0) }));
+        let other = thread::spawn(|| {
+            counter.increment();
+            counter.increment_between_handlers();
+        });
+        counter.increment_between_handlers();
+        counter.increment_interrupted();
+        other.join().expect("no thread panics");
+        // SAFETY: The other thread has ended.
+        assert_eq!(counter.count.with(|count| unsafe { *count }), 4);
+    });
 }
 
 #[test]

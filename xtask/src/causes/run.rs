@@ -18,7 +18,8 @@ const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MA
 /// When it fails or prints what is no diagnosis.
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Vec<Finding>> {
     let mut command = Command::new(masu);
-    command.args(["diagnose", "--json"]);
+    // What is judged is the judgement of one counted run, not of a trial beside other mallocs.
+    command.args(["diagnose", "--json", "--once"]);
     if case.group == Group::Report {
         // As its author ran it.
         command.arg("--terminal");

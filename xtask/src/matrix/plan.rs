@@ -248,6 +248,7 @@ const fn left_out_in_guests(
 /// Tests that an emulator breaks, and what only a released library does.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("oracle", "os_pages", STARTED),
+    left_out("oracle", "combinations", STARTED),
     left_out("heaps", "misuse_ends_the_program", STARTED),
     left_out("profile", "a_profile_that_a_variable_asks_for", STARTED),
     left_out("life", "fork_while_threads_allocate", FORKED),

@@ -41,6 +41,9 @@ pub(super) fn build(peer: &Peer, source: &Path, folder: &Path, jobs: usize) -> R
     }
     let product = place.join(peer.product);
     let library = folder.join(peer.file);
+    if let Some(parent) = library.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
+    }
     let bytes = fs::copy(&product, &library)
         .with_context(|| format!("the build of {} left no {}", peer.name, peer.product))?;
     Ok(Built { bytes, seconds: start.elapsed().as_secs_f64() })

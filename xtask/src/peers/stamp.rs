@@ -33,7 +33,9 @@ pub(super) fn compilers() -> String {
         let text = output.map(|output| output.stdout).unwrap_or_default();
         String::from_utf8_lossy(&text).lines().next().unwrap_or("not there").to_owned()
     };
-    ["cc", "c++", "clang", "clang++"].map(|one| format!("{one}: {}\n", says(one))).concat()
+    ["cc", "c++", "clang", "clang++", "clang-19"]
+        .map(|one| format!("{one}: {}\n", says(one)))
+        .concat()
 }
 
 /// What stands of `peer` in `folder`, if it was made as described and was not touched since.

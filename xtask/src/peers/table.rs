@@ -18,7 +18,8 @@ pub(super) struct Peer {
     pub(super) version: &'static str,
     /// A file of the package and what it must say for `version` to be true.
     pub(super) witness: (&'static str, &'static str),
-    /// The library's name in `target/peers`, from which the lab knows name and version.
+    /// The library's name in `target/peers`, from which the lab knows name and version. Those that pay for safety are
+    /// in the folder [`HARDENED`] of it: who compares speed does not want them in every table.
     pub(super) file: &'static str,
     /// A file of the package whose quoted paths of C++ sources are what has to be compiled.
     pub(super) listing: Option<&'static str>,
@@ -29,8 +30,11 @@ pub(super) struct Peer {
     pub(super) product: &'static str,
 }
 
+/// The folder of hardened builds, below `target/peers`.
+pub(super) const HARDENED: &str = "hardened";
+
 /// Every peer that is built here.
-pub(super) static PEERS: [Peer; 6] = [
+pub(super) static PEERS: [Peer; 8] = [
     Peer {
         name: "mimalloc3",
         package: "libmimalloc-sys2",
@@ -136,6 +140,61 @@ pub(super) static PEERS: [Peer; 6] = [
             "cmake --build . --parallel {jobs}",
         ],
         product: "libtcmalloc_google.so",
+    },
+    Peer {
+        name: "mimalloc-secure",
+        package: "libmimalloc-sys2",
+        package_version: "0.1.65",
+        version: "3.6.0",
+        witness: ("c_src/mimalloc3/include/mimalloc.h", "#define MI_MALLOC_VERSION 30600 "),
+        file: "hardened/libmimalloc-secure.so.3.6.0",
+        listing: None,
+        steps: &[
+            "cmake -S {source}/c_src/mimalloc3 -B . -DCMAKE_BUILD_TYPE=Release -DMI_SECURE=ON -DMI_BUILD_STATIC=OFF \
+             -DMI_BUILD_OBJECT=OFF -DMI_BUILD_TESTS=OFF",
+            "cmake --build . --parallel {jobs}",
+        ],
+        product: "libmimalloc-secure.so.3.6",
+    },
+    Peer {
+        name: "hardened_malloc",
+        package: "hardened-malloc-sys",
+        package_version: "16.0.2026071503",
+        version: "16.0.2026071503",
+        witness: ("Cargo.toml", "version = \"16.0.2026071503\""),
+        file: "hardened/libhardened_malloc.so.16.0.2026071503",
+        listing: None,
+        // The flags and the defaults of its own makefile, which the package leaves out, without -march=native. Its
+        // sources are C23, for which Debian's usual compilers are too old.
+        steps: &[
+            "clang-19 -std=c2x -O3 -flto -fPIC -fvisibility=hidden -fno-plt -fstack-clash-protection -fcf-protection \
+             -fstack-protector-strong -D_GNU_SOURCE -DCONFIG_SEAL_METADATA=false -DZERO_ON_FREE=true -DWRITE_AFTER_FREE_CHECK=true \
+             -DSLOT_RANDOMIZE=true -DSLAB_CANARY=true -DSLAB_QUARANTINE_RANDOM_LENGTH=1 \
+             -DSLAB_QUARANTINE_QUEUE_LENGTH=1 -DCONFIG_EXTENDED_SIZE_CLASSES=true \
+             -DCONFIG_LARGE_SIZE_CLASSES=true -DGUARD_SLABS_INTERVAL=1 -DGUARD_SIZE_DIVISOR=2 \
+             -DREGION_QUARANTINE_RANDOM_LENGTH=256 -DREGION_QUARANTINE_QUEUE_LENGTH=1024 \
+             -DREGION_QUARANTINE_SKIP_THRESHOLD=33554432 -DFREE_SLABS_QUARANTINE_RANDOM_LENGTH=32 \
+             -DCONFIG_CLASS_REGION_SIZE=34359738368 -DN_ARENA=4 -DCONFIG_STATS=false -DCONFIG_SELF_INIT=true \
+             -DCONFIG_LABEL_MEMORY=false -I{source}/vendor/hardened-malloc \
+             -I{source}/vendor/hardened-malloc/include -I{source}/vendor/hardened-malloc/third_party -c {source}/vendor/hardened-malloc/chacha.c \
+             {source}/vendor/hardened-malloc/h_malloc.c {source}/vendor/hardened-malloc/memory.c \
+             {source}/vendor/hardened-malloc/pages.c {source}/vendor/hardened-malloc/random.c \
+             {source}/vendor/hardened-malloc/util.c",
+            "clang++-19 -std=c++17 -fsized-deallocation -O3 -flto -fPIC -fvisibility=hidden -fno-plt \
+             -fstack-clash-protection -fcf-protection -fstack-protector-strong -D_GNU_SOURCE -DCONFIG_SEAL_METADATA=false -DZERO_ON_FREE=true -DWRITE_AFTER_FREE_CHECK=true \
+             -DSLOT_RANDOMIZE=true -DSLAB_CANARY=true -DSLAB_QUARANTINE_RANDOM_LENGTH=1 \
+             -DSLAB_QUARANTINE_QUEUE_LENGTH=1 -DCONFIG_EXTENDED_SIZE_CLASSES=true \
+             -DCONFIG_LARGE_SIZE_CLASSES=true -DGUARD_SLABS_INTERVAL=1 -DGUARD_SIZE_DIVISOR=2 \
+             -DREGION_QUARANTINE_RANDOM_LENGTH=256 -DREGION_QUARANTINE_QUEUE_LENGTH=1024 \
+             -DREGION_QUARANTINE_SKIP_THRESHOLD=33554432 -DFREE_SLABS_QUARANTINE_RANDOM_LENGTH=32 \
+             -DCONFIG_CLASS_REGION_SIZE=34359738368 -DN_ARENA=4 -DCONFIG_STATS=false -DCONFIG_SELF_INIT=true \
+             -DCONFIG_LABEL_MEMORY=false -I{source}/vendor/hardened-malloc \
+             -I{source}/vendor/hardened-malloc/include -I{source}/vendor/hardened-malloc/third_party \
+             -c {source}/vendor/hardened-malloc/new.cc",
+            "clang++-19 -shared -O3 -flto -fuse-ld=lld-19 -Wl,-O1,--as-needed,-z,defs,-z,relro,-z,now,-z,nodlopen,-z,text \
+             -o libhardened_malloc.so chacha.o h_malloc.o memory.o pages.o random.o util.o new.o -lpthread",
+        ],
+        product: "libhardened_malloc.so",
     },
 ];
 

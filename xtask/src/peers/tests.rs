@@ -51,9 +51,11 @@ fn the_lab_knows_each_peer_by_its_file_beside_debians() {
     let library = &system.get("system", Libc::Glibc).expect("a machine with glibc").path;
     let folder = Folder::new("peers-names");
     for peer in &PEERS {
+        fs::create_dir_all(folder.0.join(HARDENED)).unwrap();
         fs::copy(library, folder.0.join(peer.file)).unwrap();
     }
-    let places = Places { folders: vec![folder.0.clone()], ..Places::default() };
+    let folders = vec![folder.0.clone(), folder.0.join(HARDENED)];
+    let places = Places { folders, ..Places::default() };
     let catalogue = Catalogue::find(&places);
     for peer in &PEERS {
         recognised(&catalogue, peer, &folder.0).unwrap();

@@ -105,7 +105,7 @@ fn run(places: &Places, program: &Program, is_profiled: bool) -> Result<u64> {
 }
 
 /// The count in what cachegrind says at the end: `==4711== I   refs:      1,005,140,791`; newer ones leave blanks out.
-fn instructions(said: &str) -> Option<u64> {
+pub(crate) fn instructions(said: &str) -> Option<u64> {
     said.lines().rev().find_map(|line| {
         let (_, words) = line.strip_prefix("==")?.split_once("==")?;
         let words: Vec<&str> = words.split_whitespace().collect();
@@ -119,7 +119,7 @@ fn instructions(said: &str) -> Option<u64> {
 /// # Errors
 ///
 /// When it cannot be started.
-pub(super) fn version() -> Result<String> {
+pub(crate) fn version() -> Result<String> {
     let output = Command::new("valgrind").arg("--version").output();
     let output = output.context("cannot start valgrind")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().replace('-', " "))

@@ -2,9 +2,6 @@
 //! programs too.
 //!
 //! It relies on that, for `environ` is still null when this library's constructor runs first of all.
-//! It also relies on glibc to allocate whenever it starts a thread: the first allocation of a process
-//! registers the allocator's handlers for `fork`, and so they are there before a second thread can
-//! hold one of its locks.
 
 use core::ffi::{c_char, c_int};
 

@@ -2,7 +2,7 @@
 //!
 //! It relies on musl to set `environ` before it does anything else.
 
-use alloc_core::c::{self, Environment};
+use alloc_core::c::Environment;
 
 /// Runs with the constructors.
 #[used]
@@ -12,10 +12,6 @@ static AT_START: extern "C" fn() = at_start;
 #[cold]
 extern "C" fn at_start() {
     super::at_start(Environment::current().as_ref());
-    // The first allocation of a process registers the allocator's handlers for `fork`. musl starts
-    // threads without an allocation, and another thread's first one may be cut in two by a `fork`.
-    // SAFETY: The block was handed out just now and is not used.
-    unsafe { c::free(c::malloc(1)) };
 }
 
 /// Nothing: musl's malloc has no settings.

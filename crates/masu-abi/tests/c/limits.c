@@ -3,6 +3,7 @@
 #include "work.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -43,6 +44,21 @@ static void locked_memory(void)
     /* Only what is committed may be locked, never what is merely reserved: the C library, the
      * stacks of the threads (8 MiB each) and the most that was live. */
     CHECK(resident() < 256 * MIB);
+}
+
+/* Under the limit on locked memory that users have. */
+static void locked_memory_of_a_user(void)
+{
+#ifndef LOCK_FIRST
+    CHECK(malloc(1000));
+    CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+#endif
+    size_t count = 0;
+    for (char *block; count < 1000 && (block = malloc(10000)); count++)
+        memset(block, 1, 10000);
+    fprintf(stderr, "%zu blocks of 10000 bytes\n", count);
+    CHECK(count >= 200 && count < 1000);
+    CHECK(errno == ENOMEM);
 }
 
 /* --- Memory that runs out --- */
@@ -117,12 +133,137 @@ static void limit_that_comes_and_goes(void)
     }
 }
 
+/* Bytes of addresses that this process has, asked without memory. */
+static size_t addresses(void)
+{
+    char text[100] = "";
+    int file = open("/proc/self/statm", O_RDONLY);
+    CHECK(file >= 0 && read(file, text, sizeof text - 1) > 0 && close(file) == 0);
+    return (size_t)atol(text) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void limit_addresses(size_t bytes)
+{
+    struct rlimit limit = {bytes, bytes};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+}
+
+/* Before its first allocation, a process limits itself. The program's own addresses are not counted. */
+static void most_of_a_limit_can_be_used(void)
+{
+    static const struct {
+        size_t limit, percent;
+    } cases[] = {{32 * MIB, 94}, {64 * MIB, 94}, {512 * MIB, 94}};
+    static const size_t sizes[] = {16, 200, 4000, 1 << 16, 1 << 20};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            pid_t child = fork();
+            if (child == 0) {
+                size_t limit = cases[c].limit, size = sizes[s], count = 0;
+                size_t left = limit - addresses();
+                limit_addresses(limit);
+                while (malloc(size))
+                    count++;
+                size_t percent = count * size * 100 / left;
+                fprintf(stderr, "%zu MiB, blocks of %zu: %zu %%\n", limit / MIB, size, percent);
+                _exit(percent < cases[c].percent);
+            }
+            expect_success(child);
+        }
+    }
+}
+
+static void little_more_than_the_program_is_enough(void)
+{
+    limit_addresses(addresses() + 2 * MIB);
+    void *block = malloc(1000000);
+    CHECK(block);
+    free(block);
+    size_t count = 0;
+    while (count < 100 && malloc(10000))
+        count++;
+    CHECK(count == 100);
+    while (malloc(10000))
+        ;
+    CHECK(errno == ENOMEM);
+}
+
+/* What is freed may be mapped by others, and the other way round. */
+static void addresses_come_and_go_under_a_limit(void)
+{
+    enum { COUNT = 40 };
+    static char *blocks[COUNT];
+    limit_addresses(64 * MIB);
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            blocks[i] = calloc(1, MIB);
+            CHECK(blocks[i] && blocks[i][MIB - 1] == 0);
+            memset(blocks[i], 0x55, MIB);
+        }
+        for (int i = 0; i < COUNT; i++)
+            free(blocks[i]);
+        char *mapping = mmap(NULL, COUNT * MIB, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(mapping != MAP_FAILED);
+        CHECK(malloc(COUNT * MIB) == NULL && errno == ENOMEM);
+        work((unsigned)round, 1000);
+        CHECK(munmap(mapping, COUNT * MIB) == 0);
+    }
+}
+
+static size_t until_the_end(size_t size)
+{
+    struct link {
+        struct link *next;
+    } *first = NULL, *block;
+    size_t count = 0;
+    for (; (block = malloc(size)) != NULL; count++, first = block)
+        block->next = first;
+    for (; (block = first) != NULL; free(block))
+        first = block->next;
+    return count;
+}
+
+/* Leaves an empty page of every size class behind, and blocks in the cache of its thread. */
+static void *all_sizes(void *unused)
+{
+    static char *blocks[2000];
+    for (size_t size = 16; size <= 8000; size += size < 128 ? 16 : size / 8) {
+        for (size_t i = 0; i < 2000; i++)
+            CHECK((blocks[i] = malloc(size)) != NULL);
+        for (size_t i = 0; i < 2000; i++)
+            free(blocks[i]);
+    }
+    return unused;
+}
+
+/* What empty pages and caches keep is there for whatever is asked for last. */
+static void what_is_kept_is_given_up_first(void)
+{
+    pthread_t thread;
+    limit_addresses(64 * MIB);
+    CHECK(pthread_create(&thread, NULL, work_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    size_t large = until_the_end(200000), small = until_the_end(3000);
+    for (int round = 0; round < 3; round++) {
+        CHECK(pthread_create(&thread, NULL, all_sizes, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        all_sizes(NULL);
+        size_t left = round % 2 ? until_the_end(3000) : until_the_end(200000);
+        size_t before = round % 2 ? small : large;
+        fprintf(stderr, "%zu blocks, then %zu\n", before, left);
+        CHECK(left >= before - before / 16);
+    }
+}
+
 /* --- Reports and settings --- */
 
 static void freed_memory_goes_back(void)
 {
     enum { COUNT = 400000 };
-    static char *blocks[COUNT];
+    char **blocks = mmap(NULL, COUNT * sizeof *blocks, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(blocks != MAP_FAILED);
+    memset(blocks, 0, COUNT * sizeof *blocks);
     size_t before = resident();
     for (size_t i = 0; i < COUNT; i++) {
         blocks[i] = malloc(200);
@@ -189,8 +330,13 @@ static void settings_are_accepted(void)
 
 static const struct group groups[] = {
     GROUP(locked_memory),
+    GROUP(locked_memory_of_a_user),
     GROUP(up_to_the_limit),
     GROUP(limit_that_comes_and_goes),
+    GROUP(most_of_a_limit_can_be_used),
+    GROUP(little_more_than_the_program_is_enough),
+    GROUP(addresses_come_and_go_under_a_limit),
+    GROUP(what_is_kept_is_given_up_first),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),

@@ -98,6 +98,16 @@ pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
     compile_with(compiler, &folder.join(source), kind, arguments)
 }
 
+/// The program with every kind of request: `tests/c/faulted.c`.
+pub(crate) fn faulted() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let header = header();
+        let include = format!("-I{}", header.parent().expect("a folder").display());
+        compile("faulted.c", "program", &[&include, path().to_str().expect("UTF-8")])
+    })
+}
+
 /// As [`compile`], with a compiler of the caller's choice.
 pub(crate) fn compile_with(
     compiler: &str,

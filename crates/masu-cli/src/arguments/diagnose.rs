@@ -58,6 +58,9 @@ pub(crate) struct Diagnose {
     /// Run settings and mallocs it names against it
     #[arg(long, conflicts_with = "pid")]
     pub(crate) prove: bool,
+    /// Run it once and no more, whatever that leaves open
+    #[arg(long, conflicts_with_all = ["pid", "inside", "prove"])]
+    pub(crate) once: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -31,6 +31,25 @@ fn the_json_is_one_object_with_facts() {
 }
 
 #[test]
+fn where_nothing_stands_out_others_are_tried_and_once_leaves_that_out() {
+    const COUNT: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $i";
+    let diagnose = |option: &str| {
+        let output =
+            masu(&["diagnose", "--json", option, "--", "sh", "-c", COUNT]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (all, said)
+    };
+    let (all, said) = diagnose("--timeout=60s");
+    assert!(said.contains("--once leaves that out"), "{said}");
+    let tried = all["trial"]["remedies"].as_array().unwrap();
+    assert_eq!(tried[0]["label"], "masu", "{all}");
+    let (all, said) = diagnose("--once");
+    assert!(all["trial"].is_null() && !said.contains("beside others"), "{said}");
+}
+
+#[test]
 fn a_process_that_runs_is_looked_at_and_goes_on() {
     let mut child = Command::new("sh")
         .args(["-c", "while :; do read line || exit; done"])

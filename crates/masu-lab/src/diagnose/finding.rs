@@ -27,6 +27,10 @@ pub enum Id {
     Swap,
     /// Asking for memory is itself the work.
     ManyAllocations,
+    /// Touching memory for the first time takes its time.
+    FirstTouch,
+    /// Runs beside the program showed that another malloc, or a setting, is faster.
+    GainShown,
     /// A system call for a few bytes.
     SmallWrites,
     /// One thread works while the others wait.
@@ -49,7 +53,7 @@ pub enum Id {
 
 impl Id {
     /// Every one, in the order of the documentation.
-    pub const ALL: [Id; 19] = [
+    pub const ALL: [Id; 21] = [
         Id::HeapCallStorm,
         Id::MallocLock,
         Id::ThreadChurn,
@@ -60,6 +64,8 @@ impl Id {
         Id::HugePageWaste,
         Id::Swap,
         Id::ManyAllocations,
+        Id::FirstTouch,
+        Id::GainShown,
         Id::SmallWrites,
         Id::SerialPhase,
         Id::UnevenCores,
@@ -85,6 +91,8 @@ impl Id {
             Id::HugePageWaste => "huge-page-waste",
             Id::Swap => "swap",
             Id::ManyAllocations => "many-allocations",
+            Id::FirstTouch => "first-touch",
+            Id::GainShown => "gain-shown",
             Id::SmallWrites => "small-writes",
             Id::SerialPhase => "serial-phase",
             Id::UnevenCores => "uneven-cores",

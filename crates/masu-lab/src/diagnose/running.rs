@@ -121,6 +121,7 @@ pub fn diagnose_running(
         findings: findings_of(&facts, None),
         not_seen,
         proof: None,
+        trial: None,
         facts,
     })
 }

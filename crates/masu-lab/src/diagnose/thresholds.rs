@@ -11,6 +11,16 @@ pub(super) const CERTAIN_SHARE: f64 = 0.1;
 /// Below this share of all costs of memory together, memory is not the problem.
 pub(super) const MEMORY_IS_FINE_SHARE: f64 = 0.05;
 
+/// First touches of memory are a cause from this share on: half of it is what huge pages or a buffer that is used
+/// again may save.
+pub(super) const FIRST_TOUCH_SHARE: f64 = 0.1;
+
+/// A gain below this is not worth a change.
+pub(super) const LITTLE_SHARE: f64 = 0.03;
+
+/// Memory is not the problem, for certain, where runs beside other mallocs would have shown a gain of this share.
+pub(super) const GAIN_DENIED: f64 = 0.08;
+
 /// A run with less CPU time than this, in seconds, is over before anything can be a cause in it.
 pub(super) const CPU_MIN_S: f64 = 0.02;
 

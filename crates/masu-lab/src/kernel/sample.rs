@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{checked, os_page_bytes};
 
 /// Samples a second of CPU time, of each thread: a prime number, so that nothing runs in step with it.
-const RATE: u64 = 499;
+const RATE: u64 = 1_999;
 
 /// So many return addresses of a sample are kept.
 const DEPTH: u16 = 24;

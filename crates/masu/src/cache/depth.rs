@@ -14,6 +14,7 @@ use core::ptr::{self, NonNull};
 use super::single::is_single;
 use super::{Shared, Stack, ThreadCache, idle};
 use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
+use crate::fault::{self, Fault};
 use crate::shard::{self, Pages};
 use crate::{metadata, options, transfer};
 
@@ -201,7 +202,7 @@ impl ThreadCache {
     pub(super) fn count_from_outside(&self, class: Class) -> usize {
         let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
         let count = top.addr().wrapping_sub(base.addr()) / size_of::<usize>();
-        if base.is_null() || count > 2 * ceiling(class) { 0 } else { count }
+        if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
     }
 
     /// A block of `class` when its stack was found empty: fetches a batch, or a single block of a
@@ -289,16 +290,38 @@ impl ThreadCache {
             }
         } else {
             let limit = depth.limit.get() as usize;
+            self.check_freed_in_a_row(class, block);
             // A stack that is only ever freed into need not be deep.
             let shallow = || limit * class.size() < SHALLOW_BYTES || limit < floor(class);
             let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
+                // The program may not come back for long.
+                shard::go_on();
             }
         }
         let pushed = self.stack(class).push(block);
         debug_assert!(pushed, "room was made");
+    }
+
+    /// Ends the program if `block`, for which the stack is full, or one in its newer half was freed twice in a row.
+    /// The pages would see a pair only where both go home. The older half was looked at when it was the newer one, as
+    /// a rule: `docs/design.md`, section 3, has what this finds and costs.
+    #[inline(always)]
+    fn check_freed_in_a_row(&self, class: Class, block: *mut u8) {
+        let have = self.count_inline(class);
+        let base = self.depth(class).base();
+        // SAFETY: The stack holds `have` entries above the zero.
+        let entries = unsafe { core::slice::from_raw_parts(base, have + 1) };
+        // A planted zero has no other zero beside it here.
+        let newer = &entries[have.div_ceil(2)..];
+        // All of them, for then several are compared at once.
+        let pairs = newer.iter().zip(&newer[1..]);
+        let any_twice = pairs.fold(false, |any, (one, next)| any | (one == next));
+        if any_twice || newer.last() == Some(&block.addr()) {
+            fault::stop(Fault::FreedTwice);
+        }
     }
 
     /// A block of a class that has no array, past the cache. Null only for want of memory.

@@ -20,6 +20,9 @@ use crate::slot;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::thread;
 
+/// Whether threads keep blocks of heaps at all. In the hardened build each goes home when it is freed, where it is
+/// looked at.
+const KEEPS: bool = !cfg!(feature = "secure");
 /// Heaps whose blocks a thread keeps at once: a power of two.
 pub(super) const PLACES: usize = 8;
 /// The largest blocks that are kept, in bytes: the lock of a heap is for larger ones and for batches.
@@ -94,6 +97,9 @@ impl Near {
     #[cold]
     #[inline(never)]
     pub(crate) fn take_place(owner: &'static Owner) -> Option<&'static Near> {
+        if !KEEPS {
+            return None;
+        }
         let cache = thread::cache()?;
         let number = owner.number();
         let place = &cache.near[number % PLACES];

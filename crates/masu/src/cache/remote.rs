@@ -40,6 +40,10 @@ impl Remote {
     /// How many stacks have a place in the array, from the first homed code on. It alone says which have: lanes
     /// may become more while the program runs.
     fn stacks(&self) -> usize {
+        if cfg!(masu_plant = "lanes_once") && !self.array.get().is_null() {
+            // A fault planted for the oracle: the array is long enough for every lane that is added later.
+            return LANES * HOMED;
+        }
         (self.words.get() / ENTRIES).min(LANES * HOMED)
     }
 

@@ -11,6 +11,7 @@ use core::{ptr, slice};
 use super::depth::{Destination, REFILL_BYTES_LAST};
 use super::{Stack, ThreadCache};
 use crate::class::Class;
+use crate::fault::{self, Fault};
 use crate::shard::{self, Pages};
 use crate::transfer;
 
@@ -71,6 +72,10 @@ impl ThreadCache {
             }
             true
         } else {
+            // SAFETY: At least the zero below the entries is there.
+            if unsafe { stack.top.get().read() } == block.addr() {
+                fault::stop(Fault::FreedTwice);
+            }
             depth.missed.replace(false) && self.deepen(class)
         };
         if has_room {
@@ -80,6 +85,8 @@ impl ThreadCache {
         }
         depth.overflowed.set(true);
         self.push_over_oldest(class, block);
+        // As in `push_batch`.
+        shard::go_on();
     }
 
     /// Keeps a block in a full stack: those that were not needed for longest go, half of it and at

@@ -92,8 +92,7 @@ pub(super) fn sees_layouts_free() -> bool {
 /// - The class map says so of `block`.
 pub(super) unsafe fn class_of_sampled(block: *mut u8) -> Class {
     debug_assert!(crate::arena::code_of(block.addr()) == SAMPLED);
-    // SAFETY: The block lies in a page.
-    let page = unsafe { whose::page_of(block.addr()) };
+    let page = whose::page_of(block.addr());
     Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1))
 }
 

@@ -8,66 +8,11 @@ use core::ptr::{self, NonNull};
 
 use crate::cache::near::{Near, SIZE_MAX};
 use crate::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::owner::Owner;
-use crate::page::Page;
-use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::pointer::{OfHeap, owner_of};
+use crate::slice::{Kind, Slice};
 use crate::{arena, front};
-
-/// What a heap's block is.
-enum Block {
-    /// One of a page or of a mixed slice, in this slice of it.
-    Small(&'static Slice, Class),
-    /// Slices of its own, named by the first.
-    Large(&'static Slice),
-}
-
-impl Block {
-    /// What `block` is. Ends the program where it is not the start of one.
-    ///
-    /// # Safety
-    ///
-    /// - The class map says that it lies in a heap's block.
-    #[inline(always)]
-    unsafe fn at(block: NonNull<u8>) -> Block {
-        // SAFETY: The address lies within the first GiB of an arena.
-        let slice = unsafe { Slice::at(block.as_ptr().addr()) };
-        match slice.kind.get() {
-            Kind::HeapPage => {
-                let Some(class) = Class::from_code(slice.code.get()) else {
-                    fault::stop(Fault::NotABlock)
-                };
-                Page(slice.page()).index_of(class, block.as_ptr().addr());
-                Block::Small(slice, class)
-            }
-            Kind::HeapMixed => {
-                Block::Small(slice, owner_of(slice).mixed_class(block.as_ptr().addr()))
-            }
-            Kind::HeapLarge if slice.start() == block => Block::Large(slice),
-            Kind::HeapLarge => fault::stop(Fault::NotABlock),
-            _ => fault::stop(Fault::FreedTwice),
-        }
-    }
-
-    fn owner(&self) -> &'static Owner {
-        let (Block::Small(slice, _) | Block::Large(slice)) = *self;
-        owner_of(slice)
-    }
-
-    fn usable_size(&self) -> usize {
-        match self {
-            Block::Small(_, class) => class.size(),
-            Block::Large(first) => first.count.get() as usize * SLICE_BYTES,
-        }
-    }
-}
-
-/// The owner of a slice that belongs to a heap.
-#[inline(always)]
-fn owner_of(slice: &'static Slice) -> &'static Owner {
-    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
-    unsafe { &*slice.belongs().owner.get() }
-}
 
 /// Allocates `size` bytes aligned to `align`, a power of two, and zeroed if `zeroed`. Null for want of
 /// memory.
@@ -132,28 +77,16 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
 /// - As [`free`].
 #[inline(never)]
 unsafe fn free_slow(block: NonNull<u8>) {
-    // SAFETY: The caller's condition.
-    let what = unsafe { Block::at(block) };
+    let what = OfHeap::at(block, Fault::FreedTwice);
     let owner = what.owner();
     match what {
-        Block::Small(_, class) => match Near::of(owner).filter(|_| class.size() <= SIZE_MAX) {
+        OfHeap::Small(_, class) => match Near::of(owner).filter(|_| class.size() <= SIZE_MAX) {
             Some(near) => near.push_slow(owner, class, block.as_ptr()),
             None => owner.put(class, &[block.as_ptr().expose_provenance()]),
         },
         // SAFETY: The caller's condition.
-        Block::Large(first) => unsafe { owner.free_large(first) },
+        OfHeap::Large(first) => unsafe { owner.free_large(first) },
     }
-}
-
-/// Bytes of a heap's block that may be used.
-///
-/// # Safety
-///
-/// - As [`free`], except that the block may be used afterwards.
-#[inline(never)]
-pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> usize {
-    // SAFETY: The caller's condition.
-    unsafe { Block::at(block) }.usable_size()
 }
 
 /// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of
@@ -174,14 +107,13 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> *mut u8 {
 ///
 /// - As [`resize`].
 pub(super) unsafe fn resize_aligned(block: NonNull<u8>, size: usize, align: usize) -> *mut u8 {
-    // SAFETY: The caller's condition.
-    let what = unsafe { Block::at(block) };
+    let what = OfHeap::at(block, Fault::UsedFreed);
     let (owner, old_size) = (what.owner(), what.usable_size());
     let stays = match what {
-        Block::Small(..) => size <= old_size && size >= old_size / 2,
-        Block::Large(_) => {
+        OfHeap::Small(..) => size <= old_size && size >= old_size / 2,
+        OfHeap::Large(first) => {
             // SAFETY: The caller's condition.
-            size > LARGEST_ALWAYS_SMALL && unsafe { owner.resize_large(block, size) }
+            size > LARGEST_ALWAYS_SMALL && unsafe { owner.resize_large(first, size) }
         }
     };
     if stays {

@@ -26,7 +26,24 @@ pub(super) mod number {
     pub(in super::super) const MPROTECT: usize = 226;
     pub(in super::super) const MADVISE: usize = 233;
     pub(in super::super) const PRLIMIT64: usize = 261;
+    #[cfg(feature = "secure")]
+    pub(in super::super) const GETRANDOM: usize = 278;
     pub(in super::super) const MEMFD_CREATE: usize = 279;
+}
+
+/// What the kernel keeps as this thread's own: the address of the C library's data of it.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: A register is read that never changes.
+    unsafe {
+        asm!(
+            "mrs {pointer}, tpidr_el0",
+            pointer = out(reg) pointer,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    pointer
 }
 
 /// Makes a system call; a result from −4095 to −1 is an error number, negated.

@@ -27,6 +27,10 @@ static HUGE_PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Counts advice that was given, and what came of it.
 #[inline]
 pub(super) fn count(advice: Advice, length: usize, done: Result<(), Errno>) {
+    #[cfg(test)]
+    if advice == Advice::DontNeed {
+        here::count(length);
+    }
     // ORDERING: Relaxed in this file: counts publish nothing.
     match (advice, done) {
         (Advice::DontNeed, Ok(())) => {
@@ -52,5 +56,27 @@ pub(crate) fn advised() -> Advised {
         purged_bytes: load(&PURGED_BYTES),
         refused_purges: load(&REFUSED_PURGES),
         huge_page_bytes: load(&HUGE_PAGE_BYTES),
+    }
+}
+
+/// What this thread gave back, for tests: calls and bytes.
+#[cfg(test)]
+pub(crate) fn advised_here() -> (usize, usize) {
+    here::GIVEN_BACK.get()
+}
+
+#[cfg(test)]
+mod here {
+    extern crate std;
+
+    use core::cell::Cell;
+
+    std::thread_local! {
+        pub(super) static GIVEN_BACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    pub(super) fn count(length: usize) {
+        let (calls, bytes) = GIVEN_BACK.get();
+        GIVEN_BACK.set((calls + 1, bytes + length));
     }
 }

@@ -72,6 +72,9 @@ impl File {
     /// What `write(2)` returns; `EFBIG` where a limit on file sizes forbids it.
     pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
         const EINTR: Errno = Errno(4);
+        /// More interruptions in one write are no signals: whoever asks would wait for ever.
+        const INTERRUPTIONS_MAX: u32 = 1000;
+        let mut interruptions = 0;
         let room = self.room.get().checked_sub(bytes.len()).ok_or(Errno::TOO_BIG)?;
         self.room.set(room);
         while !bytes.is_empty() {
@@ -81,7 +84,7 @@ impl File {
                 unsafe { arch::call6(number::WRITE, self.descriptor, place, bytes.len(), 0, 0, 0) };
             match check(result) {
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-                Err(EINTR) => {}
+                Err(EINTR) if interruptions < INTERRUPTIONS_MAX => interruptions += 1,
                 Err(error) => return Err(error),
             }
         }

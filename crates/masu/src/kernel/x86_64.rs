@@ -26,7 +26,25 @@ pub(super) mod number {
     pub(in super::super) const UNLINKAT: usize = 263;
     pub(in super::super) const FACCESSAT: usize = 269;
     pub(in super::super) const PRLIMIT64: usize = 302;
+    #[cfg(feature = "secure")]
+    pub(in super::super) const GETRANDOM: usize = 318;
     pub(in super::super) const MEMFD_CREATE: usize = 319;
+}
+
+/// What the kernel keeps as this thread's own: the address of the C library's data of it, whose first word
+/// says where it lies.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: The word is there from the thread's first moment and never changes.
+    unsafe {
+        asm!(
+            "mov {pointer}, qword ptr fs:[0]",
+            pointer = out(reg) pointer,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    pointer
 }
 
 /// Makes a system call; a result from −4095 to −1 is an error number, negated.

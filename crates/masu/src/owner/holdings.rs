@@ -314,7 +314,7 @@ impl Holdings {
     /// - Nobody uses any of the blocks any more.
     #[inline(never)]
     pub(super) unsafe fn release_all(&mut self) {
-        let mut large = (0, 0);
+        let (mut large, mut all_slices) = ((0, 0), 0);
         let mut last = false;
         while !last {
             let mut runs = [None; TOGETHER];
@@ -332,12 +332,13 @@ impl Holdings {
             let mut ranges = RANGES.lock();
             ranges.bring_home(Parked::of_this_thread());
             for (first, slices, dirty) in runs.into_iter().flatten() {
+                all_slices += slices;
                 // SAFETY: The run was a page's or a large block's, which nobody uses.
                 unsafe { ranges.free_together(first, slices, dirty) };
             }
             if last {
                 ranges.count_large(-large.0, -large.1.cast_signed());
-                ranges.end_together();
+                ranges.end_together(all_slices);
             }
         }
         *self = Holdings::new();

@@ -3,14 +3,17 @@
 extern crate std;
 
 use super::*;
+use crate::shard::whose;
 
 /// A shard that no thread of the tests belongs to.
 const UNUSED_SHARD: u8 = 14;
 
-/// That shard, as one that may own pages.
-fn unused_shard() -> u8 {
-    Shard::for_thread(usize::from(UNUSED_SHARD), usize::from(UNUSED_SHARD) + 1).0
+/// A page of a shard that no thread has.
+fn create(class: Class) -> Option<Page> {
+    whose::admit(UNUSED_SHARD);
+    Page::create(class, UNUSED_SHARD)
 }
+
 const BLOCK_BYTES: usize = 1024;
 const KIB: usize = 1024;
 
@@ -32,7 +35,7 @@ fn read(page: Page, offset: usize) -> u8 {
 #[test]
 fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     let class = Class::of_size(BLOCK_BYTES);
-    let page = Page::create(class, unused_shard()).expect("memory");
+    let page = create(class).expect("memory");
     assert_eq!(class.page_blocks(), 64);
     let put = |page: Page, blocks: core::ops::Range<usize>| {
         let address = |index| page.0.address() + index * BLOCK_BYTES;
@@ -63,7 +66,7 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
 #[test]
 fn the_first_blocks_of_pages_do_not_start_where_os_pages_do() {
     let class = Class::of_size(32);
-    let pages = [(); 20].map(|()| Page::create(class, unused_shard()).expect("memory"));
+    let pages = [(); 20].map(|()| create(class).expect("memory"));
     let first = pages.map(|page| {
         let mut blocks = [0; 8];
         assert_eq!(page.take(class, &mut blocks), 8);
@@ -77,7 +80,7 @@ fn the_first_blocks_of_pages_do_not_start_where_os_pages_do() {
 fn every_block_of_a_coloured_page_is_taken_once() {
     for size in [16, 32, 48, 64, 640] {
         let class = Class::of_size(size);
-        let page = Page::create(class, unused_shard()).expect("memory");
+        let page = create(class).expect("memory");
         let (mut few, mut all) = ([0; 3], [0; 4096]);
         assert_eq!(page.take(class, &mut few), 3);
         let rest = page.take(class, &mut all);
@@ -94,7 +97,7 @@ fn every_block_of_a_coloured_page_is_taken_once() {
 fn blocks_come_home_as_far_as_they_lie_in_one_page() {
     for size in [48, BLOCK_BYTES, 24 * KIB, 64 * KIB] {
         let class = Class::of_size(size);
-        let [one, other] = [(); 2].map(|()| Page::create(class, unused_shard()).expect("memory"));
+        let [one, other] = [(); 2].map(|()| create(class).expect("memory"));
         let all = class.page_blocks();
         let blocks = |page: Page| (0..all).map(move |index| page.0.address() + index * size);
         for page in [one, other] {

@@ -46,7 +46,7 @@ impl Ranges {
         }
         let unused = self.period.fewest.min(self.dirty_bytes);
         let kept = (self.dirty_bytes - unused).max(options::retain_min().unwrap_or(0));
-        self.purge_down_to(kept);
-        self.period = Period { began: now, fewest: self.dirty_bytes };
+        self.owe_down_to(kept);
+        self.period = Period { began: now, fewest: self.dirty_bytes.min(kept) };
     }
 }

@@ -7,10 +7,10 @@
 //! one that has shrunk for good gives memory back. Where less may stay, a long run is purged from its
 //! end, no further than it must be: the rest is what the next request takes.
 
-use super::Ranges;
-use crate::kernel;
+use super::{Demand, Ranges};
 use crate::options;
 use crate::slice::{SLICE_BYTES, Slice};
+use crate::sync::this_holder;
 
 /// What that is unless an option says otherwise.
 const KEPT_BYTES_MIN: usize = 4 << 20;
@@ -109,21 +109,8 @@ impl Ranges {
         let most = self.most_bytes();
         if self.live_bytes() + self.dirty_bytes > most {
             let bytes = (most - self.live_bytes()).max(options::retain_min().unwrap_or(0));
-            if self.dirty_bytes > bytes {
-                self.purge_below(bytes);
-            }
+            self.owe_below(bytes);
         }
-    }
-
-    /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
-    /// back for them where it must.
-    pub(super) fn is_within_limit(&mut self, more: usize) -> bool {
-        let Some(limit) = options::memory_limit() else { return true };
-        let Some(room) = limit.checked_sub(self.live_bytes() + more * SLICE_BYTES) else {
-            return false;
-        };
-        self.purge_down_to(room);
-        true
     }
 
     /// Takes a free run among the dirty ones, if it is dirty; `list` is the one for its length.
@@ -137,10 +124,9 @@ impl Ranges {
         }
     }
 
-    /// Takes a free run out of the dirty ones, if it is one of them; returns its dirty bytes. `list`
-    /// is the one for its length.
+    /// Takes a free run out of the dirty ones, if it is one of them. `list` is the one for its length.
     #[inline]
-    pub(super) fn remove_dirty(&mut self, run: &'static Slice, list: usize) -> usize {
+    pub(super) fn remove_dirty(&mut self, run: &'static Slice, list: usize) {
         let dirty = run.dirty.get() as usize;
         if dirty > 0 {
             self.dirty_lists[list].remove(run);
@@ -149,45 +135,107 @@ impl Ranges {
             }
             self.dirty_bytes -= dirty;
         }
-        dirty
     }
 
-    /// Gives free memory back to the kernel until somewhat less than `bytes` of it may be resident.
-    pub(super) fn purge_below(&mut self, bytes: usize) {
-        let more = MORE_BYTES_MIN.max(self.peak_bytes / MORE_PEAK_SHARE).min(bytes / MORE_SHARE);
-        self.purge_down_to(bytes - more);
-    }
-
-    /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may be
-    /// resident. Returns whether anything was given back.
-    ///
-    /// Not the runs with the most dirty bytes first: that makes 7 % fewer calls where memory is freed
-    /// in random order, but 16 % more faults where large buffers come and go.
-    pub(super) fn purge_down_to(&mut self, bytes: usize) -> bool {
-        let before = self.dirty_bytes;
-        while self.dirty_bytes > bytes
-            && let Some(list) = self.dirty_occupied.last()
-            && let Some(run) = self.dirty_lists[list].first()
-        {
-            let surplus = self.dirty_bytes - bytes;
-            let dirty = self.remove_dirty(run, list);
-            let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);
-            purge(run, kept);
-            self.insert_dirty(run, list);
-            self.just_purged_bytes += dirty - kept;
+    /// Has free memory given back, where more than `bytes` of it may be resident, until it is somewhat less; what was
+    /// owed before no longer is.
+    pub(super) fn owe_below(&mut self, bytes: usize) {
+        if self.dirty_bytes <= bytes {
+            self.owed_down_to = None;
+            return;
         }
-        self.dirty_bytes < before
+        let more = MORE_BYTES_MIN.max(self.peak_bytes / MORE_PEAK_SHARE).min(bytes / MORE_SHARE);
+        self.owed_down_to = Some(bytes - more);
     }
 
-    /// Gives back the free runs that are in the books as not resident but may be: a run knows how
-    /// much of it is dirty, not where, so what is cut off one may be counted as the other part.
-    /// Returns whether anything was given back.
-    pub(super) fn purge_uncertain(&mut self) -> bool {
+    /// Has free memory given back until at most `bytes` of it may be resident.
+    pub(super) fn owe_down_to(&mut self, bytes: usize) {
+        self.owed_down_to = Some(bytes);
+    }
+
+    /// Whether anything is owed. What was given back or taken since no longer is.
+    #[inline]
+    pub(super) fn owes(&mut self) -> bool {
+        self.owed_down_to = self.owed_down_to.filter(|bytes| self.dirty_bytes > *bytes);
+        self.owed_down_to.is_some() || self.leaving.is_some() || self.shrinks
+    }
+
+    /// Cuts a free run that may be resident off, and sends it away, where more than `bytes` of them all are: no more than must be of
+    /// the longest, and about `most` bytes at most.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    pub(super) fn send_away(&mut self, bytes: usize, most: usize) -> Option<&'static Slice> {
+        let surplus = self.dirty_bytes.saturating_sub(bytes).min(most);
+        if surplus == 0 {
+            return None;
+        }
+        let run = self.dirty_lists[self.dirty_occupied.last()?].first()?;
+        let (count, dirty) = (run.count.get() as usize, run.dirty.get() as usize);
+        let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);
+        self.remove(run);
+        // SAFETY: What is kept is no more than was dirty, so it ends inside the run.
+        let end = unsafe { run.ahead(kept / SLICE_BYTES) };
+        if kept > 0 {
+            self.insert(run, kept / SLICE_BYTES, kept, false);
+        }
+        end.count.set((count - kept / SLICE_BYTES) as u32);
+        end.dirty.set((dirty - kept) as u32);
+        self.just_purged_bytes += dirty - kept;
+        self.note_away(end);
+        Some(end)
+    }
+
+    /// Takes a free run that is in no list among those that are away, as this thread's.
+    fn note_away(&mut self, run: &'static Slice) {
+        run.free_blocks.set(this_holder());
+        self.away.push_first(run);
+    }
+
+    /// A run that is away because of another thread than this one.
+    pub(super) fn away_by_others(&self) -> Option<&'static Slice> {
+        let this = this_holder();
+        self.away.iter().find(|run| run.free_blocks.get() != this)
+    }
+
+    /// The same for what is owed.
+    pub(super) fn send_owed_away(&mut self, most: usize) -> Option<&'static Slice> {
+        self.send_away(self.owed_down_to?, most)
+    }
+
+    /// Sends runs away that are in the books as not resident but may be; returns how many.
+    pub(super) fn send_uncertain_away(&mut self, away: &mut [Option<&'static Slice>]) -> usize {
         let runs = self.lists.iter().flat_map(|list| list.iter());
-        runs.filter(|run| run.dirty.get() == 0 && !run.zero.get()).fold(false, |any, run| {
-            purge(run, 0);
-            any | run.zero.get()
-        })
+        let uncertain = runs.filter(|run| run.dirty.get() == 0 && !run.zero.get());
+        let count = away.iter_mut().zip(uncertain).map(|(place, run)| *place = Some(run)).count();
+        for run in away.iter().flatten() {
+            self.remove(run);
+            self.note_away(run);
+        }
+        count
+    }
+
+    /// Takes a run back that was away, and reads as zero now or may be resident no more than it was before.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    pub(super) fn put_back(&mut self, run: &'static Slice, zero: bool) {
+        self.away.remove(run);
+        let run = self.insert(run, run.count.get() as usize, 0, zero);
+        if options::retain().is_none() {
+            self.release_whole(run);
+        }
+    }
+
+    /// Expects no free memory to be wanted again.
+    pub(super) fn expect_nothing_back(&mut self) {
+        self.peak_bytes = self.live_bytes();
+        self.demand = Demand::NONE;
+    }
+
+    /// Nothing counts as purged a short while ago.
+    pub(super) fn forget_purged(&mut self) {
+        self.just_purged_bytes = 0;
     }
 }
 
@@ -199,18 +247,4 @@ pub(super) fn is_set() -> bool {
 /// Free memory that stays resident whatever else holds, in bytes.
 fn kept_bytes_min() -> usize {
     options::retain_min().unwrap_or(KEPT_BYTES_MIN)
-}
-
-/// Purges a free run that is in no list of dirty ones, all but its first `kept` bytes, a multiple of a
-/// slice.
-fn purge(run: &'static Slice, kept: usize) {
-    run.dirty.set(kept as u32);
-    // SAFETY: What is kept is no more than was dirty, so it ends inside the run.
-    let start = unsafe { run.start().add(kept) };
-    let length = run.count.get() as usize * SLICE_BYTES - kept;
-    // SAFETY: The run is free, so nobody needs its contents.
-    let purged = unsafe { kernel::discard(start, length) };
-    // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
-    // until it was used again.
-    run.zero.set(kept == 0 && purged);
 }

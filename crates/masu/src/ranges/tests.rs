@@ -2,9 +2,11 @@
 
 extern crate std;
 
+use super::held::{Held, STEP_BYTES};
 use super::kept::FADES_EVERY;
 use super::*;
-use crate::options;
+use crate::{kernel, options};
+use std::boxed::Box;
 use std::vec::Vec;
 
 #[test]
@@ -17,21 +19,21 @@ fn list_of_grows_with_the_length() {
     }
 }
 
-/// Calls `check` with ranges of its own; arenas are everybody's, so the lock for them is held.
-fn with_new_ranges(check: impl FnOnce(&mut Ranges)) {
-    let _arenas = RANGES.lock();
-    check(&mut Ranges::new());
+/// Calls `check` with ranges of its own.
+fn with_new_ranges(check: impl FnOnce(&mut Held<'_>)) {
+    let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
+    check(&mut ranges.lock());
 }
 
 /// The same with ranges that expect nothing back, as after the first blocks that were freed for good.
-fn with_ranges(check: impl FnOnce(&mut Ranges)) {
+fn with_ranges(check: impl FnOnce(&mut Held<'_>)) {
     with_new_ranges(|ranges| {
         ranges.trim(0);
         check(ranges);
     });
 }
 
-fn run_of(ranges: &mut Ranges, slices: usize) -> &'static Slice {
+fn run_of(ranges: &mut Held<'_>, slices: usize) -> &'static Slice {
     ranges.allocate(slices, 1, Kind::Large).expect("memory").first
 }
 
@@ -110,11 +112,17 @@ fn resident_runs_are_taken_before_others_that_fit_better() {
 }
 
 /// A peak of `mib` MiB in runs of 1 MiB, freed again.
-fn rise_and_fall(ranges: &mut Ranges, mib: usize) {
-    let runs: Vec<_> = (0..mib).map(|_| run_of(ranges, 16)).collect();
+fn rise_and_fall(ranges: &mut Held<'_>, mib: usize) {
+    let run = |ranges: &mut Held<'_>| {
+        let run = run_of(ranges, 16);
+        ranges.end_call();
+        run
+    };
+    let runs: Vec<_> = (0..mib).map(|_| run(ranges)).collect();
     for run in runs {
         // SAFETY: The run was handed out just now, and nobody uses it.
         unsafe { ranges.free(run, 16, 16 * SLICE_BYTES) };
+        ranges.end_call();
     }
 }
 
@@ -182,7 +190,7 @@ fn only_the_run_handed_out_last_is_parked_and_only_if_the_one_before_was_as_long
     with_ranges(|ranges| {
         let [other, first, second] = [3, 2, 2].map(|slices| run_of(ranges, slices));
         let parked = Parked::new();
-        let hand_out = |ranges: &mut Ranges, run| {
+        let hand_out = |ranges: &mut Held<'_>, run| {
             ranges.bring_home(Some(&parked));
             ranges.note_handed_out(&parked, run);
         };
@@ -254,11 +262,101 @@ fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
         ranges.pass_time(1_000 + 2 * DELAY - 1, DELAY);
         assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
         ranges.pass_time(1_000 + 2 * DELAY, DELAY);
+        ranges.end_call();
         assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
         ranges.pass_time(1_000 + 3 * DELAY, DELAY);
+        for _ in 0..4 {
+            ranges.end_call();
+        }
         assert_eq!(ranges.dirty_bytes(), 0);
         options::set("purge_delay_ms", None).expect("there is a default");
     });
+}
+
+#[test]
+fn what_is_owed_goes_back_in_calls_of_bounded_work() {
+    const MIB: usize = 1 << 20;
+    with_ranges(|ranges| {
+        let [run, _] = [512, 1].map(|slices| run_of(ranges, slices));
+        ranges.end_call();
+        ranges.insert(run, 512, 512 * SLICE_BYTES, false);
+        ranges.owe_down_to(4 * MIB);
+        let mut calls = 0;
+        while ranges.dirty_bytes() > 4 * MIB {
+            let before = kernel::advised_here();
+            ranges.end_call();
+            let now = kernel::advised_here();
+            // The end of a run goes back, whatever is in the books of it.
+            assert_eq!(now.0 - before.0, 1);
+            calls += 1;
+            assert_eq!(ranges.dirty_bytes(), 32 * MIB - calls * STEP_BYTES);
+        }
+        assert_eq!(calls, 28 * MIB / STEP_BYTES);
+        assert!(!ranges.owes());
+        // A call that frees much gives as much back.
+        let run = run_of(ranges, 400);
+        ranges.end_call();
+        ranges.expect_nothing_back();
+        // SAFETY: The run was handed out just now, and nobody uses it.
+        unsafe { ranges.free(run, 400, 400 * SLICE_BYTES) };
+        ranges.end_call();
+        assert!(ranges.dirty_bytes() <= 4 * MIB && !ranges.owes());
+    });
+}
+
+#[test]
+fn a_run_that_is_away_is_nobody_s_and_its_neighbours_are_not_merged_with_it() {
+    with_ranges(|ranges| {
+        let [before, run, behind, _] = [2, 4, 2, 1].map(|slices| run_of(ranges, slices));
+        ranges.insert(run, 4, 4 * SLICE_BYTES, false);
+        let away = ranges.send_away(0, usize::MAX).expect("it is dirty");
+        assert_eq!((away.address(), ranges.dirty_bytes()), (run.address(), 0));
+        ranges.insert(before, 2, 0, true);
+        ranges.insert(behind, 2, 0, true);
+        assert_eq!([before, behind].map(|run| run.count.get()), [2, 2]);
+        assert_ne!(run_of(ranges, 4).address(), run.address(), "nobody gets it");
+        ranges.put_back(away, true);
+        assert_eq!((before.count.get(), before.zero.get()), (8, true), "one run again");
+    });
+}
+
+/// Ranges from which one run of four slices is away because of the thread that asks for them.
+fn with_a_run_away() -> (&'static SharedRanges, usize) {
+    let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
+    let mut held = ranges.lock();
+    held.trim(0);
+    let [run, _] = [4, 1].map(|slices| run_of(&mut held, slices));
+    held.insert(run, 4, 4 * SLICE_BYTES, false);
+    held.send_away(0, usize::MAX).expect("it is dirty");
+    drop(held);
+    (ranges, run.address())
+}
+
+/// What a child does with its copy of the ranges.
+fn fork(ranges: &SharedRanges) {
+    ranges.hold();
+    // SAFETY: The lock is held, as in the child.
+    unsafe { ranges.take_back_after_fork() };
+    // SAFETY: Held above.
+    unsafe { ranges.let_go() };
+}
+
+#[test]
+fn a_child_has_again_what_other_threads_had_away_in_the_parent() {
+    let (ranges, address) = std::thread::spawn(with_a_run_away).join().expect("no panic there");
+    fork(ranges);
+    assert_eq!(run_of(&mut ranges.lock(), 4).address(), address);
+}
+
+#[test]
+fn what_the_interrupted_thread_itself_has_away_it_puts_back_itself() {
+    let (ranges, address) = with_a_run_away();
+    fork(ranges);
+    let mut held = ranges.lock();
+    let run = held.away.first().expect("it is away still");
+    assert_eq!(run.address(), address);
+    held.put_back(run, false);
+    assert_eq!(run_of(&mut held, 4).address(), address);
 }
 
 #[test]

@@ -22,9 +22,8 @@ impl Ranges {
         self.live_slices -= slices;
         let arena = first.arena();
         if arena.is_dedicated() {
-            // SAFETY: A dedicated arena holds one run only.
-            unsafe { arena.release() };
-            return;
+            // It holds one run only.
+            return self.release(arena);
         }
         let run = self.insert(first, slices, dirty, false);
         self.note_free(slices * SLICE_BYTES);
@@ -33,11 +32,9 @@ impl Ranges {
         }
     }
 
-    /// Gives back to the kernel what is more than may stay.
-    pub(crate) fn end_together(&mut self) {
-        let budget = self.budget_bytes();
-        if self.dirty_bytes > budget {
-            self.purge_below(budget);
-        }
+    /// Has given back what is more than may stay, at once: `slices` were taken back together.
+    pub(crate) fn end_together(&mut self, slices: usize) {
+        self.moved_bytes = slices * SLICE_BYTES;
+        self.owe_below(self.budget_bytes());
     }
 }

@@ -23,8 +23,11 @@
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
 use super::Shard;
+use crate::arena::{self, Place};
 use crate::cache::ThreadCache;
-use crate::class::Class;
+use crate::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};
+use crate::fault::{self, Fault};
+use crate::map;
 use crate::options::SHARDS_MAX;
 use crate::page::{NO_SHARD, Page};
 use crate::slice::Slice;
@@ -41,7 +44,7 @@ const FIRST: u32 = 1;
 const _: () = assert!(NO_SHARD < 32 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
 
 /// Lets `shard` own pages. But for what [`note_page`] does, the caller holds the lock of all threads.
-pub(super) fn admit(shard: u8) {
+pub(crate) fn admit(shard: u8) {
     // ORDERING: Relaxed: a page of a new owner is seen through that owner's lock, and whoever has one of its blocks has
     // synchronised with the thread that made it.
     OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
@@ -57,7 +60,12 @@ pub(super) fn is_admitted(shard: u8) -> bool {
 #[inline]
 pub(super) fn is_always_first() -> bool {
     // ORDERING: Relaxed, as above.
-    OWNERS.load(Ordering::Relaxed) == FIRST
+    let owners = OWNERS.load(Ordering::Relaxed);
+    if cfg!(masu_plant = "samples_as_first") {
+        // A fault planted for the oracle: the pages of sampled blocks are forgotten.
+        return owners & ((1 << SHARDS_MAX) - 1) == FIRST;
+    }
+    owners == FIRST
 }
 
 /// Has the page or the mixed slice that begins with `slice` belong to `shard`, or to no shard with [`NO_SHARD`]. No block of it was
@@ -72,18 +80,59 @@ pub(crate) fn note_page(slice: &Slice, shard: u8) {
     slice.shard.set(shard);
 }
 
-/// The page in which a block lies.
-///
-/// # Safety
-///
-/// - The block lies in a page or in a mixed slice.
+/// The page in which a block lies. Ends the program where it lies in none: a layout's free looks at nothing before a
+/// block comes here.
 #[inline(always)]
-pub(crate) unsafe fn page_of(block: usize) -> Page {
-    // SAFETY: The caller's condition.
+pub(crate) fn page_of(block: usize) -> Page {
+    let code = (map::double_code(block) >> 1) as u8;
+    if code < SAMPLED {
+        check_unmapped(block, code);
+    }
+    // SAFETY: The class map, or its arena, says that it lies in a page or in a mixed slice.
     Page(unsafe { Slice::at(block) }.page())
 }
 
+/// Ends the program because of an address for which the class map has this code, unless that is for want of a map.
+#[cold]
+#[inline(never)]
+fn check_unmapped(block: usize, code: u8) {
+    fault::stop(match (arena::place_of(block), code) {
+        (Place::In(slice), FOREIGN) => match arena::code_in(slice) {
+            FOREIGN => Fault::FreedTwice,
+            LARGE => Fault::NotTheLayouts,
+            HEAP => Fault::NotTheHeaps,
+            _ if map::is_established() => Fault::FreedTwice,
+            _ => return,
+        },
+        (_, HEAP) => Fault::NotTheHeaps,
+        (_, LARGE) => Fault::NotTheLayouts,
+        (Place::Beyond, _) => Fault::NotABlock,
+        _ => Fault::ForeignPointer,
+    });
+}
+
 impl Page {
+    /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
+    #[inline(always)]
+    pub(super) fn check_class(self, class: Class) {
+        let code = self.0.code.get();
+        if code != class.homed().code_in(self.0.shard.get()) {
+            self.check_sampled(class);
+        }
+    }
+
+    /// The same where its code is not that class's: it may be that of sampled blocks.
+    #[cold]
+    #[inline(never)]
+    fn check_sampled(self, class: Class) {
+        let sampled = Class::from_code(self.0.sampled.get());
+        if self.owner() != Shard::SAMPLED
+            || sampled.is_none_or(|sampled| sampled.page_index() != class.page_index())
+        {
+            fault::stop(Fault::NotTheLayouts);
+        }
+    }
+
     /// Who owns this page.
     #[inline(always)]
     pub(crate) fn owner(self) -> Shard {
@@ -96,8 +145,7 @@ impl Page {
 /// Whether these blocks of a homed class are all of the lane of `shard`.
 pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
     blocks.iter().all(|block| {
-        // SAFETY: Blocks that caches hold lie in pages.
-        let owner = unsafe { page_of(*block) }.owner();
+        let owner = page_of(*block).owner();
         class.code_in(owner.0) == class.code_in(shard.0)
     })
 }
@@ -108,8 +156,5 @@ pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool 
 pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
     profile::is_running()
         && !slot::get().cache().is_some_and(ThreadCache::has_noticed)
-        && blocks.iter().any(|block| {
-            // SAFETY: Blocks that caches hold lie in pages.
-            unsafe { page_of(*block) }.owner() == Shard::SAMPLED
-        })
+        && blocks.iter().any(|block| page_of(*block).owner() == Shard::SAMPLED)
 }

@@ -167,10 +167,11 @@ fn is_copy() -> bool {
     mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Relaxed) == 0)
 }
 
-/// In a forked child, by the one thread there is: gives up the parent's page and makes one of its own.
+/// In a forked child, by the one thread there is: gives up the parent's page and makes one of its own, at once
+/// if it `may_look`, for that takes locks.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics")]
-pub(crate) fn after_fork() {
+pub(crate) fn after_fork(may_look: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
     let parents = PAGE.load(Ordering::Relaxed);
     // The thread that was in the midst of it may not be there.
@@ -179,13 +180,22 @@ pub(crate) fn after_fork() {
         forget();
         let [descriptor, device, inode] =
             FILE.each_ref().map(|number| number.load(Ordering::Relaxed));
-        // SAFETY: This is the only thread, and finds the page no more.
-        unsafe { kernel::unmap(start.cast(), WORDS * size_of::<usize>()) };
+        // SAFETY: This is the only thread, and finds the page no more. Where it was in the midst of writing when a
+        // signal handler forked, it goes on with that, on a page that nobody reads.
+        let is_replaced = was_busy
+            && unsafe { kernel::replace(start.cast(), WORDS * size_of::<usize>()) }.is_ok();
+        if !is_replaced {
+            // SAFETY: As above; where it was writing, there is no memory for another page.
+            unsafe { kernel::unmap(start.cast(), WORDS * size_of::<usize>()) };
+        }
         SharedFile { descriptor, identity: [device, inode] }.close();
-        look();
     } else if was_busy {
         // It was making the first page, and had noted that nobody is to try again.
         forget();
+    } else {
+        return;
+    }
+    if may_look {
         look();
     }
 }
@@ -318,13 +328,13 @@ mod tests {
         let state = |next| {
             BUSY.store(true, Ordering::Relaxed);
             NEXT.store(next, Ordering::Relaxed);
-            after_fork();
+            after_fork(true);
             (BUSY.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed))
         };
         assert_eq!(state(NEVER), (false, 0));
         // Where it could not be made, nobody tries again.
         NEXT.store(NEVER, Ordering::Relaxed);
-        after_fork();
+        after_fork(true);
         assert_eq!(NEXT.load(Ordering::Relaxed), NEVER);
         NEXT.store(0, Ordering::Relaxed);
     }

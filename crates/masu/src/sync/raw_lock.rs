@@ -1,16 +1,24 @@
-//! A lock of one word that sleeps in the kernel: free, held, or held while others sleep.
+//! A lock of one word that sleeps in the kernel: free, or who holds it and whether others sleep.
 //!
-//! Relies on its parent module for the atomics, for a pause, and for `wait_while` / `wake_one`
-//! (a futex); `tests/loom.rs` gives it modelled ones. The hard idea: whoever has slept takes the
-//! lock as "held, others sleep", because it cannot know whether it was the last sleeper. One
-//! needless wake-up is the price for never losing one. (After U. Drepper, "Futexes Are Tricky",
-//! 2011, mutex 2.)
+//! Relies on its parent module for the atomics, for a pause, for a number of this thread, and for
+//! `wait_while` / `wake_one` (a futex); `tests/loom.rs` gives it modelled ones. The hard idea: a
+//! thread that has slept takes the lock as "held, others sleep", because it cannot know whether it
+//! was the last sleeper. One needless wake-up is the price for never losing one. (After U. Drepper,
+//! "Futexes Are Tricky", 2011, mutex 2.)
+//!
+//! The holder's number is for `fork` in a signal handler: a lock that the interrupted thread itself
+//! holds must not be waited for. What was interrupted goes on in the parent and in the child, whose
+//! one thread is its copy, and each gives the lock back.
 
-use super::{AtomicU32, Ordering, spin_loop, wait_while, wake_one};
+use super::{AtomicU32, Ordering, spin_loop, this_holder, wait_while, wake_one};
 
 const FREE: u32 = 0;
-const HELD: u32 = 1;
-const HELD_OTHERS_SLEEP: u32 = 2;
+/// Others went to sleep for the lock, or are about to.
+const OTHERS_SLEEP: u32 = 1;
+/// The lock was taken to be held across a `fork`.
+const HELD_FOR_FORK: u32 = 2;
+/// All other bits are the holder's number.
+pub(crate) const FLAGS: u32 = OTHERS_SLEEP | HELD_FOR_FORK;
 
 /// How often a waiter looks again before it sleeps: about the time a batch of blocks takes. Each
 /// look multiplies a model checker's work.
@@ -42,7 +50,8 @@ impl RawLock {
     pub(crate) fn try_acquire(&self) -> bool {
         // ORDERING: Acquire pairs with the Release in `release`: what the last holder wrote is
         // seen. Failure is Relaxed because the slow path looks again.
-        self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let held = this_holder();
+        self.state.compare_exchange(FREE, held, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Waits for the lock and takes it.
@@ -56,25 +65,68 @@ impl RawLock {
             }
             spin_loop();
         }
-        // ORDERING: Acquire as in `acquire`; the swap also announces the sleeper before it sleeps,
-        // and the kernel compares the word again under its own lock.
-        while self.state.swap(HELD_OTHERS_SLEEP, Ordering::Acquire) != FREE {
-            wait_while(&self.state, HELD_OTHERS_SLEEP);
+        let mut seen = FREE;
+        loop {
+            let next = if seen == FREE { this_holder() } else { seen } | OTHERS_SLEEP;
+            // ORDERING: Acquire as in `try_acquire`. Where the lock is held this announces the sleeper
+            // before it sleeps, and the kernel compares the word again under its own lock.
+            match self.state.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(FREE) => return,
+                Ok(_) => {
+                    wait_while(&self.state, next);
+                    seen = FREE;
+                }
+                Err(changed) => seen = changed,
+            }
         }
+    }
+
+    /// Takes the lock to hold it across `fork`, waiting for it where another thread holds it; whether it was
+    /// taken. One that this thread holds already, in code that a signal interrupted, is left as it is.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.fork")]
+    pub(crate) fn hold_for_fork(&self) -> bool {
+        // ORDERING: Relaxed: this thread's own number is seen only where it wrote it itself.
+        if self.state.load(Ordering::Relaxed) & !FLAGS == this_holder() {
+            return false;
+        }
+        self.acquire();
+        // ORDERING: Relaxed: only this thread, or its copy in the child, acts on the mark.
+        self.state.fetch_or(HELD_FOR_FORK, Ordering::Relaxed);
+        true
+    }
+
+    /// Ends [`RawLock::hold_for_fork`], in the parent and in the child. A lock that was left as it was, or
+    /// never held, stays so.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.fork")]
+    pub(crate) fn let_go_after_fork(&self) {
+        // ORDERING: Relaxed, as above.
+        if self.state.load(Ordering::Relaxed) & HELD_FOR_FORK != 0 {
+            self.release();
+        }
+    }
+
+    /// Whether this thread holds the lock across a `fork`.
+    pub(crate) fn is_held_for_fork(&self) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.state.load(Ordering::Relaxed) & !OTHERS_SLEEP == this_holder() | HELD_FOR_FORK
     }
 
     /// Whether others went to sleep for the lock, or are about to, since it was taken.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn others_sleep(&self) -> bool {
         // ORDERING: Relaxed: it is only a look.
-        self.state.load(Ordering::Relaxed) == HELD_OTHERS_SLEEP
+        self.state.load(Ordering::Relaxed) & OTHERS_SLEEP != 0
     }
 
     /// Gives the lock back and wakes one sleeper where there may be one.
     #[inline]
     pub(crate) fn release(&self) {
         // ORDERING: Release publishes what this holder wrote to the next one's Acquire.
-        if self.state.swap(FREE, Ordering::Release) == HELD_OTHERS_SLEEP {
+        if self.state.swap(FREE, Ordering::Release) & OTHERS_SLEEP != 0 {
             wake_one(&self.state);
         }
     }

@@ -1,11 +1,10 @@
 //! First-class heaps: `masu::Heap`.
 //!
-//! Masu is called directly, with the test's own memory in the system's malloc. `random` has many
-//! threads use many heaps and plain `malloc` at once; the rest hold one property each.
+//! Masu is called directly, with the test's own memory in the system's malloc. Each test holds one
+//! property; random operations on heaps among everything else are in `tests/oracle/combinations.rs`.
 
 mod life;
 mod misuse;
-mod random;
 mod threads;
 
 use std::alloc::Layout;

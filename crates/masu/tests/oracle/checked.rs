@@ -68,6 +68,22 @@ impl Block {
         self.request.by_layout()
     }
 
+    /// What it was asked to be.
+    pub(crate) fn request(&self) -> Request {
+        self.request
+    }
+
+    /// What C's `malloc_usable_size` says of it now, however it was asked for.
+    pub(crate) fn size_by_masu(&self) -> usize {
+        // SAFETY: The block is live; only blocks of masu's are asked.
+        unsafe { masu::c::usable_size(self.start) }
+    }
+
+    /// Where it begins.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
     fn address(&self) -> usize {
         self.start.addr()
     }
@@ -97,7 +113,7 @@ impl<'a, M: Malloc> Checked<'a, M> {
     pub(crate) fn allocate(&self, id: u64, request: Request) -> Result<Block, Finding> {
         let Request { door, size, align } = request;
         let malloc = self.malloc;
-        let start = match door {
+        self.allocate_by(id, request, || match door {
             Door::Malloc => malloc.malloc(size),
             Door::Calloc { count } => malloc.calloc(count, size / count),
             Door::AlignedAlloc => malloc.aligned_alloc(align, size),
@@ -105,7 +121,18 @@ impl<'a, M: Malloc> Checked<'a, M> {
             Door::Layout => unsafe { malloc.alloc(request.layout()) },
             // SAFETY: As above.
             Door::LayoutZeroed => unsafe { malloc.alloc_zeroed(request.layout()) },
-        };
+        })
+    }
+
+    /// As [`Checked::allocate`], by a function that returns the block or null.
+    pub(crate) fn allocate_by(
+        &self,
+        id: u64,
+        request: Request,
+        allocate: impl FnOnce() -> *mut u8,
+    ) -> Result<Block, Finding> {
+        let Request { door, size, .. } = request;
+        let start = allocate();
         let zeroed = matches!(door, Door::Calloc { .. } | Door::LayoutZeroed);
         let block = self.admit(id, request, start)?;
         if zeroed {
@@ -159,41 +186,85 @@ impl<'a, M: Malloc> Checked<'a, M> {
 
     /// Checks and frees a block.
     pub(crate) fn free(&self, block: Block) -> Result<(), Finding> {
+        let by_layout = block.by_layout();
+        self.free_by(block, |start, layout| match by_layout {
+            // SAFETY: The block is live and of this layout; it is not used any more.
+            true => unsafe { self.malloc.dealloc(start, layout) },
+            // SAFETY: The block is live and not used any more.
+            false => unsafe { self.malloc.free(start) },
+        })
+    }
+
+    /// As [`Checked::free`], by a function that gets the block and its layout.
+    pub(crate) fn free_by(
+        &self,
+        block: Block,
+        free: impl FnOnce(*mut u8, Layout),
+    ) -> Result<(), Finding> {
+        let (start, layout) = (block.start, block.request.layout());
+        self.abandon(block)?;
+        free(start, layout);
+        Ok(())
+    }
+
+    /// Checks a block that is about to go in another way than by itself, and forgets it.
+    pub(crate) fn abandon(&self, block: Block) -> Result<(), Finding> {
         self.inspect(&block)?;
         self.live.release(block.address(), block.usable);
-        match block.by_layout() {
-            // SAFETY: The block is live and of this layout; it is not used any more.
-            true => unsafe { self.malloc.dealloc(block.start, block.request.layout()) },
-            // SAFETY: The block is live and not used any more.
-            false => unsafe { self.malloc.free(block.start) },
-        }
         Ok(())
+    }
+
+    /// Enters a block that another oracle knows: that of the process which this one was forked from.
+    pub(crate) fn inherit(&self, block: &Block) -> Result<(), Finding> {
+        self.live.claim(block.address(), block.usable)?;
+        self.inspect(block)
     }
 
     /// Checks a block, changes its size, and checks that the contents came along. The block has the
     /// pattern of `id` afterwards.
     pub(crate) fn resize(&self, block: Block, id: u64, size: usize) -> Result<Block, Finding> {
+        let request = if block.by_layout() {
+            Request { size, ..block.request }
+        } else {
+            Request { size, door: Door::Malloc, align: 16 }
+        };
+        let align = request.align;
+        let resized =
+            self.resize_by(block, id, request, |start, layout| match request.by_layout() {
+                // SAFETY: The block is live and of this layout; a new size by layout is not 0.
+                true => unsafe { self.malloc.resize(start, layout, size) },
+                // SAFETY: The block is live.
+                false => unsafe { self.malloc.realloc(start, size) },
+            })?;
+        resized.map_err(|_| Finding::Refused { size, align })
+    }
+
+    /// As [`Checked::resize`], by a function that gets the old block and its layout and returns the new
+    /// block or null. The block as it was, where that is refused. The new one is as `request` says.
+    pub(crate) fn resize_by(
+        &self,
+        block: Block,
+        id: u64,
+        request: Request,
+        resize: impl FnOnce(*mut u8, Layout) -> *mut u8,
+    ) -> Result<Result<Block, Block>, Finding> {
         self.inspect(&block)?;
         self.live.release(block.address(), block.usable);
-        let (start, request) = if block.by_layout() {
-            let layout = block.request.layout();
-            // SAFETY: The block is live and of this layout; a new size by layout is not 0.
-            let start = unsafe { self.malloc.resize(block.start, layout, size) };
-            (start, Request { size, ..block.request })
-        } else {
-            // SAFETY: The block is live.
-            let start = unsafe { self.malloc.realloc(block.start, size) };
-            (start, Request { size, door: Door::Malloc, align: 16 })
-        };
+        let start = resize(block.start, block.request.layout());
+        if start.is_null() {
+            self.inherit(&block)?;
+            return Ok(Err(block));
+        }
         let resized = self.admit(id, request, start)?;
-        let (size_before, kept) = (block.size(), size.min(block.size()));
+        let (size_before, size_after) = (block.size(), request.size);
+        let kept = size_after.min(size_before);
         // SAFETY: The block is this thread's, and as long as the smaller of the two sizes.
         if let Some(offset) = unsafe { block.pattern().first_difference(start, kept) } {
-            return Err(Finding::ResizeLost { size_before, size_after: size, offset });
+            return Err(Finding::ResizeLost { size_before, size_after, offset });
         }
         // SAFETY: The block is this thread's.
         unsafe { resized.pattern().fill(start) };
-        Ok(resized)
+        Ok(Ok(resized))
     }
 
     /// Asks for `size` bytes, which no machine has, anew and in place of `block`: both must be

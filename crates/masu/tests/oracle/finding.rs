@@ -24,4 +24,10 @@ pub(crate) enum Finding {
     ResizeLost { size_before: usize, size_after: usize, offset: usize },
     /// A byte of a zeroed block that is not zero.
     NotZero { start: usize, size: usize, offset: usize },
+    /// A number of the allocator's that differs from what the oracle counted.
+    Books { what: &'static str, counted: usize, expected: usize },
+    /// A block that is in another heap than the one it was asked of.
+    OtherHeap { start: usize },
+    /// A process forked here that found something, or came to another end than it should.
+    Child { wait_status: i32 },
 }

@@ -3,12 +3,14 @@
 //! Masu is called directly, with the test's own memory in the system's malloc, so the allocator
 //! under test is in no one's way. Workers allocate, resize, hand on and free blocks; the oracle
 //! knows which addresses are live and what is written where. `planted` shows that it finds bugs;
-//! the system's malloc, that it finds none where there is none.
+//! the system's malloc, that it finds none where there is none. `combinations` has the same oracle
+//! look on while every feature of masu is switched on and off.
 //!
 //! `MASU_SEED=N` repeats a run, `MASU_SOAK=1` makes it hundreds of millions of operations, and
 //! `MASU_OPERATIONS=N` as many as are asked for, where the machine is emulated.
 
 mod checked;
+mod combinations;
 mod finding;
 mod live;
 mod malloc;

@@ -1,9 +1,11 @@
 //! Where the time goes that no cause explains, and whether memory has a part in it.
 
 use super::super::facts::{Facts, Waiting};
-use super::super::finding::{Confidence, Finding, Id, Kind};
+use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
-use super::super::thresholds::{COMPUTES, IDLE_SHARE, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS};
+use super::super::thresholds::{
+    COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, IDLE_SHARE, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS,
+};
 use super::explain;
 use crate::calls::Owner;
 use crate::prices::Service;
@@ -17,6 +19,29 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     }
     findings.extend(memory(facts, found));
     findings
+}
+
+/// Memory that is touched for the first time, page for page, takes a good part of the run.
+fn first_touch(facts: &Facts, faults_s: f64, told: String) -> Finding {
+    let share = facts.share(faults_s);
+    let title = format!("Touching memory for the first time takes {} of its time", percent(share));
+    let mut remedies = vec![Remedy::code(
+        1,
+        "touch less memory, or use the same memory again",
+        "a change of the program",
+    )];
+    // The setting reaches what comes from glibc's malloc, not mappings of the program's own.
+    if facts.malloc.name == "glibc" && facts.malloc.refusal.is_none() {
+        remedies.push(Remedy::setting(
+            "huge pages: one fault for 2 MiB",
+            "glibc:huge_pages=1".to_owned(),
+            "more memory, where large blocks are touched here and there only",
+        ));
+    }
+    Finding::new(Id::FirstTouch, Confidence::Medium, title)
+        .sharing(share)
+        .seeing(told)
+        .remedied(remedies)
 }
 
 fn computes(facts: &Facts) -> Option<Finding> {
@@ -70,7 +95,8 @@ fn waits(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether everything that memory costs is too little to matter.
+/// What memory costs by counts and prices, and whether that is too little to matter. Counts alone never show that
+/// for certain: only runs beside another malloc do (`diagnose/trial.rs`).
 fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let of_memory = [
         Id::HeapCallStorm,
@@ -105,12 +131,18 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     );
     let sampled_s = facts.sampled().map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let malloc_share = sampled_s.map(|time_s| facts.share(time_s));
+    let is_long_enough = facts.clock.own_cpu_s() >= CPU_MIN_S;
+    if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
+        return Some(first_touch(facts, faults_s, told));
+    }
     let (title, confidence) = if share >= MEMORY_IS_FINE_SHARE {
-        ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Medium)
+        ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Low)
     } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
-        ("Memory is hardly its problem: some of its time goes into malloc", Confidence::Medium)
+        ("Memory is hardly its problem: some of its time goes into malloc", Confidence::Low)
+    } else if malloc_share.is_some() {
+        ("No sign that memory is its problem, by counts and samples", Confidence::Medium)
     } else {
-        ("Memory is not its problem", Confidence::High)
+        ("No sign that memory is its problem, by counts; samples are missing", Confidence::Low)
     };
     let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(told);
     if let Some(share) = malloc_share {

@@ -1,0 +1,146 @@
+/* fork where the C library's own locks stand beside the library's: while handlers are registered, in a
+ * signal handler, while other threads flush streams. The name of a group, given as argument, runs that one. */
+#include "work.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
+static void do_nothing(void)
+{
+}
+
+/* The C library has room for so many of its own, and allocates for the next one, under its lock. */
+static void handlers_are_registered_before_the_first_malloc(void)
+{
+    for (int i = 0; i < 100; i++)
+        CHECK(pthread_atfork(do_nothing, do_nothing, do_nothing) == 0);
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            work(1, 100);
+            _exit(0);
+        }
+        expect_success(child);
+        work(2, 100);
+    }
+}
+
+/* --- A handler forks, wherever it interrupts the one thread there is. --- */
+
+enum { FORKS = 400 };
+
+static pid_t children[FORKS];
+static volatile sig_atomic_t forks, is_child;
+
+static void fork_here(int signal)
+{
+    int before = errno;
+    if (!is_child && forks < FORKS) {
+        pid_t child = fork();
+        if (child == 0) {
+            is_child = 1;
+            alarm(60);
+        } else {
+            children[forks++] = child;
+        }
+    }
+    errno = before;
+    (void)signal;
+}
+
+static void a_handler_forks_in_the_midst_of_malloc(void)
+{
+    struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
+    /* In a process of its own the time is up as often as it allocates, however long a fork takes. */
+    struct itimerval interval = {{0, 300}, {0, 300}};
+    CHECK(sigaction(SIGVTALRM, &action, NULL) == 0);
+    CHECK(setitimer(ITIMER_VIRTUAL, &interval, NULL) == 0);
+    static void *volatile blocks[64];
+    unsigned seed = 1;
+    while (forks < FORKS && !is_child) {
+        for (size_t i = 0; i < 64; i++) {
+            seed = seed * 1103515245 + 12345;
+            free(blocks[i]);
+            /* Nearly all of them take a lock, and hold it for long. */
+            blocks[i] = malloc(seed % 4 ? 20000 + seed % 30000 : 70000 + seed % 400000);
+            CHECK(blocks[i]);
+        }
+    }
+    if (is_child) {
+        /* What was interrupted has gone on here too. */
+        work((unsigned)getpid(), 500);
+        for (size_t i = 0; i < 64; i++)
+            free(blocks[i]);
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        _exit(0);
+    }
+    struct itimerval none = {{0, 0}, {0, 0}};
+    CHECK(setitimer(ITIMER_VIRTUAL, &none, NULL) == 0);
+    for (int i = 0; i < FORKS; i++)
+        expect_success(children[i]);
+}
+
+/* --- A stream's lock is held where memory is asked for, and all streams' where they are flushed. --- */
+
+static char line[200000];
+
+static void *read_lines_until_stopped(void *unused)
+{
+    while (!stop) {
+        FILE *stream = fmemopen(line, sizeof line, "r");
+        CHECK(stream);
+        char *read = NULL;
+        size_t length = 0;
+        CHECK(getline(&read, &length, stream) > 0);
+        free(read);
+        fclose(stream);
+    }
+    return unused;
+}
+
+static void *flush_until_stopped(void *unused)
+{
+    while (!stop)
+        fflush(NULL);
+    return unused;
+}
+
+static void fork_while_streams_are_flushed(void)
+{
+    memset(line, 'l', sizeof line - 1);
+    pthread_t threads[6];
+    for (size_t i = 0; i < 6; i++)
+        CHECK(pthread_create(&threads[i], NULL,
+                             i % 3 == 2 ? flush_until_stopped : read_lines_until_stopped, NULL) == 0);
+    for (unsigned i = 0; i < 500; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            /* Nobody holds anything here. */
+            fflush(NULL);
+            work(i, 50);
+            free(strdup(line));
+            fclose(fopen("/dev/null", "w"));
+            _exit(0);
+        }
+        expect_success(child);
+    }
+    stop = 1;
+    for (size_t i = 0; i < 6; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static const struct group groups[] = {
+    GROUP(handlers_are_registered_before_the_first_malloc),
+    GROUP(a_handler_forks_in_the_midst_of_malloc),
+    GROUP(fork_while_streams_are_flushed),
+};
+
+int main(int count, char **arguments)
+{
+    return run_group(groups, count, arguments, 300);
+}

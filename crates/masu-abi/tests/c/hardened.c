@@ -1,0 +1,230 @@
+/* Misuse of the heap, one kind a run, for tests/hardened.rs. Prints the pointer that is misused, then
+ * does it; a run that comes to its end prints "survived". Also good behaviour at the edges of what the
+ * hardened build checks. */
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Newer than the C library. */
+__attribute__((weak)) void free_sized(void *, size_t);
+__attribute__((weak)) void free_aligned_sized(void *, size_t, size_t);
+
+static int global[16];
+static size_t size;
+
+static char *named(void *pointer) {
+    printf("%p\n", pointer);
+    fflush(stdout);
+    return pointer;
+}
+
+static char *block(void) {
+    char *made = malloc(size);
+    if (!made) exit(2);
+    memset(made, 1, size);
+    return made;
+}
+
+/* Frees so many blocks that whatever rested has left. */
+static void churn(void) {
+    for (int i = 0; i < 5000; i++) {
+        char *other = malloc(size);
+        free(other);
+    }
+}
+
+static void twice(void) { char *p = named(block()); free(p); free(p); }
+static void twice_later(void) { char *p = named(block()); free(p); char *q = block(); free(q); free(p); }
+static void realloc_freed(void) { char *p = named(block()); free(p); if (!realloc(p, size + 1)) exit(2); }
+static void usable_freed(void) { char *p = named(block()); free(p); if (malloc_usable_size(p)) exit(2); }
+static void free_after_realloc(void) {
+    char *p = named(block());
+    char *q = realloc(p, size * 4 + 200000);
+    if (q == p) exit(3);
+    free(p);
+}
+static void interior(void) { free(named(block() + 16)); }
+static void misaligned(void) { free(named(block() + 1)); }
+static void realloc_interior(void) { if (!realloc(named(block() + 16), size)) exit(2); }
+static void usable_interior(void) { if (malloc_usable_size(named(block() + 16))) exit(2); }
+static void last_byte(void) { free(named(block() + size - 1)); }
+static void stack(void) { int local[4] = {0}; free(named(local)); }
+static void global_variable(void) { free(named(global)); }
+static void literal(void) { free(named((void *)"constant")); }
+static void mapping(void) {
+    free(named(mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
+}
+static void unmapped(void) { free(named((void *)0x4141414141410)); }
+static void glibc_block(void) {
+    void *(*other)(size_t) = (void *(*)(size_t))dlsym(dlopen("libc.so.6", RTLD_NOW), "malloc");
+    free(named(other(size)));
+}
+static void overflow(void) { char *p = named(block()); p[size] = 2; free(p); }
+static void overflow_zero(void) { char *p = named(block()); p[size] = 0; free(p); }
+static void overflow_realloc(void) { char *p = named(block()); p[size] = 2; if (!realloc(p, size + 500)) exit(2); }
+static void overflow_usable(void) { char *p = named(block()); p[malloc_usable_size(p)] = 2; free(p); }
+static void write_after_free(void) {
+    volatile char *p = named(block());
+    free((void *)p);
+    p[size / 2] = 3;
+    churn();
+}
+static void sized(void) { free_sized(named(block()), size + 1); }
+static void aligned_sized(void) {
+    char *p = aligned_alloc(64, size);
+    free_aligned_sized(named(p), 64, size - 1);
+}
+static void page_freed(void) {
+    /* So many blocks that their pages are given back. */
+    enum { COUNT = 20000 };
+    static char *all[COUNT];
+    int count = size > 1000 ? COUNT / (int)(size / 1000) + 2 : COUNT;
+    for (int i = 0; i < count; i++) all[i] = block();
+    char *p = named(all[count / 2]);
+    for (int i = 0; i < count; i++) free(all[i]);
+    free(p);
+}
+static void *other_thread(void *p) { free(p); return 0; }
+static void twice_by_threads(void) {
+    char *p = named(block());
+    pthread_t thread;
+    pthread_create(&thread, 0, other_thread, p);
+    pthread_join(thread, 0);
+    free(p);
+}
+static void large_guard(void) { volatile char *p = named(block()); p[(size + 70000) & ~15ul] = 1; }
+static void large_before(void) { volatile char *p = named(block()); p[-1] = 1; }
+static void large_after_free(void) { volatile char *p = named(block()); free((void *)p); p[0] = 1; }
+
+/* What has to work. */
+static void sound(void) {
+    size_t sizes[] = {0, 1, 7, 8, 9, 16, 24, 25, 100, 1000, 1016, 1024, 4096, 16384, 20000, 65000, 65528, 65529,
+                      65536, 100000, 131072, 1000000, 70000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int round = 0; round < (sizes[i] > 1000000 ? 3 : 2000); round++) {
+            size_t n = sizes[i];
+            char *p = malloc(n);
+            if ((uintptr_t)p % 16) exit(4);
+            if (malloc_usable_size(p) != n) exit(5);
+            memset(p, round, n);
+            char *z = calloc(1, n);
+            for (size_t at = 0; at < n; at += n > 4096 ? 512 : 1) if (z[at]) exit(6);
+            memset(z, 0xff, n);
+            p = realloc(p, n + n / 2 + 1);
+            for (size_t at = 0; at < n; at += n > 4096 ? 512 : 1) if (p[at] != (char)round) exit(7);
+            memset(p, round, n + n / 2 + 1);
+            p = realloc(p, n / 2 + 1);
+            free_sized(p, n / 2 + 1);
+            free(z);
+        }
+    }
+    for (size_t align = 1; align <= 1 << 22; align *= 2) {
+        char *p = memalign(align, 1000);
+        if ((uintptr_t)p % align) exit(8);
+        memset(p, 1, 1000);
+        free_aligned_sized(p, align, 1000);
+        p = memalign(align, 100000);
+        if ((uintptr_t)p % align) exit(9);
+        memset(p, 1, 100000);
+        free(p);
+    }
+    puts("sound");
+}
+
+static void *worker(void *argument) {
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    char *held[64] = {0};
+    size_t lengths[64];
+    for (int i = 0; i < 100000; i++) {
+        int place = rand_r(&seed) % 64;
+        if (held[place]) {
+            if (held[place][0] != (char)place || held[place][lengths[place] - 1] != (char)place) exit(10);
+            free(held[place]);
+        }
+        lengths[place] = 1 + rand_r(&seed) % (rand_r(&seed) % 100 ? 600 : 200000);
+        held[place] = malloc(lengths[place]);
+        memset(held[place], place, lengths[place]);
+    }
+    for (int place = 0; place < 64; place++) free(held[place]);
+    return 0;
+}
+
+static void threads_and_forks(void) {
+    pthread_t threads[8];
+    for (uintptr_t i = 0; i < 8; i++) pthread_create(&threads[i], 0, worker, (void *)(i + 1));
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            worker((void *)99);
+            _exit(0);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        if (status) exit(11);
+    }
+    for (int i = 0; i < 8; i++) pthread_join(threads[i], 0);
+    puts("sound");
+}
+
+/* Prints where the blocks lie, counted from the first, for one process to be held against another. */
+static void places(void) {
+    char *first = malloc(48);
+    for (int i = 0; i < 32; i++) printf("%td ", (char *)malloc(48) - first);
+    puts("");
+}
+
+/* Prints how many other blocks were freed before a block came back. */
+static void rest(void) {
+    char *p = malloc(48);
+    uintptr_t place = (uintptr_t)p;
+    free(p);
+    int freed = 0;
+    for (; freed < 100000; freed++) {
+        char *q = malloc(48);
+        uintptr_t got = (uintptr_t)q;
+        free(q);
+        if (got == place) break;
+    }
+    printf("%d\n", freed);
+}
+
+/* Prints how many bytes of a freed block are not zero. */
+static void cleared(void) {
+    volatile char *p = malloc(size);
+    memset((void *)p, 7, size);
+    free((void *)p);
+    int found = 0;
+    for (size_t i = 0; i < size; i++) found += p[i] != 0;
+    printf("%d\n", found);
+}
+
+static const struct { const char *name; void (*run)(void); } kinds[] = {
+#define KIND(name) {#name, name}
+    KIND(twice), KIND(twice_later), KIND(realloc_freed), KIND(usable_freed), KIND(free_after_realloc),
+    KIND(interior), KIND(misaligned), KIND(realloc_interior), KIND(usable_interior), KIND(last_byte),
+    KIND(stack), KIND(global_variable), KIND(literal), KIND(mapping), KIND(unmapped), KIND(glibc_block),
+    KIND(overflow), KIND(overflow_zero), KIND(overflow_realloc), KIND(overflow_usable), KIND(write_after_free),
+    KIND(sized), KIND(aligned_sized), KIND(page_freed), KIND(twice_by_threads),
+    KIND(large_guard), KIND(large_before), KIND(large_after_free),
+    KIND(sound), KIND(threads_and_forks), KIND(places), KIND(rest), KIND(cleared),
+};
+
+int main(int count, char **arguments) {
+    if (count != 3) return 1;
+    size = strtoul(arguments[2], 0, 10);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].name, arguments[1])) {
+            kinds[i].run();
+            fputs("survived\n", stderr);
+            return 0;
+        }
+    return 1;
+}

@@ -1,0 +1,217 @@
+//! The kernel refuses a call of the allocator's: the N-th of its kind, or all from there on. A request is then null with
+//! ENOMEM, or succeeds; nothing crashes, hangs or loses a byte, and the books agree afterwards.
+//!
+//! It relies on `tests/c/faulted.c`, one program with every kind of request, and on `supervisor.rs`, which refuses. CI
+//! tries the first uses of each call and some drawn ones; `cargo xtask faults` (`MASU_FAULTS=FILE`) tries every use of
+//! every call with every error, alone and from there on, and writes what it tried as a table into FILE;
+//! `MASU_FAULTS_CALL=mmap` tries that call alone.
+#![cfg(target_arch = "x86_64")]
+
+#[path = "../library/mod.rs"]
+mod library;
+mod scarce;
+mod supervisor;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::process::Command;
+use std::sync::Mutex;
+use std::{env, fs, thread};
+
+use supervisor::{Ended, Fault, Uses};
+
+/// The calls of `crates/masu/src/kernel.rs` that can be refused, and four that the allocator might make one day.
+const CALLS: [(&str, i64); 24] = [
+    ("mmap", libc::SYS_mmap),
+    ("munmap", libc::SYS_munmap),
+    ("mprotect", libc::SYS_mprotect),
+    ("madvise", libc::SYS_madvise),
+    ("futex", libc::SYS_futex),
+    ("prlimit64", libc::SYS_prlimit64),
+    ("sched_getaffinity", libc::SYS_sched_getaffinity),
+    ("clock_gettime", libc::SYS_clock_gettime),
+    ("rt_sigprocmask", libc::SYS_rt_sigprocmask),
+    ("memfd_create", libc::SYS_memfd_create),
+    ("ftruncate", libc::SYS_ftruncate),
+    ("fcntl", libc::SYS_fcntl),
+    ("fstat", libc::SYS_fstat),
+    ("openat", libc::SYS_openat),
+    ("read", libc::SYS_read),
+    ("write", libc::SYS_write),
+    ("close", libc::SYS_close),
+    ("faccessat", libc::SYS_faccessat),
+    ("unlinkat", libc::SYS_unlinkat),
+    ("getcwd", libc::SYS_getcwd),
+    ("mremap", libc::SYS_mremap),
+    ("membarrier", libc::SYS_membarrier),
+    ("prctl", libc::SYS_prctl),
+    ("getrandom", libc::SYS_getrandom),
+];
+
+const ERRORS: [(&str, i32); 5] = [
+    ("ENOMEM", libc::ENOMEM),
+    ("EPERM", libc::EPERM),
+    ("ENOSYS", libc::ENOSYS),
+    ("EINTR", libc::EINTR),
+    ("EAGAIN", libc::EAGAIN),
+];
+
+/// Where the table of the whole run goes, if that is asked for.
+fn whole() -> Option<OsString> {
+    env::var_os("MASU_FAULTS").filter(|file| !file.is_empty())
+}
+
+fn is_whole() -> bool {
+    whole().is_some()
+}
+
+fn run(fault: Fault) -> std::io::Result<Ended> {
+    let mut command = Command::new(library::faulted());
+    command.env("LD_PRELOAD", library::path());
+    if matches!(fault.uses, Uses::Only(_)) {
+        command.arg("recovers");
+    }
+    supervisor::run(command, library::path(), fault)
+}
+
+/// What was tried of one call with one error.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tried {
+    runs: u64,
+    /// Refusals in all runs.
+    refused: u64,
+    /// Runs in which a request was null.
+    nulls: u64,
+}
+
+fn survived(ended: &Ended) -> bool {
+    ended.status.success() && !ended.expired
+}
+
+impl Tried {
+    /// Adds a run, or says what is wrong with it.
+    fn add(&mut self, name: &str, error: &str, fault: Fault, ended: &Ended) -> Result<(), String> {
+        if !survived(ended) {
+            let (status, printed) = (ended.status, &ended.printed);
+            let hung = if ended.expired { ", killed after a long wait" } else { "" };
+            return Err(format!("{name} {error} {:?}: {status}{hung}\n{printed}", fault.uses));
+        }
+        self.runs += 1;
+        self.refused += ended.refused;
+        self.nulls += u64::from(!ended.printed.starts_with("0 refused"));
+        Ok(())
+    }
+}
+
+/// A draw from 0 to `below`, the same in every run.
+fn draw(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % below.max(1)
+}
+
+/// How often a run without refusals makes each call; `None` where the kernel takes no filter.
+fn uses() -> Option<Vec<u64>> {
+    let count = |&(name, call): &(&str, i64)| {
+        let ended = run(Fault { call, error: 0, uses: Uses::Only(0) })
+            .map_err(|error| eprintln!("not tested: no filter for {name}: {error}"))
+            .ok()?;
+        assert!(survived(&ended), "{name}: {} {}", ended.status, ended.printed);
+        Some(ended.uses)
+    };
+    thread::scope(|scope| {
+        let counts: Vec<_> = CALLS.iter().map(|call| scope.spawn(|| count(call))).collect();
+        counts.into_iter().map(|count| count.join().expect("no panic")).collect()
+    })
+}
+
+/// Runs every fault, some at a time; returns what was tried of each call with each error, or what went wrong.
+fn run_all(faults: Vec<(usize, usize, Uses)>) -> BTreeMap<(usize, usize), Tried> {
+    let faults = Mutex::new(faults.into_iter());
+    let tried: Mutex<BTreeMap<(usize, usize), Tried>> = Mutex::default();
+    let wrong = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(4) {
+            scope.spawn(|| {
+                loop {
+                    let next = faults.lock().expect("no panic").next();
+                    let Some((call, error, uses)) = next else { break };
+                    let (name, number) = CALLS[call];
+                    let fault = Fault { call: number, error: ERRORS[error].1, uses };
+                    let ended = run(fault).expect("it ran before");
+                    let mut tried = tried.lock().expect("no panic");
+                    let row = tried.entry((call, error)).or_default();
+                    if let Err(text) = row.add(name, ERRORS[error].0, fault, &ended) {
+                        wrong.lock().expect("no panic").push(text);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    tried.into_inner().expect("no panic")
+}
+
+#[test]
+fn a_refused_call_is_null_or_success_and_the_books_balance() {
+    let Some(uses) = uses() else { return };
+    let only = env::var("MASU_FAULTS_CALL").ok();
+    let mut faults = Vec::new();
+    for (call, &count) in uses.iter().enumerate() {
+        if only.as_ref().is_some_and(|only| only != CALLS[call].0) {
+            continue;
+        }
+        for error in 0..ERRORS.len() {
+            // Threads make the number of uses differ from run to run.
+            let last = count + count / 4;
+            faults.extend((1..=last).map(|n| (call, error, Uses::Only(n))));
+            faults.extend((1..=count).map(|n| (call, error, Uses::From(n))));
+        }
+    }
+    if !is_whole() {
+        faults = sample(&faults);
+    }
+    let tried = run_all(faults);
+    let table = table(&uses, &tried);
+    println!("{table}");
+    if let Some(file) = whole() {
+        fs::write(file, table).expect("the file is writable");
+    }
+}
+
+/// The first use of each call with an error in turn, and some faults drawn from all.
+fn sample(all: &[(usize, usize, Uses)]) -> Vec<(usize, usize, Uses)> {
+    const DRAWN: usize = 30;
+    let mut state = 1;
+    let is_first = |&(call, error, uses): &(usize, usize, Uses)| match uses {
+        Uses::Only(n) => n == 1 && call % 5 == error,
+        Uses::From(n) => n == 1 && (call + 1) % 5 == error,
+    };
+    let mut chosen: Vec<_> = all.iter().copied().filter(is_first).collect();
+    for _ in 0..DRAWN {
+        let at = draw(&mut state, all.len() as u64);
+        chosen.push(all[usize::try_from(at).expect("an index")]);
+    }
+    chosen
+}
+
+/// What was tried, as Markdown.
+fn table(uses: &[u64], tried: &BTreeMap<(usize, usize), Tried>) -> String {
+    let mut text = String::from("| call | uses in a run |");
+    for (name, _) in ERRORS {
+        let _ = write!(text, " {name} |");
+    }
+    text.push_str(" a request was null |\n|---|--:|--:|--:|--:|--:|--:|--:|\n");
+    for (call, (name, _)) in CALLS.iter().enumerate() {
+        let _ = write!(text, "| {name} | {} |", uses[call]);
+        let mut nulls = 0;
+        for error in 0..ERRORS.len() {
+            let one = tried.get(&(call, error)).copied().unwrap_or_default();
+            let _ = write!(text, " {} ({}) |", one.runs, one.refused);
+            nulls += one.nulls;
+        }
+        let _ = writeln!(text, " {nulls} |");
+    }
+    text
+}

@@ -1,0 +1,173 @@
+//! The hardened build, `libmasu-secure.so`, stops each kind of misuse at the call, and sound programs
+//! never.
+//!
+//! It relies on `tests/c/hardened.c`, a kind of misuse a run, which prints the pointer first. Each kind is
+//! run with small, middle and large blocks; under the ordinary build the same program goes on, or ends
+//! otherwise, which shows that these tests can fail.
+
+mod library;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const SIGABRT: i32 = 6;
+const SIGSEGV: i32 = 11;
+
+/// Sizes of blocks: of classes that are told apart by lane and not, of several OS pages, and large.
+const SIZES: [usize; 6] = [20, 200, 5_000, 40_000, 100_000, 3_000_000];
+/// Those that have pages of their class.
+const SMALL: [usize; 4] = [20, 200, 5_000, 40_000];
+const LARGE: [usize; 2] = [100_000, 3_000_000];
+
+fn hardened() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        // In a folder of its own: cargo would else take it for the ordinary one, whose name it has.
+        let folder = format!("{}/secure", env!("CARGO_TARGET_TMPDIR"));
+        library::build("libmasu.so", &["--features", "secure", "--target-dir", &folder], &[])
+    })
+}
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| library::compile("hardened.c", "program", &[]))
+}
+
+fn run_under(preload: &Path, kind: &str, size: usize) -> Output {
+    Command::new(program())
+        .args([kind, &size.to_string()])
+        .env("LD_PRELOAD", preload)
+        .output()
+        .expect("the program starts")
+}
+
+/// The misuse ends in `SIGABRT` at the call `call`, with a message that names the pointer and `what` it
+/// is.
+fn is_stopped(kind: &str, size: usize, call: &str, what: &str) {
+    let output = run_under(hardened(), kind, size);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let pointer = printed.trim();
+    assert_eq!(output.status.signal(), Some(SIGABRT), "{kind} {size}: {}\n{said}", output.status);
+    let start = format!("masu: {call}({pointer}): ");
+    assert!(
+        said.starts_with(&start) && said.contains(what),
+        "{kind} {size}: {start}, {what}\n{said}"
+    );
+    assert!(!said.contains("survived"), "{kind} {size}");
+}
+
+/// One test for each kind of misuse, with blocks of these sizes.
+macro_rules! stopped {
+    ($($kind:ident of $sizes:expr, at $call:literal: $what:literal;)*) => {$(
+        #[test]
+        fn $kind() {
+            for size in $sizes {
+                is_stopped(stringify!($kind), size, $call, $what);
+            }
+        }
+    )*};
+}
+
+stopped! {
+    twice of SIZES, at "free": "freed twice: a block of at most ";
+    twice_later of SIZES, at "free": "freed twice: a block of at most ";
+    twice_by_threads of SIZES, at "free": "freed twice: a block of at most ";
+    realloc_freed of SIZES, at "realloc": "freed twice";
+    usable_freed of SIZES, at "malloc_usable_size": "freed twice";
+    free_after_realloc of SIZES, at "free": "freed twice";
+    page_freed of SMALL, at "free": "by an earlier free";
+    interior of SIZES, at "free": "lies 16 bytes into a block of ";
+    misaligned of SIZES, at "free": "lies 1 byte into a block of ";
+    last_byte of SIZES, at "free": " into a block of ";
+    realloc_interior of SIZES, at "realloc": "lies 16 bytes into a block of ";
+    usable_interior of SIZES, at "malloc_usable_size": "lies 16 bytes into a block of ";
+    stack of [20], at "free": "is no block of masu's: it lies on this thread's stack";
+    global_variable of [20], at "free": "is no block of masu's: it lies in the program";
+    literal of [20], at "free": "is no block of masu's: it lies in the program";
+    mapping of [20], at "free": "is no block of masu's: another malloc's, or a mapping";
+    unmapped of [20], at "free": "is no block of masu's: nothing is mapped there";
+    glibc_block of SMALL, at "free": "is no block of masu's: another malloc's, or a mapping";
+    overflow of SIZES, at "free": "written beyond its end: a block of ";
+    overflow_zero of SIZES, at "free": "written beyond its end: a block of ";
+    overflow_usable of SIZES, at "free": "written beyond its end: a block of ";
+    overflow_realloc of SIZES, at "realloc": "written beyond its end: a block of ";
+    sized of SIZES, at "sized free": ": a block of ";
+    aligned_sized of SIZES, at "sized free": ": a block of ";
+}
+
+#[test]
+fn a_write_after_free_is_found_when_the_block_leaves_its_rest() {
+    for size in SMALL {
+        let output = run_under(hardened(), "write_after_free", size);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.signal(), Some(SIGABRT), "{size}: {}\n{said}", output.status);
+        let what = format!("a free block was written to, {} bytes into it: ", size / 2);
+        let found = said.contains(&what) && said.contains(printed.trim());
+        assert!(found, "{size}: {what}{printed}\n{said}");
+    }
+}
+
+#[test]
+fn a_large_block_has_guards_and_is_closed_when_it_is_freed() {
+    for size in LARGE {
+        for kind in ["large_guard", "large_before", "large_after_free", "write_after_free"] {
+            let output = run_under(hardened(), kind, size);
+            assert_eq!(output.status.signal(), Some(SIGSEGV), "{kind} {size}: {}", output.status);
+        }
+    }
+}
+
+#[test]
+fn the_ordinary_build_goes_on_where_this_one_stops() {
+    for kind in ["overflow", "sized"] {
+        let output = run_under(library::path(), kind, 200);
+        assert!(
+            output.status.success(),
+            "{kind}: {}\n{}",
+            output.status,
+            library::printed(&output)
+        );
+    }
+}
+
+#[test]
+fn a_freed_block_holds_nothing_of_what_it_held() {
+    let output = run_under(hardened(), "cleared", 5_000);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n", "{}", library::printed(&output));
+    let output = run_under(library::path(), "cleared", 5_000);
+    assert_ne!(String::from_utf8_lossy(&output.stdout), "0\n", "the ordinary build clears nothing");
+}
+
+#[test]
+fn blocks_lie_elsewhere_in_each_process() {
+    let places = |library| run_under(library, "places", 0).stdout;
+    assert_ne!(places(hardened()), places(hardened()));
+    assert_eq!(
+        places(library::path()),
+        places(library::path()),
+        "the ordinary build's order is fixed"
+    );
+}
+
+#[test]
+fn a_freed_block_rests_before_it_is_handed_out_again() {
+    let freed = |library| -> usize {
+        let printed = String::from_utf8(run_under(library, "rest", 0).stdout);
+        printed.ok().and_then(|text| text.trim().parse().ok()).expect("a number")
+    };
+    assert!(freed(hardened()) >= 512, "as many as stand in line");
+    assert_eq!(freed(library::path()), 0, "the ordinary build hands it out at once");
+}
+
+#[test]
+fn sound_programs_go_on() {
+    for kind in ["sound", "threads_and_forks"] {
+        let output = run_under(hardened(), kind, 0);
+        let printed = library::printed(&output);
+        assert!(output.status.success(), "{kind}: {}\n{printed}", output.status);
+    }
+}

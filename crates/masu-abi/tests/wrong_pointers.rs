@@ -1,0 +1,104 @@
+//! Pointers into the middle of a block, into free memory, into masu's own: `free`, `realloc` and
+//! `malloc_usable_size` of each end the program at the call, by masu's own message.
+//!
+//! It relies on `tests/c/wrong_pointers.c`, a program with one wrong call for each test here. The data around each pointer
+//! are such that glibc's `free` would take it for a block of its own. Each is made twice: with the class map,
+//! and under a limit on addresses that leaves no room for one.
+
+mod library;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let header = library::header();
+        let include = format!("-I{}", header.parent().expect("a folder").display());
+        let library = library::path().to_str().expect("the target folder has a plain name");
+        library::compile("wrong_pointers.c", "program", &[&include, library])
+    })
+}
+
+/// KiB of addresses where there is room for blocks over 1 GiB, and none for the class map.
+const FEW_ADDRESSES: &str = "ulimit -v 16000000; exec \"$0\" \"$1\"";
+
+fn run(group: &str) -> Output {
+    library::preloaded(program()).arg(group).output().expect("the program starts")
+}
+
+fn run_with_few_addresses(group: &str) -> Output {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", FEW_ADDRESSES]).arg(program()).arg(group);
+    shell.env("LD_PRELOAD", library::path()).output().expect("the shell starts")
+}
+
+/// What must be said of each wrong call.
+macro_rules! ended {
+    ($($group:ident: $said:literal)*) => {$(
+        #[test]
+        fn $group() {
+            const SIGABRT: i32 = 6;
+            for run in [run, run_with_few_addresses] {
+                let output = run(stringify!($group));
+                let printed = library::printed(&output);
+                assert!(output.status.signal() == Some(SIGABRT), "{}\n{printed}", output.status);
+                assert!(printed.starts_with("masu: "), "{printed}");
+                assert!(printed.contains($said), "{printed}");
+            }
+        }
+    )*};
+}
+
+ended! {
+    free_inside_a_large_block: "middle of a block"
+    free_far_inside_a_large_block: "middle of a block"
+    realloc_inside_a_large_block: "middle of a block"
+    realloc_far_inside_a_large_block: "middle of a block"
+    grow_inside_a_large_block: "middle of a block"
+    size_inside_a_large_block: "middle of a block"
+    size_far_inside_a_large_block: "middle of a block"
+    free_a_free_large_block: "freed twice"
+    realloc_a_free_large_block: "after it was freed"
+    size_of_a_free_large_block: "after it was freed"
+    free_a_merged_large_block: "freed twice"
+    free_a_parked_block: "freed twice"
+    realloc_a_parked_block: "after it was freed"
+    shrink_a_parked_block: "after it was freed"
+    size_of_a_parked_block: "after it was freed"
+    free_inside_a_parked_block: "freed twice"
+    free_after_realloc_moved_it: "freed twice"
+    free_inside_a_huge_block: "middle of a block"
+    free_far_inside_a_huge_block: "middle of a block"
+    free_beyond_two_gib_of_a_huge_block: "middle of a block"
+    realloc_far_inside_a_huge_block: "middle of a block"
+    size_far_inside_a_huge_block: "middle of a block"
+    free_a_block_of_a_page_that_is_gone: "freed twice"
+    free_of_memory_of_the_allocators_own: "never handed out"
+    free_of_memory_never_handed_out: "never handed out"
+    realloc_inside_a_small_block: "middle of a block"
+    realloc_of_a_misaligned_pointer: "middle of a block"
+    size_inside_a_small_block: "middle of a block"
+    free_small_blocks_twice_in_a_row: "freed twice"
+    free_one_of_many_twice_in_a_row: "freed twice"
+    free_misaligned_pointers: "middle of a block"
+    free_inside_small_blocks: "middle of a block"
+    free_a_middle_block_twice: "freed twice"
+    free_inside_a_large_block_of_a_heap: "middle of a block"
+    free_far_inside_a_large_block_of_a_heap: "middle of a block"
+    realloc_far_inside_a_large_block_of_a_heap: "middle of a block"
+    free_a_free_large_block_of_a_heap: "freed twice"
+    free_a_block_of_a_heap_that_is_gone: "freed twice"
+    realloc_a_block_of_a_heap_that_is_gone: "after it was freed"
+}
+
+#[test]
+fn another_malloc_may_have_the_addresses_of_an_arena_that_is_gone() {
+    for run in [run, run_with_few_addresses] {
+        let group = "another_malloc_may_have_the_addresses_of_an_arena_that_is_gone";
+        let output = run(group);
+        assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
+    }
+}

@@ -1,0 +1,103 @@
+//! What a trial makes of a diagnosis, on made-up runs.
+
+use super::*;
+use crate::Measure;
+use crate::prove::Medians;
+use crate::statistics::Ratio;
+
+fn remedy(label: &str, estimate: f64, low: f64, high: f64) -> Proved {
+    let shown = match (low, high) {
+        _ if high < 1.0 => Shown::Gain,
+        _ if low > 1.0 => Shown::Worse,
+        _ => Shown::NoDifference { could_have_seen: 0.04 },
+    };
+    Proved {
+        medians: Medians { label: label.to_owned(), ..Medians::default() },
+        shown,
+        wall: Some(Ratio { estimate, interval: Some((low, high)), pairs: 12 }),
+        cpu: None,
+        peak_rss: Some(Ratio { estimate: 1.1, interval: None, pairs: 12 }),
+    }
+}
+
+fn proof(remedies: Vec<Proved>) -> Proof {
+    Proof {
+        primary: Measure::Wall,
+        confidence: 0.99,
+        rounds: 12,
+        reference: Medians::default(),
+        remedies,
+        runs: 48,
+        seconds: 10.0,
+        repeatable: true,
+        stopped: false,
+        warnings: Vec::new(),
+    }
+}
+
+fn fine_so_far() -> Vec<Finding> {
+    vec![Finding::new(Id::MemoryIsFine, Confidence::Medium, "No sign that memory is its problem")]
+}
+
+#[test]
+fn a_gain_is_named_and_memory_is_no_longer_fine() {
+    let proof = proof(vec![
+        remedy("masu", 0.81, 0.77, 0.86),
+        remedy("glibc:huge_pages=1", 1.0, 0.97, 1.03),
+    ]);
+    let findings = with_trial(fine_so_far(), &proof);
+    assert_eq!(findings.len(), 1);
+    assert_eq!((findings[0].id, findings[0].confidence), (Id::GainShown, Confidence::High));
+    assert_eq!(findings[0].title, "Another malloc takes 19 % of its time off (14 % to 23 %)");
+    assert_eq!(findings[0].remedies[0].variant.as_deref(), Some("masu"));
+    assert!(findings[0].evidence.iter().any(|line| line.contains("huge pages")), "{findings:?}");
+}
+
+#[test]
+fn of_two_gains_the_smaller_change_stands_first_if_it_gets_nearly_all() {
+    let both = proof(vec![
+        remedy("masu", 0.60, 0.58, 0.62),
+        remedy("glibc:huge_pages=1", 0.62, 0.60, 0.64),
+    ]);
+    let finding = with_trial(fine_so_far(), &both).remove(0);
+    assert!(finding.title.starts_with("Huge pages"), "{finding:?}");
+    assert_eq!(finding.remedies.len(), 2);
+    let less = proof(vec![
+        remedy("masu", 0.60, 0.58, 0.62),
+        remedy("glibc:huge_pages=1", 0.80, 0.78, 0.82),
+    ]);
+    let finding = with_trial(fine_so_far(), &less).remove(0);
+    assert!(finding.title.starts_with("Another malloc"), "{finding:?}");
+}
+
+#[test]
+fn fine_is_certain_only_where_no_gain_could_hide() {
+    let sure = with_trial(fine_so_far(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
+    assert_eq!((sure[0].id, sure[0].confidence), (Id::MemoryIsFine, Confidence::High));
+    let unsure = with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.95, 0.8, 1.1)]));
+    assert_eq!((unsure[0].id, unsure[0].confidence), (Id::MemoryIsFine, Confidence::Low));
+    assert!(unsure[0].evidence.iter().any(|line| line.contains("20 %")), "{unsure:?}");
+    let nothing = with_trial(fine_so_far(), &proof(Vec::new()));
+    assert_eq!(nothing[0].confidence, Confidence::Low);
+}
+
+#[test]
+fn a_refuted_remedy_goes_down_and_says_so() {
+    let touch = Finding::new(Id::FirstTouch, Confidence::Medium, "Touching").remedied([
+        Remedy::code(1, "touch less", "a change of the program"),
+        Remedy::setting("huge pages", "glibc:huge_pages=1".to_owned(), "memory"),
+    ]);
+    let refuted = proof(vec![remedy("glibc:huge_pages=1", 1.0, 0.98, 1.02)]);
+    let findings = with_trial(vec![touch], &refuted);
+    assert_eq!((findings[0].id, findings[0].confidence), (Id::FirstTouch, Confidence::Low));
+    assert_eq!(findings[0].remedies.len(), 1, "{findings:?}");
+    assert!(findings[0].evidence.last().is_some_and(|line| line.contains("tried")));
+}
+
+#[test]
+fn long_programs_are_tried_with_less_or_not_at_all() {
+    assert_eq!(affordable(3, 0.1), Some((3, ROUNDS_MAX)));
+    let (count, rounds) = affordable(3, 1.5).expect("a second and a half can be afforded");
+    assert!(count < 3 && rounds >= 8, "{count} {rounds}");
+    assert_eq!(affordable(3, 5.0), None);
+}

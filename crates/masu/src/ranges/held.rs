@@ -1,0 +1,365 @@
+//! The ranges in the hands of a thread, and what it does for them once it no longer holds their lock.
+//!
+//! Relies on the books that the ranges keep, and on arenas. All threads wait for one lock here, so no call of the kernel that
+//! may take long is made under it. The hard idea is that what is under way is nobody's: a run on its way back to the
+//! kernel is *away*, free and in no list, and an arena grows under a lock of its own, for which only those wait that need it
+//! to have grown. What a free or an allocation finds to be too much is *owed*, and given back when the lock was
+//! let go: as much as the call itself brought, several times over, or a little; what is left is owed by the next
+//! call.
+//!
+//! In a child that was forked while runs were away they are free again; an arena that a thread was just about to
+//! unmap stays mapped there.
+
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+
+use super::{Ranges, Run, seems_used};
+use crate::arena::{Arena, GROWTH};
+use crate::kernel;
+use crate::options;
+use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::sync::{self, Guard, Lock};
+
+/// What is given back after a call, at least, while so much is owed: bytes, and system calls.
+pub(super) const STEP_BYTES: usize = 2 << 20;
+const STEP_CALLS: usize = 32;
+/// The same for what a call frees or allocates: the books of what may stay change by little more than that,
+/// twice at most.
+const STEP_TIMES: usize = 4;
+
+/// The ranges of the process.
+pub(crate) struct SharedRanges(Lock<Ranges>);
+
+impl SharedRanges {
+    pub(super) const fn new() -> SharedRanges {
+        SharedRanges(Lock::new(Ranges::new()))
+    }
+
+    /// Waits until the ranges are this thread's, which holds no other shared lock: it may have to give memory back when it
+    /// lets go.
+    #[inline]
+    pub(crate) fn lock(&self) -> Held<'_> {
+        // A handler of `fork` may interrupt the holder of any.
+        debug_assert!(
+            sync::no_lock_is_held() || self.0.is_held_for_fork(),
+            "others would wait while memory is given back"
+        );
+        Held { guard: ManuallyDrop::new(self.0.lock()), settles: true }
+    }
+
+    /// The same for a thread that may hold other locks, and gives nothing back.
+    pub(crate) fn lock_in_others(&self) -> Held<'_> {
+        Held { guard: ManuallyDrop::new(self.0.lock()), settles: false }
+    }
+
+    /// Holds the ranges across `fork`, and what grows arenas.
+    pub(crate) fn hold(&self) {
+        GROWTH.hold();
+        self.0.hold();
+    }
+
+    /// Takes back, in the child, what other threads had away in the parent. What this thread itself has away, where a
+    /// signal handler forked, it puts back when it goes on; and where it was changing the ranges it goes on with that.
+    ///
+    /// # Safety
+    ///
+    /// - The thread that this one is a copy of called [`SharedRanges::hold`].
+    pub(crate) unsafe fn take_back_after_fork(&self) {
+        if !self.0.is_held_for_fork() {
+            return;
+        }
+        // SAFETY: The caller's condition.
+        let ranges = unsafe { self.0.held() };
+        while let Some(run) = ranges.away_by_others() {
+            ranges.put_back(run, false);
+        }
+    }
+
+    /// Ends [`SharedRanges::hold`].
+    ///
+    /// # Safety
+    ///
+    /// - This thread, or the one it was forked from, called it and not yet this.
+    pub(crate) unsafe fn let_go(&self) {
+        // SAFETY: The caller's condition.
+        unsafe { self.0.let_go() };
+        // SAFETY: As above.
+        unsafe { GROWTH.let_go() };
+    }
+}
+
+/// The ranges, while this thread has them.
+pub(crate) struct Held<'a> {
+    guard: ManuallyDrop<Guard<'a, Ranges>>,
+    /// Whether what is owed may be given back.
+    settles: bool,
+}
+
+impl Deref for Held<'_> {
+    type Target = Ranges;
+
+    #[inline]
+    fn deref(&self) -> &Ranges {
+        &self.guard
+    }
+}
+
+impl DerefMut for Held<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Ranges {
+        &mut self.guard
+    }
+}
+
+impl Drop for Held<'_> {
+    // One for all callers.
+    #[inline(never)]
+    fn drop(&mut self) {
+        self.end_call();
+        // SAFETY: Nobody uses the guard after this.
+        unsafe { ManuallyDrop::drop(&mut self.guard) };
+    }
+}
+
+impl Held<'_> {
+    /// Gives back what is owed, as far as one call has to.
+    #[inline]
+    pub(super) fn end_call(&mut self) {
+        if self.settles && self.owes() {
+            self.settle();
+        }
+        self.moved_bytes = 0;
+    }
+
+    /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
+    /// two; `None` where the kernel gives no more, even after everything free went back.
+    pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
+        self.allocate_for(0, slices, align, kind)
+    }
+
+    /// The same for a request of which `used_bytes` will soon be written, most likely.
+    #[inline(never)]
+    pub(crate) fn allocate_for(
+        &mut self,
+        used_bytes: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
+        let padding = (align / SLICE_BYTES).saturating_sub(1);
+        let padded = slices.checked_add(padding)?;
+        if !self.is_within_limit(padded) {
+            return None;
+        }
+        let run = match self.take_ready(padded) {
+            Some(run) => run,
+            None => self.take_slow(padded, used_bytes)?,
+        };
+        let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
+        self.note_allocated(run, slices, kind);
+        Some(run)
+    }
+
+    /// A run of exactly `slices`, where none is ready.
+    #[cold]
+    #[inline(never)]
+    fn take_slow(&mut self, slices: usize, used_bytes: usize) -> Option<Run> {
+        if let Some(run) = self.extend(slices, used_bytes) {
+            return Some(run);
+        }
+        if !self.settles {
+            return None;
+        }
+        self.purge_down_to(0);
+        self.extend(slices, used_bytes)
+    }
+
+    /// A run from an arena that grows for it, or from a new one.
+    fn extend(&mut self, slices: usize, used_bytes: usize) -> Option<Run> {
+        let _growth = self.guard.unlocked(|| GROWTH.lock());
+        let live_bytes = self.live_bytes() + used_bytes;
+        // Others may have freed something, or made an arena grow.
+        loop {
+            if let Some(run) = self.take_ready(slices) {
+                return Some(run);
+            }
+            let Some(arena) = self.arena else { break };
+            if !self.commit(arena, slices, live_bytes) {
+                break;
+            }
+        }
+        let arena = self.guard.unlocked(|| {
+            let arena = Arena::reserve(slices)?;
+            match arena.commit(arena.front_end(slices)?, live_bytes) {
+                Some(committed) => arena.note_committed(committed),
+                None => {
+                    arena.leave();
+                    // SAFETY: The arena was reserved just now and nothing of it was handed out.
+                    unsafe { arena.unmap_unused() };
+                    return None;
+                }
+            }
+            Some(arena)
+        })?;
+        let first = arena.take_front(slices)?;
+        if !arena.is_dedicated() {
+            self.offer_to_grow(arena);
+        }
+        Some(Run { first, zero: true })
+    }
+
+    /// Makes an arena grow until it has so many slices at its front, whatever others take of them meanwhile;
+    /// whether it did. The caller holds the lock of growth.
+    fn commit(&mut self, arena: &'static Arena, slices: usize, live_bytes: usize) -> bool {
+        let Some(end) = arena.front_end(slices) else { return false };
+        let committed = self.guard.unlocked(|| arena.commit(end, live_bytes));
+        committed.is_some_and(|committed| {
+            arena.note_committed(committed);
+            true
+        })
+    }
+
+    /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
+    /// free; whether it was.
+    #[inline(never)]
+    pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
+        let arena = first.arena();
+        let more = wanted - slices;
+        if arena.is_dedicated() || !self.is_within_limit(more) {
+            return false;
+        }
+        // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
+        let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
+        if arena.is_front(behind) && arena.committed_front_slices() < more {
+            let (growth, seems_used) =
+                self.guard.unlocked(|| (GROWTH.lock(), seems_used(first, slices)));
+            let live_bytes = if seems_used { self.live_bytes() } else { 0 };
+            let grown = !arena.is_front(behind)
+                || arena.committed_front_slices() >= more
+                || self.commit(arena, more, live_bytes);
+            drop(growth);
+            if !grown {
+                return false;
+            }
+        }
+        // Others may have taken what was behind it.
+        self.grow_into(arena, behind, more) && {
+            first.count.set(wanted as u32);
+            true
+        }
+    }
+
+    /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
+    /// back for them where it must.
+    fn is_within_limit(&mut self, more: usize) -> bool {
+        let Some(limit) = options::memory_limit() else { return true };
+        let Some(room) = limit.checked_sub(self.live_bytes() + more * SLICE_BYTES) else {
+            return false;
+        };
+        if self.settles {
+            self.purge_down_to(room);
+        } else {
+            self.owe_down_to(room);
+        }
+        true
+    }
+
+    /// Gives all free memory but about `bytes` back, and expects none of it to be wanted again;
+    /// whether anything was given back.
+    pub(crate) fn trim(&mut self, bytes: usize) -> bool {
+        self.expect_nothing_back();
+        let purged = self.purge_down_to(bytes) | self.purge_uncertain();
+        // Who asks for this does not purge too early, whatever is allocated next.
+        self.forget_purged();
+        purged
+    }
+
+    /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may be
+    /// resident. Returns whether anything was given back.
+    ///
+    /// Not the runs with the most dirty bytes first: that makes 7 % fewer calls where memory is freed
+    /// in random order, but 16 % more faults where large buffers come and go.
+    pub(super) fn purge_down_to(&mut self, bytes: usize) -> bool {
+        let mut any = false;
+        while let Some(run) = self.send_away(bytes, usize::MAX) {
+            self.purge(run);
+            any = true;
+        }
+        any
+    }
+
+    /// Gives back the free runs that are in the books as not resident but may be: a run knows how
+    /// much of it is dirty, not where, so what is cut off one may be counted as the other part.
+    /// Returns whether anything was given back.
+    pub(super) fn purge_uncertain(&mut self) -> bool {
+        const TOGETHER: usize = 64;
+        let mut any = false;
+        loop {
+            let mut runs = [None; TOGETHER];
+            let count = self.send_uncertain_away(&mut runs);
+            let purged = runs.iter().flatten().filter(|run| self.purge(run)).count();
+            any |= purged > 0;
+            // What is refused is found again.
+            if count < TOGETHER || purged == 0 {
+                return any;
+            }
+        }
+    }
+
+    /// Drops the contents of a run that is away, and takes it back; whether it reads as zero now.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    fn purge(&mut self, run: &'static Slice) -> bool {
+        let length = run.count.get() as usize * SLICE_BYTES;
+        // SAFETY: The run is free, so nobody needs its contents.
+        let zero = self.guard.unlocked(|| unsafe { kernel::discard(run.start(), length) });
+        // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
+        // until it was used again.
+        self.put_back(run, zero);
+        zero
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    fn settle(&mut self) {
+        let (mut bytes, mut calls) = self.due();
+        if core::mem::take(&mut self.shrinks) {
+            self.shrink();
+        }
+        while let Some(arena) = self.leaving_arena() {
+            // SAFETY: Nobody has memory of this arena, and it left the table.
+            self.guard.unlocked(|| unsafe { arena.unmap() });
+        }
+        while bytes > 0
+            && calls > 0
+            && let Some(run) = self.send_owed_away(bytes)
+        {
+            bytes = bytes.saturating_sub(run.dirty.get() as usize);
+            calls -= 1;
+            self.purge(run);
+        }
+    }
+
+    /// Gives the addresses back behind what is handed out of the arena that grows, if they are many.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    fn shrink(&mut self) {
+        let _growth = self.guard.unlocked(|| GROWTH.lock());
+        // Others may have taken it, or made another arena grow.
+        if let Some(arena) = self.arena
+            && let Some(run) = arena.free_end()
+            && arena.ends_in(run)
+        {
+            self.remove(run);
+            arena.retreat_to(run);
+            self.guard.unlocked(|| arena.unmap_behind());
+        }
+    }
+
+    /// What may be given back now: bytes, and system calls.
+    fn due(&mut self) -> (usize, usize) {
+        let moved = core::mem::take(&mut self.moved_bytes);
+        (STEP_BYTES.max(STEP_TIMES * moved), STEP_CALLS.max(STEP_TIMES * moved / SLICE_BYTES))
+    }
+}

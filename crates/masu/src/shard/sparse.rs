@@ -1,0 +1,272 @@
+//! Sparse pages: where few blocks keep many pages, the free memory inside these goes back to the kernel.
+//!
+//! Relies on pages to say what of them is worth it. There may be thousands of pages, and one call of the program
+//! must not wait for all of them. So a flush that finds a class's pages sparse only begins a *pass*: a place
+//! in their list, which moves on by a *step* of bounded work in each slow call of any thread until it has
+//! passed them all. The hard idea is that no lock is held while the kernel works: a page is *away* then, out of its list, so
+//! that none of its blocks is handed out, while blocks that come home are marked in it as always.
+//!
+//! A child that was forked while another thread had a page away has it away for good: its free blocks are not
+//! handed out again there. Each thread has at most one page away.
+
+use super::{ClassPages, Pages, Shard, kept_pages};
+use crate::class::{CLASSES, Class};
+use crate::list::List;
+use crate::options::{self, SHARDS_MAX};
+use crate::page::{Page, Purge};
+use crate::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
+use crate::sync::{AtomicUsize, Ordering};
+
+/// Pages of this size together are worth a thought about how few blocks keep them.
+const SPARSE_BYTES_MIN: usize = 256 << 10;
+/// Pages are sparse when less than this share of them is handed out.
+const SPARSE_SHARE: usize = 4;
+
+/// Sparse pages of this size together are left alone at first, unless an option says otherwise.
+const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
+
+/// Work of one step: system calls, bytes given back, pages looked at. The last page may pass the first two.
+const STEP_CALLS: usize = 32;
+const STEP_BYTES: usize = 512 << 10;
+const STEP_PAGES: usize = 256;
+
+const WORD_BITS: usize = usize::BITS as usize;
+
+/// Passes under way: a bit for each class of each shard, by its index. Changed under the lock of the class's
+/// pages, read by anyone.
+static PASSES: [[AtomicUsize; CLASSES.div_ceil(WORD_BITS)]; SHARDS_MAX + 1] =
+    [const { [const { AtomicUsize::new(0) }; CLASSES.div_ceil(WORD_BITS)] }; SHARDS_MAX + 1];
+/// How many there are.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// Where a pass has come to: the next page, or none. The page's address in slices, for a class's books fill their
+/// cache line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+impl Place {
+    pub(super) const NONE: Place = Place(0);
+
+    fn of(page: Option<&'static Slice>) -> Place {
+        Place(page.map_or(0, |page| (page.address() >> SLICE_SHIFT) as u32))
+    }
+
+    fn page(self) -> Option<&'static Slice> {
+        let address = (self.0 as usize) << SLICE_SHIFT;
+        // SAFETY: A page's slice: pages that leave their list take the place along.
+        (address != 0).then(|| unsafe { Slice::at(address) })
+    }
+}
+
+/// What a step may still do.
+struct Step {
+    calls: usize,
+    bytes: usize,
+    pages: usize,
+}
+
+impl Step {
+    fn is_over(&self) -> bool {
+        self.calls == 0 || self.bytes == 0 || self.pages == 0
+    }
+}
+
+/// Goes on with a pass, if one is under way: a step of bounded work. The caller holds no lock.
+#[inline]
+pub(crate) fn go_on() {
+    // ORDERING: Relaxed: whoever misses one that has just begun goes on with it the next time.
+    if UNDER_WAY.load(Ordering::Relaxed) != 0 {
+        take_step();
+    }
+}
+
+/// Goes on until no pass is under way.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
+pub(super) fn finish() {
+    // ORDERING: Relaxed, as above.
+    while UNDER_WAY.load(Ordering::Relaxed) != 0 {
+        take_step();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge")]
+fn take_step() {
+    let mut step = Step { calls: STEP_CALLS, bytes: STEP_BYTES, pages: STEP_PAGES };
+    while !step.is_over()
+        && let Some((shard, class)) = any_pass()
+    {
+        shard.pass_on(class, &mut step);
+    }
+}
+
+/// A class of a shard through whose pages a pass is under way.
+fn any_pass() -> Option<(Shard, Class)> {
+    PASSES.iter().enumerate().find_map(|(shard, words)| {
+        // ORDERING: Relaxed: whoever finds a pass that has just ended finds nothing to do.
+        let words = words.iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
+        let index = words
+            .filter(|(_, bits)| *bits != 0)
+            .map(|(word, bits)| word * WORD_BITS + bits.trailing_zeros() as usize);
+        Some((Shard(shard as u8), Class::from_index(index.min()?)?))
+    })
+}
+
+impl Shard {
+    /// Goes on with the pass through the pages of a class, one page after the other, until it or the step ends.
+    fn pass_on(self, class: Class, step: &mut Step) {
+        let mut back = None;
+        loop {
+            let mut pages = self.pages(class).lock();
+            let empty = back.take().and_then(|page| pages.put_back(class, page));
+            let next = if step.is_over() { None } else { pages.send_away(self, class, step) };
+            drop(pages);
+            if let Some(page) = empty {
+                // SAFETY: `put_back` took the page out of the books because every block of it is free.
+                unsafe { page.release(class) };
+            }
+            let Some((page, purge)) = next else { return };
+            // SAFETY: The page is away, so no block of it is handed out.
+            unsafe { purge.carry_out(page) };
+            back = Some(page);
+        }
+    }
+
+    /// Notes that a pass through the pages of a class begins or ends. The caller holds their lock.
+    fn note_pass(self, class: Class, begins: bool) {
+        let index = class.page_index();
+        let (word, bit) =
+            (&PASSES[usize::from(self.0)][index / WORD_BITS], 1 << (index % WORD_BITS));
+        // ORDERING: Relaxed on all: the lock of the pages orders what hangs on it.
+        if begins && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+        } else if !begins && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
+            // ORDERING: As above.
+            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl ClassPages {
+    /// Looks at the pages after a flush, and begins to give memory back where few blocks keep many.
+    #[inline]
+    pub(super) fn look(&mut self, shard: Shard, class: Class) -> Pages {
+        if !self.is_sparse(class) {
+            return Pages::Ordinary;
+        }
+        self.begin_pass(shard, class);
+        Pages::Sparse
+    }
+
+    /// Bytes of the pages with a free block.
+    fn partial_bytes(&self, class: Class) -> usize {
+        self.partial_count as usize * class.page_slices() * SLICE_BYTES
+    }
+
+    /// Whether few blocks keep many pages.
+    #[inline]
+    fn is_sparse(&self, class: Class) -> bool {
+        let bytes = self.partial_bytes(class);
+        bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
+    }
+
+    /// Begins a pass through sparse pages, if they are many and a good part was freed since the last one
+    /// began.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge")]
+    fn begin_pass(&mut self, shard: Shard, class: Class) {
+        let bytes = self.partial_bytes(class);
+        let before = self.handed_out_at_purge;
+        let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
+        let left_alone = options::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
+        if bytes < left_alone.saturating_add(self.left_alone.bytes()) || !freed_enough {
+            self.handed_out_at_purge = before.max(self.handed_out);
+            return;
+        }
+        self.handed_out_at_purge = self.handed_out;
+        self.left_alone.fade();
+        self.place = Place::of(self.partial.first());
+        shard.note_pass(class, true);
+    }
+
+    /// Moves on to the next page that is worth it, sends that away and says what of it goes back. `None` where the
+    /// step or the pass is over.
+    fn send_away(&mut self, shard: Shard, class: Class, step: &mut Step) -> Option<(Page, Purge)> {
+        while let Some(page) = self.place.page().map(Page) {
+            step.pages -= 1;
+            if page.is_worth_purging(class) {
+                let purge = page.plan_purge(class);
+                if purge.calls() > 0 {
+                    // The place moves on with it.
+                    self.unlink(page);
+                    page.set_away(true);
+                    step.calls = step.calls.saturating_sub(purge.calls());
+                    step.bytes = step.bytes.saturating_sub(purge.bytes());
+                    return Some((page, purge));
+                }
+            }
+            self.leave(page);
+            if step.pages == 0 {
+                break;
+            }
+        }
+        if self.place == Place::NONE {
+            shard.note_pass(class, false);
+        }
+        None
+    }
+
+    /// Moves a pass on that has come to this page.
+    #[inline]
+    pub(super) fn leave(&mut self, page: Page) {
+        if self.place == Place::of(Some(page.0)) {
+            self.place = Place::of(<List>::behind(page.0));
+        }
+    }
+
+    /// Takes a page back into the list that was away; or returns it, out of the books, where it became
+    /// empty and is not kept.
+    fn put_back(&mut self, class: Class, page: Page) -> Option<Page> {
+        page.set_away(false);
+        if page.is_empty(class) && self.partial_count >= kept_pages(class) {
+            self.pages -= 1;
+            return Some(page);
+        }
+        // Behind those that the pass has seen.
+        self.partial.push_before(self.place.page(), page.0);
+        self.partial_count += 1;
+        None
+    }
+}
+
+/// Bytes of sparse pages that are left alone, over [`LEFT_ALONE_BYTES_MIN`]. Grows when purged blocks are used
+/// again, fades with each pass.
+pub(super) struct LeftAlone(u32);
+
+/// It is counted in these, the smallest blocks.
+const UNIT: usize = 16;
+
+impl LeftAlone {
+    pub(super) const NONE: LeftAlone = LeftAlone(0);
+
+    fn bytes(&self) -> usize {
+        self.0 as usize * UNIT
+    }
+
+    /// `blocks` of `class` that had been given back were handed out.
+    pub(super) fn note_taken(&mut self, blocks: usize, class: Class) {
+        self.0 = self.0.saturating_add((2 * blocks * (class.size() / UNIT)) as u32);
+    }
+
+    fn fade(&mut self) {
+        self.0 -= self.0 / 8;
+    }
+}
+
+#[cfg(test)]
+#[path = "sparse/tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! The deeds that are no requests: the heap profile, options at run time, statistics.
+//!
+//! It relies on nothing of the walkers but what they count. The hard idea: while the option `memory_limit` is
+//! set, a refusal is no fault. Whether it was set at any time during a request is known from a count of its
+//! changes, read before and after.
+
+use std::ffi::CString;
+use std::process;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use masu::options::{self, Description, Unit};
+use masu::{c, profile, statistics};
+
+use crate::finding::Finding;
+use crate::random::Random;
+
+/// Whether memory is limited.
+#[derive(Default)]
+pub(crate) struct Limit {
+    /// Odd while there is a limit; only grows.
+    changes: AtomicUsize,
+    change: Mutex<()>,
+}
+
+impl Limit {
+    /// What to hand to [`Limit::excuses`] afterwards.
+    pub(crate) fn now(&self) -> usize {
+        // ORDERING: SeqCst: it is compared with what options another thread sets around it.
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Whether there was a limit at any time since `before`.
+    pub(crate) fn excuses(&self, before: usize) -> bool {
+        before % 2 == 1 || self.now() != before
+    }
+
+    /// Sets the limit a little over what is live, or takes it away.
+    fn change(&self, random: &mut Random) {
+        let _turn = self.change.lock().expect("no thread panicked");
+        if self.now() % 2 == 1 {
+            options::set("memory_limit", None).expect("no limit is accepted");
+            // ORDERING: As in `now`.
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        } else {
+            // ORDERING: As in `now`.
+            self.changes.fetch_add(1, Ordering::SeqCst);
+            let limit = c::statistics().live_bytes + random.doubling(1 << 20, 32 << 20);
+            options::set("memory_limit", Some(limit)).expect("a limit over the least");
+        }
+    }
+
+    /// Takes the limit away for good.
+    pub(crate) fn end(&self) {
+        options::set("memory_limit", None).expect("no limit is accepted");
+        // ORDERING: As in `now`; nobody walks now.
+        self.changes.store(0, Ordering::SeqCst);
+    }
+}
+
+/// A value that the option accepts, or its default.
+fn value(row: &Description, random: &mut Random) -> Option<usize> {
+    let low = row.least.max(1);
+    match (random.below(4), row.unit) {
+        (0, _) => None,
+        (1, _) => Some(row.least),
+        (_, Unit::Switch) => Some(1),
+        (_, Unit::Count) => Some(row.least + random.below(row.most - row.least + 1)),
+        (2, _) => Some(random.doubling(low, row.most.min(1 << 30).max(low))),
+        (_, Unit::Milliseconds) => Some(random.below(20)),
+        (_, Unit::Bytes) => Some(row.most),
+    }
+}
+
+/// Changes an option; `limit` where the memory may be limited. `dies` says whether the program may be made to
+/// end for want of memory.
+pub(crate) fn change_option(
+    random: &mut Random,
+    limit: Option<&Limit>,
+    dies: bool,
+) -> Result<(), Finding> {
+    let row = &options::ALL[random.below(options::ALL.len())];
+    let value = value(row, random);
+    match row.name {
+        "memory_limit" => {
+            if let Some(limit) = limit.filter(|_| !dies) {
+                limit.change(random);
+            }
+            return Ok(());
+        }
+        "abort_on_oom" if !dies => return Ok(()),
+        _ => options::set(row.name, value).expect("the value is one that is accepted"),
+    }
+    Ok(())
+}
+
+/// Starts a profile, unless one is being taken.
+pub(crate) fn start_profile(random: &mut Random) {
+    let intervals = [Some(1), Some(64), Some(2 << 10), Some(2 << 10), Some(64 << 10), None];
+    let interval = intervals[random.below(intervals.len())];
+    match profile::start(interval) {
+        Ok(()) | Err(profile::Refusal::Running | profile::Refusal::Feature) => {}
+        // Where memory is limited.
+        Err(profile::Refusal::Memory) => {}
+        Err(refusal) => panic!("{refusal}"),
+    }
+}
+
+/// Writes the profile, where there is one, and looks whether the file holds something.
+pub(crate) fn write_profile() {
+    static FILES: AtomicUsize = AtomicUsize::new(0);
+    // ORDERING: Relaxed: the number stands for itself.
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("masu-oracle-{}-{number}.pb", process::id());
+    let path = std::env::temp_dir().join(name);
+    let c_path = CString::new(path.to_str().expect("a plain folder")).expect("no zeros");
+    match profile::write(&c_path) {
+        Ok(()) => {
+            let length = std::fs::metadata(&path).expect("it was written").len();
+            std::fs::remove_file(&path).expect("it is ours");
+            assert!(length > 0, "the profile is empty");
+        }
+        Err(profile::Refusal::None | profile::Refusal::Memory) => {}
+        Err(refusal) => panic!("{refusal}"),
+    }
+}
+
+/// Reads the statistics in each way there is.
+pub(crate) fn read_statistics(random: &mut Random) {
+    let mut bytes = 0;
+    let mut count = |piece: &[u8]| bytes += piece.len();
+    match random.below(4) {
+        0 => statistics::text(&mut count),
+        1 => statistics::json(&mut count),
+        2 => bytes = statistics::classes().count() + statistics::threads().count(),
+        _ => bytes = c::statistics().committed_bytes,
+    }
+    // Where memory is limited there may be none at all yet.
+    std::hint::black_box(bytes);
+}
+
+/// Holds the allocator's books against what is live: only where no other thread allocates.
+pub(crate) fn check_books(live_bytes: usize) -> Result<(), Finding> {
+    let now = c::statistics();
+    let mut sum = now.large_bytes + now.heap_bytes;
+    let mut cached = 0;
+    for class in statistics::classes() {
+        sum += class.live_bytes();
+        cached += class.cached_bytes();
+    }
+    let equal = |what, counted, expected| match counted == expected {
+        true => Ok(()),
+        false => Err(Finding::Books { what, counted, expected }),
+    };
+    equal("live bytes", now.live_bytes, live_bytes)?;
+    equal("live bytes of classes, large blocks and heaps", sum, live_bytes)?;
+    equal("cached bytes of classes", cached, now.cached_bytes)
+}

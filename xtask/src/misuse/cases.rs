@@ -1,0 +1,75 @@
+//! The cases, as the program itself lists them, and the sizes that each is tried with.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Blocks of a kind: which sizes stand for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) title: &'static str,
+    pub(super) sizes: &'static [usize],
+}
+
+/// In the order of the page.
+pub(super) const SIZES: [Sizes; 3] = [
+    Sizes { title: "Small blocks: 24 and 100 bytes", sizes: &[24, 100] },
+    Sizes { title: "Middle blocks: 5,000 and 40,000 bytes", sizes: &[5_000, 40_000] },
+    Sizes { title: "Large blocks: 300,000 bytes and 4 MiB", sizes: &[300_000, 4 << 20] },
+];
+
+/// What stands for cases that have nothing to do with a block's size.
+pub(super) const STRANGERS: Sizes = Sizes { title: "Pointers that are no block's", sizes: &[100] };
+
+impl Sizes {
+    /// Those of `cases` that are tried with these sizes.
+    pub(super) fn cases(self, cases: &[Case]) -> impl Iterator<Item = &Case> {
+        cases.iter().filter(move |case| {
+            let is_of_them = (case.size_min == 0) == (self == STRANGERS);
+            is_of_them && self.sizes.iter().any(|size| *size >= case.size_min)
+        })
+    }
+}
+
+/// One thing that no program may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Case {
+    pub(super) name: String,
+    /// The smallest block it means something for; 0: it has nothing to do with blocks.
+    pub(super) size_min: usize,
+    pub(super) about: String,
+}
+
+impl Case {
+    /// The sizes that it is tried with.
+    pub(super) fn sizes(&self) -> Vec<usize> {
+        let kinds: Vec<Sizes> = if self.size_min == 0 { vec![STRANGERS] } else { SIZES.into() };
+        let sizes = kinds.iter().flat_map(|kind| kind.sizes).copied();
+        sizes.filter(|size| *size >= self.size_min).collect()
+    }
+}
+
+/// Every case that `program` has.
+///
+/// # Errors
+///
+/// When it cannot be started or lists none.
+pub(super) fn of(program: &Path) -> Result<Vec<Case>> {
+    let output = Command::new(program).arg("--list").env_remove("LD_PRELOAD").output();
+    let output = output.with_context(|| format!("starting {}", program.display()))?;
+    read(&String::from_utf8_lossy(&output.stdout))
+}
+
+pub(super) fn read(list: &str) -> Result<Vec<Case>> {
+    let read = |line: &str| {
+        let mut fields = line.split('\t').map(str::to_owned);
+        let (name, size_min, about) = (fields.next()?, fields.next()?, fields.next()?);
+        Some(Case { name, size_min: size_min.parse().ok()?, about })
+    };
+    let cases: Option<Vec<Case>> = list.lines().map(read).collect();
+    match cases {
+        Some(cases) if !cases.is_empty() => Ok(cases),
+        _ => bail!("the program of misuses lists no cases: {list}"),
+    }
+}

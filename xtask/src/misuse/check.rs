@@ -1,0 +1,84 @@
+//! Whether masu still does what the page says.
+//!
+//! It relies on the page's own tables. The hard part is that hardened builds draw at random: a cell whose runs all
+//! agreed is held to most of today's, one whose runs differed only to the words that it has.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::PAGE;
+use super::cases::{Case, SIZES, STRANGERS};
+use super::page::{self, Old};
+use super::run::Results;
+use super::verdict::Tally;
+
+/// Runs of the cases in which masu seems to differ, before it is said so.
+const RUNS: usize = 15;
+
+/// Holds `results` against the page. What differs is run again and oftener: a hardened build draws at random.
+///
+/// # Errors
+///
+/// Everything that is not as the page says, or that it says nothing of.
+pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()> {
+    let text =
+        std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
+    let seems = differences(&text, results);
+    let differs = |case: &&Case| seems.iter().any(|(name, _)| *name == case.name);
+    let again: Vec<Case> = results.cases.iter().filter(differs).cloned().collect();
+    let again = Results::gather(program, &again, &results.mallocs, RUNS)?;
+    let wrong: Vec<String> =
+        differences(&text, &again).into_iter().map(|(_, difference)| difference).collect();
+    if wrong.is_empty() {
+        println!("{PAGE} holds: {} cases with their sizes", results.outcomes.len());
+        return Ok(());
+    }
+    bail!(
+        "{PAGE} says otherwise; `cargo xtask misuse --record --malloc masu --malloc masu-secure` writes it again:\n  {}",
+        wrong.join("\n  ")
+    );
+}
+
+/// What differs, for each cell the case's name and a line.
+pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)> {
+    let (old, mut wrong) = (Old(text), Vec::new());
+    for kind in SIZES.into_iter().chain([STRANGERS]) {
+        for case in kind.cases(&results.cases) {
+            for malloc in &results.mallocs {
+                let title = malloc.malloc.title;
+                let recorded = old.cell(kind.title, &case.name, title);
+                let agrees = recorded.is_some_and(|cell| {
+                    agrees(
+                        cell,
+                        kind.sizes
+                            .iter()
+                            .map(|size| results.tally(case, *size, malloc.malloc.name)),
+                    )
+                });
+                if !agrees {
+                    let now = page::cell(results, case, kind.sizes, malloc.malloc.name);
+                    let then = recorded.unwrap_or("nothing");
+                    let line = format!(
+                        "{}, {}, {title}: the page says {then}, today {now}",
+                        kind.title, case.name
+                    );
+                    wrong.push((case.name.clone(), line));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether today's runs with each size are as the cell says.
+fn agrees<'a>(cell: &str, tallies: impl Iterator<Item = Option<&'a Tally>>) -> bool {
+    let parts: Vec<&str> = cell.split("; ").collect();
+    let nothing = Tally::default();
+    tallies.enumerate().all(|(index, tally)| {
+        let Some(part) = parts.get(index).or(parts.last()) else { return false };
+        let word = tally.unwrap_or(&nothing).main().map_or("–", |verdict| verdict.word());
+        let mut words = part.split(", ").filter_map(|words| words.split_whitespace().next());
+        words.any(|recorded| recorded == word)
+    })
+}

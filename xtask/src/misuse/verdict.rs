@@ -1,0 +1,150 @@
+//! What one run shows, and what several do.
+//!
+//! It relies on the marks of `workloads/misuse/misuse.h` and on how the process ended, nothing else. The hard part is
+//! to call nothing by too good a name: memory that was handed out twice stays so, whatever ends the program later.
+
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// What became of a program that misused memory, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Verdict {
+    /// The malloc ended the program inside the very call, or when the damaged block was freed.
+    Call,
+    /// The very read or write met memory that is not to be touched.
+    Access,
+    /// The very call ended in a memory fault: the malloc stumbled over the pointer.
+    Fault,
+    /// The call said that it failed.
+    Refused,
+    /// A freed block could be read, but nothing of it was left.
+    Wiped,
+    /// The program ended in a later call, or at its exit.
+    Later,
+    /// It ran to its end and saw nothing wrong.
+    Silent,
+    /// It ran to its end; a live block lost what was written to it.
+    Damage,
+    /// It did not end.
+    Hangs,
+    /// Memory in use was handed out, or the program's data was followed as a pointer.
+    Handed,
+}
+
+impl Verdict {
+    pub(super) const ALL: [Verdict; 10] = [
+        Verdict::Call,
+        Verdict::Access,
+        Verdict::Fault,
+        Verdict::Refused,
+        Verdict::Wiped,
+        Verdict::Later,
+        Verdict::Silent,
+        Verdict::Damage,
+        Verdict::Hangs,
+        Verdict::Handed,
+    ];
+
+    /// The one word of the tables.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Verdict::Call => "call",
+            Verdict::Access => "access",
+            Verdict::Fault => "fault",
+            Verdict::Refused => "refused",
+            Verdict::Wiped => "wiped",
+            Verdict::Later => "later",
+            Verdict::Silent => "silent",
+            Verdict::Damage => "damage",
+            Verdict::Hangs => "hangs",
+            Verdict::Handed => "**handed**",
+        }
+    }
+
+    /// What a run shows that wrote `marks` and ended as `status` says; none where the case could not be set up.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the run, where it shows nothing.
+    pub(super) fn of(marks: &str, status: ExitStatus) -> Result<Option<Verdict>, String> {
+        const KILL: i32 = 9;
+        const BUS: i32 = 7;
+        const SEGV: i32 = 11;
+        const ALARM: i32 = 14;
+        let has = |mark: char| marks.contains(mark);
+        let signal = status.signal();
+        if has('n') {
+            return Ok(None);
+        }
+        if !(has('b') || has('t')) || signal == Some(KILL) || status.code() == Some(9) {
+            return Err(format!("marks `{marks}`, {status}"));
+        }
+        let verdict = if has('o') {
+            Verdict::Handed
+        } else if signal == Some(ALARM) {
+            Verdict::Hangs
+        } else if !status.success() {
+            match (has('a'), has('w'), signal) {
+                (true, _, _) => Verdict::Later,
+                (_, false, Some(BUS | SEGV)) if has('t') => Verdict::Access,
+                (_, _, Some(BUS | SEGV)) => Verdict::Fault,
+                _ => Verdict::Call,
+            }
+        } else if has('d') {
+            Verdict::Damage
+        } else if has('r') {
+            Verdict::Refused
+        } else if has('z') {
+            Verdict::Wiped
+        } else {
+            Verdict::Silent
+        };
+        Ok(Some(verdict))
+    }
+}
+
+/// What several runs of one case with one size show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    counts: [usize; 10],
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, verdict: Verdict) {
+        self.counts[verdict as usize] += 1;
+    }
+
+    /// The verdicts that were seen, with how often.
+    pub(super) fn seen(&self) -> impl Iterator<Item = (Verdict, usize)> {
+        let all = Verdict::ALL.into_iter().zip(self.counts);
+        all.filter(|(_, count)| *count > 0)
+    }
+
+    /// The worst of them.
+    pub(super) fn worst(&self) -> Option<Verdict> {
+        self.seen().map(|(verdict, _)| verdict).last()
+    }
+
+    /// The one that was seen most often, the worse of two.
+    pub(super) fn main(&self) -> Option<Verdict> {
+        self.seen().max_by_key(|(verdict, count)| (*count, *verdict)).map(|(verdict, _)| verdict)
+    }
+
+    /// `call`, or `call 7, silent 3` where the runs differ, or `–` where there were none.
+    pub(super) fn text(&self) -> String {
+        let seen: Vec<(Verdict, usize)> = self.seen().collect();
+        match seen[..] {
+            [] => "–".to_owned(),
+            [(verdict, _)] => verdict.word().to_owned(),
+            _ => {
+                let mut text = String::new();
+                for (verdict, count) in seen {
+                    let comma = if text.is_empty() { "" } else { ", " };
+                    let _ = write!(text, "{comma}{} {count}", verdict.word());
+                }
+                text
+            }
+        }
+    }
+}
