@@ -101,6 +101,13 @@ pub fn cached(size: usize) -> *mut u8 {
 
 #[inline(never)]
 fn malloc_slow(size: usize) -> *mut u8 {
+    let block = front::cached_counted(size);
+    if block.is_null() { malloc_slower(size) } else { block }
+}
+
+/// The same where none is counted, or the request may be one to sample.
+#[cfg_attr(feature = "profile", inline(never))]
+fn malloc_slower(size: usize) -> *mut u8 {
     asked(size, || front::allocate(size))
 }
 

@@ -12,7 +12,6 @@
 
 mod counted;
 mod depth;
-mod freed;
 pub(crate) mod idle;
 pub(crate) mod near;
 mod remote;
@@ -27,10 +26,10 @@ use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
 use crate::libc::Key;
 use crate::ranges::Parked;
 use crate::shard::Shard;
+use crate::slot;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Count, Ordering};
 use counted::Countdown;
 use depth::Depth;
-pub(crate) use freed::Frees;
 use near::Near;
 use remote::Remote;
 pub(crate) use traffic::{Traffic, User};
@@ -80,6 +79,9 @@ pub(crate) enum State {
     Live,
     /// The static one that a thread ends with: late frees go straight to pages.
     Ended,
+    /// The static one that stands before a thread's own while a heap profile is taken, so that each request
+    /// and each free takes a slow path; see `cache/counted.rs`.
+    Counting,
 }
 
 /// The part of a cache that the fast paths touch, and all there is of the static ones.
@@ -129,6 +131,8 @@ pub(crate) struct ThreadCache {
     last_giver: Cell<u8>,
     /// What is counted for a heap profile.
     countdown: Countdown,
+    /// Where the stack for a size lies, whatever the table that the fast path reads says meanwhile.
+    own: [u16; TABLE_LENGTH],
     /// The next in the list of all caches; see [`crate::thread`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
     /// The next of those without a thread, and what this one held when its thread ended, in bytes.
@@ -216,9 +220,7 @@ impl Stack {
             return false;
         }
         // SAFETY: Up to the limit there is room.
-        let place = unsafe { AtomicUsize::from_ptr(top) };
-        // ORDERING: Relaxed: this is its thread's, and whoever looks at trays (`cache/freed.rs`) only looks.
-        place.store(block.expose_provenance(), Ordering::Relaxed);
+        unsafe { top.write(block.expose_provenance()) };
         self.top.set(top);
         true
     }
@@ -260,8 +262,12 @@ impl Stacks {
     /// The whole cache, where these are a live one's stacks.
     #[inline]
     pub(crate) fn cache(&'static self) -> Option<&'static ThreadCache> {
-        // SAFETY: Live stacks are the first part of a cache.
-        (self.state == State::Live).then(|| unsafe { &*ptr::from_ref(self).cast() })
+        if self.state == State::Live {
+            // SAFETY: Live stacks are the first part of a cache.
+            return Some(unsafe { &*ptr::from_ref(self).cast() });
+        }
+        // SAFETY: Only the slot leads to these stacks, and says whose cache stands behind them.
+        self.stands_before_a_cache().then(|| unsafe { slot::behind() })
     }
 
     /// A free block for a layout of `size` bytes, at most [`crate::class::TABLE_LIMIT`]; or null. It comes
@@ -283,8 +289,7 @@ impl Stacks {
         // ORDERING: Relaxed: the number stands for itself, and whatever it is leads to a stack.
         let offset = self.offsets[(size + 15) >> 4].load(Ordering::Relaxed);
         let stack = ptr::from_ref(self).wrapping_byte_add(offset);
-        // SAFETY: Offsets in this table lead to stacks of this cache. Dealt ones lie elsewhere, in memory that is
-        // the kernel's as this is, and no object that the compiler knows.
+        // SAFETY: Offsets in this table lead to stacks of this cache.
         unsafe { &*stack.cast::<Stack>() }.pop()
     }
 
@@ -293,6 +298,13 @@ impl Stacks {
     #[inline(always)]
     pub(crate) fn push(&self, double_code: usize, block: *mut u8) -> bool {
         self.stack_at(double_code * 8).push(block)
+    }
+
+    /// Keeps a block whose layout has `size` bytes, at most [`crate::class::TABLE_LIMIT`]; false where its
+    /// stack is full.
+    #[inline(always)]
+    pub(crate) fn push_for_layout(&self, size: usize, block: *mut u8) -> bool {
+        self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).push(block)
     }
 
     /// Keeps a block of `class`, which has no home; false where its stack is full.
@@ -311,20 +323,15 @@ impl Stacks {
     }
 }
 
-impl Frees {
-    /// Keeps a block whose layout has `size` bytes, at most [`crate::class::TABLE_LIMIT`]; false where its
-    /// stack is full.
-    #[inline(always)]
-    pub(crate) fn push_for_layout(&self, size: usize, block: *mut u8) -> bool {
-        self.push_at(usize::from(OFFSETS[(size + 15) >> 4]), block)
-    }
-}
-
 impl ThreadCache {
     /// A live cache that holds nothing.
     pub(crate) fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
         let mut stacks = Stacks::new(State::Live);
         stacks.settle(shard);
+        let mut own = OFFSETS;
+        for (own, offset) in own.iter_mut().zip(&mut stacks.offsets) {
+            *own = *offset.get_mut() as u16;
+        }
         ThreadCache {
             stacks,
             shard,
@@ -339,6 +346,7 @@ impl ThreadCache {
             denials: Cell::new(0),
             last_giver: Cell::new(0),
             countdown: Countdown::new(),
+            own,
             next: Cell::new(None),
             next_idle: Cell::new(None),
             idle_bytes: Cell::new(0),
@@ -360,7 +368,7 @@ impl ThreadCache {
         } else {
             self.count_from_outside(homed) + self.remote_blocks(homed)
         };
-        self.count_from_outside(class) + kept_apart + self.dealt_blocks(class)
+        self.count_from_outside(class) + kept_apart
     }
 
     /// Bytes that the stacks may hold together, as their limits stand.

@@ -29,6 +29,12 @@ pub(crate) fn cached(size: usize) -> *mut u8 {
     if size > TABLE_LIMIT { ptr::null_mut() } else { slot::get().pop_for_size(size) }
 }
 
+/// The same while a heap profile is taken; null where none is.
+#[inline(always)]
+pub(crate) fn cached_counted(size: usize) -> *mut u8 {
+    if size > TABLE_LIMIT { ptr::null_mut() } else { counted::cached(size) }
+}
+
 /// Allocates `size` bytes aligned to 16; null for want of memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
@@ -56,7 +62,7 @@ pub(crate) enum FreedBy {
 fn allocate_class(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
     let stacks = slot::get();
     if stacks.counts() {
-        return counted::allocate(class, size, freed_by);
+        return counted::allocate(class, size);
     }
     let homed = class.homed();
     if freed_by == FreedBy::Map && homed != class {
@@ -94,6 +100,12 @@ pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
         return ptr::null_mut();
     }
     slot::get().pop_for_layout(layout.size())
+}
+
+/// The same while a heap profile is taken; null where none is.
+#[inline(always)]
+pub(crate) fn cached_layout_counted(size: usize, align: usize) -> *mut u8 {
+    if is_in_table(size, align) { counted::cached_layout(size) } else { ptr::null_mut() }
 }
 
 /// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
@@ -173,7 +185,7 @@ pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
 #[inline(always)]
 pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
     let (size, align) = (layout.size(), layout.align());
-    if is_in_table(size, align) && slot::frees().push_for_layout(size, block) {
+    if is_in_table(size, align) && slot::get().push_for_layout(size, block) {
         return;
     }
     // SAFETY: The caller's condition.
@@ -185,7 +197,11 @@ pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
 /// - As [`free_layout`], `size` and `align` being the layout's.
 #[inline(never)]
 unsafe fn free_layout_slow(block: *mut u8, size: usize, align: usize) {
-    if is_in_table(size, align) && counted::keeps(block, size) {
+    if counted::frees_by_map() {
+        if !counted::keeps(block) {
+            // SAFETY: The caller's condition.
+            unsafe { free_by_map(block) };
+        }
         return;
     }
     // SAFETY: The caller's condition.
@@ -440,7 +456,10 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
     let new = if grows_large(old_size, new_size) {
         large::allocate(new_size, align, false)
     } else {
-        allocate_aligned(new_size, align, FreedBy::Layout)
+        match cached_layout_counted(new_size, align) {
+            block if !block.is_null() => block,
+            _ => allocate_aligned(new_size, align, FreedBy::Layout),
+        }
     };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.

@@ -105,6 +105,14 @@ impl Masu {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
+        let block = front::cached_layout_counted(size, align);
+        if block.is_null() { self.alloc_slower(size, align) } else { block }
+    }
+
+    /// The same where none is counted, or the request may be one to sample.
+    #[cold]
+    #[cfg_attr(feature = "profile", inline(never))]
+    fn alloc_slower(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
         had(size, || front::allocate_aligned(size, align, front::FreedBy::Layout))

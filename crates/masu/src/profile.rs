@@ -36,7 +36,6 @@ mod unwind;
 use core::ffi::{CStr, c_void};
 use core::fmt;
 
-use crate::cache::ThreadCache;
 use crate::environment::Environment;
 use crate::kernel::file::File;
 use crate::sync::{AtomicU32, AtomicUsize, Lock, Ordering};
@@ -202,11 +201,7 @@ pub fn reports_leaks() -> bool {
 /// Ends the profile that is being taken, if one is. What was found can be written until another is
 /// started: it stays as it is, whatever is freed from here on.
 pub fn stop() {
-    let caches = thread::caches();
-    let mut profile = PROFILE.lock();
-    if let Some(profile) = profile.as_deref_mut() {
-        profile.settle(caches);
-    }
+    let profile = PROFILE.lock();
     // ORDERING: Relaxed, as in `current`.
     INTERVAL.store(0, Ordering::Relaxed);
     // ORDERING: As above.
@@ -224,12 +219,10 @@ pub fn write(path: &CStr) -> Result<(), Refusal> {
     if libc::is_secure() {
         return Err(Refusal::Secure);
     }
-    let caches = thread::caches();
-    let mut held = PROFILE.lock();
-    let Some(profile) = held.as_deref_mut().filter(|profile| profile.samples.interval > 0) else {
+    let held = PROFILE.lock();
+    let Some(profile) = held.as_deref().filter(|profile| profile.samples.interval > 0) else {
         return Err(Refusal::None);
     };
-    profile.settle(caches);
     let file = File::create_private(path).map_err(|error| Refusal::File(error.0))?;
     message::write(&profile.samples, &file).map_err(|error| Refusal::File(error.0))
 }
@@ -262,12 +255,10 @@ pub(crate) fn add(address: usize, bytes: usize) {
 #[cold]
 #[inline(never)]
 fn answer() {
-    let caches = thread::caches();
     let mut held = PROFILE.lock();
     let Some(profile) = held.as_deref_mut() else { return };
     // Another thread may have seen it too.
     if profile.destination.is_asked_for() {
-        profile.settle(caches);
         profile.write_next();
         profile.destination.answer();
     }
@@ -323,10 +314,8 @@ pub(crate) fn read(environment: &Environment) {
 
 /// Called when the program ends.
 extern "C" fn end(_: *mut c_void) {
-    let caches = thread::caches();
     let mut held = PROFILE.lock();
     let Some(profile) = held.as_deref_mut() else { return };
-    profile.settle(caches);
     profile.write_next();
     if reports_leaks() {
         profile.report_live();
@@ -334,16 +323,6 @@ extern "C" fn end(_: *mut c_void) {
 }
 
 impl Profile {
-    /// Forgets what was freed and lies on trays of these caches still. They are asked for before the profile's lock is
-    /// held, which is held meanwhile: what is found on a tray and was sampled cannot be a new block.
-    fn settle(&mut self, caches: impl Iterator<Item = &'static ThreadCache>) {
-        if is_running() {
-            caches.for_each(|cache| {
-                cache.for_each_on_trays(|address| self.samples.remove(address));
-            });
-        }
-    }
-
     /// Writes the profile to the next file of its destination, or says why not.
     fn write_next(&mut self) {
         let result = self.destination.next_file();

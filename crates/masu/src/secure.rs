@@ -50,6 +50,18 @@ pub(crate) fn cached_layout(_layout: Layout) -> *mut u8 {
     ptr::null_mut()
 }
 
+/// Likewise.
+#[inline(always)]
+pub(crate) fn cached_counted(_size: usize) -> *mut u8 {
+    ptr::null_mut()
+}
+
+/// Likewise.
+#[inline(always)]
+pub(crate) fn cached_layout_counted(_size: usize, _align: usize) -> *mut u8 {
+    ptr::null_mut()
+}
+
 /// Whether a block's class follows from the table alone, for heaps.
 #[inline(always)]
 pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {

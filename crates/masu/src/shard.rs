@@ -193,6 +193,9 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     let page = page_of(block);
     let shard = page.owner();
+    if shard == Shard::SAMPLED {
+        sampled::forget([block].into_iter());
+    }
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
     let found = pages.look(shard, class);
@@ -244,6 +247,10 @@ const EMPTY_MAX: usize = 32;
 
 /// Brings those of `blocks` home that belong to `shard`; `shards` says it of each.
 fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8]) -> Pages {
+    if shard == Shard::SAMPLED {
+        let pairs = blocks.iter().zip(shards);
+        sampled::forget(pairs.filter(|(_, owner)| **owner == shard.0).map(|(block, _)| *block));
+    }
     loop {
         let mut empty = [None; EMPTY_MAX];
         let mut count = 0;

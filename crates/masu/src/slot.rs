@@ -6,8 +6,8 @@
 //! as the address of static stacks that are empty and full at once, so no read ever has to test
 //! for null; whoever finds nothing there ends in a slow path, which makes a real cache.
 //!
-//! The second word is for frees by layout alone. It says what the first one says, but while a heap profile is taken:
-//! then these frees go elsewhere (`cache/freed.rs`), and no instruction has to ask.
+//! The second word is read by slow paths alone, while a heap profile is taken: then the first one leads to stacks that all
+//! threads share and that are empty and full at once (`cache/counted.rs`), and this one to the thread's cache.
 
 #[cfg(target_arch = "aarch64")]
 #[cfg_attr(not(feature = "tls-dynamic"), path = "slot/aarch64.rs")]
@@ -20,9 +20,9 @@ mod arch;
 
 use core::arch::global_asm;
 
-use crate::cache::{EMPTY, Frees, Stacks};
+use crate::cache::{EMPTY, Stacks, ThreadCache};
 
-/// What follows `masu_slot_` and `masu_frees_` in the variables' names.
+/// What follows `masu_slot_` and `masu_behind_` in the variables' names.
 ///
 /// It carries the crate's version, so that two versions in one program each have their slot. The rest is
 /// what a linker prints where one version is there twice, or where a program and a library that it
@@ -46,14 +46,14 @@ global_asm!(
     concat!(".hidden masu_slot_", suffix!()),
     concat!(".type masu_slot_", suffix!(), ", @object"),
     concat!(".size masu_slot_", suffix!(), ", 8"),
-    concat!(".globl masu_frees_", suffix!()),
-    concat!(".hidden masu_frees_", suffix!()),
-    concat!(".type masu_frees_", suffix!(), ", @object"),
-    concat!(".size masu_frees_", suffix!(), ", 8"),
+    concat!(".globl masu_behind_", suffix!()),
+    concat!(".hidden masu_behind_", suffix!()),
+    concat!(".type masu_behind_", suffix!(), ", @object"),
+    concat!(".size masu_behind_", suffix!(), ", 8"),
     // In one cache line.
     ".p2align 4",
     concat!("masu_slot_", suffix!(), ": .quad {empty}"),
-    concat!("masu_frees_", suffix!(), ": .quad {empty}"),
+    concat!("masu_behind_", suffix!(), ": .quad 0"),
     ".popsection",
     empty = sym EMPTY,
 );
@@ -69,22 +69,26 @@ pub(crate) fn get() -> &'static Stacks {
     unsafe { &*arch::read() }
 }
 
-/// Where this thread's frees by layout go.
+/// The cache behind the stacks that are there while a heap profile is taken.
+///
+/// # Safety
+///
+/// - This thread's stacks were set by [`set_behind`].
 #[inline(always)]
-pub(crate) fn frees() -> &'static Frees {
-    // SAFETY: As in [`get`]: stacks begin with these, and what else is set is never unmapped.
-    unsafe { &*arch::read_frees() }
+pub(crate) unsafe fn behind() -> &'static ThreadCache {
+    // SAFETY: `set_behind` wrote it, and caches are never unmapped.
+    unsafe { &*arch::read_behind() }
 }
 
-/// Makes `stacks` this thread's, and `frees` where its frees by layout go.
-pub(crate) fn set(stacks: &'static Stacks, frees: &'static Frees) {
+/// Makes `stacks` this thread's.
+pub(crate) fn set(stacks: &'static Stacks) {
     // SAFETY: Only this thread reads its slot.
     unsafe { arch::write(stacks) };
-    set_frees(frees);
 }
 
-/// Has this thread's frees by layout go there.
-pub(crate) fn set_frees(frees: &'static Frees) {
-    // SAFETY: As above.
-    unsafe { arch::write_frees(frees) };
+/// Makes `stacks` this thread's, whose cache is `cache` all the same.
+pub(crate) fn set_behind(stacks: &'static Stacks, cache: &'static ThreadCache) {
+    // SAFETY: As above. First, for a signal's handler may come in between.
+    unsafe { arch::write_behind(cache) };
+    set(stacks);
 }

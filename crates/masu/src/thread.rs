@@ -65,7 +65,7 @@ fn begin() -> Option<&'static ThreadCache> {
         return Some(begun);
     }
     let Some(cache) = idle::take() else { return begin_anew() };
-    slot::set(&cache.stacks, cache.frees());
+    slot::set(&cache.stacks);
     cache.traffic.note_user(User::Unknown, GENERATION.get());
     // From here on the thread has a cache, so the C library may allocate in this call.
     if let Some(key) = cache.key() {
@@ -88,7 +88,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     cache.traffic.note_user(User::Unknown, GENERATION.get());
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
-    slot::set(&cache.stacks, cache.frees());
+    slot::set(&cache.stacks);
     // As above.
     if let Some(key) = key {
         key.set(ptr::from_ref(cache).cast());
@@ -124,7 +124,7 @@ pub(crate) fn prepare() {
 unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
-    slot::set(cache::ended(), cache::ended().frees());
+    slot::set(cache::ended());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
         RANGES.lock().bring_home(Some(&cache.parked));
@@ -170,9 +170,8 @@ pub(crate) fn count_all() {
     // This thread's too, and at once.
     let _ = cache();
     let threads = THREADS.lock();
-    core::iter::successors(threads.all, |cache| cache.next.get()).for_each(|cache| {
-        cache.begin_counting();
-    });
+    core::iter::successors(threads.all, |cache| cache.next.get())
+        .for_each(ThreadCache::begin_counting);
     drop(threads);
     if let Some(cache) = slot::get().cache() {
         cache.notice_profile();
@@ -184,8 +183,6 @@ pub(crate) fn count_all() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile")]
 pub(crate) fn end_counting(cache: &'static ThreadCache) {
-    // Before the lock: what comes back may send other blocks home.
-    cache.take_back();
     let threads = THREADS.lock();
     if !profile::is_running() {
         cache.end_counting();

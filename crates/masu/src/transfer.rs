@@ -10,7 +10,7 @@ use core::mem;
 use crate::class::{CODES, Class};
 use crate::metadata;
 use crate::options;
-use crate::shard::{self, Pages, Shard};
+use crate::shard::{self, Pages, Shard, whose};
 use crate::sync::{AtomicBool, Lock, Ordering};
 
 /// Bytes of blocks kept of each class, and blocks at most.
@@ -140,7 +140,8 @@ pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
 /// the pages turn out to be sparse, what was kept here has gone home too. Blocks of a homed class
 /// are all of the lane of `shard`.
 pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
-    if !keeps(class) {
+    // A thread that has not noticed a heap profile may have sampled ones among its free blocks.
+    if !keeps(class) || whose::are_sampled(blocks) {
         return shard::flush(class, blocks);
     }
     let mut stale = [0; HOMEWARD_MAX];
@@ -214,6 +215,8 @@ impl Batch {
         let count = self.count as usize;
         let most = options::transfer_size().map_or(usize::MAX, |bytes| bytes / class.size());
         let taken = most.min(kept.len()).saturating_sub(count).min(blocks.len());
+        // The option `transfer_size` may have become less than what is here.
+        debug_assert!(count + taken <= kept.len(), "an array's length holds");
         kept[count..count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
         self.count += taken as u32;
         self.given += taken;

@@ -163,10 +163,8 @@ fn classes_in(mut set: u128) -> impl Iterator<Item = Class> {
 impl ThreadCache {
     #[inline(always)]
     pub(super) fn stack(&self, class: Class) -> &Stack {
-        let all = self.stacks.stacks.as_ptr();
-        let stacks = if class.is_homed() { all } else { self.true_stacks() };
-        // SAFETY: Where the class has a home these are the stacks of all codes, else of all classes.
-        unsafe { &*stacks.add(usize::from(class.code_in(self.shard.0))) }
+        // SAFETY: There are stacks of all codes.
+        unsafe { self.stacks.stacks.get_unchecked(usize::from(class.code_in(self.shard.0))) }
     }
 
     #[inline(always)]
@@ -175,7 +173,7 @@ impl ThreadCache {
     }
 
     /// The classes that have an array.
-    fn opened(&self) -> impl Iterator<Item = Class> + use<> {
+    pub(super) fn opened(&self) -> impl Iterator<Item = Class> + use<> {
         classes_in(self.opened.get())
     }
 
@@ -198,11 +196,6 @@ impl ThreadCache {
             return 0;
         }
         (self.stack(class).top.get().addr() - base.addr()) / size_of::<usize>()
-    }
-
-    /// Entries that can be popped before the mark is found, if there is one.
-    pub(super) fn count_above_mark(&self, class: Class) -> usize {
-        self.count(class).saturating_sub(self.depth(class).mark.get() as usize)
     }
 
     /// Entries in the stack as another thread sees them: close, and 0 in the middle of a change.
@@ -238,17 +231,17 @@ impl ThreadCache {
             self.deepen(class);
         }
         depth.missed.set(true);
-        if self.fetch(class, 0) == 0 { ptr::null_mut() } else { self.stack(class).pop() }
+        if self.fetch(class) == 0 { ptr::null_mut() } else { self.stack(class).pop() }
     }
 
-    /// Fetches a batch onto a stack that has `have` entries; returns how many.
+    /// Fetches a batch onto an empty stack; returns how many.
     #[inline(always)]
-    fn fetch(&self, class: Class, have: usize) -> usize {
+    fn fetch(&self, class: Class) -> usize {
         let depth = self.depth(class);
-        let wanted = self.next_refill(class).min(depth.limit() - have);
+        let wanted = self.next_refill(class).min(depth.limit());
         let base = depth.base();
-        // SAFETY: The entries above those that the stack has are unused; there are at least `limit` in all.
-        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1 + have), wanted) };
+        // SAFETY: The entries are unused, and there are at least `limit`.
+        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
         let count = transfer::refill(class, self.shard, entries);
         if count == 0 {
             return 0;
@@ -258,29 +251,8 @@ impl ThreadCache {
         // What was fetched lies at the end.
         entries.copy_within(wanted - count.., 0);
         // SAFETY: So many entries above the zero hold blocks now.
-        self.stack(class).top.set(unsafe { base.add(have + count) });
+        self.stack(class).top.set(unsafe { base.add(count) });
         count
-    }
-
-    /// Fetches a batch onto a stack with few entries and no mark, as if it had been found empty.
-    #[cold]
-    #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.profile")]
-    pub(super) fn fetch_more(&'static self, class: Class) {
-        self.count_slow_call(Some(class));
-        let depth = self.depth(class);
-        if depth.base().is_null() {
-            if !self.open(class) {
-                return;
-            }
-        } else {
-            self.deepen(class);
-        }
-        depth.missed.set(true);
-        let have = self.count(class);
-        if have < depth.limit() {
-            self.fetch(class, have);
-        }
     }
 
     /// How many entries to fetch now; next time it is double, up to the last.
@@ -304,7 +276,7 @@ impl ThreadCache {
 
     #[inline(never)]
     fn push_batch(&'static self, class: Class, block: *mut u8) {
-        // A thread that begins here may have got a stack with room, a hidden stack is not the one that was
+        // A thread that begins here may have got a stack with room, stacks that count are not those that were
         // found full, and where there is no class map no stack was tried.
         if self.stack(class).push(block) {
             return;
@@ -509,6 +481,11 @@ impl ThreadCache {
     fn set_limit(&self, class: Class, limit: usize) {
         let depth = self.depth(class);
         let bytes = |entries| entries * entry_bytes(class);
+        // The option `cache_size` may have changed since the array was made.
+        debug_assert!(
+            limit == 0 || limit < usize::from(depth.words.get()),
+            "an array's length holds"
+        );
         let without = self.limit_bytes.get() - bytes(depth.limit.get() as usize);
         self.limit_bytes.set(without + bytes(limit));
         depth.limit.set(limit as u16);
@@ -562,7 +539,6 @@ impl ThreadCache {
 
     /// Sends every block home; the stacks stay.
     pub(crate) fn empty_stacks(&'static self) {
-        self.take_back();
         self.empty_remote(Destination::Pages);
         for class in self.opened() {
             let count = self.count(class);

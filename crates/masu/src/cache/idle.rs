@@ -48,7 +48,6 @@ pub(crate) fn take() -> Option<&'static ThreadCache> {
 
 /// Takes the cache of a thread that ends, for the next one.
 pub(crate) fn put(cache: &'static ThreadCache) {
-    cache.take_back();
     // Other lanes' blocks would be of no use to the next thread either.
     cache.empty_remote(Destination::Transfer);
     let bytes = cache.kept_bytes();

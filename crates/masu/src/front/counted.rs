@@ -1,67 +1,88 @@
 //! Allocating and freeing while a heap profile is taken.
 //!
-//! Relies on counted caches to say which block is sampled. A sampled block of a class comes from a page of
+//! Relies on counted caches to say which request is sampled. A sampled block of a class comes from a page of
 //! its own kind, whose code in the class map says so; but it is a block like any other of its
 //! class, in a page like any other. So whoever frees it without looking at the map, as a layout may in a
-//! thread that has not noticed the profile yet, does no harm: the profile only takes it to be live. Where the thread has,
-//! such frees lie on trays (`cache/freed.rs`) and are looked at together.
+//! thread that has not noticed the profile yet, does no harm: it goes home when its stack is looked through or flushed.
 
-use super::FreedBy;
+use core::ptr;
+
 use crate::cache::ThreadCache;
-use crate::class::Class;
-use crate::shard::sampled;
-use crate::slice::Slice;
-use crate::{profile, slot, thread};
+use crate::class::{Class, SAMPLED};
+use crate::shard::{sampled, whose};
+use crate::{map, slot, thread};
+
+/// A cached block for `size` bytes, of which a table knows, counted, where this thread's layouts take slow paths; null
+/// where they do not or there is none.
+#[inline(always)]
+pub(super) fn cached_layout(size: usize) -> *mut u8 {
+    if !slot::get().stands_before_a_cache() {
+        return ptr::null_mut();
+    }
+    // SAFETY: These stacks are no thread's own.
+    unsafe { slot::behind() }.pop_counted(size)
+}
+
+/// The same where only C's family takes slow paths.
+#[inline(always)]
+pub(super) fn cached(size: usize) -> *mut u8 {
+    let stacks = slot::get();
+    if !stacks.counts() {
+        return ptr::null_mut();
+    }
+    stacks.cache().map_or(ptr::null_mut(), |cache| cache.pop_counted(size))
+}
 
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
-pub(super) fn allocate(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
-    let by_layout = freed_by == FreedBy::Layout;
-    let kept = if by_layout { class } else { class.homed() };
-    let Some(cache) = slot::get().cache() else { return thread::take_uncached(class) };
-    match cache.pop_counted(kept, size, by_layout) {
-        Some(block) => block,
-        None => allocate_sampled(cache, class, size, kept),
+pub(super) fn allocate(class: Class, size: usize) -> *mut u8 {
+    // Where frees by layout take slow paths too, they look at the class map.
+    let kept = class.homed();
+    match slot::get().cache() {
+        Some(cache) if cache.passes(size) => cache.pop_behind(kept),
+        Some(cache) => allocate_maybe_sampled(cache, class, size, kept),
+        None => thread::take_uncached(class),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_sampled(
+fn allocate_maybe_sampled(
     cache: &'static ThreadCache,
     class: Class,
     size: usize,
     kept: Class,
 ) -> *mut u8 {
+    if !cache.is_hit(size) {
+        return cache.pop_behind(kept);
+    }
     let block = sampled::take(class);
     if block.is_null() {
-        return cache.pop_true(kept);
+        return cache.pop_behind(kept);
     }
     cache.sample(block.addr(), size);
     block
 }
 
-/// Keeps a block whose layout has `size` bytes on a tray, which was full; false where there is none.
+/// Whether this thread's frees take slow paths, for which their blocks go by the class map.
 #[inline(always)]
-pub(super) fn keeps(block: *mut u8, size: usize) -> bool {
-    let stacks = slot::get();
-    stacks.counts() && stacks.cache().is_some_and(|cache| cache.push_to_tray(size, block))
+pub(super) fn frees_by_map() -> bool {
+    slot::get().stands_before_a_cache()
+}
+
+/// Keeps a block where they do; false where its stack is full, as it is for sampled ones.
+#[inline(always)]
+pub(super) fn keeps(block: *mut u8) -> bool {
+    // SAFETY: The stacks that this thread sees are not its own.
+    unsafe { slot::behind() }.stacks.push(map::double_code(block.addr()), block)
 }
 
 /// Whether this thread's frees by layout have to look for sampled blocks. Not while no profile is taken, for
-/// then nobody asks what became of them.
+/// then nobody asks what became of them; and not where there is no cache that they could stay in.
 #[inline(always)]
 pub(super) fn sees_layouts_free() -> bool {
-    match slot::get().cache() {
-        Some(cache) => {
-            let counts = cache.stacks.counts();
-            if counts {
-                cache.notice_profile();
-            }
-            counts
-        }
-        None => profile::is_running(),
-    }
+    let counting = slot::get().cache().filter(|cache| cache.stacks.counts());
+    counting.inspect(|cache| cache.notice_profile()).is_some()
 }
 
 /// The class of a block in a page of sampled ones.
@@ -70,9 +91,9 @@ pub(super) fn sees_layouts_free() -> bool {
 ///
 /// - The class map says so of `block`.
 pub(super) unsafe fn class_of_sampled(block: *mut u8) -> Class {
-    // SAFETY: The block lies in a page.
-    let page = unsafe { Slice::at(block.addr()) }.page();
-    Class::from_code(page.sampled.get()).unwrap_or(Class::of_size(1))
+    debug_assert!(crate::arena::code_of(block.addr()) == SAMPLED);
+    let page = whose::page_of(block.addr());
+    Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1))
 }
 
 /// Frees a block that lies in a page of sampled ones.
@@ -83,8 +104,6 @@ pub(super) unsafe fn class_of_sampled(block: *mut u8) -> Class {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sampled(block: *mut u8) {
-    // Before the block can be handed out again.
-    profile::remove(block.addr());
     // SAFETY: The caller's condition.
     thread::put_uncached(unsafe { class_of_sampled(block) }, block);
 }

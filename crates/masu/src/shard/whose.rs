@@ -18,10 +18,13 @@
 //!   arrays carry their lengths (`cache/remote.rs`), limits of stacks are read from the stacks
 //!   (`cache/depth.rs`), and what is kept in the transfer cache is bounded by the room that there is.
 //! - **A remote stack holds blocks of its own lane alone** ([`are_of_lane`]): only `free` by the class map fills it.
+//! - **A sampled block that comes home leaves the profile** before it can be handed out again (`sampled::forget`), and none is
+//!   passed on to other threads while a profile is taken ([`are_sampled`]).
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
 use super::Shard;
 use crate::arena::{self, Place};
+use crate::cache::ThreadCache;
 use crate::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};
 use crate::fault::{self, Fault};
 use crate::map;
@@ -29,6 +32,7 @@ use crate::options::SHARDS_MAX;
 use crate::page::{NO_SHARD, Page};
 use crate::slice::Slice;
 use crate::sync::{AtomicU32, Ordering};
+use crate::{profile, slot};
 
 /// The owners that there may be pages of, as bits by number. The first shard's is there from the start, for threads without a
 /// cache use it.
@@ -144,4 +148,13 @@ pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool 
         let owner = page_of(*block).owner();
         class.code_in(owner.0) == class.code_in(shard.0)
     })
+}
+
+/// Whether a heap profile is taken and one of these free blocks is among its sampled ones, as only a thread has them that
+/// did not notice yet.
+#[inline(always)]
+pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
+    profile::is_running()
+        && !slot::get().cache().is_some_and(ThreadCache::has_noticed)
+        && blocks.iter().any(|block| page_of(*block).owner() == Shard::SAMPLED)
 }

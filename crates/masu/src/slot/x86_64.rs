@@ -4,7 +4,7 @@
 use core::arch::asm;
 
 use super::suffix;
-use crate::cache::{Frees, Stacks};
+use crate::cache::{Stacks, ThreadCache};
 
 /// Reads the variable whose name begins so.
 macro_rules! read {
@@ -56,8 +56,8 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - As [`read`].
 #[inline(always)]
-pub(super) unsafe fn read_frees() -> *const Frees {
-    read!("masu_frees_")
+pub(super) unsafe fn read_behind() -> *const ThreadCache {
+    read!("masu_behind_")
 }
 
 /// Sets the slot.
@@ -74,6 +74,6 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
 /// # Safety
 ///
 /// - As [`write`].
-pub(super) unsafe fn write_frees(frees: *const Frees) {
-    write!("masu_frees_", frees);
+pub(super) unsafe fn write_behind(cache: *const ThreadCache) {
+    write!("masu_behind_", cache);
 }

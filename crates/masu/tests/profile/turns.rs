@@ -7,10 +7,13 @@
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use masu::profile;
+
+use super::{Taken, now};
 
 /// Runs the child called `name` with as many shards, and ends it where it does not end by itself.
 fn run(name: &str, shards: usize) {
@@ -44,6 +47,44 @@ fn profiles_that_follow_each_other_do_so_in_threads_either() {
     for shards in [1, 1, 2] {
         run("threads", shards);
     }
+}
+
+/// A thread that was there before frees by layout without looking, until it finds a stack empty or full.
+#[test]
+fn what_a_thread_frees_before_it_notices_goes_home_when_it_does() {
+    const COUNT: usize = 30;
+    let turn = Taken::turn();
+    let (gives, given) = mpsc::channel::<Vec<Block>>();
+    let (done, is_done) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        // Its stack of this size has room for so many.
+        drop(new_blocks(COUNT * 2, 1).collect::<Vec<_>>());
+        done.send(()).expect("someone waits");
+        let blocks = given.recv().expect("some");
+        let start = blocks[0].as_ptr().addr();
+        drop(blocks);
+        let kept: Vec<_> = new_blocks(5_000, 2).collect();
+        check(&kept, 2);
+        // Each of these is sampled, and so comes from where sampled blocks go home to.
+        assert!(kept.iter().any(|block| block.as_ptr().addr() == start), "it never came home");
+        done.send(()).expect("someone waits");
+        drop(given.recv());
+        check(&kept, 2);
+    });
+    is_done.recv().expect("it began");
+    profile::start(Some(1)).expect("none is taken");
+    let before = now();
+    let blocks: Vec<Block> = new_blocks(COUNT, 3).collect();
+    let allocated = now().live_blocks - before.live_blocks;
+    assert!(allocated >= COUNT as i64, "{allocated}");
+    gives.send(blocks).expect("it waits");
+    is_done.recv().expect("it allocates");
+    let live = now().live_blocks - before.live_blocks;
+    assert!((4_000..5_200).contains(&live), "{live}");
+    drop(gives);
+    thread.join().expect("it ends");
+    profile::stop();
+    drop(turn);
 }
 
 /// A box that says whose it is.

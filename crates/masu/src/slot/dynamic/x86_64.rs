@@ -8,7 +8,7 @@
 use core::arch::asm;
 
 use super::suffix;
-use crate::cache::{Frees, Stacks};
+use crate::cache::{Stacks, ThreadCache};
 
 /// Where this thread's variable is whose name begins so.
 macro_rules! place {
@@ -38,8 +38,8 @@ fn slot() -> *mut *const Stacks {
 
 /// Its second word.
 #[inline(always)]
-fn frees() -> *mut *const Frees {
-    place!("masu_frees_")
+fn behind() -> *mut *const ThreadCache {
+    place!("masu_behind_")
 }
 
 /// The slot's value.
@@ -59,9 +59,9 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - As [`read`].
 #[inline(always)]
-pub(super) unsafe fn read_frees() -> *const Frees {
+pub(super) unsafe fn read_behind() -> *const ThreadCache {
     // SAFETY: As in `read`.
-    unsafe { frees().read() }
+    unsafe { behind().read() }
 }
 
 /// Sets the slot.
@@ -79,7 +79,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
 /// # Safety
 ///
 /// - As [`write`].
-pub(super) unsafe fn write_frees(value: *const Frees) {
+pub(super) unsafe fn write_behind(value: *const ThreadCache) {
     // SAFETY: As in `read`.
-    unsafe { frees().write(value) };
+    unsafe { behind().write(value) };
 }
