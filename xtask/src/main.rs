@@ -27,6 +27,7 @@ mod rust;
 mod sanitize;
 mod stat;
 mod steps;
+mod suites;
 mod tidy;
 
 use std::path::Path;
@@ -53,6 +54,8 @@ Usage: cargo xtask CHORE
                minutes)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
   sanitize     The code arena's method JIT under AddressSanitizer and valgrind (about 5 minutes; --seconds N)
+  suites       Other people's test suites with and without masu, keep the table in docs/tested-with.md (about an hour, or the
+               names of some)
   peers        Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once;
                --jobs N, or the names of some)
   bench        Run every allocation pattern and real programs under every malloc, write benches/record
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),
         ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
         ["sanitize", options @ ..] => root().and_then(|root| sanitize::run(root, options)),
+        ["suites", names @ ..] => root().and_then(|root| suites::run(root, names)),
         ["tidy"] => root().and_then(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -1,0 +1,212 @@
+//! `cargo xtask suites`: other people's test suites with and without masu preloaded, as a table in `docs/tested-with.md`.
+//!
+//! It relies on one script a suite in `workloads/tests`. A script is run in a folder of its own: with `make`, to fetch and
+//! build what it needs, and twice with `run`, without `PRELOAD` and with it. It prints `ok NAME` or `not ok NAME` for each
+//! test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the table. The results stay in the
+//! target folder, so the table has every suite that was ever run there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::record;
+use crate::{kept, steps};
+
+const PAGE: &str = "docs/tested-with.md";
+
+/// A script's way to say that the machine lacks what the suite needs.
+const LACKING: Option<i32> = Some(77);
+
+/// A suite by its script.
+struct Suite {
+    name: String,
+    script: PathBuf,
+    text: String,
+    folder: PathBuf,
+}
+
+/// Runs all suites, or those that are named, or (`--table`) none; keeps the table.
+///
+/// # Errors
+///
+/// When a suite cannot be made, or a test's outcome differs with masu and the script does not say why.
+pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
+    let made = steps::target_folder()?.join("suites");
+    let all = suites(&root.join("workloads/tests"), &made)?;
+    let is_table_alone = names == ["--table"];
+    let names = if is_table_alone { &[] } else { names };
+    if let Some(unknown) = names.iter().find(|name| all.iter().all(|suite| suite.name != **name)) {
+        bail!("suites: there is no workloads/tests/{unknown}.sh");
+    }
+    if !is_table_alone {
+        let build = ["build", "--release", "--locked", "-p", "masu-abi"];
+        steps::succeed(&mut steps::cargo(root, &build))?;
+        let library = steps::target_folder()?.join("release/libmasu.so");
+        for suite in &all {
+            if names.is_empty() || names.contains(&suite.name.as_str()) {
+                steps::take(&suite.name, || suite.run(&made.join("apt"), &library))?;
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for suite in &all {
+        rows.extend(suite.row()?);
+    }
+    kept::keep(&root.join(PAGE), "suites", &table(&rows))?;
+    let unexplained: Vec<&str> =
+        rows.iter().flat_map(|row| row.unexplained.iter().map(String::as_str)).collect();
+    if !unexplained.is_empty() {
+        bail!("differ with masu, and no script says why: {}", unexplained.join(", "));
+    }
+    Ok(())
+}
+
+fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
+    let mut suites = Vec::new();
+    for entry in fs::read_dir(scripts).with_context(|| format!("no {}", scripts.display()))? {
+        let script = entry?.path();
+        let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if name != "fetch" && script.extension().is_some_and(|extension| extension == "sh") {
+            let text = fs::read_to_string(&script)?;
+            suites.push(Suite { folder: made.join(&name), name, script, text });
+        }
+    }
+    suites.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(suites)
+}
+
+impl Suite {
+    fn run(&self, apt: &Path, library: &Path) -> Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let made = self.part("make", apt).status().context("bash does not start")?;
+        if made.code() == LACKING {
+            println!("left out: the machine lacks what it needs");
+            return Ok(());
+        }
+        if !made.success() {
+            bail!("{} could not be made: {made}", self.name);
+        }
+        for (preload, kept) in [(Path::new(""), "out.without"), (library, "out.with")] {
+            let mut run = self.part("run", apt);
+            let status = run.env("PRELOAD", preload).stdout(File::create(self.folder.join(kept))?);
+            steps::succeed(status)?;
+        }
+        Ok(fs::write(self.folder.join("date"), record::today())?)
+    }
+
+    /// A part of the script, in the suite's folder, with what every script has.
+    fn part(&self, part: &str, apt: &Path) -> Command {
+        let mut bash = Command::new("bash");
+        let fetch = self.script.with_file_name("fetch.sh");
+        bash.args(["-c", "set -u; . \"$0\"; script=$1; shift; . \"$script\""]);
+        bash.arg(fetch).arg(&self.script).arg(part);
+        bash.current_dir(&self.folder).env("APT", apt).env_remove("LD_PRELOAD");
+        bash
+    }
+
+    /// What a comment of the script says.
+    fn says<'a>(&'a self, of: &'a str) -> impl Iterator<Item = &'a str> {
+        let prefix = format!("# {of}: ");
+        self.text.lines().filter_map(move |line| line.strip_prefix(prefix.as_str()))
+    }
+
+    /// The suite's row; none where it was not run here.
+    fn row(&self) -> Result<Option<Row>> {
+        let read = |kept| fs::read_to_string(self.folder.join(kept));
+        let (Ok(without), Ok(with)) = (read("out.without"), read("out.with")) else {
+            return Ok(None);
+        };
+        let date = read("date").unwrap_or_default();
+        let (without, with) = (outcomes(&without), outcomes(&with));
+        if without.is_empty() {
+            bail!("{} ran no test", self.name);
+        }
+        let reasons: Vec<(&str, &str)> =
+            self.says("differs").filter_map(|line| line.split_once(": ")).collect();
+        let mut row = Row {
+            title: self.says("title").next().unwrap_or(&self.name).to_owned(),
+            left_out: self.says("left out").map(str::to_owned).collect(),
+            date,
+            run: without.len(),
+            without: without.values().filter(|passed| **passed).count(),
+            with: with.values().filter(|passed| **passed).count(),
+            explained: Vec::new(),
+            unexplained: Vec::new(),
+        };
+        for (name, passed) in &without {
+            if with.get(name) == Some(passed) {
+                continue;
+            }
+            match reasons.iter().find(|(known, _)| known == name) {
+                Some((_, why)) => row.explained.push(format!("`{name}`: {why}")),
+                None => row.unexplained.push(name.clone()),
+            }
+        }
+        Ok(Some(row))
+    }
+}
+
+/// Whether each test passed; a test that ran several times passed if it always did.
+fn outcomes(printed: &str) -> BTreeMap<String, bool> {
+    let mut outcomes = BTreeMap::new();
+    for line in printed.lines() {
+        let (name, passed) = match (line.strip_prefix("ok "), line.strip_prefix("not ok ")) {
+            (Some(name), _) => (name, true),
+            (_, Some(name)) => (name, false),
+            _ => continue,
+        };
+        *outcomes.entry(name.to_owned()).or_insert(true) &= passed;
+    }
+    outcomes
+}
+
+struct Row {
+    title: String,
+    left_out: Vec<String>,
+    date: String,
+    run: usize,
+    without: usize,
+    with: usize,
+    explained: Vec<String>,
+    unexplained: Vec<String>,
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = "| suite | date | tests | passed without masu | passed with masu |\n|---|---|--:|--:|--:|\n".to_owned();
+    for row in rows {
+        let Row { title, date, run, without, with, .. } = row;
+        let _ = writeln!(text, "| {title} | {date} | {run} | {without} | {with} |");
+    }
+    for row in rows {
+        let _ = writeln!(text, "\n{}:\n", row.title);
+        for left_out in &row.left_out {
+            let _ = writeln!(text, "- left out: {left_out}");
+        }
+        for difference in &row.explained {
+            let _ = writeln!(text, "- differs: {difference}");
+        }
+        for difference in &row.unexplained {
+            let _ = writeln!(text, "- differs, not explained yet: `{difference}`");
+        }
+        if row.explained.is_empty() && row.unexplained.is_empty() {
+            text.push_str("- no difference\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_failed_once_failed() {
+        let outcomes = outcomes("ok a\nnot ok b\nok b\nnoise\nok c d\n");
+        let passed: Vec<_> = outcomes.iter().map(|(name, ok)| (name.as_str(), *ok)).collect();
+        assert_eq!(passed, [("a", true), ("b", false), ("c d", true)]);
+    }
+}
