@@ -21,6 +21,7 @@ use masu_lab::{
 };
 
 use super::mallocs;
+use crate::bench::record;
 use crate::profile::count;
 use crate::{machine, steps};
 
@@ -110,6 +111,8 @@ struct Measured {
 /// When something cannot be built or installed, or a comparison fails.
 pub(super) fn text(root: &Path, rounds: Option<usize>) -> Result<String> {
     let rounds = rounds.unwrap_or(ROUNDS);
+    // Before anything is built: the workspace may have moved on when all is measured.
+    let commit = record::commit(root).unwrap_or_else(|| "an unknown commit".to_owned());
     let needs = machine::PATTERNS.iter().chain(machine::PROGRAMS).chain([&machine::VALGRIND]);
     machine::provide(&needs.collect::<Vec<_>>())?;
     let target = steps::target_folder()?;
@@ -139,7 +142,7 @@ pub(super) fn text(root: &Path, rounds: Option<usize>) -> Result<String> {
         let instructions = workload.little.map(count).transpose()?;
         measured.push(Measured { name: workload.name, runs, instructions });
     }
-    Ok(table::text(root, &rows, &missing, rounds, &measured))
+    Ok(table::text(&commit, &rows, &missing, rounds, &measured))
 }
 
 struct Places {

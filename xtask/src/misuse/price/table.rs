@@ -26,13 +26,12 @@ const UNCOUNTED: &str = "\nWhere there is no figure, the malloc ends the program
 
 /// The section, from its heading on.
 pub(super) fn text(
-    root: &Path,
+    commit: &str,
     rows: &[&Row],
     missing: &[&Row],
     rounds: usize,
     measured: &[Measured],
 ) -> String {
-    let commit = record::commit(root).unwrap_or_else(|| "an unknown commit".to_owned());
     let mut text = format!(
         "`cargo xtask misuse --prices --record`, {} at {commit}, {rounds} rounds, load {} at the end.\n\n{READING}",
         record::today(),
