@@ -15,7 +15,7 @@ use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
 use crate::front::FreedBy;
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, options, statistics, thread};
+use crate::{front, libc, options, scarce, statistics, thread};
 
 const ENOMEM: c_int = 12;
 
@@ -74,7 +74,7 @@ fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.scarce")]
 fn asked_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
-    let block = front::scarce::ask_again(size, ask);
+    let block = scarce::ask_again(size, ask);
     if block.is_null() {
         libc::set_errno(ENOMEM);
     }

@@ -5,18 +5,18 @@
 //! no lock.
 
 mod counted;
-pub(crate) mod scarce;
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::arena::code_of;
+use crate::cache::idle;
 use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT};
 use crate::fault::{self, Fault};
 use crate::pointer::Pointer;
 use crate::ranges::{Parked, RANGES};
 use crate::slice::{SLICE_BYTES, Slice};
-use crate::{cache, heap, large, map, slot, thread};
+use crate::{cache, heap, large, map, owner, scarce, shard, slot, thread, transfer};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -492,8 +492,22 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    scarce::send_home();
+    send_home();
     let mut ranges = RANGES.lock();
     ranges.bring_home(Parked::of_this_thread());
     ranges.trim(kept_bytes)
+}
+
+/// Sends home what this thread's cache, idle ones and all other rooms keep, but for the ranges.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim")]
+pub(crate) fn send_home() {
+    if let Some(cache) = thread::cache() {
+        cache.empty_stacks();
+        cache.empty_near();
+    }
+    owner::trim();
+    idle::empty_warm();
+    transfer::trim();
+    shard::trim();
 }

@@ -70,6 +70,7 @@ mod front;
 mod heap;
 mod large;
 mod pointer;
+mod scarce;
 #[cfg(feature = "secure")]
 mod secure;
 pub mod statistics;
@@ -130,7 +131,7 @@ impl Masu {
 /// A block; where there is none, that may be the program's end.
 fn had(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let block = ask();
-    if block.is_null() { front::scarce::ask_again(size, &ask) } else { block }
+    if block.is_null() { scarce::ask_again(size, &ask) } else { block }
 }
 
 impl Default for Masu {

@@ -399,8 +399,13 @@ fn resize_small(address: usize, size: usize, call: Call) -> bool {
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
 #[inline(never)]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
+    send_home();
+    RANGES.lock().trim(kept_bytes)
+}
+
+/// Sends home what heaps keep, and empty pages. What rests goes on resting.
+pub(crate) fn send_home() {
     let _ = thread::cache();
     owner::trim();
-    crate::shard::hardened::trim();
-    RANGES.lock().trim(kept_bytes)
+    hardened::trim();
 }

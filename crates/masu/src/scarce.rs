@@ -4,9 +4,8 @@
 //! in by, where no lock is held, so that any room may be asked; and once. What a thread that runs keeps in its
 //! own cache, or has parked, stays there, for only that thread may touch it: a bounded part of what is live.
 
-use crate::cache::idle;
 use crate::ranges::{Parked, RANGES};
-use crate::{arena, fault, owner, shard, thread, transfer};
+use crate::{arena, fault, front};
 
 /// What `ask` returns for `size` bytes, which was null, once more after everything was given up. Where there is no
 /// memory even then, that may be the program's end, or else null.
@@ -35,22 +34,8 @@ fn gives_up(size: usize) -> bool {
         }
         ranges.live_bytes()
     };
-    send_home();
+    front::send_home();
     let mut ranges = RANGES.lock();
     ranges.bring_home(Parked::of_this_thread());
     ranges.live_bytes() < live_bytes
-}
-
-/// Sends home what this thread's cache, idle ones and all other rooms keep, but for the ranges.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim")]
-pub(super) fn send_home() {
-    if let Some(cache) = thread::cache() {
-        cache.empty_stacks();
-        cache.empty_near();
-    }
-    owner::trim();
-    idle::empty_warm();
-    transfer::trim();
-    shard::trim();
 }
