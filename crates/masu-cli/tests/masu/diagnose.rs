@@ -34,7 +34,8 @@ fn the_json_is_one_object_with_facts() {
 fn where_nothing_stands_out_others_are_tried_and_once_leaves_that_out() {
     const COUNT: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $i";
     let diagnose = |option: &str| {
-        let output = masu(&["diagnose", "--json", option, "--", "sh", "-c", COUNT]).output().unwrap();
+        let output =
+            masu(&["diagnose", "--json", option, "--", "sh", "-c", COUNT]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");
         let all: Value = serde_json::from_slice(&output.stdout).unwrap();
