@@ -1,5 +1,5 @@
 //! Builds the `libmasu.so` that `masu` carries inside, once for programs on glibc and once for
-//! programs on musl; and each a second time as the library that counts requests.
+//! programs on musl; and each again as the library that counts requests, and as the hardened build.
 //!
 //! `libmasu/` holds links to the sources of `masu` and `masu-abi`; `cargo package` puts what they
 //! point to into this crate, so an installed `masu` is built from its own package and never asks
@@ -45,7 +45,7 @@ fn build_libraries() -> Result<(), String> {
     for (libc, name) in [("gnu", "glibc"), ("musl", "musl")] {
         let is_own = libc == own;
         let target = if is_own { target.clone() } else { format!("{arch}-unknown-linux-{libc}") };
-        for (kind, prefix) in [(Kind::Ordinary, "libmasu"), (Kind::Counting, "libmasu-count")] {
+        for (kind, prefix) in KINDS {
             let carried = out.join(format!("{prefix}-{name}.so"));
             let (absence, done) = match build_library(&workspace, &target, libc, is_own, kind) {
                 Ok(built) => (String::new(), fs::copy(&built, &carried).map(drop)),
@@ -67,7 +67,16 @@ enum Kind {
     Ordinary,
     /// The one that counts what they ask for.
     Counting,
+    /// The one that stops their misuse of the heap.
+    Hardened,
 }
+
+/// Each with its file's name.
+const KINDS: [(Kind, &str); 3] = [
+    (Kind::Ordinary, "libmasu"),
+    (Kind::Counting, "libmasu-count"),
+    (Kind::Hardened, "libmasu-secure"),
+];
 
 /// Builds `libmasu.so` for `target`; returns where it lies, or one line that says why not.
 fn build_library(
@@ -83,10 +92,11 @@ fn build_library(
              `rustup target add {target}` and build masu again"
         ));
     }
-    // Both kinds have one file name, so one folder would have them taken for each other.
+    // All kinds have one file name, so one folder would have them taken for each other.
     let (folder, features): (_, &[&str]) = match kind {
         Kind::Ordinary => ("target", &[]),
         Kind::Counting => ("target-count", &["--features=count"]),
+        Kind::Hardened => ("target-secure", &["--features=secure"]),
     };
     let target_folder = workspace.join(folder);
     let mut cargo = Command::new(variable("CARGO")?);

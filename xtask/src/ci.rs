@@ -171,6 +171,28 @@ const SUITES: &[Suite] = &[
         cfg: None,
     },
     Suite {
+        // What is about caches is not asked of the build that has none.
+        name: "tests, hardened",
+        arguments: &[
+            "--package",
+            "masu",
+            "--features",
+            "secure,profile,allocator-api2",
+            "--lib",
+            "--test",
+            "oracle",
+            "--test",
+            "global",
+            "--test",
+            "collections",
+            "--test",
+            "profile",
+            "--test",
+            "plugins",
+        ],
+        loom: false,
+    },
+    Suite {
         name: "tests, loom",
         arguments: &["--package", "masu", "--package", "masu-code", "--release", "--test", "loom"],
         cfg: LOOM,

@@ -112,6 +112,14 @@ impl Request {
             let folder = if *folder == "lib" { &self.libraries } else { *folder };
             put(&format!("{folder}/{name}"), &contents, *mode)?;
         }
+        // In a folder of its own, because it has the ordinary one's name there.
+        let folder = target.join("secure");
+        let mut build = steps::cargo(root, &["build", "--release", "--locked"]);
+        build.args(["--package", "masu-abi", "--features", "secure", "--target-dir"]);
+        steps::succeed(build.arg(&folder))?;
+        let built = folder.join("release/libmasu.so");
+        let contents = fs::read(&built).with_context(|| built.display().to_string())?;
+        put(&format!("{}/{HARDENED}", self.libraries), &contents, PROGRAM)?;
         let mut headers = Vec::new();
         for (path, name) in HEADERS {
             let header = root.join(path).join(name);
@@ -175,7 +183,7 @@ impl Request {
     /// What to know when the files are there.
     fn hint(&self) -> String {
         format!(
-            "Any program: LD_PRELOAD={0}/libmasu.so PROGRAM. In C: cc … $(pkg-config --cflags \
+            "Any program: LD_PRELOAD={0}/libmasu.so PROGRAM; hardened: {HARDENED} in its place. In C: cc … $(pkg-config --cflags \
              --libs masu), with PKG_CONFIG_PATH={0}/pkgconfig where that is not looked at anyway.",
             self.prefix.join(&self.libraries).display()
         )
@@ -196,6 +204,9 @@ const BUILT: &[(&str, &str, u32)] = &[
     ("libmasu.a", "lib", FILE),
     ("libmasu_code.so", "lib", PROGRAM),
 ];
+
+/// The hardened build of `libmasu.so`.
+const HARDENED: &str = "libmasu-secure.so";
 
 /// Headers, that of the manual page first.
 const HEADERS: [(&str, &str); 2] =
@@ -225,6 +236,12 @@ const PKG_CONFIG: &[PkgConfig] = &[
         name: "masu",
         description: MALLOC,
         links: "Libs: ${libdir}/libmasu.a -pthread",
+    },
+    PkgConfig {
+        file: "masu-secure",
+        name: "masu-secure",
+        description: "masu, hardened: misuse of the heap ends the program at the call",
+        links: "Libs: -L${libdir} -lmasu-secure",
     },
     PkgConfig {
         file: "masu_code",

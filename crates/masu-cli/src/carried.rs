@@ -1,5 +1,5 @@
 //! The `libmasu.so` that travels inside `masu`: one for programs on glibc, one for musl, and of each
-//! a second one that counts what a program asks for.
+//! a second one that counts what a program asks for and the hardened build.
 //!
 //! Relies on the build script, which leaves the files in `OUT_DIR`; an empty file is one that
 //! could not be built, and the build script's reason is kept to be told. The dynamic linker only
@@ -55,6 +55,20 @@ static COUNT_MUSL: Library = Library {
     ..MUSL
 };
 
+static SECURE_GLIBC: Library = Library {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-secure-glibc.so")),
+    absence: env!("LIBMASU_SECURE_GLIBC_ABSENT"),
+    name: "libmasu-secure",
+    ..GLIBC
+};
+
+static SECURE_MUSL: Library = Library {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-secure-musl.so")),
+    absence: env!("LIBMASU_SECURE_MUSL_ABSENT"),
+    name: "libmasu-secure",
+    ..MUSL
+};
+
 /// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
 /// had is an error only where it is asked for.
 ///
@@ -62,7 +76,7 @@ static COUNT_MUSL: Library = Library {
 ///
 /// As for [`catalogue`], and for a program that takes no preload.
 pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalogue> {
-    let is_meant = specs.iter().any(|spec| spec.allocator == "masu");
+    let is_meant = specs.iter().any(|spec| ["masu", "masu-secure"].contains(&&*spec.allocator));
     if is_meant {
         // Told before any file is laid out for nothing.
         program.preloadable()?;
@@ -84,10 +98,12 @@ pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     match libc {
         Libc::Glibc => {
             places.masu_glibc = Some(lay_out(&GLIBC)?);
+            places.secure_glibc = Some(lay_out(&SECURE_GLIBC)?);
             places.count_glibc = Some(lay_out(&COUNT_GLIBC)?);
         }
         Libc::Musl => {
             places.masu_musl = Some(lay_out(&MUSL)?);
+            places.secure_musl = Some(lay_out(&SECURE_MUSL)?);
             places.count_musl = Some(lay_out(&COUNT_MUSL)?);
         }
         Libc::Static => {}
@@ -114,15 +130,18 @@ pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {
     let mut absences = Vec::new();
     let mut get = |library| lay_out(library).map_err(|why| absences.push(why.to_string())).ok();
     let (masu_glibc, masu_musl) = (get(&GLIBC), get(&MUSL));
-    (find(&Places { masu_glibc, masu_musl, ..Places::default() }), absences)
+    let (secure_glibc, secure_musl) = (get(&SECURE_GLIBC), get(&SECURE_MUSL));
+    let places = Places { masu_glibc, masu_musl, secure_glibc, secure_musl, ..Places::default() };
+    (find(&places), absences)
 }
 
 /// The lab's catalogue; of the carried libraries masu itself knows the version.
 fn find(places: &Places) -> Catalogue {
     let mut catalogue = Catalogue::find(places);
     for allocator in &mut catalogue.allocators {
-        let is_at = |place: &Option<PathBuf>| place.as_ref() == Some(&allocator.path);
-        if is_at(&places.masu_glibc) || is_at(&places.masu_musl) {
+        let carried =
+            [&places.masu_glibc, &places.masu_musl, &places.secure_glibc, &places.secure_musl];
+        if carried.into_iter().flatten().any(|place| *place == allocator.path) {
             allocator.version = Some(env!("CARGO_PKG_VERSION").to_owned());
         }
     }
@@ -174,7 +193,8 @@ mod tests {
 
     #[test]
     fn a_library_is_carried_or_its_absence_explained() {
-        for Library { bytes, absence, libc, name } in [&GLIBC, &MUSL, &COUNT_GLIBC, &COUNT_MUSL] {
+        let all = [&GLIBC, &MUSL, &COUNT_GLIBC, &COUNT_MUSL, &SECURE_GLIBC, &SECURE_MUSL];
+        for Library { bytes, absence, libc, name } in all {
             assert_eq!(bytes.is_empty(), !absence.is_empty(), "{name} {libc}: {absence}");
             assert!(bytes.is_empty() || bytes.starts_with(b"\x7fELF"), "{name} {libc}");
         }
@@ -183,7 +203,7 @@ mod tests {
     #[test]
     fn the_libraries_for_musl_ask_nothing_of_glibc() {
         for text in [&b"GLIBC_"[..], b"libc.so.6", b"__register_atfork"] {
-            for library in [&MUSL, &COUNT_MUSL] {
+            for library in [&MUSL, &COUNT_MUSL, &SECURE_MUSL] {
                 assert!(!has(library, text), "{}", String::from_utf8_lossy(text));
             }
         }
@@ -196,6 +216,16 @@ mod tests {
         {
             let expected = counts && !library.bytes.is_empty();
             assert_eq!(has(library, b"MASU_COUNT_FILE"), expected, "{}", library.name);
+        }
+    }
+
+    #[test]
+    fn only_the_hardened_libraries_have_canaries() {
+        for (library, hardened) in
+            [(&GLIBC, false), (&MUSL, false), (&SECURE_GLIBC, true), (&SECURE_MUSL, true)]
+        {
+            let expected = hardened && !library.bytes.is_empty();
+            assert_eq!(has(library, b"written beyond its end"), expected, "{}", library.name);
         }
     }
 

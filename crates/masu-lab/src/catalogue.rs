@@ -16,6 +16,9 @@ use crate::{Error, Libc, Program, Spec, Variant};
 mod known;
 mod version;
 
+/// What masu's hardened build is called.
+pub(crate) const HARDENED: &str = "masu-secure";
+
 /// Where to look besides the loader's own folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
@@ -23,6 +26,10 @@ pub struct Places {
     pub masu_glibc: Option<PathBuf>,
     /// masu's own library for programs that run on musl.
     pub masu_musl: Option<PathBuf>,
+    /// masu's hardened build for programs that run on glibc.
+    pub secure_glibc: Option<PathBuf>,
+    /// The hardened build for programs that run on musl.
+    pub secure_musl: Option<PathBuf>,
     /// masu's library that counts requests, for programs that run on glibc; see [`crate::count`].
     pub count_glibc: Option<PathBuf>,
     /// The counting library for programs that run on musl.
@@ -35,7 +42,7 @@ pub struct Places {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocator {
     /// Its name in variants: `jemalloc`, or `jemalloc-5.3.0` where another release has that name.
-    /// Unique in the catalogue, except that `masu` appears once for each C library it is there for.
+    /// Unique in the catalogue, except that `masu` and `masu-secure` appear once for each C library they are there for.
     pub name: String,
     /// Its file; for the system's malloc that of the C library.
     pub path: PathBuf,
@@ -64,12 +71,19 @@ impl Catalogue {
     pub fn find(places: &Places) -> Catalogue {
         let mut finder = Finder::default();
         finder.add_system();
-        for (path, libc) in [(&places.masu_glibc, Libc::Glibc), (&places.masu_musl, Libc::Musl)] {
+        let carried = [
+            (&places.masu_glibc, "masu", Libc::Glibc),
+            (&places.masu_musl, "masu", Libc::Musl),
+            (&places.secure_glibc, HARDENED, Libc::Glibc),
+            (&places.secure_musl, HARDENED, Libc::Musl),
+        ];
+        for (path, name, libc) in carried {
             if let Some(path) = path
                 && let Ok(mut allocator) = by_path(path)
             {
-                "masu".clone_into(&mut allocator.name);
+                name.clone_into(&mut allocator.name);
                 allocator.libc = libc;
+                allocator.notes = known::notes_of(name);
                 finder.add(allocator);
             }
         }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::process::VARIABLE;
+use crate::variant::family;
 use crate::{Error, Variant, Workload, kernel};
 
 /// Replaces this process by the program of `workload` under `variant`. The program inherits
@@ -22,7 +23,7 @@ pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Erro
     let mut command = command(workload, variant, None);
     // Whoever runs a program under masu can look at it with `masu top`. Not where programs are
     // measured, which is not here.
-    if variant.allocator == "masu" && std::env::var_os(VARIABLE).is_none() {
+    if family(&variant.allocator) == "masu" && std::env::var_os(VARIABLE).is_none() {
         command.env(VARIABLE, "1");
     }
     let source = command.exec();

@@ -18,6 +18,7 @@ pub(super) fn page(header: &str) -> String {
          .nf\n\
          cc program.c $(pkg-config --cflags --libs masu)\n\
          cc program.c $(pkg-config --cflags --libs masu-static)\n\
+         cc program.c $(pkg-config --cflags --libs masu-secure)\n\
          cc -static program.c $(pkg-config --static --cflags --libs masu)\n\
          .fi\n\
          .SH DESCRIPTION\n",

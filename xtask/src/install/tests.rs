@@ -112,9 +112,18 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
     );
     assert_ne!(preloaded.trim(), "0");
     let names: Vec<&OsStr> = installed.iter().filter_map(|path| path.file_name()).collect();
-    for name in ["masu", "masu.1", "masu-compare.1", "masu.3", "_masu", "masu.fish", "masu.pc"]
-        .iter()
-        .chain(&["xquo", "xquo.1", "_xquo", "xquo.fish", "masu_code.pc"])
+    for name in [
+        "masu",
+        "masu.1",
+        "masu-compare.1",
+        "masu.3",
+        "_masu",
+        "masu.fish",
+        "masu.pc",
+        "masu-secure.pc",
+    ]
+    .iter()
+    .chain(&["xquo", "xquo.1", "_xquo", "xquo.fish", "masu_code.pc"])
     {
         assert!(names.contains(&OsStr::new(name)), "{name} is missing");
     }
@@ -168,9 +177,12 @@ fn a_package_is_made_aside_and_speaks_of_its_place() {
     assert!(!file.contains("package"), "{file}");
     for path in installed {
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        let is_program = ["masu", "xquo", "libmasu.so", "libmasu_code.so"].iter().any(|name| {
-            path.file_name() == Some(OsStr::new(name)) && !path.to_string_lossy().contains("share")
-        });
+        let is_program = ["masu", "xquo", "libmasu.so", "libmasu-secure.so", "libmasu_code.so"]
+            .iter()
+            .any(|name| {
+                path.file_name() == Some(OsStr::new(name))
+                    && !path.to_string_lossy().contains("share")
+            });
         assert_eq!(mode, if is_program { 0o755 } else { 0o644 }, "{}", path.display());
     }
 }

@@ -147,7 +147,7 @@ impl Tree {
         for program in ["masu", "xquo"] {
             needs.arg(self.folder.join("usr/bin").join(program));
         }
-        for library in ["libmasu.so", "libmasu_code.so"] {
+        for library in ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"] {
             needs.arg(self.libraries().join(library));
         }
         let told = answer(&mut needs)?;
@@ -217,7 +217,9 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let listed = root.run(&[], &["masu", "list"], "")?;
     ensure!(listed.contains("masu"), "masu list: {listed}");
     serves(&root, &["masu", "run", "--", "bash", "-c", "echo"])?;
-    serves_with(&root, &[("LD_PRELOAD", "libmasu.so")], &["bash", "-c", "echo"])?;
+    for library in ["libmasu.so", "libmasu-secure.so"] {
+        serves_with(&root, &[("LD_PRELOAD", library)], &["bash", "-c", "echo"])?;
+    }
     let words = root.run(&[], &["bash", "-c", WORDS], "")?;
     ensure!(words == "it's  two", "xquo: {words}");
     let completed = root.run(&[], &["bash", "-c", COMPLETED], "")?;

@@ -109,7 +109,7 @@ static void sound(void) {
     size_t sizes[] = {0, 1, 7, 8, 9, 16, 24, 25, 100, 1000, 1016, 1024, 4096, 16384, 20000, 65000, 65528, 65529,
                       65536, 100000, 131072, 1000000, 70000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        for (int round = 0; round < (sizes[i] > 1000000 ? 3 : 2000); round++) {
+        for (int round = 0; round < (sizes[i] > 1000000 ? 3 : sizes[i] > 60000 ? 20 : 300); round++) {
             size_t n = sizes[i];
             char *p = malloc(n);
             if ((uintptr_t)p % 16) exit(4);

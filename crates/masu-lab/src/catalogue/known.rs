@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::HARDENED;
+
 /// A malloc library known by its name.
 #[derive(Debug)]
 pub(super) struct Known {
@@ -26,8 +28,17 @@ const fn plain(
     Known { name, files, packages, note: None, tunable: None }
 }
 
-static KNOWN: [Known; 14] = [
+const CHECKS: &str = "a hardened allocator: part of its time buys checks";
+
+static KNOWN: [Known; 15] = [
     plain("masu", &["libmasu.so"], &[]),
+    Known {
+        name: HARDENED,
+        files: &["libmasu-secure.so"],
+        packages: &[],
+        note: Some(CHECKS),
+        tunable: None,
+    },
     plain("jemalloc", &["libjemalloc.so"], &["libjemalloc2"]),
     plain("tcmalloc", &["libtcmalloc_minimal.so"], &["libtcmalloc-minimal4"]),
     Known {
@@ -54,7 +65,7 @@ static KNOWN: [Known; 14] = [
         name: "scudo",
         files: &["libscudo.so", "libclang_rt.scudo_standalone"],
         packages: &[],
-        note: Some("a hardened allocator: part of its time buys checks"),
+        note: Some(CHECKS),
         tunable: None,
     },
     plain("hoard", &["libhoard.so"], &[]),
@@ -70,6 +81,12 @@ pub(super) fn of_file(file: &str) -> Option<&'static Known> {
             })
         })
     })
+}
+
+/// What to know before reading the figures of the malloc called `name`.
+pub(super) fn notes_of(name: &str) -> Vec<String> {
+    let entry = KNOWN.iter().find(|known| known.name == name);
+    entry.and_then(|known| known.note).map(str::to_owned).into_iter().collect()
 }
 
 /// Whether the Debian package called `name` is an allocator or musl.

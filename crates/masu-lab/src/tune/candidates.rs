@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use crate::catalogue::HARDENED;
 use crate::suite::Named;
 use crate::variant::family;
 use crate::{Catalogue, Program, Spec, Variant};
@@ -96,7 +97,9 @@ const SETTINGS: &[(&str, &[&str])] = &[
 /// where it does not work. What this machine's release of a malloc does not have is not among them.
 #[must_use]
 pub fn worth_trying(catalogue: &Catalogue, program: &Program) -> Vec<Named> {
-    let found = catalogue.variants_for(program);
+    let mut found = catalogue.variants_for(program);
+    // Nobody takes it to be faster.
+    found.retain(|variant| variant.allocator != HARDENED);
     let Some((reference, others)) = found.split_first() else { return Vec::new() };
     // Of a program that is linked with a malloc nobody knows what that one's settings are.
     let own = if program.linked_malloc.is_none() { reference.allocator.as_str() } else { "" };

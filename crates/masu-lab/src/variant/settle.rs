@@ -144,6 +144,7 @@ pub(crate) fn family(name: &str) -> &str {
     };
     match name {
         "tcmalloc-full" => "tcmalloc",
+        "masu-secure" => "masu",
         _ => match name.strip_prefix("mimalloc") {
             Some(rest) if rest.bytes().all(|byte| byte.is_ascii_digit()) => "mimalloc",
             _ => name,
