@@ -190,7 +190,7 @@ const SUITES: &[Suite] = &[
             "--test",
             "plugins",
         ],
-        loom: false,
+        cfg: None,
     },
     Suite {
         name: "tests, loom",
