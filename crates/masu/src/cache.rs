@@ -22,7 +22,7 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
-use crate::class::{CLASSES, CODES, Class, TABLE_LENGTH};
+use crate::class::{CLASSES, CODES, Class, HOMED, TABLE_LENGTH};
 use crate::libc::Key;
 use crate::ranges::Parked;
 use crate::shard::Shard;
@@ -131,8 +131,8 @@ pub(crate) struct ThreadCache {
     last_giver: Cell<u8>,
     /// What is counted for a heap profile.
     countdown: Countdown,
-    /// Where the stack for a size lies, whatever the table that the fast path reads says meanwhile.
-    own: [u16; TABLE_LENGTH],
+    /// Where the stacks for sizes of homed classes lie, whatever the table that the fast path reads says now.
+    own: [u16; HOMED_STEPS],
     /// The next in the list of all caches; see [`crate::thread`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
     /// The next of those without a thread, and what this one held when its thread ended, in bytes.
@@ -325,15 +325,9 @@ impl Stacks {
 
 impl ThreadCache {
     /// A live cache that holds nothing.
-    pub(crate) fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
-        let mut stacks = Stacks::new(State::Live);
-        stacks.settle(shard);
-        let mut own = OFFSETS;
-        for (own, offset) in own.iter_mut().zip(&mut stacks.offsets) {
-            *own = *offset.get_mut() as u16;
-        }
+    pub(crate) const fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
         ThreadCache {
-            stacks,
+            stacks: Stacks::new(State::Live),
             shard,
             key,
             depths: [const { Depth::new() }; CLASSES],
@@ -346,11 +340,27 @@ impl ThreadCache {
             denials: Cell::new(0),
             last_giver: Cell::new(0),
             countdown: Countdown::new(),
-            own,
+            own: [0; HOMED_STEPS],
             next: Cell::new(None),
             next_idle: Cell::new(None),
             idle_bytes: Cell::new(0),
         }
+    }
+
+    /// Has homed classes keep the blocks that this cache's shard is home to. Apart from [`ThreadCache::new`], so that the
+    /// cache, of several KiB, need not be built on the thread's stack more often than once.
+    pub(crate) fn settle(&mut self) {
+        self.stacks.settle(self.shard);
+        for (own, offset) in self.own.iter_mut().zip(&mut self.stacks.offsets) {
+            *own = *offset.get_mut() as u16;
+        }
+    }
+
+    /// Where the stack for a size of so many steps lies, whatever the table of the stacks says now.
+    #[inline(always)]
+    fn own_offset(&self, step: usize) -> usize {
+        let offset = if step < HOMED_STEPS { self.own[step] } else { OFFSETS[step] };
+        usize::from(offset)
     }
 
     /// What the end of its thread is told by.
@@ -376,6 +386,14 @@ impl ThreadCache {
         self.limit_bytes.get()
     }
 }
+
+/// Sizes of homed classes, in steps of 16 bytes from 0 on.
+const HOMED_STEPS: usize = HOMED + 1;
+
+const _: () = assert!(
+    Class::of_size((HOMED_STEPS - 1) * 16).homed().is_homed()
+        && !Class::of_size(HOMED_STEPS * 16).homed().is_homed()
+);
 
 /// Where the stack without a home for a size lies, as in [`Stacks`]; `const` so that a size known at
 /// compile time folds away in other crates too.

@@ -76,14 +76,14 @@ impl Metadata {
 }
 
 /// A place for a value for good, on cache lines of its own. `None` for want of memory.
-pub(crate) fn forever<T>(value: T) -> Option<&'static T> {
+pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
     const { assert!(align_of::<T>() <= WORDS_MIN * size_of::<usize>()) };
     let count = size_of::<T>().div_ceil(size_of::<usize>()).next_multiple_of(WORDS_MIN);
-    let start = METADATA.lock().carve(count)?.cast::<T>();
+    let mut start = METADATA.lock().carve(count)?.cast::<T>();
     // SAFETY: The lines are long enough, aligned and nobody else's.
     unsafe { start.write(value) };
-    // SAFETY: Written just now and never given back.
-    Some(unsafe { start.as_ref() })
+    // SAFETY: Written just now, nobody else's and never given back.
+    Some(unsafe { start.as_mut() })
 }
 
 /// Holds the lock of this room across `fork`.

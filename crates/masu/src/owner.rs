@@ -79,7 +79,7 @@ impl Owner {
                 unused
             }
             None => {
-                let owner = metadata::forever(Owner {
+                let owner: &'static Owner = metadata::forever(Owner {
                     number: AtomicUsize::new(0),
                     codes: [const { Cell::new(0) }; PARTS],
                     holdings: Lock::new(Holdings::new()),

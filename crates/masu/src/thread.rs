@@ -143,6 +143,8 @@ impl Threads {
         let shards = options::shards().unwrap_or(self.cpus);
         let shard = Shard::for_thread(self.made, shards);
         let cache = metadata::forever(ThreadCache::new(shard, key))?;
+        cache.settle();
+        let cache: &'static ThreadCache = cache;
         self.made += 1;
         if profile::is_running() {
             cache.begin_counting();

@@ -99,9 +99,9 @@ impl ThreadCache {
     pub(crate) fn end_counting(&'static self) {
         slot::set(&self.stacks);
         self.countdown.session.set(0);
-        for (offset, own) in self.stacks.offsets.iter().zip(self.own) {
+        for (step, offset) in self.stacks.offsets.iter().enumerate() {
             // ORDERING: Relaxed, as above.
-            offset.store(usize::from(own), Ordering::Relaxed);
+            offset.store(self.own_offset(step), Ordering::Relaxed);
         }
         // ORDERING: As above.
         self.stacks.counts.store(false, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl ThreadCache {
         if size >= left || !self.has_noticed() {
             return ptr::null_mut();
         }
-        let block = self.stacks.stack_at(usize::from(self.own[(size + 15) >> 4])).pop();
+        let block = self.stacks.stack_at(self.own_offset((size + 15) >> 4)).pop();
         if !block.is_null() {
             self.countdown.left.set(left - size);
         }
