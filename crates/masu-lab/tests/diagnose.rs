@@ -142,8 +142,8 @@ fn json_has_a_version_names_with_hyphens_and_nothing_of_the_environment() {
     assert_eq!(json["command"][0], "true");
     let names: Vec<&String> = json.as_object().unwrap().keys().collect();
     let expected = [
-        "changed", "command", "facts", "findings", "not_seen", "proof", "schema", "variant",
-        "version",
+        "changed", "command", "facts", "findings", "not_seen", "proof", "schema", "trial",
+        "variant", "version",
     ];
     assert_eq!(names, expected);
     for finding in json["findings"].as_array().unwrap() {
