@@ -89,8 +89,9 @@ pub(super) fn write(samples: &Samples, file: &File) -> Result<(), Errno> {
             locations.varint(number_of(frame));
         }
         let mut values = Part::new();
-        // Blocks are counted in parts, and wrong only by rounding.
-        let blocks = |parts: usize| (parts + (1 << (PARTS_LOG2 - 1))) >> PARTS_LOG2;
+        // Blocks are counted in parts, and wrong only by rounding; where one byte in more than there are was to be
+        // sampled, a block stands for as many as a number holds.
+        let blocks = |parts: usize| parts.saturating_add(1 << (PARTS_LOG2 - 1)) >> PARTS_LOG2;
         values.varint(blocks(sums.allocated_parts));
         values.varint(sums.allocated_bytes);
         values.varint(blocks(sums.live_parts));

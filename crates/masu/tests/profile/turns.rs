@@ -51,6 +51,7 @@ fn profiles_that_follow_each_other_do_so_in_threads_either() {
 
 /// A thread that was there before frees by layout without looking, until it finds a stack empty or full.
 #[test]
+#[cfg_attr(feature = "secure", ignore = "no cache there keeps what a thread frees")]
 fn what_a_thread_frees_before_it_notices_goes_home_when_it_does() {
     const COUNT: usize = 30;
     let turn = Taken::turn();
