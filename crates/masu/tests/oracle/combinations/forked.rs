@@ -13,7 +13,7 @@ const FOUND: i32 = 99;
 /// How a child says that it panicked.
 const PANICKED: i32 = 98;
 /// Seconds until a child that hangs is ended by a signal.
-const SECONDS: u32 = 40;
+const SECONDS: u32 = 200;
 
 /// Runs `work` in a process forked here, and waits for its end.
 pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Finding> {
