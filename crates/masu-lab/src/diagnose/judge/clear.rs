@@ -22,7 +22,7 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
 }
 
 /// Memory that is touched for the first time, page for page, takes a good part of the run.
-fn first_touch(facts: &Facts, faults_s: f64, told: String) -> Finding {
+fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Finding {
     let share = facts.share(faults_s);
     let title = format!("Touching memory for the first time takes {} of its time", percent(share));
     let mut remedies = vec![Remedy::code(
@@ -40,7 +40,7 @@ fn first_touch(facts: &Facts, faults_s: f64, told: String) -> Finding {
     }
     Finding::new(Id::FirstTouch, Confidence::Medium, title)
         .sharing(share)
-        .seeing(told)
+        .seeing(costs)
         .remedied(remedies)
 }
 
