@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 
-/// Sizes of blocks: of classes that are told apart by lane and not, of several OS pages, and large.
+/// Sizes of blocks: of classes that are kept apart by lane and not, of several OS pages, and large.
 const SIZES: [usize; 6] = [20, 200, 5_000, 40_000, 100_000, 3_000_000];
 /// Those that have pages of their class.
 const SMALL: [usize; 4] = [20, 200, 5_000, 40_000];

@@ -64,7 +64,7 @@ const _: () = assert!(offset_of!(Arena, slices) == 0);
 pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
 
 /// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
-/// that whoever looks for an address need not touch arenas that are being released. Entered under the lock
+/// that a search for an address need not touch arenas that are being released. Entered under the lock
 /// of growth, left under the ranges' lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
     Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
@@ -148,7 +148,7 @@ pub(crate) fn code_in(slice: &'static Slice) -> u8 {
 }
 
 /// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
-/// whoever says what a wrong pointer is.
+/// the code that says what a wrong pointer is.
 #[cfg(feature = "secure")]
 #[cold]
 pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {

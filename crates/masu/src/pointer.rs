@@ -7,7 +7,7 @@
 //! it lies in no arena, so that is asked of the arenas before the C library sees it: its `free` believes what lies in front
 //! of a pointer, which in the middle of our block is the program's data.
 //!
-//! INVARIANT: whoever hands memory out has its slices say so, by a [`Kind`] that is matched here; a feature that adds an
+//! INVARIANT: code that hands memory out has its slices say so, by a [`Kind`] that is matched here; a feature that adds an
 //! owner of blocks adds a variant.
 
 use core::ptr::NonNull;

@@ -42,7 +42,7 @@ impl Random {
             self.refill();
         }
         self.left -= 1;
-        // Used once: whoever reads this memory learns nothing of what was drawn.
+        // Used once: a reader of this memory learns nothing of what was drawn.
         core::mem::take(&mut self.words[self.left as usize])
     }
 
@@ -92,7 +92,7 @@ fn make_key() -> [u32; KEY_WORDS] {
         kernel::entropy::fill(&mut key);
         key.iter_mut().for_each(|word| *word = (*word).max(1));
         for (place, word) in words.iter().zip(key) {
-            // ORDERING: Relaxed: whoever sees part of it sees a zero and comes here.
+            // ORDERING: Relaxed: a thread that sees part of it sees a zero and comes here.
             place.store(word, Ordering::Relaxed);
         }
     }

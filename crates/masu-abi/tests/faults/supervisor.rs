@@ -80,7 +80,7 @@ pub(crate) fn run(mut command: Command, file: &Path, fault: Fault) -> io::Result
         // SAFETY: The group is the child's own, and it is not reaped yet.
         unsafe { libc::kill(-i32::try_from(child.id()).expect("a process number"), libc::SIGKILL) };
     }
-    // Whoever is left in a call waits for no answer any more.
+    // A thread that is left in a call waits for no answer any more.
     drop(listener);
     let Supervisor { uses, refused, .. } = supervisor;
     let (status, printed) = end(&mut child)?;

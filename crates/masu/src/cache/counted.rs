@@ -1,7 +1,7 @@
 //! Counted caches: those whose thread's requests are counted for a heap profile.
 //!
 //! Relies on the profile to say whether one is taken. No fast path has a test for it: while one is taken, every request of
-//! a thread takes a slow path. Whoever starts a profile has the tables from sizes to stacks of all threads lead
+//! a thread takes a slow path. The start of a profile has the tables from sizes to stacks of all threads lead
 //! nowhere, so each notices at its next request by C's family; frees of that stay as they are, for the class map says
 //! which blocks are sampled. Rust's layouts lead to their stacks by numbers that are part of the program. So where there
 //! are any, the thread's slot leads to [`COUNTING`]: stacks that all threads share, empty and full at once, with the

@@ -72,7 +72,7 @@ impl File {
     /// What `write(2)` returns; `EFBIG` where a limit on file sizes forbids it.
     pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
         const EINTR: Errno = Errno(4);
-        /// More interruptions in one write are no signals: whoever asks would wait for ever.
+        /// More interruptions in one write are no signals: the caller would wait for ever.
         const INTERRUPTIONS_MAX: u32 = 1000;
         let mut interruptions = 0;
         let room = self.room.get().checked_sub(bytes.len()).ok_or(Errno::TOO_BIG)?;

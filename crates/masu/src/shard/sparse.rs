@@ -74,7 +74,7 @@ impl Step {
 /// Goes on with a pass, if one is under way: a step of bounded work. The caller holds no lock.
 #[inline]
 pub(crate) fn go_on() {
-    // ORDERING: Relaxed: whoever misses one that has just begun goes on with it the next time.
+    // ORDERING: Relaxed: a thread that misses one that has just begun goes on with it the next time.
     if UNDER_WAY.load(Ordering::Relaxed) != 0 {
         take_step();
     }
@@ -106,7 +106,7 @@ fn take_step() {
 /// A class of a shard through whose pages a pass is under way.
 fn any_pass() -> Option<(Shard, Class)> {
     PASSES.iter().enumerate().find_map(|(shard, words)| {
-        // ORDERING: Relaxed: whoever finds a pass that has just ended finds nothing to do.
+        // ORDERING: Relaxed: a thread that finds a pass that has just ended finds nothing to do.
         let words = words.iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
         let index = words
             .filter(|(_, bits)| *bits != 0)

@@ -45,7 +45,7 @@ const _: () = assert!(NO_SHARD < 32 && SHARDS_MAX < NO_SHARD as usize, "a bit ea
 
 /// Lets `shard` own pages. But for what [`note_page`] does, the caller holds the lock of all threads.
 pub(crate) fn admit(shard: u8) {
-    // ORDERING: Relaxed: a page of a new owner is seen through that owner's lock, and whoever has one of its blocks has
+    // ORDERING: Relaxed: a page of a new owner is seen through that owner's lock, and a thread with one of its blocks has
     // synchronised with the thread that made it.
     OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
 }

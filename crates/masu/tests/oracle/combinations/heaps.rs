@@ -135,7 +135,7 @@ impl AnyHeap {
 impl Drop for AnyHeap {
     fn drop(&mut self) {
         if let AnyHeap::C(heap) = self {
-            // SAFETY: It was not ended before, and whoever drops it uses none of its blocks any more.
+            // SAFETY: It was not ended before, and the code that drops it uses none of its blocks any more.
             unsafe { heap::destroy(*heap) };
         }
     }
