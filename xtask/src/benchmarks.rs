@@ -26,8 +26,19 @@ struct Family {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Its sections that the page has, too.
-    sections: &'static [&'static str],
+    /// Its sections that the page has, too, and how much of each.
+    sections: &'static [(&'static str, Part)],
+}
+
+/// How much of a section is shown; the record has all of it.
+#[derive(Clone, Copy)]
+enum Part {
+    /// The text before its first table or list.
+    Sentence,
+    /// Everything up to the end of so many tables.
+    Tables(usize),
+    /// Its table without intervals, but for those of the last column.
+    Ratios,
 }
 
 /// In the order of the page. Records of other names are in the list at its end.
@@ -35,67 +46,67 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "programs",
         title: "Real programs",
-        about: "Nine programs under every malloc, unchanged, on inputs of their own.",
-        sections: &["Aims", "Programs in short", "Programs: wall time", "Programs: peak RSS, MB"],
+        about: "Nine programs under every malloc, unchanged.",
+        sections: &[
+            ("Aims", Part::Tables(1)),
+            ("Programs in short", Part::Tables(2)),
+            ("Programs: wall time", Part::Ratios),
+        ],
     },
     Family {
         name: "patterns",
         title: "Allocation patterns",
-        about: "What programs do with memory, each by itself: [workloads/patterns](../workloads/patterns/README.md).",
-        sections: &["Aims", "Patterns in short", "Patterns: wall time", "Patterns: peak RSS, MB"],
+        about: "Single patterns of use: [workloads/patterns](../workloads/patterns/README.md).",
+        sections: &[("Aims", Part::Tables(1)), ("Patterns in short", Part::Tables(2))],
     },
     Family {
         name: "musl",
         title: "Patterns on musl",
-        about: "The same patterns, linked with musl, under its own malloc and under masu's library for it.",
-        sections: &["Aims", "Patterns in short"],
+        about: "The same patterns, linked with musl.",
+        sections: &[("Patterns in short", Part::Tables(1))],
     },
     Family {
         name: "rust",
         title: "Rust programs",
         about: "Global allocators that are crates: [workloads/rust](../workloads/rust/README.md).",
-        sections: &[
-            "Adopting masu",
-            "Time on glibc, no LTO",
-            "Peak RSS on glibc, no LTO",
-            "Time on glibc, thin LTO",
-        ],
+        sections: &[("Adopting masu", Part::Tables(1)), ("Time on glibc, no LTO", Part::Ratios)],
     },
     Family {
         name: "rust-crates-on-musl",
         title: "Rust programs on musl",
         about: "The same where the target is musl.",
-        sections: &["Adopting masu", "Time on musl, no LTO", "Peak RSS on musl, no LTO"],
+        sections: &[],
     },
     Family {
         name: "layout",
         title: "Where code lies",
-        about: "Calls of small functions by how their code was loaded: [the code arena](code.md).",
-        sections: &["The aims"],
+        about: "Calls of small functions by how their code was loaded: [the code arena](code.md#what-it-costs).",
+        sections: &[],
     },
     Family {
         name: "hyperfine",
         title: "The lab itself",
         about: "`masu compare` and hyperfine on commands whose difference is known, on a machine in use.",
         sections: &[
-            "Truth: the same command twice (ratio 1.00)",
-            "Truth: 3 % more work (ratio 1.03)",
+            ("Truth: the same command twice (ratio 1.00)", Part::Sentence),
+            ("Truth: 3 % more work (ratio 1.03)", Part::Sentence),
         ],
     },
 ];
 
+/// The facts of a record that the page has, too.
+const FACTS: [&str; 2] = ["- made by", "- machine:"];
+
 const HEAD: &str = "\
 # Benchmarks
 
-Figures of masu beside others, with the machine, the versions and the spread, losses included. Every table is copied from a
-dated record in `benches/record`, the newest of its kind; `cargo xtask benchmarks` puts this page together and
-`cargo xtask tidy` sees that it is up to date. How each was made stands above its tables, as a command.
+masu beside other mallocs, losses first. Every figure comes from a dated record in `benches/record`, which has every row with
+its interval, memory, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
 
-Cells are ratios to the first column, less is better, and come from pairs of neighbouring runs; in brackets stands the interval that holds
-with 99 % for all of a row together. The last column holds masu against the best of the others *in that very row*, chosen by the runs that
-it is judged by. [How sure that is](statistics.md).
+Cells are ratios to the first column: less is better. The last column is masu against the best of the others in that row,
+with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-is-it)).
 
-**Not on this page**: more than two CPUs, hardware other than x86-64, weeks of running. Nothing here was measured there.
+**Not measured**: more than two CPUs, hardware other than x86-64, weeks of running.
 ";
 
 /// Writes the page.
@@ -170,40 +181,82 @@ pub(crate) fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> St
     ));
     for family in FAMILIES {
         let Some(record) = newest(family.name) else { continue };
+        let facts = record.facts();
+        let facts: Vec<&str> = facts.lines().filter(|line| is_shown(line)).collect();
         page.push_str(&format!(
-            "\n## {}\n\n{} From [{}]({}):\n\n{}\n",
+            "\n## {}\n\n{} [The record]({}).\n",
             family.title,
             family.about,
-            file_name(record.path),
             from_docs(record.path),
-            relinked(record, record.facts()),
         ));
+        if !facts.is_empty() {
+            page.push_str(&format!("\n{}\n", relinked(record, &facts.join("\n"))));
+        }
         for (heading, text) in record.sections() {
-            if family.sections.contains(&heading) {
-                let text = relinked(record, text.trim()).replace("\n### ", "\n#### ");
+            if let Some((_, part)) = family.sections.iter().find(|(name, _)| *name == heading) {
+                let text = relinked(record, &part.of(text.trim()));
                 let what = subject(heading);
                 page.push_str(&format!("\n### {}: {what}\n\n{text}\n", family.title));
             }
         }
     }
-    page.push_str("\n## All records\n\n| date | record | |\n| --- | --- | --- |\n");
+    page.push_str("\n## All records\n\n");
     for record in &records {
-        let is_newest = newest(record.name).is_some_and(|newest| newest.path == record.path);
-        let standing = if is_newest { "" } else { "there is a newer one" };
         let title = record.title().trim_end_matches(record.date).trim_end_matches([' ', ',']);
-        page.push_str(&format!(
-            "| {} | [{title}]({}) | {standing} |\n",
-            record.date,
-            from_docs(record.path)
-        ));
+        page.push_str(&format!("- {}: [{title}]({})\n", record.date, from_docs(record.path)));
     }
     page
 }
 
+/// Whether this line of a record's facts is on the page.
+fn is_shown(line: &str) -> bool {
+    FACTS.iter().any(|fact| line.starts_with(fact))
+}
+
+impl Part {
+    /// This part of a section's text.
+    fn of(self, text: &str) -> String {
+        let blocks: Vec<&str> = text.split("\n\n").collect();
+        let is_table = |block: &&str| block.starts_with('|');
+        let shown = match self {
+            Part::Sentence => {
+                return blocks.first().copied().unwrap_or_default().to_owned();
+            }
+            Part::Ratios => {
+                let table = blocks.iter().find(|block| is_table(block)).copied();
+                let rows = table.unwrap_or_default().lines().map(without_intervals);
+                return rows.collect::<Vec<String>>().join("\n");
+            }
+            Part::Tables(wanted) => {
+                let tables = blocks.iter().enumerate().filter(|(_, block)| is_table(block));
+                let last = tables.map(|(at, _)| at).nth(wanted.saturating_sub(1));
+                &blocks[..last.map_or(blocks.len(), |at| at + 1)]
+            }
+        };
+        shown.join("\n\n")
+    }
+}
+
+/// A row without the intervals of its cells but the last one.
+fn without_intervals(row: &str) -> String {
+    let cells: Vec<&str> = row.trim().trim_matches('|').split('|').collect();
+    let last = cells.len().saturating_sub(1);
+    let mut line = String::from("|");
+    for (at, cell) in cells.iter().enumerate() {
+        let interval = cell.split_once(" (").and_then(|(value, rest)| {
+            let (range, behind) = rest.split_once(')')?;
+            (at < last && range.contains('–')).then(|| format!("{value}{behind}"))
+        });
+        line.push_str(&interval.unwrap_or_else(|| (*cell).to_owned()));
+        line.push('|');
+    }
+    line
+}
+
 /// Where masu stands in each of these records.
 fn standings<'a>(records: impl Iterator<Item = (&'a str, &'a Record<'a>)>) -> String {
-    let mut text = "\n## Ahead and behind\n\nRows of time in which the whole interval lies below 1, or above it, \
-                    against the best of the others in that row. The worst loss stands first.\n\n\
+    let mut text = "\n## Ahead and behind\n\nRows of time whose whole interval lies below 1 or above it, against the \
+                    best of the others in that row; the worst loss first.\n\n\
                     | | ahead | no difference shown | behind |\n| --- | --: | --: | --- |\n"
         .to_owned();
     for (title, record) in records {
@@ -224,10 +277,6 @@ fn subject(heading: &str) -> String {
     let what = what.unwrap_or(heading).trim_start_matches([':', ' ']);
     let (first, rest) = what.split_at_checked(1).unwrap_or((what, ""));
     first.to_lowercase() + rest
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The link from a page of docs/ to a file of the repository.
@@ -258,7 +307,7 @@ mod tests {
 
     const OLD: &str =
         "# Patterns under every malloc, 2026-11-20\n\n- machine: old\n\n## Aims\n\nold\n";
-    const NEW: &str = "# Patterns under every malloc, 2026-11-22\n\n- machine: new ([plot](a.svg))\n\n## Aims\n\nall \
+    const NEW: &str = "# Patterns under every malloc, 2026-11-22\n\n- machine: new ([plot](a.svg))\n- kernel: left out\n\n## Aims\n\nall \
                        missed\n\n## Patterns: wall time\n\n| pattern | glibc, ms | **masu** | masu / best peer |\n\
                        |---|---:|---:|---:|\n\
                        | ring | 1 | 0.5 (0.4–0.6) | 0.80 (0.70–0.90) snmalloc |\n\
@@ -277,14 +326,29 @@ mod tests {
         let page = made(&files);
         assert!(page.contains("machine: new") && !page.contains("machine: old"), "{page}");
         assert!(page.contains("all missed") && !page.contains("How to read this"), "{page}");
-        assert!(page.contains("| 2026-11-20 |") && page.contains("there is a newer one"), "{page}");
+        assert!(page.contains("- 2026-11-20: [Patterns under every malloc]"), "{page}");
         assert_eq!(page, made(&[files[1], files[0]]), "whatever order the files come in");
+    }
+
+    #[test]
+    fn intervals_stay_in_the_last_column_alone() {
+        let text = "| a | b | c |\n|---|---:|---|\n| x (of y) | **0.5 (0.4–0.6)** | 0.9 (0.8–1.0) z |\n\nBehind.";
+        let shown = Part::Ratios.of(text);
+        let row = "| x (of y) | **0.5** | 0.9 (0.8–1.0) z |";
+        assert_eq!(shown, format!("| a | b | c |\n|---|---:|---|\n{row}"));
+    }
+
+    #[test]
+    fn of_a_section_so_many_tables_are_shown() {
+        let text = "One:\n\n| a |\n|---|\n\nTwo:\n\n| b |\n|---|\n\nThree:\n\n| c |\n|---|";
+        let shown = Part::Tables(2).of(text);
+        assert!(shown.ends_with("| b |\n|---|") && shown.starts_with("One:"), "{shown}");
+        assert_eq!(Part::Sentence.of(text), "One:");
     }
 
     #[test]
     fn losses_are_named() {
         let page = made(&[("benches/record/2026-11-22-patterns.md", NEW)]);
-        assert!(page.contains("### Allocation patterns: wall time\n"), "{page}");
         let row = "| Allocation patterns, wall time | 1 | 0 | churn 1.70 (1.30–2.10) mimalloc2 |";
         assert!(page.contains(row), "{page}");
     }

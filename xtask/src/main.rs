@@ -71,7 +71,7 @@ Usage: cargo xtask CHORE
                --only NAME, --runs N; --record writes docs/misuse.md; --check: masu's own columns against it;
                --prices: what safety costs, about 10 minutes)
   profile      What a heap profile costs: instructions of programs with one over those without, under cachegrind (about
-               6 minutes; --runs N, --only NAME; --record: the table of docs/heap-profile.md)
+               6 minutes; --runs N, --only NAME; --record: the table of docs/observing.md)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";

@@ -21,10 +21,10 @@ const USAGE: &str = "\
 Usage: cargo xtask profile [--runs N] [--only NAME]... [--record]
   --runs N     runs of each program with a profile, and as many without (5)
   --only NAME  only this program; repeats
-  --record     keep the table in docs/heap-profile.md";
+  --record     keep the table in docs/observing.md";
 
 /// The page that has the table, from the workspace's root.
-const PAGE: &str = "docs/heap-profile.md";
+const PAGE: &str = "docs/observing.md";
 
 /// A program that is counted.
 struct Program {

@@ -158,7 +158,7 @@ MASU_API int masu_option_parse(const char *name, const char *value) MASU_NOTHROW
 
 /* ---- Statistics --------------------------------------------------------------------------------
  *
- * Numbers in the order and with the names of JSON: docs/allocator-statistics.md. Nothing here
+ * Numbers in the order and with the names of JSON: docs/observing.md. Nothing here
  * allocates. While other threads allocate, numbers of different parts are of slightly different
  * moments; when none does, they are exact. Locks are taken one at a time.
  *
@@ -378,7 +378,7 @@ MASU_API size_t masu_heap_statistics(masu_heap_t *heap, struct masu_heap_statist
 
 /* ---- Heap profile -----------------------------------------------------------------------------
  *
- * A sample of what is allocated, with who asked for it: docs/heap-profile.md. While none is taken, it
+ * A sample of what is allocated, with who asked for it: docs/observing.md. While none is taken, it
  * costs nothing. MASU_PROFILE=PREFIX in the environment takes one from the start to the end.
  */
 

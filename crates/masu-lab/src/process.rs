@@ -2,7 +2,7 @@
 //! them.
 //!
 //! It relies on `/proc` and on the page that masu writes where `MASU_STATISTICS_PAGE=1`
-//! (`docs/allocator-statistics.md`); the allocator itself is not linked. The hard idea is whom to
+//! (`docs/observing.md`); the allocator itself is not linked. The hard idea is whom to
 //! believe: the page is written by the very process that is looked at, which may be broken or hostile,
 //! so no number of it is used as a length, a place or a reason to wait, and sums stop at the greatest
 //! number instead of overflowing.

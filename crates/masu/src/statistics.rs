@@ -28,7 +28,7 @@ pub use text::text;
 /// How many size classes there are.
 pub const CLASSES: usize = HOMED_FIRST - FIRST;
 
-/// The version of what [`json`] writes and of the statistics page: `docs/allocator-statistics.md`.
+/// The version of what [`json`] writes and of the statistics page: `docs/observing.md`.
 pub const VERSION: usize = 1;
 
 macro_rules! structure {

@@ -3,7 +3,7 @@
 //! It relies on packages of cargo's registry that carry a malloc's C or C++ sources whole. Versions are
 //! exact, so that a record made today and one made next year compare the same code. The hard part is to be
 //! fair: each is built as its own build scripts or documentation advise for a release, with the compiler they
-//! advise, and docs/peers.md says where that is written.
+//! advise, and docs/choosing.md says where that is written.
 
 /// One malloc to compare masu with.
 #[derive(Debug, Clone, Copy)]

@@ -41,7 +41,7 @@ const PLAIN: Allocator = Allocator {
 /// musl comes without a library of C++, and one that was built for glibc does not fit.
 const NEEDS_CPP: Refusal = Some("it is written in C++, for which musl's package has no library");
 
-/// What its authors build with: see docs/peers.md.
+/// What its authors build with: see docs/choosing.md.
 const CLANG: Option<(&str, &str)> = Some(("clang", "clang++"));
 
 /// Every allocator, the reference first.

@@ -21,7 +21,7 @@ const HISTORY: usize = 512;
 const HUGE_EVERY: u32 = 10;
 
 /// What a process is at one moment. Written as JSON, its form has a version:
-/// `docs/allocator-statistics.md`.
+/// `docs/observing.md`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Observation {

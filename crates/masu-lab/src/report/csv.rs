@@ -20,7 +20,7 @@ struct Line<'a> {
 /// A column: its name, and a run's value for it.
 type Column = (&'static str, fn(&Line<'_>) -> Option<String>);
 
-/// COUPLING: docs/reports.md explains them; a test holds it against them.
+/// COUPLING: docs/reading.md explains them; a test holds it against them.
 const COLUMNS: [Column; 43] = [
     ("file", |it| it.source.file.clone()),
     ("began", |it| Some(it.source.header.began.clone())),
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_columns_are_explained_in_their_order() {
-        let page = include_str!("../../../../docs/reports.md");
+        let page = include_str!("../../../../docs/reading.md");
         let section = page.split("## The columns of CSV").nth(1).unwrap();
         let section = section.split("\n## ").next().unwrap();
         let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `"));

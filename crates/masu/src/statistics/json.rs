@@ -1,6 +1,6 @@
 //! Statistics as one JSON object on a line.
 //!
-//! Relies on the names of the numbers, which are the keys. `docs/allocator-statistics.md` has the schema;
+//! Relies on the names of the numbers, which are the keys. `docs/observing.md` has the schema;
 //! a change that takes a key away or gives it another meaning is a new version.
 
 use super::named::{Named, Sink, decimal};

@@ -21,7 +21,7 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 use crate::{libc, options, slot, thread};
 
 // COUPLING: the layout stands in `crates/masu-lab/src/process/page.rs` and in
-// `docs/allocator-statistics.md` too; a change is a new version. Words of 64 bits in the machine's
+// `docs/observing.md` too; a change is a new version. Words of 64 bits in the machine's
 // byte order.
 const MAGIC: usize = usize::from_ne_bytes(*b"masustat");
 // Magic, version, bytes of the page, sequence, number of the process; when it was written by
