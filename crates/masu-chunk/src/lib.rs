@@ -19,33 +19,46 @@
 //! `timely` on the crate of that name, for jobs of several processes in `cluster`. The one hard idea, chunks that cost nothing and are shared
 //! all the same, is in `indexed.rs`, `batch.rs` and `idle.rs`; that of streams in `window.rs`.
 
-mod batch;
-#[cfg(feature = "timely")]
-pub mod cluster;
+// The layers, bottom up: a module imports from its own layer and those above it in this list.
+
+// The system, and what a job reports.
 mod control;
-mod executor;
 mod failure;
-mod idle;
-mod indexed;
 mod kernel;
 mod limit;
 mod owned;
-mod pace;
 mod place;
-mod pool;
-mod reader;
-mod source;
-mod spans;
 mod statistics;
-mod stream;
 mod sync;
+
+// How workers share chunks.
+mod batch;
+mod idle;
+mod pace;
+mod pool;
+mod spans;
 #[cfg(test)]
 mod uneven;
 mod window;
 
+// The settings, and the two engines: data at hand, and data that comes.
+mod executor;
+mod indexed;
+mod stream;
+
+// Data and jobs.
+mod reader;
+mod source;
+
+mod job;
+
+#[cfg(feature = "timely")]
+pub mod cluster;
+
 pub use control::{Cancel, Progress};
-pub use executor::{Executor, Finished, Job};
+pub use executor::Executor;
 pub use failure::{Cause, Failure};
+pub use job::{Finished, Job};
 pub use owned::Owned;
 pub use place::{Chunk, Place};
 pub use reader::{Block, Blocks, Items, Records};
