@@ -2,34 +2,45 @@
 //! program, seen by debuggers and profilers, and unloaded safely while threads run.
 //!
 //! For JITs that compile each method with a C compiler, and for plug-ins. Linux, x86-64 and
-//! aarch64. The rooms, bottom up, each using only those below: `kernel` and `process` (what is
-//! around), `sync` and `quiescence` (when code may go), `memory`, `space`, `slots` (where things
-//! lie), `relocation` and `object` (what a file says), `unwind`, `debugger`, `perf` (the tools),
-//! `state` (the books), `link` (a batch becomes memory), `arena` (what users see).
+//! aarch64.
 //!
 //! What it does not do: thread-local variables that an object defines, IFUNCs, 32-bit code,
 //! portability beyond ELF on Linux. No page is ever writable and executable at once.
 
-mod arena;
-mod debugger;
+// The layers, bottom up: a module imports from its own layer and those above it in this list.
+
+// The system, and what users choose.
 mod error;
-mod evict;
 mod kernel;
-mod link;
-mod memory;
-mod object;
 mod options;
-mod perf;
 mod process;
+
+// Threads, and when code may go.
 mod quiescence;
-mod relink;
+mod sync;
+
+// Where things lie, and what relocations store there.
+mod memory;
 mod relocation;
 mod slots;
-mod source;
 mod space;
+
+// What an object file says.
+mod object;
+mod source;
+
+// The tools, and what is loaded.
+mod debugger;
+mod evict;
+mod perf;
+mod relink;
 mod state;
-mod sync;
 mod unwind;
+
+// A batch becomes memory.
+mod link;
+
+mod arena;
 
 pub use arena::{Arena, Entry, Function, Handle, Report, Usage};
 pub use error::{Error, Site};

@@ -9,7 +9,6 @@ mod apply;
 mod layout;
 mod names;
 
-use std::collections::HashSet;
 use std::ops::Range as Bytes;
 
 use crate::error::{Error, Site};
@@ -19,7 +18,7 @@ use crate::process::ThreadLocal;
 use crate::relocation::{CPUS, HOST};
 use crate::slots::Shared;
 use crate::source::Source;
-use crate::state::State;
+use crate::state::{State, Taken};
 
 use object::LittleEndian;
 
@@ -55,30 +54,6 @@ pub(crate) enum Target {
     Thread(ThreadLocal),
     /// In a section that was dropped.
     Discarded,
-}
-
-/// What an object has of the arena for as long as it is loaded.
-#[derive(Debug, Default)]
-pub(crate) struct Taken {
-    pub(crate) groups: Vec<Box<[u8]>>,
-    pub(crate) text: Bytes<usize>,
-    pub(crate) sealed: Bytes<usize>,
-    pub(crate) data: Bytes<usize>,
-    pub(crate) shared: HashSet<Shared>,
-    /// Objects that it is linked to, by number.
-    pub(crate) uses: Vec<u64>,
-    /// The address that `__dso_handle` has, 0 where it is not used.
-    pub(crate) handle: usize,
-}
-
-impl Taken {
-    pub(crate) fn bytes(&self, region: Region) -> &Bytes<usize> {
-        match region {
-            Region::Text => &self.text,
-            Region::Sealed => &self.sealed,
-            Region::Data => &self.data,
-        }
-    }
 }
 
 /// Where one object of the batch goes and what it needs.

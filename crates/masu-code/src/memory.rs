@@ -12,7 +12,7 @@ use std::ops::Range as Bytes;
 use crate::error::Error;
 use crate::kernel::{self, Access};
 use crate::options::{self, Options, Place, Writing};
-use crate::relocation;
+use crate::relocation::{self, REACH};
 
 /// What the parts of the range are multiples of, and the coarsest alignment of a section.
 pub(crate) const PART: usize = 256 << 10;
@@ -260,9 +260,6 @@ impl Drop for Range {
         }
     }
 }
-
-/// How far a signed displacement of 32 bits reaches, less what instructions and addends may add.
-pub(crate) const REACH: usize = (2 << 30) - (1 << 20);
 
 fn reserve(size: usize, place: Place) -> Result<usize, Error> {
     // Low code must have its whole range, and 64 KiB at the bottom are the kernel's.

@@ -10,6 +10,9 @@ pub(crate) mod x86_64;
 
 pub(crate) use field::{Field, Fits, Wrong};
 
+/// How far a signed displacement of 32 bits reaches, less what instructions and addends may add.
+pub(crate) const REACH: usize = (2 << 30) - (1 << 20);
+
 /// What a formula begins with. The letters are those of the ABI supplements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use crate::debugger::Known;
 use crate::error::Error;
-use crate::link::Taken;
 use crate::memory::{Range, Region};
 use crate::object::Aligned;
 use crate::options::Resolver;
@@ -78,6 +77,30 @@ impl Symbols {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|own| own.name.as_ref())
+    }
+}
+
+/// What an object has of the arena for as long as it is loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) groups: Vec<Box<[u8]>>,
+    pub(crate) text: Bytes<usize>,
+    pub(crate) sealed: Bytes<usize>,
+    pub(crate) data: Bytes<usize>,
+    pub(crate) shared: HashSet<Shared>,
+    /// Objects that it is linked to, by number.
+    pub(crate) uses: Vec<u64>,
+    /// The address that `__dso_handle` has, 0 where it is not used.
+    pub(crate) handle: usize,
+}
+
+impl Taken {
+    pub(crate) fn bytes(&self, region: Region) -> &Bytes<usize> {
+        match region {
+            Region::Text => &self.text,
+            Region::Sealed => &self.sealed,
+            Region::Data => &self.data,
+        }
     }
 }
 

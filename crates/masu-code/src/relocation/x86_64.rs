@@ -10,7 +10,7 @@ pub(crate) const CPU: Cpu = Cpu {
     machine: object::elf::EM_X86_64.0,
     name: "x86-64",
     rules: RULES,
-    branch: crate::memory::REACH,
+    branch: super::REACH,
     largest: 1 << 30,
     stub,
 };
