@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::tidy::links;
+use crate::links;
 use standing::Standing;
 
 /// The page.
@@ -19,6 +19,9 @@ pub(crate) const PAGE: &str = "docs/benchmarks.md";
 
 /// Where records lie.
 pub(crate) const RECORDS: &str = "benches/record";
+
+/// Patterns whose time is mostly not malloc's: their figure is memory.
+pub(crate) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
 
 /// What of the records of one name is shown.
 struct Family {

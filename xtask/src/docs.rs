@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps;
-use crate::tidy::{book::SUMMARY, links};
+use crate::tidy::book::SUMMARY;
+use crate::{links, steps};
 
 /// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies
 /// at the top itself hold from both.

@@ -17,6 +17,7 @@ mod fuzz;
 mod install;
 mod kept;
 mod layout;
+mod links;
 mod machine;
 mod matrix;
 mod misuse;
@@ -28,6 +29,7 @@ mod sanitize;
 mod stat;
 mod steps;
 mod suites;
+mod tally;
 mod tidy;
 
 use std::path::Path;

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, boot, ci, machine, steps};
+use crate::{bench, boot, machine, steps, tally};
 use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
 
 const USAGE: &str = "\
@@ -133,7 +133,7 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
         return Ok(Cell::NotRun(reason));
     }
     let name = format!("{}: {}", target.name, group.name);
-    let tally = steps::take(&name, || ci::run_tests(&mut command(root, target, group)?));
+    let tally = steps::take(&name, || tally::run_tests(&mut command(root, target, group)?));
     Ok(match tally {
         Ok(tally) if tally.failed == 0 => Cell::Passed(tally.passed),
         Ok(tally) => Cell::Failed(tally.passed, tally.failed),

@@ -10,8 +10,9 @@ pub(crate) mod book;
 mod doors;
 mod figures;
 mod headers;
+mod layers;
 mod length;
-pub(crate) mod links;
+mod links;
 mod manifest;
 mod names;
 mod orderings;
@@ -63,6 +64,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     doors::check,
     figures::check,
     headers::check,
+    layers::check,
     length::check,
     links::check,
     manifest::check,

@@ -9,7 +9,8 @@ use masu_lab::report::Table;
 use masu_lab::statistics::{self, Level, Measure, Ratio};
 use masu_lab::{Ending, Run};
 
-use super::pattern::{MEMORY_ONLY, Pattern};
+use super::pattern::Pattern;
+use crate::benchmarks::MEMORY_ONLY;
 
 /// The malloc this is all about, as the catalogue calls it.
 pub(super) const OURS: &str = "masu";

@@ -53,9 +53,6 @@ const LEAST: &[(&str, u64)] = &[
 /// Operations below which glibc takes too short, however slow others are.
 const LEAST_FOR_GLIBC: &[(&str, u64)] = &[("pair-1m-untouched", 2_500_000)];
 
-/// Patterns whose time is mostly not malloc's: their figure is memory.
-pub(crate) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
-
 /// One pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {

@@ -12,9 +12,8 @@ use masu_lab::statistics::{self, Measure};
 use masu_lab::{Machine, Run};
 
 use super::figures::Figures;
-use super::pattern::MEMORY_ONLY;
 use super::{Bench, aims, table};
-use crate::benchmarks::{self, RECORDS};
+use crate::benchmarks::{self, MEMORY_ONLY, RECORDS};
 
 /// What the last table of each part shows.
 const WORK: &str = "CPU milliseconds (user and system) / page faults in thousands";

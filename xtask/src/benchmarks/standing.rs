@@ -3,7 +3,7 @@
 //! It relies on the last column of such tables, `RATIO (LOW–HIGH) PEER`, masu against the best of the others. Patterns
 //! that are there for their memory alone do not count.
 
-use crate::bench::pattern::MEMORY_ONLY;
+use super::MEMORY_ONLY;
 
 /// Rows of one table.
 pub(super) struct Standing {

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use super::Finding;
-use super::links::{file_links, place};
 use super::tree::Tree;
+use crate::links::{file_links, place};
 
 const RULE: &str = "book";
 

@@ -4,10 +4,11 @@
 //! The one hard idea: an anchor is a heading as those who show Markdown write it, in small letters, without
 //! marks, with hyphens for spaces.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use super::Finding;
 use super::tree::Tree;
+use crate::links::{file_links, place};
 
 const RULE: &str = "dead-link";
 
@@ -34,53 +35,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "md")
-}
-
-/// The local links of a page outside its code, each with the index of its line.
-pub(crate) fn file_links(contents: &str) -> Vec<(usize, &str)> {
-    let mut in_code = false;
-    let mut links = Vec::new();
-    for (index, line) in contents.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        }
-        if !in_code {
-            links.extend(targets(line).map(|target| (index, target)));
-        }
-    }
-    links
-}
-
-/// The local targets of a line's links.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
-    line.match_indices("](").filter_map(|(at, opening)| {
-        let target = line[at + opening.len()..].split([')', ' ']).next()?;
-        let is_local =
-            !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:");
-        is_local.then_some(target)
-    })
-}
-
-/// What a link from the file `from` leads to, from the root; none where that is outside.
-pub(crate) fn place(from: &Path, target: &str) -> Option<PathBuf> {
-    if target.is_empty() {
-        return Some(from.to_path_buf());
-    }
-    let mut path: PathBuf = from.parent().unwrap_or(Path::new("")).to_path_buf();
-    for part in Path::new(target).components() {
-        match part {
-            Component::ParentDir => {
-                if !path.pop() {
-                    return None;
-                }
-            }
-            Component::Normal(name) => path.push(name),
-            Component::CurDir => {}
-            // An absolute path is one of somebody's machine.
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(path)
 }
 
 fn leads_somewhere(tree: &Tree, place: &Path) -> bool {
