@@ -109,7 +109,7 @@ fn build_library(
         .args(["--target", target])
         .args(features)
         .env("CARGO_ENCODED_RUSTFLAGS", flags_for(libc, is_own, workspace)?)
-        // What the outer cargo was told about its own build must not reach this one: clippy's
+        // What the outer cargo knows about its own build must not reach this one: clippy's
         // wrapper, above all, would check instead of build.
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("RUSTFLAGS")

@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What mdBook is told of the copy: its list of pages lies at the top, and a README is a page like others.
+/// What mdBook knows of the copy: its list of pages lies at the top, and a README is a page like others.
 fn settings(root: &Path) -> Result<String> {
     let path = root.join("book.toml");
     let settings = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

@@ -3,7 +3,7 @@
 //!
 //! Relies on a program whose work is its argument (`workloads/duel/work.c`), and on a load drawn from a
 //! seed (`load.rs`). Both tools make as many runs of each command, one after the other tool, under a load
-//! of the same kind; neither is told anything. Each pairing is repeated with other seeds, because a single
+//! of the same kind; neither knows of it. Each pairing is repeated with other seeds, because a single
 //! answer may be right or wrong by luck.
 
 mod load;

@@ -3,7 +3,7 @@
 //!
 //! It relies on cargo for the release build and on the installed commands to write their own pages. The
 //! hard idea: a library that programs have mapped must not be written into, so every file is
-//! written aside and then takes the name in one step; whoever has the old one open keeps it.
+//! written aside and then takes the name in one step; a process that has the old one open keeps it.
 
 mod manual;
 
@@ -273,7 +273,7 @@ fn printed(command: &mut Command) -> Result<Vec<u8>> {
 }
 
 /// Writes a file so that it is there whole or not at all, and a file of that name that is in use stays
-/// as it is for whoever uses it.
+/// as it is for its users.
 fn write(path: &Path, contents: &[u8], mode: u32) -> Result<()> {
     let put = || {
         let folder = path.parent().unwrap_or(Path::new("/"));

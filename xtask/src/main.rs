@@ -1,4 +1,4 @@
-//! The house's own chores, run as `cargo xtask CHORE`: what a newcomer and CI call, so that the two
+//! masu's own chores, run as `cargo xtask CHORE`: what a newcomer and CI call, so that the two
 //! never differ.
 //!
 //! It relies on cargo, git and, where something is missing, apt-get. Every chore is a list of steps

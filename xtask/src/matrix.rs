@@ -137,7 +137,7 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
     Ok(match tally {
         Ok(tally) if tally.failed == 0 => Cell::Passed(tally.passed),
         Ok(tally) => Cell::Failed(tally.passed, tally.failed),
-        // Told here, so that the other cells are still run.
+        // Said here, so that the other cells are still run.
         Err(error) => {
             println!("{error:#}");
             Cell::Failed(0, 1)

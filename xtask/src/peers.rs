@@ -153,7 +153,7 @@ struct Row {
 
 /// Proves what was made, and Debian's mallocs beside it.
 fn prove(made: &[Progress], folder: &Path) -> Vec<Row> {
-    // As whoever measures with the peers finds them.
+    // As a measurement with the peers finds them.
     let folders = self::folder().into_iter().chain(hardened()).collect();
     let places = Places { folders, ..Places::default() };
     let catalogue = Catalogue::find(&places);

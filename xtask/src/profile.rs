@@ -3,7 +3,7 @@
 //!
 //! It relies on cachegrind for the counts, on `libmasu.so` for programs that know nothing of masu, and on
 //! `workloads/rust` for one whose allocator it is. Instructions, because they are the same on a busy machine; the
-//! hard idea is that samples are drawn anew in each run, so that one count is no cost: each is counted several times,
+//! hard idea is that samples are drawn for each run, so that one count is no cost: each is counted several times,
 //! and the page has the mean and how far the runs lie apart.
 
 pub(crate) mod count;

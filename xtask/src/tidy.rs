@@ -21,6 +21,7 @@ mod published;
 mod safety;
 mod source;
 mod tree;
+mod words;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     places::check,
     published::check,
     safety::check,
+    words::check,
 ];
 
 /// Checks the workspace at `root` and prints what it finds.

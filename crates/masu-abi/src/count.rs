@@ -4,8 +4,8 @@
 //! `masu-lab`'s `count.rs`. The hard idea is that nothing on the way of a request asks whether
 //! there is such a file: counts go where a pointer leads, at first to a page of the process's own
 //! that nobody reads. When the constructor has found the shared page it turns the pointer and adds
-//! what was counted before. A forked child inherits the mapping, and a program started anew maps it
-//! anew, so a whole tree adds to one page.
+//! what was counted before. A forked child inherits the mapping, and a program that is started again maps it
+//! again, so a whole tree adds to one page.
 //!
 //! Built with the feature `count` only; `count/off.rs` stands in its place elsewhere.
 
@@ -63,7 +63,7 @@ fn page() -> &'static Page {
 
 #[inline(always)]
 fn add(counter: &AtomicU64, count: u64) {
-    // ORDERING: Relaxed, for a count publishes nothing; whoever reads the sum waits for the
+    // ORDERING: Relaxed, for a count publishes nothing; the reader of the sum waits for the
     // processes to end.
     counter.fetch_add(count, Ordering::Relaxed);
 }

@@ -5,7 +5,7 @@
 //! of `libc.so.6`, or comes from another linker namespace. It relies on the dynamic linker to find
 //! the other functions, at the first such pointer and not before, for most programs never have one.
 //! The hard idea: the dynamic linker may itself allocate and free while it searches; a foreign
-//! pointer that it frees then is left alone instead of starting the search anew.
+//! pointer that it frees then is left alone instead of starting the search again.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ impl Next {
         let me = libc::thread_address();
         // ORDERING: Relaxed on the three accesses of SEARCHER: a thread only asks whether the
         // value is its own, and it sees its own stores in order. A second thread that searches
-        // meanwhile does so unmarked, which only matters if its search frees a foreign pointer.
+        // in that time does so unmarked, which only matters if its search frees a foreign pointer.
         if SEARCHER.load(Ordering::Relaxed) == me {
             return None;
         }

@@ -4,7 +4,7 @@
 //! It relies on masu's options, which these become where they ask for something that masu has. The
 //! hard idea is to do no harm: they were chosen for another malloc, often by someone who made an
 //! image or a package years ago. So only those are heard that can at most cost memory which was
-//! asked for; whoever means masu says so with a variable of its own, which counts more. The table
+//! asked for; a user of masu says so with a variable of its own, which counts more. The table
 //! has every setting with its reason.
 
 #[macro_use]

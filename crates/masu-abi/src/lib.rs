@@ -7,7 +7,7 @@
 //! what may unwind is written in assembly, without a Rust frame (see `new`).
 //!
 //! Built with plain `cargo build --release` for glibc. For musl, whose Rust target is static
-//! unless told otherwise:
+//! unless they are set otherwise:
 //!
 //! ```text
 //! RUSTFLAGS="-C target-feature=-crt-static" \

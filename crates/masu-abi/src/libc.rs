@@ -86,7 +86,7 @@ pub(crate) fn page_size() -> usize {
 /// The stream for errors.
 pub(crate) fn error_stream() -> *mut File {
     // SAFETY: The C library set it before the program ran; a program that assigns to it must not
-    // do so while other threads print, whoever prints.
+    // do so while other threads print.
     unsafe { stderr }
 }
 

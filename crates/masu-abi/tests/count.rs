@@ -26,7 +26,7 @@ fn counting(target: Option<&str>) -> PathBuf {
     let folder = format!("{}/count", env!("CARGO_TARGET_TMPDIR"));
     let mut arguments = vec!["--features", "count", "--target-dir", &folder];
     arguments.extend(target.iter().flat_map(|target| ["--target", target]));
-    // The Rust target for musl is static unless told otherwise; for glibc this changes nothing.
+    // The Rust target for musl is static by default; for glibc this changes nothing.
     let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
     library::build("libmasu.so", &arguments, &[flags])
 }

@@ -89,7 +89,7 @@ fn musl_static_library() {
 #[test]
 fn musl_shared_library_keeps_the_rules_of_c() {
     let Some(compiler) = musl_compiler() else { return };
-    // The Rust target is static unless told otherwise; a folder of its own keeps the two apart.
+    // The Rust target is static by default; a folder of its own keeps the two apart.
     let folder = format!("{}/musl-shared", env!("CARGO_TARGET_TMPDIR"));
     let arguments = ["--target", MUSL, "--target-dir", &folder];
     let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");

@@ -2,7 +2,7 @@
 //!
 //! It relies on `tests/c/ledger.c`, which prints the kernel's own list of its mappings before it
 //! ends. The hard idea: files are mapped around each fault, sixteen OS pages at a time from an address
-//! that is drawn anew for each run, so a program's size varies by dozens of OS pages without
+//! that is drawn for each run, so a program's size varies by dozens of OS pages without
 //! any malloc. The library's own mappings do not, so they alone are held to a bound; what the whole
 //! program takes is printed beside them, as the median of several runs.
 //!

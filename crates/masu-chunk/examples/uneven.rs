@@ -1,5 +1,5 @@
 //! How near uneven work comes to list scheduling: chunks that sleep for very different times, in the
-//! order that was drawn, against the same times dealt out one by one to whoever is free first.
+//! order that was drawn, against the same times dealt out one by one to the worker that is free first.
 //!
 //! ```text
 //! cargo run --release --example uneven
@@ -60,7 +60,7 @@ fn main() {
     }
 }
 
-/// The time that list scheduling takes: each chunk goes to whoever is free first.
+/// The time that list scheduling takes: each chunk goes to the worker that is free first.
 fn greedy(times: &[u64], workers: usize) -> u64 {
     let mut free = vec![0; workers];
     for time in times {

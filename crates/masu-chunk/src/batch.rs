@@ -45,7 +45,7 @@ enum Limited {
 pub(crate) enum Turn {
     /// The chunk is its own.
     Go,
-    /// The chunk is its own, and others wait to be told that the rest of the batch is theirs to take.
+    /// The chunk is its own, and others wait to learn that the rest of the batch is theirs to take.
     Share,
     /// The batch is over.
     Over,
@@ -129,7 +129,7 @@ impl Batch {
                     return None;
                 }
                 if self.at.load(Ordering::Relaxed) >= middle {
-                    // The worker went there meanwhile, and may be waiting for the lock.
+                    // The worker went there in that time, and may be waiting for the lock.
                     continue;
                 }
             }

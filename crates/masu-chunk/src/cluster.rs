@@ -4,7 +4,7 @@
 //! Relies on timely for moving chunks and results, on TCP for knowing that a process is gone, and in
 //! each process on the [stream engine](crate::stream) for its workers. The one hard idea is that the
 //! first process deals ([`dealer`]): it alone reads the data, every other process says how much it can
-//! hold and asks for more with each result. So chunks go to whoever is free, what is under way is
+//! hold and asks for more with each result. So chunks go to the process that is free, what is under way is
 //! bounded, and whatever goes wrong anywhere ends in one place, which tells everybody.
 
 use std::fmt;
@@ -166,7 +166,7 @@ impl Cluster {
 ///
 /// What the methods give, they give in process 0, and `None` in the others, which return when all is
 /// done. The first process waits for its reader or iterator like any other program: results that come
-/// meanwhile, and the news that a process is gone, wait with it.
+/// in that time, and the news that a process is gone, wait with it.
 pub struct ClusterJob<'e, S> {
     cluster: &'e Cluster,
     source: S,

@@ -48,7 +48,7 @@ impl<'a> Executor<'a> {
     }
 
     /// How many chunks may be in the function at once; 0 means 1. Without: as many as there are
-    /// workers. Further workers of a stream read and deliver meanwhile.
+    /// workers. Further workers of a stream read and deliver at the same time.
     #[must_use]
     pub fn concurrency(mut self, chunks: usize) -> Self {
         self.concurrency = Some(NonZero::new(chunks).unwrap_or(NonZero::<usize>::MIN));

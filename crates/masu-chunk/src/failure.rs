@@ -29,7 +29,7 @@ pub enum Cause<E> {
     Error(E),
     /// The chunk could not be read.
     Read(io::Error),
-    /// The job was told to stop.
+    /// The job was asked to stop.
     Cancelled,
 }
 

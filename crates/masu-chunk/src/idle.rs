@@ -116,7 +116,7 @@ impl Idle {
     /// Nothing more is to be begun.
     #[cold]
     pub(crate) fn stop(&self) {
-        // ORDERING: Relaxed, for the bit publishes nothing; sleepers are told under the lock.
+        // ORDERING: Relaxed, for the bit publishes nothing; sleepers are woken under the lock.
         self.attention.fetch_or(STOP, Ordering::Relaxed);
         lock(&self.state).over = true;
         self.changed.notify_all();

@@ -200,7 +200,7 @@ where
                 }
                 break;
             };
-            // After the batch began, for whoever stops the job stops the batches that there are.
+            // After the batch began, because stopping the job stops the batches that there are.
             if self.idle.is_stopped() {
                 break;
             }

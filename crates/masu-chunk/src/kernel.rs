@@ -1,7 +1,7 @@
 //! The kernel door: the one system call that this crate makes by itself.
 //!
 //! Relies on the C library, which Rust's standard library is linked with anyway. The one hard idea is
-//! `membarrier(2)`: whoever calls it makes every other thread of the process pass a memory barrier,
+//! `membarrier(2)`: its caller makes every other thread of the process pass a memory barrier,
 //! so that only the side that seldom comes pays for an order between two. A process needs leave for it, which
 //! costs nothing while it has one thread and some ten milliseconds later, for the kernel then waits until every
 //! CPU has been elsewhere. So leave is asked for before the first helper starts, and where there are threads

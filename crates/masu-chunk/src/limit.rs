@@ -1,5 +1,5 @@
 //! The limit on how many chunks are in the function at once, apart from the number of workers: a
-//! semaphore, where a stream's further workers read and deliver meanwhile.
+//! semaphore, where a stream's further workers read and deliver at the same time.
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 

@@ -1,4 +1,4 @@
-//! A chunk of a vector that was handed over: its items belong to whoever has it.
+//! A chunk of a vector that was handed over: its items belong to the owner of the chunk.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -375,7 +375,7 @@ unsafe impl<'a, T: Send> Indexed for SliceMut<'a, T> {
 
 /// A vector whose items are handed over.
 pub struct Vector<T> {
-    /// Empty as far as it knows: the items belong to whoever gets them.
+    /// Empty as far as it knows: the items belong to their receiver.
     memory: Vec<T>,
     items: *mut T,
     len: usize,

@@ -5,7 +5,7 @@
 //! Relies on one atomic word a span, its first chunk and its end in 32 bits each; where there are more
 //! chunks than that numbers, units of several. Taken from one front,
 //! long chunks are begun in the order of the data, as list scheduling does it. The one hard idea:
-//! the value of the word *is* the right to the chunks. Whoever changes it by compare-and-swap has
+//! the value of the word *is* the right to the chunks. The thread that changes it by compare-and-swap has
 //! what the change took away, so no other order between threads matters, and a value that comes
 //! back means the same as it did before. Only its owner moves the front of a worker's span or fills it
 //! when it is empty, and nobody brings chunks back to the common one.

@@ -14,8 +14,8 @@ use std::sync::atomic::compiler_fence;
 
 pub(crate) use crate::kernel::barrier_everywhere as heavy_fence;
 
-/// The cheap side of a store-load pair: it costs nothing, for whoever comes to the other side,
-/// [`heavy_fence`], passes a full fence for both.
+/// The cheap side of a store-load pair: it costs nothing, because the thread on the other side
+/// ([`heavy_fence`]) passes a full fence for both.
 #[inline(always)]
 pub(crate) fn light_fence() {
     // ORDERING: SeqCst for the compiler alone; it pairs with `heavy_fence`, which is one for this CPU too.
@@ -27,7 +27,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sleeps until woken, without the lock meanwhile.
+/// Sleeps until woken, without the lock.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

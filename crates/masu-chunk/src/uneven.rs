@@ -45,7 +45,7 @@ fn run(times: &[u64], workers: usize) -> u64 {
             }
             begin(&spans, worker, next, times, now);
         }
-        // Whoever is idle looks again, for there may be something.
+        // An idle worker looks again, for there may be something.
         for (other, worker) in all.iter_mut().enumerate() {
             if worker.batch.is_none() {
                 begin(&spans, worker, other, times, now);
@@ -69,7 +69,7 @@ fn begin(spans: &Spans, worker: &mut Simulated, number: usize, times: &[u64], no
     }
 }
 
-/// When the last chunk is done if each goes to whoever is free first.
+/// When the last chunk is done if each goes to the worker that is free first.
 fn greedy(times: &[u64], workers: usize) -> u64 {
     let mut free = vec![0; workers];
     for time in times {
@@ -90,7 +90,7 @@ impl Draw {
     }
 }
 
-/// Calls `holds` with many cases: workers, and the chunks' times by `time`, which is told the chunk's
+/// Calls `holds` with many cases: workers, and the chunks' times by `time`, which gets the chunk's
 /// number, how many there are, and how long a long one and a short one take here.
 fn each_case(
     time: impl Fn(&mut Draw, (u64, u64), (u64, u64)) -> u64,

@@ -1,7 +1,7 @@
 //! The window of a stream: results on their way from the workers to the one that takes them.
 //!
 //! Relies on one lock and one condition. The one hard idea is that nobody is the deliverer by
-//! trade: whoever puts a result in and finds nobody delivering delivers, in order, whatever is
+//! trade: a worker that puts a result in and finds nobody delivering delivers, in order, whatever is
 //! ready, outside the lock. So a result never waits for a thread that sleeps, and the chunks that
 //! are begun and not yet delivered never exceed the limit: that bounds the memory, and holds the
 //! reader back where the taker is slow.

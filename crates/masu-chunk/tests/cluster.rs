@@ -1,7 +1,7 @@
 //! A job of several processes on loopback: what it gives, and what each process says when a chunk
 //! fails, a process never comes, or one is killed in the middle.
 //!
-//! Each process is this test program again, told by its environment which one it is.
+//! Each process is this test program again; its environment says which one it is.
 
 use std::env;
 use std::fs::File;

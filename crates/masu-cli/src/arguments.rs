@@ -188,7 +188,7 @@ pub(crate) struct Compare {
     pub(crate) primary: Option<Measure>,
     /// Exit 1 if one is surely slower by this much
     ///
-    /// In per cent of the reference, by the primary measure. What cannot be told passes with a
+    /// In per cent of the reference, by the primary measure. What cannot be decided passes with a
     /// warning; what has too few runs to be judged at all, or too many that
     /// failed, does not: exit 2.
     #[arg(long, value_name = "PCT", value_parser = per_cent, help_heading = RESULT)]

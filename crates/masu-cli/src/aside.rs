@@ -1,6 +1,6 @@
 //! What is said beside the result: standard error, for people.
 //!
-//! Relies on nobody: a reader that is gone cannot be told, so failures to write are passed over.
+//! Relies on nobody: a reader that is gone reads nothing, so failures to write are passed over.
 //! That is the difference to `eprintln!`, which would end masu in the middle of a comparison.
 
 use std::fmt::Display;

@@ -2,7 +2,7 @@
 //! a second one that counts what a program asks for and the hardened build.
 //!
 //! Relies on the build script, which leaves the files in `OUT_DIR`; an empty file is one that
-//! could not be built, and the build script's reason is kept to be told. The dynamic linker only
+//! could not be built, and the build script's reason is kept to be shown. The dynamic linker only
 //! loads from files, so the bytes are laid into a folder first: see [`extract`].
 
 mod extract;
@@ -78,7 +78,7 @@ static SECURE_MUSL: Library = Library {
 pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalogue> {
     let is_meant = specs.iter().any(|spec| ["masu", "masu-secure"].contains(&&*spec.allocator));
     if is_meant {
-        // Told before any file is laid out for nothing.
+        // Said before any file is laid out for nothing.
         program.preloadable()?;
     }
     match catalogue(program.libc) {
@@ -236,7 +236,7 @@ mod tests {
         let own = if cfg!(target_env = "musl") { &COUNT_MUSL } else { &COUNT_GLIBC };
         fs::write(&library, own.bytes).unwrap();
         let page = masu_lab::CountPage::create(&folder.path().join("page")).unwrap();
-        // A program that is surely on the same C library: this one, told to print its tests.
+        // A program that is surely on the same C library: this one, asked to print its tests.
         let mut command = Command::new(env::current_exe().unwrap());
         command.arg("--list").env("LD_PRELOAD", &library).envs(page.variables());
         assert!(command.output().unwrap().status.success());

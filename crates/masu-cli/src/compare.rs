@@ -267,7 +267,7 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     Ok(ending)
 }
 
-/// Standard input, read to its end; says so where that takes a while, because whoever gave none
+/// Standard input, read to its end; says so where that takes a while, because a user who gave none
 /// on purpose would wait for ever.
 pub(crate) fn own_input() -> Result<Input> {
     let (done, waiting) = mpsc::channel::<()>();

@@ -1,6 +1,6 @@
 //! `masu diagnose`: why a program is slow, with evidence and what to do.
 //!
-//! Relies on the lab for every number and every judgement; here they become a page or JSON. Whoever reads it has
+//! Relies on the lab for every number and every judgement; here they become a page or JSON. The reader has
 //! a slow program and little time: the cause comes first, in one sentence.
 
 mod prove;

@@ -47,7 +47,7 @@ pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::GateFailed) => GATE_FAILED.into(),
         Ok(Ending::Stopped) => INTERRUPTED.into(),
-        // Whoever reads the output has seen enough: `masu list | head -1`.
+        // The reader of the output has seen enough: `masu list | head -1`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
@@ -82,7 +82,7 @@ fn exists(program: &OsStr) -> bool {
 
 /// The exit code for arguments that clap refused; help and version are no error.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A terminal that is gone cannot be told anything.
+    // A terminal that is gone shows nothing any more.
     let _ = error.print();
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let is_run = env::args_os().nth(1).is_some_and(|command| command == "run");

@@ -1,6 +1,6 @@
 //! `masu experiment`: the field reports, each rerun by one command.
 //!
-//! Relies on the lab for everything that is built, measured and judged; here are the folders, what is said meanwhile,
+//! Relies on the lab for everything that is built, measured and judged; here are the folders, what is said during the runs,
 //! and the list.
 
 mod cache;

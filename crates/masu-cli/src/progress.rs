@@ -22,7 +22,7 @@ const WORTH_TELLING: Duration = Duration::from_secs(5);
 
 /// Where the lab's events go.
 pub(crate) enum Progress {
-    /// A terminal: one line, drawn anew.
+    /// A terminal: one line, redrawn.
     Bar(ProgressBar),
     /// A file or a pipe: few lines.
     Plain,

@@ -42,7 +42,7 @@ impl Request {
         match &self.output {
             Some(path) => {
                 if self.format == Format::Text {
-                    // Styles are for terminals; a file is read by whoever opens it.
+                    // Styles are for terminals; a file is read as it is.
                     page = anstream::adapter::strip_str(&page).to_string();
                 }
                 fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;

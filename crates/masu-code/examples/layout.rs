@@ -178,7 +178,7 @@ fn link(objects: &[PathBuf], folder: &Path) -> Outcome<Loaded> {
 struct Way {
     /// The objects are in the program's memory already.
     memory: bool,
-    /// Neither debugger nor unwinder is told.
+    /// Neither debugger nor unwinder learns of it.
     untold: bool,
     /// Code is written before it is made executable, not through a second mapping.
     batches: bool,

@@ -131,7 +131,7 @@ pub(crate) fn unmap(address: usize, size: usize) {
 
 /// A file of `size` zeros in memory, to be mapped more than once.
 pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<OwnedFd> {
-    // Kernels from 6.3 on want to be told that it will be executed; older ones refuse the word.
+    // Kernels from 6.3 on want to know that it will be executed; older ones refuse the word.
     const MFD_EXEC: libc::c_uint = 0x10;
     let create = |flags| {
         // SAFETY: The name is a C string.
@@ -224,7 +224,7 @@ pub(crate) fn register_for_new_code() {
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0) };
 }
 
-/// Makes every CPU that runs a thread of this process fetch anew what was written as code.
+/// Makes every CPU that runs a thread of this process fetch again what was written as code.
 ///
 /// x86 keeps its instruction caches right by itself, but a core may hold decoded instructions that
 /// were at these addresses before; the barrier makes it forget them.

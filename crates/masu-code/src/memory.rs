@@ -203,7 +203,7 @@ impl Range {
     /// Makes them what they are to be.
     pub(crate) fn end(&self, bytes: &Bytes<usize>, region: Region) -> Result<(), Error> {
         let access = if region == Region::Text { Access::Execute } else { Access::Read };
-        // SAFETY: Whoever wrote is done.
+        // SAFETY: Writing is done.
         unsafe { self.change(bytes, access) }
     }
 

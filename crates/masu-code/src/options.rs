@@ -20,7 +20,7 @@ pub enum Place {
 /// How code is written that must never be writable and executable at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Writing {
-    /// [`Writing::Dual`]; where the machine refuses that, or a debugger holds the process and is told
+    /// [`Writing::Dual`]; where the machine refuses that, or a debugger holds the process and knows
     /// of code, [`Writing::Batches`].
     #[default]
     Any,
@@ -33,7 +33,7 @@ pub enum Writing {
     Batches,
 }
 
-/// Which tools are told of loaded code.
+/// Which tools learn of loaded code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
     /// gdb and lldb, by the JIT interface: breakpoints, source lines, frames.
@@ -53,7 +53,7 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// No tool is told anything.
+    /// No tool learns of it.
     pub fn none() -> Tools {
         Tools { debugger: false, unwinder: false, perf_map: false, jitdump: None }
     }
@@ -73,7 +73,7 @@ pub struct Options {
     pub place: Place,
     /// How code is written.
     pub writing: Writing,
-    /// Who is told of loaded code.
+    /// Which tools learn of loaded code.
     pub tools: Tools,
     /// Keep a copy of each object, which [`crate::Arena::compact`] needs. The debugger needs one
     /// too, and both share it.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::kernel;
 
-/// A function as `perf` is told of it.
+/// A function as `perf` has it.
 pub(crate) struct Named<'a> {
     pub(crate) address: usize,
     pub(crate) size: usize,

@@ -23,7 +23,7 @@ fn look_up(name: &CStr) -> Option<usize> {
 
 /// Loads a library; its symbols are its own. An error is the dynamic linker's word.
 pub(crate) fn open_library(path: &CStr) -> Result<usize, String> {
-    // SAFETY: The path is a C string; whoever asked vouches for the library's initialisers.
+    // SAFETY: The path is a C string; the caller vouches for the library's initialisers.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if !handle.is_null() {
         return Ok(handle as usize);

@@ -81,7 +81,7 @@ impl Reader {
     /// [`crate::Function`] keeps.
     #[inline]
     pub fn quiescent(&self) {
-        // ORDERING: Acquire pairs with the Release of `Readers::retire`: whoever notes an epoch sees
+        // ORDERING: Acquire pairs with the Release of `Readers::retire`: a reader that notes an epoch sees
         // what was replaced before it. The Release of the note pairs with `Readers::passed`.
         let now = self.readers.epoch.load(Ordering::Acquire);
         self.note.0.store(now, Ordering::Release);

@@ -50,7 +50,7 @@ pub(crate) enum Origin {
     BaseFrame,
 }
 
-/// Instructions that are written anew.
+/// Instructions that are rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rewrite {
     No,

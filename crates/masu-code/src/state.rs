@@ -277,7 +277,7 @@ impl State {
         self.slots.release(shared, &self.range, &mut self.text, &mut self.sealed);
     }
 
-    /// The name of whoever has a symbol.
+    /// The name of the object that has a symbol.
     pub(crate) fn owner_name(&self, owner: Owner) -> String {
         match owner {
             Owner::Entry => "an entry".to_owned(),

@@ -169,7 +169,7 @@ fn functions() -> Option<(Tell, Tell)> {
     })
 }
 
-/// Tells the unwinder of a table; `false` where this process has none that can be told.
+/// Tells the unwinder of a table; `false` where this process has none to tell.
 ///
 /// # Safety
 ///

@@ -1,11 +1,11 @@
-//! What is wrong with an object is told with its place, and leaves the arena as it was.
+//! What is wrong with an object is reported with its place, and leaves the arena as it was.
 
 mod fixture;
 
 use fixture::{CC, Workshop, call, quiet};
 use masu_code::{Arena, Error, Options, Source, Tools};
 
-/// The error of loading, told; the arena must be as before.
+/// The error of loading as text; the arena must be as before.
 fn refused(arena: &Arena, sources: &[Source]) -> String {
     let before = arena.report();
     // SAFETY: No object with initialisers is loaded.

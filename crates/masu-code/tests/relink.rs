@@ -82,7 +82,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
     });
     arena.collect();
     assert_eq!((arena.report().objects, arena.waiting()), (0, 0));
-    // What the linker was told is not left behind.
+    // What the linker was given is not left behind.
     assert!(!workshop.path("first.list").exists());
 }
 

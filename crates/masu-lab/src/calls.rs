@@ -3,7 +3,7 @@
 //!
 //! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at
 //! full speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than
-//! another, so it is none of the timed ones; what a call costs is told by [`prices`](crate::prices). The hard
+//! another, so it is none of the timed ones; what a call costs is known from [`prices`](crate::prices). The hard
 //! part is a program that starts a million threads: what is known of each is kept for the first so many, and
 //! summed for the others.
 

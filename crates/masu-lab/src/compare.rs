@@ -2,7 +2,7 @@
 //! order.
 //!
 //! It ties the other modules together and holds no knowledge of its own but this: what is run when,
-//! what is said meanwhile, and that whatever was measured survives a stop, a crash and a full disk.
+//! what is said during the runs, and that whatever was measured survives a stop, a crash and a full disk.
 //! The hard part is to go on where another process was cut off: the order of runs, which of them are
 //! repeated and when the table is looked at follow from the seed and the runs so far alone, so that
 //! going on is replaying what is in the file, without running it (`series.rs`).
@@ -248,7 +248,7 @@ fn compare_with(
     let holds_runs = earlier.iter().any(|record| matches!(record, Record::Run(_)));
     let begun = Begun::from_records(earlier);
     if let (None, true, Some(path)) = (&begun, holds_runs, options.results.path()) {
-        // Where no run was made nothing is lost by beginning anew; here everything would be.
+        // Where no run was made nothing is lost by starting again; here everything would be.
         return Err(Error::Resume {
             path: path.to_owned(),
             reason: "it has runs but not one warm-up of each variant before them, or several \
@@ -404,7 +404,7 @@ impl Engine<'_, '_> {
         Ok(earlier.clone())
     }
 
-    /// Makes the timed runs that are not made yet; whether it was stopped meanwhile.
+    /// Makes the timed runs that are not made yet; whether it was stopped before the end.
     fn measure<'p>(
         &mut self,
         plan: &'p Plan,

@@ -1,4 +1,4 @@
-//! The count page: how often a program and its children asked for memory, told by the counting
+//! The count page: how often a program and its children asked for memory, counted by the counting
 //! build of `libmasu.so`.
 //!
 //! It relies on that build, which maps the file named by `MASU_COUNT_FILE` into every process and

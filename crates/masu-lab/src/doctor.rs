@@ -1,5 +1,5 @@
 //! The check-up of a machine: what it allows, what limits it, what its kernel's services cost, how much it
-//! disturbs whoever measures on it.
+//! disturbs measurements on it.
 //!
 //! It relies on `machine` for facts that results carry too, on [`prices`](crate::prices), and on the kernel door
 //! for what can only be known by trying. Nothing here needs rights, and nothing is changed. The hard part is to

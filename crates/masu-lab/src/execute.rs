@@ -77,9 +77,9 @@ pub struct Run {
     pub starved: bool,
     /// Whether it was starved and another run took its place; then it does not count.
     pub replaced: bool,
-    /// Seconds the hypervisor took from this machine's CPUs meanwhile, over those the run may use.
+    /// Seconds the hypervisor took from this machine's CPUs in that time, over those the run may use.
     pub steal_s: Option<f64>,
-    /// CPU seconds that processes outside the run used meanwhile (this one is among them), over
+    /// CPU seconds that processes outside the run used in that time (this one is among them), over
     /// the CPUs the run may use; known to about a hundredth of a second a CPU.
     pub others_s: Option<f64>,
     /// The one-minute load average when it started.
@@ -116,7 +116,7 @@ pub struct Burst {
     pub latency_rate: Option<f64>,
     /// Calls for memory a request, counted in a run apart from the timed ones.
     pub allocations_a_request: Option<f64>,
-    /// CPU seconds a second that the other variants' servers used meanwhile, waiting for their turn.
+    /// CPU seconds a second that the other variants' servers used in that time, waiting for their turn.
     pub waiting_cpu: Option<f64>,
 }
 
@@ -247,7 +247,7 @@ pub fn execute(
 
 /// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
 /// two at once would disturb each other. Every process that becomes a child of this process
-/// meanwhile counts as left behind by the run and is killed, so start nothing else then.
+/// in that time counts as left behind by the run and is killed, so start nothing else then.
 ///
 /// # Errors
 ///
@@ -282,14 +282,14 @@ thread_local! {
     static HAS_TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The turn to run something: whoever has it is alone. A thread that has it already gets it again.
+/// The turn to run something: its holder is alone. A thread that has it already gets it again.
 #[derive(Debug)]
 pub(crate) struct Alone {
     /// None where the turn was had already.
     lock: Option<MutexGuard<'static, ()>>,
 }
 
-/// Waits for the turn. Whoever panicked with it left nothing that matters here.
+/// Waits for the turn. A holder that panicked left nothing that matters here.
 pub(crate) fn alone() -> Alone {
     static TURN: Mutex<()> = Mutex::new(());
     if HAS_TURN.replace(true) {

@@ -4,7 +4,7 @@
 //! addresses and what was mapped where, because to look names up it would have to allocate; so that is
 //! done here, where the files are. The hard idea is what a stack is: a list of *functions*, outermost first,
 //! with inlined ones as their source has them and without those of the allocator, so that stacks of two
-//! runs, at other addresses, can be told to be the same.
+//! runs, at other addresses, are known to be the same.
 
 mod ask;
 mod flame;
@@ -135,7 +135,7 @@ impl Profile {
     #[must_use]
     pub fn minus(mut self, before: Profile) -> Profile {
         // Lines move from one build to the next, functions seldom: but where both are of one build, a
-        // line is worth knowing. So stacks are told apart as they stand.
+        // line is worth knowing. So stacks are distinguished as they stand.
         for (frames, sums) in before.stacks {
             let own = self.stacks.entry(frames).or_default();
             *own = own.plus(sums.negated());

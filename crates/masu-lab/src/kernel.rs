@@ -137,7 +137,7 @@ impl Status {
         match self {
             Status::Exited(0) => Ok(()),
             Status::Exited(errno) => Err(io::Error::from_raw_os_error(errno)),
-            // A sandbox that ends whoever asks.
+            // A sandbox that ends its callers.
             Status::Signalled(_) => Err(io::Error::from_raw_os_error(libc::EPERM)),
         }
     }
@@ -295,7 +295,7 @@ pub(crate) fn terminate(pid: libc::pid_t) {
 }
 
 /// How `pid`, a child of ours, has ended, if it has; it stays to be reaped, so that its number
-/// belongs to no one else meanwhile.
+/// belongs to no one else in that time.
 pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
     // SAFETY: All-zero is a valid `siginfo_t`.
     let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -312,7 +312,7 @@ pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
 }
 
 /// Makes orphaned descendants children of this process instead of init's, and has the kernel keep how
-/// children ended: whoever started this process may have it ignore that, and then nothing is kept.
+/// children ended: its parent may have it ignore that, and then nothing is kept.
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: The default takes no function of this process.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };

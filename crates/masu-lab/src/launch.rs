@@ -21,7 +21,7 @@ use crate::{Error, Variant, Workload, kernel};
 /// Returns only when the program could not be started.
 pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Error> {
     let mut command = command(workload, variant, None);
-    // Whoever runs a program under masu can look at it with `masu top`. Not where programs are
+    // A user who runs a program under masu can look at it with `masu top`. Not where programs are
     // measured, which is not here.
     if family(&variant.allocator) == "masu" && std::env::var_os(VARIABLE).is_none() {
         command.env(VARIABLE, "1");

@@ -1,7 +1,7 @@
 //! A plan: what a suite asks for, looked up on this machine and prepared to run.
 //!
 //! A case becomes a table, a row of it a variant with its own workload: parameters may stand for the
-//! program itself, so each row looks its program up and asks the catalogue anew. What was merely
+//! program itself, so each row looks its program up and asks the catalogue again. What was merely
 //! found and does not fit is left out with its reason; what was named must be there.
 
 use std::ffi::{OsStr, OsString};
@@ -46,7 +46,7 @@ pub struct Prepared {
     pub limits: Limits,
     /// Shell commands around the runs.
     pub hooks: Hooks,
-    /// The folder each run starts in, made anew.
+    /// The folder each run starts in, made for it.
     pub scratch: Scratch,
     /// How to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,

@@ -96,7 +96,7 @@ impl Service {
         }
     }
 
-    /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so dear that programs which use it much will be slow here, with
+    /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so expensive that programs which use it much will be slow here, with
     /// what makes it so. `docs/doctor.md` has the reason for each.
     fn dear(self) -> (f64, &'static str) {
         const SANDBOX: &str = "system calls are dear here, as under gVisor, WSL 1, ptrace or an emulator; \
@@ -127,7 +127,7 @@ pub struct Price {
     pub median_ns: f64,
     /// A quarter of the batches were cheaper.
     pub lower_ns: f64,
-    /// A quarter of the batches were dearer.
+    /// A quarter of the batches were more expensive.
     pub upper_ns: f64,
     /// How many batches were measured.
     pub batches: usize,

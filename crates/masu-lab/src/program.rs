@@ -178,7 +178,7 @@ fn interpreter(path: &Path, depth: u32) -> Result<PathBuf, String> {
         .map(OsStr::from_bytes);
     let named = words.next().ok_or("its `#!` line names no interpreter")?;
     let mut next = PathBuf::from(named);
-    // `env` replaces itself by the program it is told to find.
+    // `env` replaces itself by the program it is asked to find.
     if next.file_name() == Some(OsStr::new("env")) {
         let wanted = words
             .find(|word| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'='));

@@ -123,7 +123,7 @@ impl Proved {
     }
 }
 
-/// How much there is to run, for whoever must be told beforehand.
+/// How much there is to run, for the announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
     /// Runs, warm-ups included.
@@ -166,7 +166,7 @@ pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], roun
 }
 
 /// Runs the only case of `plan`, whose first row is the reference and whose others are remedies, and
-/// says what was shown of each. `observe` is told what [`compare`](crate::compare()) tells, the number
+/// says what was shown of each. `observe` hears what [`compare`](crate::compare()) tells, the number
 /// of runs and how long they take among it.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Scratch: a fresh folder for every run, so that no run finds what the one before left.
 //!
-//! All runs have it at one path, made anew each time: the path is known before anything runs, and no
+//! All runs have it at one path, made each time: the path is known before anything runs, and no
 //! run has a longer name for it than another. It lies in the temporary folder (`TMPDIR`), readable
 //! by this user only, and stays there only if this process is killed. Neither copying nor removing
 //! ever follows a link, and nothing is removed from a folder that something is mounted in: what is
@@ -72,12 +72,12 @@ impl ScratchFolder {
         &self.path
     }
 
-    /// Makes the folder anew, whatever was there before.
+    /// Makes the folder again, whatever was there before.
     ///
     /// # Errors
     ///
     /// [`Error::Scratch`] when something cannot be copied or removed, for instance because the disk
-    /// is full; what was copied so far is removed. [`Error::Stopped`] for a stop meanwhile.
+    /// is full; what was copied so far is removed. [`Error::Stopped`] for a stop in that time.
     pub fn fresh(&self, stop: &Stop) -> Result<(), Error> {
         self.remove()?;
         let made = match &self.source {
@@ -85,7 +85,7 @@ impl ScratchFolder {
             Some(source) => copy_folder(source, &self.path, stop)
                 .map_err(|(path, error)| self.wrong(&path, &error)),
         };
-        // Whoever asked wants this reason, not that of a removal that may fail as well.
+        // The caller wants this reason, not that of a removal that may fail as well.
         made.inspect_err(|_| drop(self.remove()))?;
         if stop.requested() {
             self.remove()?;
@@ -127,7 +127,7 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // Nobody is left to tell; `remove` has told already if it could not.
+        // Nobody is left to tell; `remove` has said so already if it could not.
         let _ = remove(&self.root);
     }
 }

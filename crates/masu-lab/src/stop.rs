@@ -42,7 +42,7 @@ impl Stop {
 
     /// Asks to stop.
     pub fn request(&self) {
-        // ORDERING: Relaxed: the flag guards no other data; whoever reads it only stops earlier.
+        // ORDERING: Relaxed: the flag guards no other data; its reader only stops earlier.
         self.flag().store(true, Ordering::Relaxed);
     }
 

@@ -63,7 +63,7 @@ pub struct Entry {
     /// Shell commands around the runs. `{NAME}` of what makes the rows stands for something only in
     /// the preparation, which belongs to one row.
     pub hooks: Hooks,
-    /// The folder each run starts in, made anew.
+    /// The folder each run starts in, made for it.
     pub scratch: Scratch,
     /// How to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,

@@ -1,7 +1,7 @@
 //! The terminal that someone looks at: whether there is something to read from it, and whether it is still there.
 //!
 //! Relies on the kernel door. The hard part is a terminal that was closed: it says for ever that it can be read,
-//! at once, and then that there is nothing. Whoever goes on reading keeps a CPU busy, and not every program hears
+//! at once, and then that there is nothing. A process that goes on reading keeps a CPU busy, and not every program hears
 //! the signal that goes with it.
 
 use std::io::{self, IsTerminal};

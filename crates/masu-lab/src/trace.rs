@@ -9,7 +9,7 @@
 //! and C library, and sees the shortest program as well as every child.
 //!
 //! The hard part is that a breakpoint is shared by all threads and copied by `fork`: so addresses
-//! stay known for as long as the program runs, and whoever hits one late is put right.
+//! stay known for as long as the program runs, and a thread that hits one late is put right.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -85,7 +85,7 @@ pub(crate) fn run_traced(
     Ok((run, tracer.seen))
 }
 
-/// Runs `workload` once under `variant` while `witness` is told what its threads do, and `look` looks at its
+/// Runs `workload` once under `variant` while `witness` hears what its threads do, and `look` looks at its
 /// processes now and then.
 ///
 /// # Errors

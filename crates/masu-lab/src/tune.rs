@@ -2,11 +2,11 @@
 //!
 //! Relies on [`prove`](mod@crate::prove) for every run. `candidates.rs` says what is tried, `search.rs` how
 //! often, `choice.rs` what is named in the end, `paste.rs` how it is written down. Search and choice are
-//! pure: they know of time only what they are told, so they are tested on made-up programs whose best
+//! pure: they know of time only what they are given, so they are tested on made-up programs whose best
 //! change is known (`tests.rs`).
 //!
-//! The hard idea is that whoever picks the best of many picks a lucky one too. So the runs that
-//! choose say nothing in the end: what is left is run anew, and only those fresh runs count.
+//! The hard idea is that the best of many is often a lucky one too. So the runs that
+//! choose say nothing in the end: what is left is run again, and only those fresh runs count.
 
 use std::fmt;
 use std::str::FromStr;

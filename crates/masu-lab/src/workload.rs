@@ -1,7 +1,7 @@
 //! A workload: a command and what it reads on standard input.
 //!
 //! Standard input can be read only once, but every run needs it: [`Input::own`] keeps it in an
-//! unlinked temporary file (or uses the file it already is) and each run opens that file anew, so
+//! unlinked temporary file (or uses the file it already is) and each run opens that file again, so
 //! that every run starts at the same byte.
 
 use std::ffi::{OsStr, OsString};
@@ -115,7 +115,7 @@ impl Input {
         Ok(Input::File { file: Arc::new(file), start: 0 })
     }
 
-    /// What a child gets as its standard input. Each call opens the file anew, because a
+    /// What a child gets as its standard input. Each call opens the file again, because a
     /// duplicated descriptor would share its position with every other run.
     pub(crate) fn open(&self) -> Result<Stdio, Error> {
         Ok(self.reader()?.map_or_else(Stdio::null, Stdio::from))

@@ -109,7 +109,7 @@ struct Executable(PathBuf);
 
 impl Executable {
     /// `cat` writes the file: had this process it open for writing, a program that another test
-    /// starts meanwhile would hold it open too for a moment, and a busy file cannot be started.
+    /// starts in that time would hold it open too for a moment, and a busy file cannot be started.
     fn new(name: &str, bytes: &[u8]) -> Executable {
         let path = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
         let bytes = Input::keep(file(name, bytes)).unwrap();

@@ -1,4 +1,4 @@
-//! Whoever counts is killed while the program is traced: nothing of it stays, stopped or running. Alone in its
+//! The counting process is killed while the program is traced: nothing of it stays, stopped or running. Alone in its
 //! file because runs take whatever this process starts for their own.
 
 mod ending;

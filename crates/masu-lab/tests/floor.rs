@@ -1,5 +1,5 @@
 //! The peak RSS of a small program is its own, not that of the process which started it. Alone in
-//! its file because other tests in the same process would hold memory meanwhile.
+//! its file because other tests in the same process would hold memory at the same time.
 
 use masu_lab::execute::execute;
 use masu_lab::{Catalogue, Input, Limits, Places, Stop, Workload};

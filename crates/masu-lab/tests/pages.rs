@@ -1,7 +1,7 @@
 //! Statistics pages as a hostile or broken process may have them: this one, which is its own victim.
 //!
 //! It relies on the kernel's files in memory, which it makes and maps as masu does. Whatever they
-//! hold, whoever looks gets an answer within the time that is given to a page that is being written.
+//! hold, a reader gets an answer within the time that is given to a page that is being written.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -144,7 +144,7 @@ fn a_page_that_never_rests_is_given_up() {
             });
             outcome.is_ok() || outcome.is_err()
         });
-        // Looking ends by itself; the writer is told only after a time in which it has to.
+        // Looking ends by itself; the writer learns it only after a time in which it has to.
         thread::sleep(std::time::Duration::from_millis(300));
         done.store(true, Ordering::Relaxed);
         assert!(looking.join().unwrap());

@@ -18,7 +18,7 @@ use masu_lab::{
     Pace, Places, Plan, Run, Stop, Variant, Workload, compare,
 };
 
-/// A server that allocates a little for each request. It is told by variables where to listen and
+/// A server that allocates a little for each request. Variables tell it where to listen and
 /// how to misbehave: `exit` when it starts, or at its 300th request, under a preload, `die`, or
 /// `grow` by a megabyte a request.
 #[test]
@@ -66,7 +66,7 @@ fn answer(mut stream: &TcpStream) {
     let body: Vec<String> = (0..20).map(|number| format!("{number}")).collect();
     let body = body.join(" ");
     let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _ = stream.write_all(text.as_bytes());
 }
 

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 /// Why there is no more output.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// Whoever reads the output has seen enough.
+    /// The reader of the output has seen enough.
     Enough,
     /// Something failed; the text names what, and why.
     Failed(String),
@@ -64,7 +64,7 @@ pub(crate) fn now(ending: &Ending) -> ! {
 
 /// The exit code for arguments that clap refused; help and version are no error.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A terminal that is gone cannot be told anything.
+    // A terminal that is gone shows nothing any more.
     let _ = error.print();
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_asked { ExitCode::SUCCESS } else { 2.into() }

@@ -75,7 +75,7 @@ impl Stream {
     fn together(&self, workers: u8, input: Input, last: &mut Option<u8>) -> Result<(), Ending> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let at_once = usize::from(workers).clamp(1, cores);
-        // One more than quote at once, to read and write meanwhile, where there is a core for it; each
+        // One more than quote at once, to read and write at the same time, where there is a core for it; each
         // has a block in its hands.
         let executor = Executor::new()
             .workers((at_once + 1).min(cores))

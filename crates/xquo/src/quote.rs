@@ -57,7 +57,7 @@ impl Quoter {
     }
 
     /// Appends `input`, quoted, to `output`. `begins`: a record begins with the first byte. Whether
-    /// the next piece begins one is told by the last byte: no quote is opened after a delimiter that
+    /// the next piece begins one is known from the last byte: no quote is opened after a delimiter that
     /// may be the end.
     pub(crate) fn quote(&self, input: &[u8], begins: bool, output: &mut Vec<u8>) {
         let Some(&last) = input.last() else { return };

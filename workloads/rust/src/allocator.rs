@@ -40,7 +40,7 @@ static GLOBAL: snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc;
 #[global_allocator]
 static GLOBAL: tcmalloc_better::TCMalloc = tcmalloc_better::TCMalloc;
 
-// Talc takes its memory from whom it is told to; this is its example for programs that have a system.
+// Talc takes its memory from the source that it is given; this is its example for programs that have a system.
 #[cfg(feature = "talc")]
 #[global_allocator]
 static GLOBAL: talc::TalcLock<

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use crate::pattern::Work;
 use crate::random::{Random, mix};
 
-/// Sixteen vectors that grow side by side, up to 64 words at a time; past 1,000 words one begins anew. One
+/// Sixteen vectors that grow side by side, up to 64 words at a time; past 1,000 words one starts again. One
 /// operation is one push.
 pub fn vectors(work: Work) -> u64 {
     let mut random = Random::new(work.seed);
@@ -31,7 +31,7 @@ pub fn vectors(work: Work) -> u64 {
     vectors.iter().flatten().fold(sum, |sum, word| sum.wrapping_add(*word))
 }
 
-/// A buffer to which 4 KiB are added at a time; past 16 MiB it begins anew. One operation is one addition.
+/// A buffer to which 4 KiB are added at a time; past 16 MiB it starts again. One operation is one addition.
 pub fn buffer(work: Work) -> u64 {
     const PIECE: usize = 4 << 10;
     let mut buffer: Vec<u8> = Vec::new();

@@ -19,10 +19,10 @@ pub struct Pattern {
     pub name: &'static str,
     /// What kind of program it stands for.
     pub group: &'static str,
-    /// How many threads unless told otherwise, and the fewest that make sense.
+    /// How many threads by default, and the fewest that make sense.
     pub threads: u64,
     pub threads_min: u64,
-    /// Operations unless told otherwise: about a second with the system's allocator.
+    /// Operations unless they are set otherwise: about a second with the system's allocator.
     pub ops: u64,
     /// Does the work; returns the checksum.
     pub run: fn(Work) -> u64,

@@ -101,7 +101,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// Hands answers on; those for which there is no room are dropped here. Returns what was told by those
+    /// Hands answers on; those for which there is no room are dropped here. Returns what was said by those
     /// dropped here.
     fn exchange(&self, answers: &mut Vec<Answer>) -> u64 {
         let batch = std::mem::replace(answers, Vec::with_capacity(BATCH));
@@ -121,7 +121,7 @@ impl Neighbours {
     }
 }
 
-/// A session with one more place visited; it begins anew now and then.
+/// A session with one more place visited; it starts again now and then.
 fn visited(before: Option<Arc<Session>>, user: usize, place: &str) -> Arc<Session> {
     let kept = before.filter(|session| session.visited.len() < 8);
     let mut visited: Vec<Box<str>> =

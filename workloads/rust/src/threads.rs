@@ -1,4 +1,4 @@
-//! Arcs on their way between threads: whoever drops the last one frees a block that another thread allocated.
+//! Arcs on their way between threads: the thread that drops the last one frees a block that another thread allocated.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;

@@ -143,7 +143,7 @@ fn machine(bench: &Bench) -> String {
     facts.map(|fact| format!("- {fact}\n")).concat()
 }
 
-/// How much others wanted the CPUs meanwhile.
+/// How much others wanted the CPUs at that time.
 fn busyness(bench: &Bench) -> String {
     let or_unknown = |load: Option<String>| load.unwrap_or_else(|| "unknown".to_owned());
     // Only where the program itself cannot be what its threads wait for.
@@ -170,7 +170,7 @@ fn queued_share(run: &Run) -> Option<f64> {
     Some(queued_s / (queued_s + run.user_s + run.sys_s))
 }
 
-/// The peak RSS below which none can be told for sure, in MB: what the lab's runs say of themselves.
+/// The peak RSS below which none is known for sure, in MB: what the lab's runs say of themselves.
 #[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
 fn hidden(bench: &Bench) -> String {
     let all = bench.patterns.iter().chain(&bench.smallest).chain(&bench.programs);
@@ -205,7 +205,7 @@ pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 
-/// Writes the record, and the page of figures anew; returns the record's path from the root.
+/// Writes the record, and the page of figures; returns the record's path from the root.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! The two parts of a record, each measured as one suite: one file of results, one order of runs.
 //!
-//! It relies on the lab for every run, and adds nothing to it but what is printed meanwhile.
+//! It relies on the lab for every run, and adds nothing to it but what is printed during the runs.
 
 use std::path::{Path, PathBuf};
 

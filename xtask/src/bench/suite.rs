@@ -2,7 +2,7 @@
 //!
 //! It is made from `patterns --list` and lies with the results, not among the sources: what a
 //! pattern does by default is said in the program alone, and a file beside it would sooner or later
-//! say something else. Whoever wants to run a part of it by hand has it in `target/bench/`:
+//! say something else. To run a part of it by hand, take the copy in `target/bench/`:
 //! `masu compare --suite target/bench/patterns.toml --only ring`.
 
 use std::path::Path;

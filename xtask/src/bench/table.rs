@@ -16,7 +16,7 @@ const FAILS: &str = "fails";
 /// What stands where nothing can be said.
 const NOTHING: &str = "–";
 
-/// One pattern on one line, for whoever watches.
+/// One pattern on one line, for a reader who watches.
 pub(super) fn line(summary: &Summary) -> String {
     let cell = |row: &Row| {
         let wall = row.estimate(Measure::Wall)?;

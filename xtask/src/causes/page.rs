@@ -26,7 +26,7 @@ xtask causes` lets the programs go before it.
 
 A row is *right* if the first finding is the cause and none is false. What is true of a program besides its cause is
 named before it is run, with the reason, in `xtask/src/causes/table.rs`; `cpu-bound` and `io-bound` accuse nothing. Beside
-each finding stand how sure it is and the share of the time that it explains, where that can be told.
+each finding stand how sure it is and the share of the time that it explains, where that is known.
 ";
 
 /// Why the report's program may lack a finding of its list.

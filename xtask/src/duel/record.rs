@@ -122,7 +122,7 @@ fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 
-/// Writes the record, and the page of figures anew; returns the record's path from the root.
+/// Writes the record, and the page of figures; returns the record's path from the root.
 pub(super) fn write(root: &Path, text: &str) -> Result<String> {
     let path = format!("{RECORDS}/{}-hyperfine.md", today());
     fs::create_dir_all(root.join(RECORDS)).with_context(|| format!("making {RECORDS}"))?;

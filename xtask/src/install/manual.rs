@@ -26,7 +26,7 @@ pub(super) fn page(header: &str) -> String {
     );
     let mut blocks = header.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
     let about = blocks.next().map(comment_of).unwrap_or_default().0;
-    // The last paragraph there speaks to whoever works on the library.
+    // The last paragraph there speaks to developers of the library.
     let about = about.split("COUPLING:").next().unwrap_or_default();
     // And the first one says what the page's name says.
     paragraphs(&mut page, about.split_once("\n\n").map_or("", |(_, rest)| rest));

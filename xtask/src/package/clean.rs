@@ -140,7 +140,7 @@ pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
         .with_context(|| format!("cannot start `{shown}`"))?;
     let mut to = child.stdin.take().context("it has no input")?;
     match to.write_all(input.as_bytes()) {
-        // Whoever reads nothing may end before it is written.
+        // A program that reads nothing may end before it is written.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(error.into()),
         _ => drop(to),
     }

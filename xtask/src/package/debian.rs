@@ -179,7 +179,7 @@ impl Tree {
     }
 }
 
-/// When the sources were last changed: with the last commit, or when whoever packs says.
+/// When the sources were last changed: with the last commit, or when the packager says.
 fn changed(root: &Path) -> Result<String> {
     const EPOCH: &str = "SOURCE_DATE_EPOCH";
     if let Ok(told) = std::env::var(EPOCH) {

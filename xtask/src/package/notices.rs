@@ -1,4 +1,4 @@
-//! The licences of other people's crates that are linked into a program, for whoever passes the program on.
+//! The licences of other people's crates that are linked into a program, for those who pass the program on.
 //!
 //! It relies on `cargo metadata` for what is linked and on each crate carrying its licence's text. The same text
 //! is there once, however many crates have it.

@@ -52,7 +52,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
     let archive = shop.out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    // The same files make the same archive, whoever packs them and whenever.
+    // The same files make the same archive, whatever machine packs them, and whenever.
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "-czf"]);
     steps::succeed(tar.arg(&archive).arg("-C").arg(&bench).arg(&name))?;
     Ok(vec![archive])

@@ -68,7 +68,7 @@ fn take(step: &str, source: &Path, place: &Path, log: &Path, jobs: usize) -> Res
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output)
-        // Whoever sets these for builds of their own would make other peers than the table says.
+        // A user who sets these for other builds would make other peers than the table says.
         .env_remove("CFLAGS")
         .env_remove("CXXFLAGS")
         .env_remove("CPPFLAGS")

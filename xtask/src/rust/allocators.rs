@@ -21,7 +21,7 @@ pub(super) struct Allocator {
     pub(super) package: Option<&'static str>,
     /// Whether it is written in C or C++.
     pub(super) is_foreign: bool,
-    /// The compilers of C and C++ that its build is told to use on glibc; the build's own choice where none is.
+    /// The compilers of C and C++ that its build is given on glibc; the build's own choice where none is.
     pub(super) compilers: Option<(&'static str, &'static str)>,
     /// Why it is not built for musl.
     pub(super) not_on_musl: Refusal,

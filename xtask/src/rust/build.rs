@@ -163,7 +163,7 @@ fn one(
 pub(super) fn command(root: &Path, program: &str, feature: &str, target: &Path) -> Command {
     let mut cargo = steps::cargo(&sources(root), &["build", "--release", "--locked", "--bin"]);
     cargo.args([program, "--features", feature, "--target-dir"]).arg(target);
-    // Whoever sets these for builds of their own would make other programs than the record says.
+    // A user who sets these for other builds would make other programs than the record says.
     for variable in
         ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CFLAGS", "CXXFLAGS", "CARGO_TARGET_DIR"]
     {

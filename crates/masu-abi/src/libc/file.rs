@@ -44,7 +44,7 @@ fn map_open(descriptor: c_int, length: usize) -> Option<NonNull<u8>> {
     const MAP_SHARED: c_int = 1;
     // SAFETY: The call takes numbers only.
     let end = unsafe { lseek(descriptor, 0, SEEK_END) };
-    // Beyond the file's end a mapping is there, but whoever touches it is killed.
+    // Beyond the file's end a mapping is there, but a program that touches it is killed.
     if usize::try_from(end).is_ok_and(|end| end >= length) {
         // SAFETY: A new mapping that replaces nothing changes no memory that anyone uses.
         let start =

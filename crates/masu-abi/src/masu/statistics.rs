@@ -1,7 +1,7 @@
 //! Statistics for C: `masu_statistics…`.
 //!
 //! It relies on `masu::statistics` for the numbers and for the two forms of text. The hard idea: a
-//! program and its library may be of different versions, so whoever asks says how long its structures
+//! program and its library may be of different versions, so the caller says how long its structures
 //! are; new numbers come at the end, and a library that knows fewer leaves zeros there.
 
 use core::ffi::{c_char, c_int};

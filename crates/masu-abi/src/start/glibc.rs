@@ -20,7 +20,7 @@ extern "C" fn at_start(
     _arguments: *const *const c_char,
     variables: *const *const c_char,
 ) {
-    // SAFETY: glibc hands over the list it starts with, and no code of the program runs meanwhile.
+    // SAFETY: glibc hands over the list it starts with, and no code of the program runs at that time.
     let environment = unsafe { Environment::at(variables) };
     super::at_start(environment.as_ref());
 }

@@ -1,7 +1,7 @@
 //! A real program, run without and with `libmasu.so` preloaded, and the comparison of the two runs.
 //!
 //! Relies on the witness for the proof that the library was at work. The one hard idea: both runs
-//! happen in the *same* folder, made anew for each, so that paths which programs write into their
+//! happen in the *same* folder, made for each, so that paths which programs write into their
 //! output (debug information, logs, messages) are equal and everything else can be compared byte
 //! for byte.
 
@@ -228,7 +228,7 @@ impl Program {
         Left { base: folder }
     }
 
-    /// One run in a folder made anew.
+    /// One run in a folder made for it.
     fn run(&self, base: &Path, preload: bool) -> Run {
         let [folder, home, temporary] = [FOLDER, "home", "tmp"].map(|name| base.join(name));
         for folder in [&folder, &home, &temporary] {

@@ -163,7 +163,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// A thread at its first stop before its parent's event, which comes later, or never where the
-    /// parent was killed meanwhile: until then it counts to the last image of its executable.
+    /// parent was killed in that time: until then it counts to the last image of its executable.
     fn adopt(&mut self, tid: Tid) -> io::Result<()> {
         let executable = fs::read_link(format!("/proc/{tid}/exe"))?;
         let image = self.images.iter().rposition(|image| image.executable == executable);

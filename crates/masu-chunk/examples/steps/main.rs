@@ -32,7 +32,7 @@ struct Request {
     bytes: bool,
     job: Job,
     repeat: u32,
-    /// The data is made anew for each repetition, as it must be where it is handed over.
+    /// The data is made for each repetition, as it must be where it is handed over.
     fresh: bool,
     print: bool,
     /// A file to which the times are appended as a line of JSON.

@@ -1,10 +1,10 @@
-//! The dealer, in the first process: cuts the data, gives chunks to whoever has room, takes the
+//! The dealer, in the first process: cuts the data, gives chunks to the process that has room, takes the
 //! results, and says when all is over, and how.
 //!
 //! Relies on the members for moving things. The one hard idea is the count of what is open: a chunk is
 //! dealt only against the room that a member announced and the window, and each comes back exactly
 //! once, as a result or as a failure. So after the first failure nothing more is dealt, everything
-//! that was is waited for, and the failure that is told is the first in the order of the data.
+//! that was is waited for, and the failure that is reported is the first in the order of the data.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -104,7 +104,7 @@ where
     F: Fn(Chunk<Arrived<D>>) -> Result<R, String> + Sync,
 {
     let workers = executor.workers_or_default();
-    // One chunk in each worker's hands, and one for each that is on its way meanwhile.
+    // One chunk in each worker's hands, and one for each that is on its way.
     let room = 2 * workers;
     mail.send(Letter::Answer(Answer::Ready(room)));
     let (mut over, mut kept) = (None, None);

@@ -213,7 +213,7 @@ where
     let (orders, events) = (ends.orders.clone(), ends.events.clone());
     let (all_dealt, all_answered) = worker.dataflow(|scope| {
         // Through an operator that does nothing else than send on what there is: an input holds part of
-        // what is to be exchanged back until its time goes on. And whoever does not listen any more
+        // what is to be exchanged back until its time goes on. And a process that does not listen any more
         // has what it needs.
         let dealt = scope.input_from(&mut *dealt).container::<Vec<(u64, Order<D>)>>();
         let dealt = dealt.map(|order| order).exchange(|(to, _)| *to);

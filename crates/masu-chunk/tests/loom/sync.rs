@@ -31,7 +31,7 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
     condition.wait(guard).unwrap()
 }
 
-/// Once is as good as often, for loom tries everything that can happen meanwhile.
+/// Once is as good as often, for loom tries everything that can happen in that time.
 pub(crate) fn spin(mut come: impl FnMut() -> bool) -> bool {
     come()
 }

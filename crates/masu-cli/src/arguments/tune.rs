@@ -31,7 +31,7 @@ Where nothing gains it says so.
 The program's output is compared and not shown; standard input is read once
 and given to every run. Servers do not end by themselves and cannot be tuned.
 
-How it searches, and what it cannot find, is told in docs/tune.md.
+docs/tune.md says how it searches, and what it cannot find.
 
 Examples:
   masu tune --budget 60s -- ./job input

@@ -12,7 +12,7 @@ use crate::{failure, masu};
 fn the_page_says_how_it_went_and_fits_a_terminal() {
     let output = masu(&["diagnose", "--", "sh", "-c", "exit 3"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    // A program that fails is no failure of whoever looks at it.
+    // A program that fails is no failure of its observer.
     assert_eq!(output.status.code(), Some(0), "{said}");
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(page.starts_with("sh -c 'exit 3'\nIt returned 3 after "), "{page}");

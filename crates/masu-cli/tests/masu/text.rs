@@ -1,6 +1,6 @@
 //! What `masu` says: pages and messages as files, to be read as a user reads them.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p masu-cli` writes the files anew; the diff is the review.
+//! `SNAPSHOTS=overwrite cargo test -p masu-cli` overwrites the files; the diff is the review.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! Wrong input and broken surroundings, from end to end: every message in one file, to be read as a
 //! user meets them, and nothing left behind after any of it.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p masu-cli` writes the file anew; the diff is the review. What a
+//! `SNAPSHOTS=overwrite cargo test -p masu-cli` overwrites the file; the diff is the review. What a
 //! full disk, an interrupt and a resumption do to results is in `suite.rs`.
 
 mod surroundings;
@@ -297,7 +297,7 @@ fn nothing_is_left_of_input_that_was_spooled() {
     surroundings.assert_nothing_is_left("spooled");
 }
 
-/// The programs that tests need are told apart from what they test.
+/// The programs that tests need are kept apart from what they test.
 #[test]
 fn the_mark_finds_what_is_left() {
     let surroundings = Surroundings::new();

@@ -1,7 +1,7 @@
 //! Where the code of methods is put: nowhere, libraries, or a code arena.
 //!
 //! Relies on gcc for objects and libraries. Each way has two sides: a [`Place`], which the thread of the requests reads, and
-//! its [`Compiler`], which the compiling thread owns where methods are compiled beside the requests. Whoever loads code
+//! its [`Compiler`], which the compiling thread owns where methods are compiled beside the requests. A thread that loads code
 //! writes its address into the JIT's own [`Table`], the same for libraries and for the arena, so that calls differ by where
 //! the code lies and by nothing else. No code is unloaded: libraries that are no longer called stay, as the report's did
 //! while frames could be running in them, and no thread has to say where it is.

@@ -128,7 +128,7 @@ impl Arena {
         Ok(linked)
     }
 
-    /// An object's entry in the books, after the unwinder and perf were told.
+    /// An object's entry in the books, after the unwinder and perf know it.
     fn enter(
         &self,
         state: &mut State,
@@ -183,7 +183,7 @@ impl Arena {
         }
     }
 
-    /// Gives the objects of a batch their names, and their bytes to whoever wants them.
+    /// Gives the objects of a batch their names, and their bytes to the tools that want them.
     pub(super) fn hand_over(&self, state: &mut State, linked: &Linked, sources: Vec<Source>) {
         let (keep, tools) = (self.shared.keep, &self.shared.tools);
         let objects = state.objects.range_mut(linked.first..).map(|(_, loaded)| loaded);

@@ -39,12 +39,12 @@ pub(crate) struct Attached {
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) calls: Calls,
-    /// What the kernel counted for processes that it started meanwhile and that ended, with those they waited for.
+    /// What the kernel counted for processes that it started in that time and that ended, with those they waited for.
     pub(crate) children: Usage,
 }
 
 impl Attached {
-    /// Takes hold of all threads of a process. Where it is a child of this one, nobody may wait for it meanwhile.
+    /// Takes hold of all threads of a process. Where it is a child of this one, nobody may wait for it in that time.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl Follower {
                 match door::seize(thread) {
                     Ok(()) => {
                         is_done = false;
-                        // One that ends meanwhile is heard of when its end is waited for.
+                        // One that ends in that time is heard of when its end is waited for.
                         let _ = door::interrupt(thread);
                     }
                     Err(error) => match Standing::of(self.process, thread) {
@@ -287,7 +287,7 @@ fn refused(process: Pid, standing: &Standing, error: &io::Error) -> String {
     }
 }
 
-/// What Yama's setting forbids whoever is refused (Documentation/admin-guide/LSM/Yama.rst).
+/// What Yama's setting forbids a caller that is refused (Documentation/admin-guide/LSM/Yama.rst).
 fn forbidden_by(scope: &str) -> Option<&'static str> {
     match scope {
         "1" => Some(

@@ -74,10 +74,10 @@ struct Waits {
 /// So many locks are kept apart: a program may make one for each of its objects.
 const LOCKS_MAX: usize = 4096;
 
-/// So many threads of a lock are told apart.
+/// So many threads of a lock are counted apart.
 const THREADS_MAX: usize = 64;
 
-/// So many locks are told of.
+/// So many locks are reported.
 const TOLD: usize = 16;
 
 impl Locks {

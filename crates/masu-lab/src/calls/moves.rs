@@ -107,7 +107,7 @@ mod tests {
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
         assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
-        // Another program begins anew, at whatever address.
+        // Another program starts again, at whatever address.
         breaks.forget(1);
         breaks.note(1, MemoryRequest::Break(10), &mut moves);
         assert_eq!((moves.break_ups, moves.break_downs), (5, 1));

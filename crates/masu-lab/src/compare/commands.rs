@@ -1,4 +1,4 @@
-//! Commands that run to their end, as the engine measures them: each run starts the program anew,
+//! Commands that run to their end, as the engine measures them: each run starts the program again,
 //! in a folder and after preparations of its own where these are asked for.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! The order of runs: every round has each variant once, in an order drawn anew for that round.
+//! The order of runs: every round has each variant once, in an order drawn for that round.
 //!
 //! Order make pairs: what drifts (heat, neighbours, caches) hits the variants of a round alike.
 //! That each round's order is drawn by itself is what the statistics rest on: whatever a machine

@@ -23,7 +23,7 @@ pub(super) fn of(path: &Path) -> Build {
             unoptimised_parts(&text)
         })
     };
-    // A profile may have been told to optimise, and then its folder has the same name.
+    // A profile may have been set to optimize, and then its folder has the same name.
     let is_certain = unoptimised.is_some() && !is_of_cargos_debug_profile(path);
     Build { path: path.to_owned(), unoptimised, is_certain }
 }

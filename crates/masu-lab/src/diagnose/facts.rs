@@ -175,7 +175,7 @@ impl CallFacts {
         }
     }
 
-    /// Waits for locks of this owner, as far as they are told apart.
+    /// Waits for locks of this owner, as far as they are distinguished.
     #[must_use]
     pub fn lock_waits(&self, owner: Owner) -> u64 {
         self.locks.iter().filter(|lock| lock.owner == owner).map(|lock| lock.waits).sum()
@@ -295,7 +295,7 @@ pub struct Build {
 /// The malloc.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Malloc {
-    /// Its name in the catalogue; `unknown` where it cannot be told.
+    /// Its name in the catalogue; `unknown` where it is not known.
     pub name: String,
     /// Why none can be preloaded in its place, if so.
     pub refusal: Option<String>,

@@ -195,7 +195,7 @@ pub enum RemedyKind {
 pub struct Finding {
     /// What.
     pub id: Id,
-    /// In one sentence, for whoever has a slow program.
+    /// In one sentence, for the user of a slow program.
     pub title: String,
     /// How sure.
     pub confidence: Confidence,

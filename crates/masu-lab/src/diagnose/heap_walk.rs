@@ -2,7 +2,7 @@
 //!
 //! Relies on how glibc lays out a heap, which has been the same since its beginning: blocks one after another,
 //! each behind a word that has its size and whether the block before it is in use. Blocks in a thread's cache
-//! count as in use; they are few. The hard part is that the program goes on meanwhile, so that a size may be
+//! count as in use; they are few. The hard part is that the program goes on at the same time, so that a size may be
 //! read that never was one: what does not lead from block to block ends the walk, and a walk that ends before
 //! it has come far says nothing.
 

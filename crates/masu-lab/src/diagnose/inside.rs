@@ -79,7 +79,7 @@ fn count(
     Ok((totals.programs > 0).then_some((requests, run.user_s + run.sys_s)))
 }
 
-/// So many sites are told of.
+/// So many sites are reported.
 const SITES: usize = 8;
 
 /// Who asked for most blocks, by the profiles in a folder.

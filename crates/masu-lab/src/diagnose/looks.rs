@@ -1,8 +1,8 @@
 //! Looks at a running tree: who works, who sleeps and in what, what is swapped out or in huge pages.
 //!
 //! Relies on `/proc` alone, so that it sees the same of a program that it started and of one that runs. A look
-//! comes every 10 ms, or less often where it is dear. The hard idea is that what happened between two looks is
-//! told by the CPU clocks, which miss nothing, and not by the state that a look happens to meet; only what
+//! comes every 10 ms, or less often where it is expensive. The hard idea is that what happened between two looks is
+//! known from the CPU clocks, which miss nothing, and not by the state that a look happens to meet; only what
 //! threads sleep in, and whether their tracer has stopped them, is met by chance, and counts for as long as the
 //! time since the last look.
 
@@ -34,7 +34,7 @@ const ALONE: f64 = 0.85;
 const IDLE: f64 = 0.2;
 
 /// Other processes together do less than this much of what the one does that does most: they help it, and who of it
-/// works alone and who together is told without them.
+/// works alone and which together is known without them.
 const HELPERS: f64 = 0.5;
 
 /// All others together do less than this beside a thread that works alone because they have nothing to do: who waits for a
@@ -44,11 +44,11 @@ const STILL: f64 = 0.02;
 /// What so many threads sleep in is looked at; a look at more would take too long.
 const ASLEEP_MAX: usize = 256;
 
-/// So many threads are told of.
+/// So many threads are reported.
 const TOLD: usize = 64;
 
 /// Closer looks, which read all mappings of a process, are taken from this look on, at numbers of looks that are a
-/// power of two or three times one: they are dear, and this way their number grows slowly.
+/// power of two or three times one: they are expensive, and this way their number grows slowly.
 const CLOSER_FROM: u64 = 4;
 
 /// In so much of its time at the end a program may be giving everything back: its heap is no longer what it was.
@@ -95,7 +95,7 @@ struct ThreadSeen {
     look: u64,
     /// What it did since the look before.
     did_s: f64,
-    /// The same with what it waited for a CPU meanwhile: what it would have done alone on the machine.
+    /// The same with what it waited for a CPU in that time: what it would have done alone on the machine.
     wanted_s: f64,
     /// What it does: `R`, `S`, `t` for stopped by its tracer, and so on.
     state: char,
@@ -108,7 +108,7 @@ struct Work {
     done_s: f64,
     /// By those of threads that are still there.
     known_s: f64,
-    /// The same with what they waited for a CPU meanwhile.
+    /// The same with what they waited for a CPU in that time.
     wanted_s: f64,
 }
 
@@ -333,7 +333,7 @@ impl Looks {
             only.time.serial_s += since_s;
         }
         if self.is_idle {
-            // Whoever waits for its own waits for what they wait for: the order of the kinds.
+            // A thread that waits for its own waits for what they wait for: the order of the kinds.
             let what = met.into_iter().min().unwrap_or(Waiting::Other);
             *self.idle_for.entry(what).or_default() += since_s;
         }

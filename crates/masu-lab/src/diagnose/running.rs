@@ -2,7 +2,7 @@
 //! statistics where it is masu.
 //!
 //! Relies on looks, by which the process is neither stopped nor slowed down, but for what reading its mappings holds
-//! up. Its system calls are counted only for whoever lets it be attached to, which stops it at each of them.
+//! up. Its system calls are counted only where it may be attached to, which stops it at each of them.
 
 use std::fs;
 use std::thread;

@@ -20,10 +20,10 @@ use crate::report::percent;
 /// So many different places, with who called them, are kept apart.
 const KEPT_MAX: usize = 1 << 18;
 
-/// So many places are told of.
+/// So many places are reported.
 const TOLD: usize = 8;
 
-/// A caller is told where it has this share of a place's samples.
+/// A caller is named where it has this share of a place's samples.
 const CALLER_SHARE: f64 = 0.5;
 
 /// Samples of a program's own code, by the CPU clock.

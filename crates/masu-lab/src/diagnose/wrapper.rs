@@ -1,6 +1,6 @@
 //! Commands that start the program that is meant: shells, build tools, runners.
 //!
-//! Relies on names alone. Whether the time really went into what they started is told by the CPU clocks.
+//! Relies on names alone. Whether the time really went into what they started is known from the CPU clocks.
 
 use std::path::Path;
 

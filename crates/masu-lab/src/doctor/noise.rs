@@ -1,7 +1,7 @@
-//! How much the machine disturbs whoever measures on it, at the moment.
+//! How much the machine disturbs measurements on it, at the moment.
 //!
 //! The same piece of work is done again and again; on a quiet machine it takes the same time each time. What
-//! others used of the CPUs meanwhile is told by the same look at `/proc/stat` as in every run.
+//! others used of the CPUs in that time is known from the same look at `/proc/stat` as in every run.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub struct Noise {
     pub piece_s: f64,
     /// How much longer than that the tenth of the pieces took at least that took longest, as a share.
     pub slowest_tenth: f64,
-    /// The share of the CPUs that others used meanwhile; none where the kernel does not tell.
+    /// The share of the CPUs that others used in that time; none where the kernel does not tell.
     pub others: Option<f64>,
     /// The share of the CPUs' time that the hypervisor gave to other machines; none likewise.
     pub steal: Option<f64>,

@@ -1,4 +1,4 @@
-//! The neighbours of a run: what others used of the machine meanwhile, and whether that took so
+//! The neighbours of a run: what others used of the machine in that time, and whether that took so
 //! much from the run that its times say more about them.
 //!
 //! It relies on `/proc/stat`, which counts in ticks of 10 ms and only for the CPUs that the run may
@@ -71,7 +71,7 @@ impl Meanwhile {
     /// Whether a run that used `own_s` CPU seconds, waited `queued_s` for a CPU and had at most
     /// `threads` at once lost so much to others that it says little about the program.
     ///
-    /// Lost are the wait for a CPU, as far as others used the CPUs meanwhile, and the run's share
+    /// Lost are the wait for a CPU, as far as others used the CPUs in that time, and the run's share
     /// of the time the hypervisor took. A tick a CPU of doubt is granted to the others, for a short
     /// run may fall between two ticks; not where the run had more threads than CPUs, because those
     /// wait for each other. A run that mostly sleeps or reads is not longer by more than it lost, so

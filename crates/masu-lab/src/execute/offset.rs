@@ -4,7 +4,7 @@
 //! the program's data share cache lines and pages; a variant whose name is longer would be measured
 //! with another layout each time, and one layout may be luckier than another by more than the
 //! variants differ (Mytkowicz and others, "Producing wrong data without doing anything obviously
-//! wrong!", 2009). Drawn anew for each run, the luck is spread over all variants alike.
+//! wrong!", 2009). Drawn for each run, the luck is spread over all variants alike.
 
 use crate::random::Random;
 

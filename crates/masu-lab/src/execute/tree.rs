@@ -291,7 +291,7 @@ mod tests {
             kernel::start_apart(&mut shell, false);
             shell.spawn().unwrap()
         };
-        // Each, when told to, leaves an orphan and says its number.
+        // Each, when asked to, leaves an orphan and says its number.
         let leave = "read now; (sleep 1000 > /dev/null & echo $!); read end";
         let orphan_of = |child: &mut Child| {
             writeln!(child.stdin.as_mut().unwrap()).unwrap();

@@ -1,5 +1,5 @@
 //! The workbench of an experiment: folders, the checkout, programs and builds, comparisons, a diagnosis; each with
-//! a word for whoever waits, and each missing part noted with what to do.
+//! a word for the waiting user, and each missing part noted with what to do.
 //!
 //! Relies on the engine and on `diagnose`. The hard idea is that a part which cannot be had, or whose build fails,
 //! ends nothing: it is noted, and what does not need it goes on.
@@ -74,7 +74,7 @@ pub struct Asked<'a> {
     pub tell: &'a mut dyn FnMut(News<'_>),
 }
 
-/// Something happened that whoever waits may want to know.
+/// Something happened that the waiting user may want to know.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum News<'a> {
@@ -220,7 +220,7 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] when asked to stop meanwhile.
+    /// [`Error::Stopped`] when asked to stop in that time.
     pub fn step(&mut self, what: &str, command: &mut Command) -> Result<Option<Duration>, Error> {
         self.check_stop()?;
         (self.asked.tell)(News::Begins(what));
@@ -240,7 +240,7 @@ impl<'a> Workbench<'a> {
 
     /// Why the command failed, if it did.
     fn run(&self, command: &mut Command, log: &Path) -> Result<Option<String>, Error> {
-        // Whoever reaps the children of a run must not meet this one.
+        // The code that reaps the children of a run must not meet this one.
         let _alone = execute::alone();
         let opening = || format!("opening {}", log.display());
         let output = File::create(log).doing(opening)?;

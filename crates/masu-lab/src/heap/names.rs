@@ -151,7 +151,7 @@ impl File {
         Some((in_file - start).wrapping_add(*linked))
     }
 
-    /// The function that an address of the linker's is in, inlined ones not told apart.
+    /// The function that an address of the linker's is in, inlined ones not distinguished.
     pub(crate) fn symbol(&self, linked: u64) -> Option<String> {
         self.loader.as_ref()?.find_symbol(linked).map(demangled)
     }

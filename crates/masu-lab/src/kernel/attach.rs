@@ -15,7 +15,7 @@ use super::{checked, kill, wait_for};
 /// The bit of a stop's signal that says that a thread begins or ends a system call.
 const AT_A_CALL: i32 = 0x80;
 
-/// The signal that such a stop is told with.
+/// The signal that such a stop is reported with.
 pub(super) const CALL_STOP: i32 = libc::SIGTRAP | AT_A_CALL;
 
 /// The event of a thread that was seized: it has stopped for its tracer, or with its whole process

@@ -8,7 +8,7 @@
 //! environment lie in a mapping of their own, and from there on only stack, registers and one function of the C
 //! library are used, the one that makes any system call: code comes back 64 KiB at a time.
 //! Where the kernel forgets no peak (it was built without `CONFIG_PROC_PAGE_MONITOR`), the floor is higher and
-//! is told as such.
+//! is reported as such.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -71,7 +71,7 @@ pub(crate) fn spawn(command: &mut Command, told: Told) -> io::Result<(Child, Opt
 
 impl Told {
     /// The floor in bytes and the error of `exec`. The kernel counts resident pages on each CPU and adds them
-    /// up when a batch is full (32 or two a CPU, of anonymous and of file pages each), so what it told may be
+    /// up when a batch is full (32 or two a CPU, of anonymous and of file pages each), so what it said may be
     /// too little by two batches for each CPU that the process ran on, which before `exec` is hardly more than
     /// two; the arguments come on top.
     fn read(mut self) -> (Option<u64>, Option<i32>) {
@@ -201,7 +201,7 @@ impl Parcel {
             std::ptr::copy_nonoverlapping(content.as_ptr(), at(0).cast(), content.len());
             std::ptr::copy_nonoverlapping(text.as_ptr(), at(content.len()).cast(), text.len());
         }
-        // SAFETY: The kernel maps nothing at null unless told to.
+        // SAFETY: The kernel maps nothing at null unless asked to.
         let start = unsafe { NonNull::new_unchecked(mapped) };
         Ok(Parcel { start, bytes })
     }

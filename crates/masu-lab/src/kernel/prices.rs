@@ -134,7 +134,7 @@ pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u6
     // SAFETY: The child calls only what is async-signal-safe and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
-        // SAFETY: Whoever had a use for the break is the parent; this process has one thread and ends without
+        // SAFETY: The process with a use for the break is the parent; this process has one thread and ends without
         // asking for memory.
         let begin = unsafe { libc::syscall(libc::SYS_brk, 0_usize) };
         let higher = begin.wrapping_add(page.cast_signed() as libc::c_long);
@@ -258,7 +258,7 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
             return Ok(Status::of(status));
         }
         if is_followed {
-            // What whoever counts does too.
+            // What the counting process does too.
             let _ = super::calls::stopped_at(pid)?;
         } else if let Err(error) = super::trace::follow(pid, true) {
             super::kill(pid);

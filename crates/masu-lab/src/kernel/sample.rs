@@ -263,11 +263,11 @@ struct Ring {
     event: OwnedFd,
 }
 
-// SAFETY: The memory belongs to the ring and not to a thread, and whoever reads it has the ring by `&mut`.
+// SAFETY: The memory belongs to the ring and not to a thread, and the reader has the ring by `&mut`.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Of `perf_event_mmap_page`, where the kernel says how far it wrote, and is told how far was read.
+    /// Of `perf_event_mmap_page`, where the kernel says how far it wrote, and learns how far was read.
     const HEAD_AT: usize = 1024;
     const TAIL_AT: usize = 1032;
 
@@ -337,7 +337,7 @@ impl Ring {
         for offset in 0..length {
             let place = from.wrapping_add(offset as u64) as usize & mask;
             // SAFETY: The place lies within the records, which are mapped; the kernel does not write there before
-            // it is told that this was read.
+            // it learns that this was read.
             to.push(unsafe { self.start.add(self.front + place).read() });
         }
     }

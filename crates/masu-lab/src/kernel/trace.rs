@@ -73,7 +73,7 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
     Ok(Some((pid, change)))
 }
 
-/// Asks to be told of new threads, processes and programs, of `calls` that a filter wants traced where that
+/// Asks for reports of new threads, processes and programs, of `calls` that a filter wants traced where that
 /// is wanted, and to take all of them along should the tracer end.
 pub(crate) fn follow(pid: libc::pid_t, calls: bool) -> io::Result<()> {
     let options = if calls { libc::PTRACE_O_TRACESECCOMP } else { 0 }
@@ -139,7 +139,7 @@ pub(super) fn write_registers(pid: libc::pid_t, registers: &mut Registers) -> io
 }
 
 /// Lets a stopped thread, the only one of its process, run to a breakpoint. Returns the signals that came
-/// meanwhile and were not delivered.
+/// in that time and were not delivered.
 pub(super) fn resume_to_trap(pid: libc::pid_t) -> io::Result<Vec<i32>> {
     let mut late = Vec::new();
     loop {

@@ -17,7 +17,7 @@ pub(super) struct Connection(Option<SendRequest<Full<Bytes>>>);
 /// An answer whose status is below 400.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The status, where it sends whoever asked elsewhere.
+    /// The status, where it sends the client elsewhere.
     pub(super) redirect: Option<u16>,
 }
 

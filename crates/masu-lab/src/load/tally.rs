@@ -86,7 +86,7 @@ pub struct Met {
     pub window: Duration,
     /// Until the last one was answered.
     pub elapsed: Duration,
-    /// CPU time of this process meanwhile, the load's threads and all others.
+    /// CPU time of this process in that time, the load's threads and all others.
     pub client_cpu: Duration,
     /// What may have kept the load from being what was asked for, with advice.
     pub notes: Vec<String>,

@@ -119,7 +119,7 @@ fn a_rate_that_is_not_reached_is_said() {
     assert!(met.in_window <= 50, "{met:?}");
 }
 
-/// The 100th request takes 400 ms, and no other is answered meanwhile.
+/// The 100th request takes 400 ms, and no other is answered in that time.
 fn stall(seen: &Seen, number: u64, stream: &mut TcpStream) {
     let still = seen.still.lock().unwrap();
     if number == 100 {
@@ -136,7 +136,7 @@ fn a_stall_is_met_by_every_request_that_was_due_meanwhile() {
     let met = met(plan(&server.url("/"), 1, regular(400.0)), Duration::from_secs(1));
     let latencies = met.latencies().unwrap();
     assert_eq!(met.failures, Failures::default());
-    // Whoever was due in its first quarter waited for three quarters: 40 requests, ten per cent.
+    // Requests that were due in its first quarter waited for three quarters: 40 requests, ten per cent.
     assert!(latencies.p90 >= 0.3, "{latencies:?}");
     assert!(latencies.p99 >= 0.38, "{latencies:?}");
 }

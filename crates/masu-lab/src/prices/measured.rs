@@ -114,7 +114,7 @@ fn terminal_writes(count: u32) -> io::Result<Vec<f64>> {
     })
 }
 
-/// What so many calls take longer because a tracer is told of each, as when calls are counted.
+/// What so many calls take longer because a tracer hears of each, as when calls are counted.
 fn counted_calls(count: u32, clock: Clock) -> io::Result<Vec<f64>> {
     let batches = u32::try_from(BATCHES + 1).map_err(io::Error::other)?;
     let took = door::counted_calls_in_child(batches, count, clock)?;

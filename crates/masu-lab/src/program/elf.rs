@@ -26,7 +26,7 @@ const MACHINE: elf::Machine = elf::EM_AARCH64;
 /// What matters of an ELF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// The C library, told by the loader and the libraries it names.
+    /// The C library, known from the loader and the libraries it names.
     pub(crate) libc: Libc,
     /// The loader it names, if any; only then can libraries be preloaded into it.
     pub(crate) loader: Option<PathBuf>,
@@ -325,7 +325,7 @@ pub(crate) fn is_malloc_library(file: &str) -> bool {
     MALLOC_LIBRARIES.iter().any(|(prefix, _)| file.starts_with(prefix))
 }
 
-/// The C library a shared library is made for, told by what it needs.
+/// The C library a shared library is made for, known by what it needs.
 fn library_libc(needed: &[String]) -> Libc {
     let needs = |name: &str| needed.iter().any(|library| library.starts_with(name));
     if needs("libc.musl-") || needed.iter().any(|library| library == "libc.so") {

@@ -1,4 +1,4 @@
-//! What the settings of a comparison's variants came to, said beside its figures: whoever reads them
+//! What the settings of a comparison's variants came to, said beside its figures: their reader
 //! should be able to set the same without masu.
 //!
 //! Relies on the variants for both; they know their environment and the traps of their settings.

@@ -2,7 +2,7 @@
 //! each variant in plain words, and what to know before trusting them.
 //!
 //! Relies on the lab's summaries for every figure. Nothing here is wider than 80 columns unless the
-//! user's own words are. Styles are for a terminal; whoever writes elsewhere strips them.
+//! user's own words are. Styles are for a terminal; a caller that writes elsewhere strips them.
 
 use anstyle::Style;
 

@@ -105,7 +105,7 @@ impl Journal {
             copy.write_all(&line).doing(|| "keeping a copy of the results")?;
         }
         if let Err(source) = self.file.write_all(&line) {
-            // Half a line would be told from a whole one anyway; this only spares the reader.
+            // Half a line would be distinguished from a whole one anyway; this only spares the reader.
             let _ = self.cut();
             let doing = format!(
                 "writing {} (what is in it stays valid: make room, then --resume it)",
@@ -145,7 +145,7 @@ impl Journal {
 }
 
 /// How long another process may hold the lock that only shares it: a child has it from its fork to
-/// its exec, whoever made it.
+/// its exec, whatever made it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Keeps a second masu away. Where a file cannot be locked (some network mounts), nobody is.

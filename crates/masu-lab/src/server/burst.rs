@@ -28,7 +28,7 @@ pub(super) struct Made {
 
 impl Servers<'_> {
     /// A burst of `window` (or of the load command) on the server at `index`, the second half of it
-    /// at `latency_rate` if there is one. If the server has ended meanwhile, or before, it is noted
+    /// at `latency_rate` if there is one. If the server has ended in that time, or before, it is noted
     /// as lost; the run's ending says how.
     pub(super) fn burst(
         &mut self,
@@ -92,7 +92,7 @@ impl Servers<'_> {
             latency_rate: latency_rate.filter(|_| at_rate.is_some()),
             ..met.as_ref().map(|met| of_requests(met, at_rate.as_ref())).unwrap_or_default()
         };
-        // Whoever makes the load is no neighbour, and neither is a server that waits: that one is
+        // The process that makes the load is no neighbour, and neither is a server that waits: that one is
         // reported for itself.
         let load_s = match &command {
             Some((_, run)) => run.user_s + run.sys_s,

@@ -1,5 +1,5 @@
 //! The watch over all servers while they run: their memory sampled, a limit over them together, and
-//! whoever waits for a burst told when there is no use in waiting.
+//! word to the thread that waits for a burst when there is no use in waiting.
 //!
 //! One thread looks at every server, also those that wait for their turn: their memory is taken
 //! from the machine all the same. A look costs at most about one per cent of a CPU: an expensive
@@ -108,7 +108,7 @@ impl Guard {
         abort
     }
 
-    /// The burst is over: what the server's memory was meanwhile.
+    /// The burst is over: what the server's memory was in that time.
     pub(super) fn end(&self) -> Option<Resident> {
         let mut watched = self.shared.lock();
         watched.look(self.shared.limit);

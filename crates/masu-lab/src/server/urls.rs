@@ -1,4 +1,4 @@
-//! Many URLs: read from a file, and told in few words.
+//! Many URLs: read from a file, and named in few words.
 //!
 //! A search engine that is asked the same thing again answers from a cache. What its users ask fills a file.
 
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::Error;
 use crate::load::is_url;
 
-/// More URLs than these are told by their number.
+/// More URLs than these are named by their number.
 const URLS_TOLD: usize = 3;
 
 /// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty

@@ -1,6 +1,6 @@
 //! Looking at results while they grow, without finding what is not there.
 //!
-//! Whoever looks at a series again and again and stops when he likes what he sees finds a difference
+//! Looking at a series again and again, and stopping when one likes it, finds a difference
 //! sooner or later, true or not. So the error that a table may have is *spent*: look number k uses
 //! 1/(k(k+1)) of it (a half, a sixth, a twelfth …), and the last look, when the budget ends, all that
 //! is left. After k looks that is 1/(k+1), because 1/(j(j+1)) = 1/j − 1/(j+1) and the sum
@@ -8,7 +8,7 @@
 //! none comes much later than it could.
 //!
 //! Why all looks together keep what a single one promises: let a variant be equal to the reference.
-//! The order within each round is drawn anew, so exchanging the two variants' runs in any rounds
+//! The order within each round is drawn for itself, so exchanging the two variants' runs in any rounds
 //! gives a series as likely as the one it was made from. It changes no round's duration, therefore
 //! neither how many rounds fit into a budget of time nor which looks could be taken. So *given*
 //! the number of rounds and of looks, the signs of the paired differences are fair coins, which

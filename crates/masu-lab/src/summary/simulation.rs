@@ -21,7 +21,7 @@ pub(crate) enum Noise {
     Skewed,
     /// Normal, on a machine that gets slower all the time.
     Drifting,
-    /// Two speeds, drawn anew for each run: huge pages are granted or not.
+    /// Two speeds, drawn for each run: huge pages are granted or not.
     TwoSpeeds,
     /// Two speeds, each kept for some runs: the scheduler's placement, a clock that steps.
     Moods,

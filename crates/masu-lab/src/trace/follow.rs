@@ -10,7 +10,7 @@ use super::Pid;
 use crate::kernel::trace::{self as ptrace, Change};
 use crate::kernel::{Status, Usage};
 
-/// Who is told what the threads of a tree do. Each is stopped while it is told of.
+/// The receiver of what the threads of a tree do. Each is stopped while it is reported.
 pub(crate) trait Witness {
     /// `root` stands before its first instruction, and no one follows it yet. Returns whether it is to stop at
     /// the calls that a filter wants traced.
@@ -91,7 +91,7 @@ struct Follower {
     live: HashSet<Pid>,
     /// New threads whose first stop is still to come.
     newborn: HashSet<Pid>,
-    /// New threads that stopped before their starter's stop told whose they are.
+    /// New threads that stopped before their starter's stop said whose they are.
     early: HashSet<Pid>,
 }
 

@@ -4,10 +4,10 @@
 //! optimization", AISTATS 2016): all are tried a little, the better half a little more, and so on. It
 //! differs from the paper in that every step of the ladder is halved by itself, because the answer is not
 //! the best of all but the smallest change that is nearly as good, and so the best of each step must
-//! be known. Whoever needs least of the other measure stays too.
+//! be known. The variant that needs least of the other measure stays too.
 //!
 //! The hard idea is what follows: the best of many was lucky too, so the runs that chose it flatter it.
-//! Those left at the end are therefore run anew, and only these fresh runs say what is shown.
+//! Those left at the end are therefore run again, and only these fresh runs say what is shown.
 //!
 //! Relies on [`Trials`] for all it knows of the world, time included: tests put a made-up program behind it.
 
@@ -26,7 +26,7 @@ const OF_ONE_STAGE: f64 = 0.6;
 /// Rounds of a stage of the search, at least: one may be anything, and of two none is in the middle.
 const ROUNDS_LEAST: usize = 3;
 
-/// Rounds of a stage of the search at most: what is not told apart by these is alike.
+/// Rounds of a stage of the search at most: what is not distinguished by these is alike.
 const ROUNDS_MOST: usize = 20;
 
 /// Rounds of the last stage at most.
@@ -37,7 +37,7 @@ const RUNS_LEAST: f64 = 40.0;
 
 /// What can measure candidates against the program as it is.
 pub(super) trait Trials {
-    /// Is told what comes next.
+    /// Hears what comes next.
     fn announce(&mut self, next: Next);
 
     /// Makes a warm-up and `rounds` rounds of the program as it is and of `candidates`, by runs that were
@@ -204,7 +204,7 @@ impl Search<'_> {
                 break;
             }
             let left_s = (searching_s - self.found.spent_s).max(0.0);
-            // Whoever is there for the other measure goes first, so as not to be cut off.
+            // A variant that is there for the other measure goes first, so as not to be cut off.
             let frugal = self.frugal.filter(|frugal| !left.contains(frugal));
             let set: Vec<usize> = frugal.into_iter().chain(left.iter().copied()).collect();
             let least_s = self.cost_s(&set) * small(ROUNDS_LEAST + 1);
@@ -227,7 +227,7 @@ impl Search<'_> {
         Ok(left)
     }
 
-    /// Runs those left anew.
+    /// Runs those left again.
     fn confirm(&mut self, left: Vec<usize>) -> Result<(), Error> {
         let mut finalists = left;
         // What could not take part was tried and has no ratio.

@@ -1,4 +1,4 @@
-//! What tests that kill ask: whether a process has ended, and to be told when. The command's tests use it too.
+//! What tests that kill ask: whether a process has ended, and when. The command's tests use it too.
 //!
 //! Relies on `/proc`. Time only ends a test that has failed.
 

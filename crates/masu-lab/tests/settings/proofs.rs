@@ -87,7 +87,7 @@ pub(crate) static PROOFS: &[Proof] = &[
     proof("glibc", "arenas", ["1", "3"], ("threads", "arenas"), SPREAD),
     advised("glibc", ("huge", "advised"), ALL),
     // 4,096 blocks of 64 bytes freed, each 80 with its header: what the thread does not keep goes to
-    // the fast bins. Unless told otherwise a thread keeps seven.
+    // the fast bins. By default a thread keeps seven.
     proof("glibc", "tcache_count", ["0", "1000"], ("cache", "mallinfo.fastbin"), |none, kept| {
         none == kept + 1000 * 80
     }),

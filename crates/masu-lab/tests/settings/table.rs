@@ -1,6 +1,6 @@
 //! The page for users, `docs/settings.md`, says what the table in code says.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p masu-lab --test settings` writes it anew.
+//! `SNAPSHOTS=overwrite cargo test -p masu-lab --test settings` overwrites it.
 
 use std::path::Path;
 

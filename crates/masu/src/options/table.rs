@@ -130,8 +130,8 @@ macro_rules! option_rows {
             default "8 huge pages: 16M where OS pages are of 4 KiB, 256M of 16 KiB, 4G of 64 KiB",
             holds "for memory that is added from then on";
 
-            /// Whether the program ends with a message where there is no memory to be had, instead of being
-            /// told so: for programs that do not look.
+            /// Whether the program ends with a message where there is no memory to be had, instead of
+            /// getting null: for programs that do not check.
             AbortOnOom, abort_on_oom(on: bool), "MASU_ABORT_ON_OOM",
             Switch 0 to 1, accepts "0 or 1",
             default "0",
@@ -144,9 +144,9 @@ macro_rules! option_rows {
             default "1",
             holds "when the variables are read";
 
-            /// Whether `masu top`, and whoever else may look into the process, finds its statistics: on a
-            /// page that is written anew up to ten times a second while the program allocates. Programs with
-            /// more rights than their user never have one.
+            /// Whether `masu top`, and others that may look into the process, find its statistics: on a page
+            /// that is written up to ten times a second while the program allocates. Programs with more
+            /// rights than their user never have one.
             StatisticsPage, statistics_page(on: bool), "MASU_STATISTICS_PAGE",
             Switch 0 to 1, accepts "0 or 1",
             default "0",

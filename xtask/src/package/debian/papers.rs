@@ -4,7 +4,7 @@
 
 use super::VERSION;
 
-/// Who answers for the package: whoever makes it, by the variables that Debian's own tools read.
+/// Who answers for the package: its maker, by the variables that Debian's own tools read.
 fn maintainer() -> String {
     let told = |name, otherwise: &str| {
         std::env::var(name).ok().filter(|told| !told.is_empty()).unwrap_or(otherwise.to_owned())

@@ -1,4 +1,4 @@
-//! A file is whole and ours, or it is written anew; a folder that is unfit is passed over.
+//! A file is whole and ours, or it is written again; a folder that is unfit is passed over.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

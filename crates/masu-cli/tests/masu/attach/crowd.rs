@@ -1,4 +1,4 @@
-//! Many threads attached to at once (`tests/c/crowd.c`): each of them is counted, those that begin and the children made meanwhile
+//! Many threads attached to at once (`tests/c/crowd.c`): each of them is counted, those that begin and the children made in that time
 //! too, and whatever ends masu, none of them stays stopped.
 
 use std::fs;

@@ -2,7 +2,7 @@
 //! and a look at what is left of a `masu` that ran there.
 //!
 //! Relies on a variable in the environment, which every process that masu starts inherits: by it
-//! they are found in `/proc`, whoever their parent is by then.
+//! they are found in `/proc`, whatever their parent is by then.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -1,6 +1,6 @@
 //! Processes of this machine, attached to: what is counted of them, and that they go on afterwards. They are children of
 //! the tracer's process, so nobody here may wait for one while it is attached to: the kernel would take that for
-//! waiting for its stops. One that ends meanwhile is in the tests of the command.
+//! waiting for its stops. One that ends in that time is in the tests of the command.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use crate::execute::alone;
 /// Only ends a test that has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A shell that says that it has begun and waits to be told to go on with its script.
+/// A shell that says that it has begun and waits for a word to go on with its script.
 fn shell(script: &str) -> Child {
     let mut child = Command::new("sh")
         .args(["-c", &format!("echo begun; read line; {script}; echo done; read line")])

@@ -170,7 +170,7 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
-/// How much a program holds, for whoever wants to know.
+/// How much a program holds, for readers who want to know.
 pub(super) fn size(facts: &Facts) -> String {
     format!("{} resident at the peak", bytes(facts.memory.peak_rss_bytes as f64))
 }

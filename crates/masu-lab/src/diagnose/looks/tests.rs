@@ -1,4 +1,4 @@
-//! Looks at processes of this machine, told by what they do and not by how long it takes.
+//! Looks at processes of this machine, known by what they do and not by how long it takes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Samples of this machine's processes, told by what they do.
+//! Samples of this machine's processes, known by what they do.
 
 use std::process::{Command, Stdio};
 use std::thread;

@@ -94,7 +94,7 @@ mod tests {
         let few = documents(50);
         assert_eq!(few, documents(50));
         assert!(documents(60).starts_with(&few));
-        // Whoever changes this changes every figure kept so far.
+        // A change here changes every figure kept so far.
         let hash = xxhash_rust::xxh3::xxh3_64(documents(1000).as_bytes());
         assert_eq!(hash, 7_482_152_684_334_984_691);
     }

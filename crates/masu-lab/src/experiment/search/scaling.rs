@@ -52,7 +52,7 @@ mod tests {
     fn the_program_does_the_same_work_every_time_and_refuses_what_is_no_number() {
         let folder = std::env::temp_dir().join(format!("masu-scaling-{}", std::process::id()));
         let (source, program) = (folder.join("scaling.c"), folder.join("scaling"));
-        // Whoever ends what a run left behind must not meet these.
+        // The code that ends what a run left behind must not meet these.
         let _alone = crate::execute::alone();
         write(&source, SOURCE).unwrap();
         let mut compile = Command::new("cc");

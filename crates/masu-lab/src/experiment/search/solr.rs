@@ -1,7 +1,7 @@
 //! Solr: fetched, given an index, kept warm under every malloc and asked.
 //!
 //! Relies on Maven for Solr itself and on the engine's servers for every figure. The hard idea is that what takes long is made once:
-//! libraries, classes and index stay in the cache, each beside a note of what it was made from, and are made anew where
+//! libraries, classes and index stay in the cache, each beside a note of what it was made from, and are made again where
 //! that has changed or where making them was cut off.
 
 use std::fs::{self, File};

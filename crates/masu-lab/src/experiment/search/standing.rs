@@ -1,4 +1,4 @@
-//! How masu stands among the others: against the best of them, whoever that is on this machine.
+//! How masu stands among the others: against the best of them, whatever that is on this machine.
 
 use super::claims::REFERENCE;
 use crate::Measure;

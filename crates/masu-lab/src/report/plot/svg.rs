@@ -72,7 +72,7 @@ impl Svg {
         }
     }
 
-    /// The element, with what a reader who cannot see it is told. `id` must be unique in the page.
+    /// The element, with what a reader who cannot see it reads. `id` must be unique in the page.
     pub(super) fn finish(self, id: &str, title: &str, description: &str) -> String {
         let [width, height] = [self.width, self.height].map(short);
         let (title, description) = (escaped(title), escaped(description));
