@@ -15,13 +15,13 @@ use crate::links;
 use standing::Standing;
 
 /// The page.
-pub(crate) const PAGE: &str = "docs/benchmarks.md";
+pub const PAGE: &str = "docs/benchmarks.md";
 
 /// Where records lie.
-pub(crate) const RECORDS: &str = "benches/record";
+pub const RECORDS: &str = "benches/record";
 
 /// Patterns whose time is mostly not malloc's: their figure is memory.
-pub(crate) const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
+pub const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
 
 /// What of the records of one name is shown.
 struct Family {
@@ -117,7 +117,7 @@ with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-i
 /// # Errors
 ///
 /// When the records cannot be read or the page cannot be written.
-pub(crate) fn run(root: &Path) -> Result<()> {
+pub fn run(root: &Path) -> Result<()> {
     let folder = root.join(RECORDS);
     let mut records = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
@@ -171,7 +171,7 @@ impl<'a> Record<'a> {
 }
 
 /// The page that is made of these records.
-pub(crate) fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> String {
+pub fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> String {
     let mut records: Vec<Record> =
         records.filter_map(|(path, contents)| Record::of(path, contents)).collect();
     records.sort_by(|one, other| (other.date, one.name).cmp(&(one.date, other.name)));

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::tally::{Tally, run_tests};
-use crate::{machine, matrix, misuse, steps, tidy};
+use crate::{machine, matrix, steps, tidy};
 
 /// Whether the long runs are wanted too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     steps::take("xquo without masu", || cargo(&without))?;
     steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
     // After what it runs was built.
-    steps::take("misuse", || misuse::run(root, &["--check"]))?;
+    steps::take("misuse", || cargo(&["xtask", "misuse", "--check"]))?;
     steps::take("dependencies", || check_dependencies(root))?;
     let mut tally = Tally::default();
     for suite in SUITES {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::bench::record;
+use crate::records;
 use crate::{kept, steps};
 
 const PAGE: &str = "docs/faults.md";
@@ -25,10 +25,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         steps::succeed(tests.env("MASU_FAULTS", &table).args(["--", "--nocapture"]))
     })?;
     let rows = fs::read_to_string(&table).context("the tests wrote no table: no filters here?")?;
-    let commit = record::commit(root).unwrap_or_else(|| "unknown".to_owned());
+    let commit = records::commit(root).unwrap_or_else(|| "unknown".to_owned());
     kept::keep(
         &root.join(PAGE),
         "faults",
-        &format!("{}, commit {commit}:\n\n{rows}", record::today()),
+        &format!("{}, commit {commit}:\n\n{rows}", records::today()),
     )
 }

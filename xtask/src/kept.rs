@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 /// # Errors
 ///
 /// When the page cannot be read or written, or lacks the marks.
-pub(crate) fn keep(page: &Path, chore: &str, text: &str) -> Result<()> {
+pub fn keep(page: &Path, chore: &str, text: &str) -> Result<()> {
     let whole =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let replaced = replace(&whole, chore, text)

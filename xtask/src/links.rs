@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 /// The local links of a page outside its code, each with the index of its line.
-pub(crate) fn file_links(contents: &str) -> Vec<(usize, &str)> {
+pub fn file_links(contents: &str) -> Vec<(usize, &str)> {
     let mut in_code = false;
     let mut links = Vec::new();
     for (index, line) in contents.lines().enumerate() {
@@ -28,7 +28,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What a link from the file `from` leads to, from the root; none where that is outside.
-pub(crate) fn place(from: &Path, target: &str) -> Option<PathBuf> {
+pub fn place(from: &Path, target: &str) -> Option<PathBuf> {
     if target.is_empty() {
         return Some(from.to_path_buf());
     }

@@ -22,7 +22,7 @@ enum Sign {
 }
 
 /// Something a chore needs that cargo does not bring.
-pub(crate) struct Need {
+pub struct Need {
     sign: Sign,
     package: &'static str,
     reason: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct Need {
 
 impl Need {
     /// What is looked for.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self.sign {
             Sign::Program(name) | Sign::Library(name) | Sign::File(name) => name,
         }
@@ -50,14 +50,14 @@ const fn file(path: &'static str, package: &'static str, reason: &'static str) -
 }
 
 /// The mallocs that masu is compared with.
-pub(crate) const PEERS: &[Need] = &[
+pub const PEERS: &[Need] = &[
     library("libjemalloc.so.2", "libjemalloc2", "jemalloc, a malloc to compare with"),
     library("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4", "gperftools' tcmalloc, likewise"),
     library("libmimalloc.so.2", "libmimalloc2.0", "mimalloc, likewise"),
 ];
 
 /// What builds and tries the mallocs that no package has: see `peers.rs`.
-pub(crate) const PEER_BUILDS: &[Need] = &[
+pub const PEER_BUILDS: &[Need] = &[
     program("gcc", "gcc", "compiles mimalloc and jemalloc"),
     program("g++", "g++", "compiles jemalloc's operators of C++"),
     program("clang++", "clang", "compiles snmalloc, rpmalloc and Google's tcmalloc"),
@@ -67,7 +67,7 @@ pub(crate) const PEER_BUILDS: &[Need] = &[
 ];
 
 /// Mallocs that pay for safety, and what builds one of them.
-pub(crate) const HARDENED_PEERS: &[Need] = &[
+pub const HARDENED_PEERS: &[Need] = &[
     file(
         "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so",
         "libclang-rt-19-dev",
@@ -78,7 +78,7 @@ pub(crate) const HARDENED_PEERS: &[Need] = &[
 ];
 
 /// What builds the allocators in C and C++ that are crates: see `rust.rs`.
-pub(crate) const RUST_PEERS: &[Need] = &[
+pub const RUST_PEERS: &[Need] = &[
     program("gcc", "gcc", "compiles mimalloc and jemalloc"),
     program("make", "make", "builds jemalloc"),
     program("clang++", "clang", "compiles snmalloc and Google's tcmalloc"),
@@ -87,17 +87,17 @@ pub(crate) const RUST_PEERS: &[Need] = &[
 ];
 
 /// What builds the allocation patterns.
-pub(crate) const PATTERNS: &[Need] = &[
+pub const PATTERNS: &[Need] = &[
     program("gcc", "gcc", "compiles the allocation patterns"),
     program("make", "make", "builds the allocation patterns"),
 ];
 
 /// What builds them for musl.
-pub(crate) const MUSL_PATTERNS: &[Need] =
+pub const MUSL_PATTERNS: &[Need] =
     &[program("musl-gcc", "musl-tools", "compiles the allocation patterns for musl")];
 
 /// The real programs that `bench` measures, and what makes what they read.
-pub(crate) const PROGRAMS: &[Need] = &[
+pub const PROGRAMS: &[Need] = &[
     file("/usr/bin/python3", "python3", "measured; and writes what the others read"),
     program("perl", "perl", "measured"),
     program("lua5.4", "lua5.4", "measured"),
@@ -110,24 +110,23 @@ pub(crate) const PROGRAMS: &[Need] = &[
 ];
 
 /// What is diagnosed beside them as ordinary programs.
-pub(crate) const ORDINARY: &[Need] = &[
+pub const ORDINARY: &[Need] = &[
     program("xz", "xz-utils", "diagnosed: a compressor"),
     program("gzip", "gzip", "diagnosed: likewise"),
     program("sort", "coreutils", "diagnosed"),
 ];
 
 /// What `masu compare` is held against, and what builds the program that both are asked about.
-pub(crate) const DUEL: &[Need] = &[
+pub const DUEL: &[Need] = &[
     program("hyperfine", "hyperfine", "times commands too"),
     program("gcc", "gcc", "compiles the program whose work is known"),
 ];
 
 /// What counts instructions, the same on a busy machine: see `profile.rs`.
-pub(crate) const VALGRIND: Need =
-    program("valgrind", "valgrind", "counts instructions under cachegrind");
+pub const VALGRIND: Need = program("valgrind", "valgrind", "counts instructions under cachegrind");
 
 /// The programs that the tests run under masu or look at it with.
-pub(crate) const TESTED: &[Need] = &[
+pub const TESTED: &[Need] = &[
     program("gcc", "gcc", "compiles C tests; itself run under masu"),
     program("g++", "g++", "compiles C++ tests; itself run under masu"),
     program("clang++", "clang", "compiles objects that the code arena loads"),
@@ -173,18 +172,18 @@ pub(crate) const TESTED: &[Need] = &[
 ];
 
 /// What makes Debian packages: see `package/debian.rs`.
-pub(crate) const DPKG_DEV: Need =
+pub const DPKG_DEV: Need =
     program("dpkg-shlibdeps", "dpkg-dev", "says which packages a package needs");
 /// What takes debug information out of what is packaged.
-pub(crate) const BINUTILS: Need = program("strip", "binutils", "makes packages small");
+pub const BINUTILS: Need = program("strip", "binutils", "makes packages small");
 /// What shows manual pages.
-pub(crate) const MAN: Need = program("man", "man-db", "shows the package's manual pages");
+pub const MAN: Need = program("man", "man-db", "shows the package's manual pages");
 
 /// What a wheel is installed with: see `package/wheel.rs`.
-pub(crate) const PYTHON: Need = program("python3", "python3", "installs the wheel");
+pub const PYTHON: Need = program("python3", "python3", "installs the wheel");
 
 /// What builds and runs programs of another CPU: see `matrix.rs`.
-pub(crate) const FOREIGN: &[Need] = &[
+pub const FOREIGN: &[Need] = &[
     program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles C for aarch64"),
     program("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", "compiles C++ for aarch64"),
     file("/usr/aarch64-linux-gnu/lib/libc.so.6", "libc6-dev-arm64-cross", "aarch64's C library"),
@@ -192,7 +191,7 @@ pub(crate) const FOREIGN: &[Need] = &[
 ];
 
 /// What builds kernels of another CPU and runs them: see `boot.rs`.
-pub(crate) const GUEST: &[Need] = &[
+pub const GUEST: &[Need] = &[
     program("qemu-system-aarch64", "qemu-system-arm", "emulates a machine with an aarch64 CPU"),
     program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles kernels for aarch64"),
     file("/usr/aarch64-linux-gnu/lib/libc.so.6", "libc6-dev-arm64-cross", "aarch64's C library"),
@@ -206,23 +205,23 @@ pub(crate) const GUEST: &[Need] = &[
 ];
 
 /// The target whose programs bring no C library with them.
-pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
 /// The target of this machine's own programs.
-pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
+pub const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// Another CPU, under an emulator: `matrix.rs`.
-pub(crate) const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
+pub const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
 
 /// The same for programs that bring no C library with them.
-pub(crate) const OTHER_CPU_MUSL: &str = "aarch64-unknown-linux-musl";
+pub const OTHER_CPU_MUSL: &str = "aarch64-unknown-linux-musl";
 
 /// Installs what is missing of `needs`, as root by apt-get.
 ///
 /// # Errors
 ///
 /// When something is missing and this is not root on a Debian-like system, or apt-get fails.
-pub(crate) fn provide(needs: &[&Need]) -> Result<()> {
+pub fn provide(needs: &[&Need]) -> Result<()> {
     let missing: Vec<&Need> = needs.iter().copied().filter(|need| !is_there(need.sign)).collect();
     if missing.is_empty() {
         return Ok(());
@@ -269,7 +268,7 @@ fn is_there(sign: Sign) -> bool {
 }
 
 /// Root's files belong to user 0, and so does the entry of a process of root's.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
@@ -279,7 +278,7 @@ pub(crate) fn is_root() -> bool {
 /// # Errors
 ///
 /// When something is missing and rustup is not there or fails.
-pub(crate) fn provide_toolchain(root: &Path) -> Result<()> {
+pub fn provide_toolchain(root: &Path) -> Result<()> {
     let answers = |tool: &str| {
         let mut command = steps::cargo(root, &[tool, "--version"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,41 +1,34 @@
-//! masu's own chores, run as `cargo xtask CHORE`: what a newcomer and CI call, so that the two
-//! never differ.
+//! The chores of this repository, run as `cargo xtask CHORE`: what a newcomer and CI call, so that the
+//! two never differ.
 //!
 //! It relies on cargo, git and, where something is missing, apt-get. Every chore is a list of steps
-//! that run programs; of masu only the lab is linked here, which measures for `bench`.
+//! that run programs. Nothing of masu is linked here, so that the first chore starts within seconds;
+//! chores that measure are the program `xtask-measure`, which links the lab.
 
-mod bench;
-mod benchmarks;
 mod boot;
-mod causes;
 mod ci;
 mod docs;
-mod duel;
 mod faults;
 mod first_look;
 mod fuzz;
 mod install;
-mod kept;
-mod layout;
-mod links;
-mod machine;
 mod matrix;
-mod misuse;
 mod package;
-mod peers;
-mod profile;
-mod rust;
 mod sanitize;
-mod stat;
-mod steps;
 mod suites;
 mod tally;
 mod tidy;
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use xtask::{benchmarks, kept, links, machine, records, root, steps};
+
+/// Chores of `xtask-measure`.
+const MEASURING: &[&str] =
+    &["bench", "causes", "duel", "layout", "misuse", "peers", "profile", "rust"];
 
 const USAGE: &str = "\
 Usage: cargo xtask CHORE
@@ -85,25 +78,20 @@ fn main() -> ExitCode {
         ["try"] => root().and_then(first_look::run),
         ["ci"] => root().and_then(|root| ci::run(root, ci::Length::Short)),
         ["ci", "--soak"] => root().and_then(|root| ci::run(root, ci::Length::Soak)),
-        ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["benchmarks"] => root().and_then(benchmarks::run),
         ["boot", options @ ..] => root().and_then(|root| boot::run(root, options)),
-        ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
         ["docs"] => root().and_then(docs::run),
-        ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
         ["faults"] => root().and_then(faults::run),
         ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
-        ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
-        ["misuse", options @ ..] => root().and_then(|root| misuse::run(root, options)),
         ["package", options @ ..] => root().and_then(|root| package::run(root, options)),
-        ["peers", options @ ..] => peers::run(options),
-        ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),
-        ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
         ["sanitize", options @ ..] => root().and_then(|root| sanitize::run(root, options)),
         ["suites", names @ ..] => root().and_then(|root| suites::run(root, names)),
         ["tidy"] => root().and_then(tidy::run),
+        [chore, ..] if MEASURING.contains(chore) => {
+            root().and_then(|root| measure(root, &arguments))
+        }
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -122,7 +110,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's root: the folder above this crate.
-fn root() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
+/// Becomes the chore of `xtask-measure`; returns only where that cannot start.
+fn measure(root: &Path, arguments: &[&str]) -> Result<()> {
+    let mut cargo = steps::cargo(root, &["run", "--package", "xtask-measure", "--"]);
+    Err(cargo.args(arguments).exec()).context("cannot start cargo")
 }

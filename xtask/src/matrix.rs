@@ -16,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, boot, machine, steps, tally};
+use crate::{boot, machine, records, steps, tally};
 use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
 
 const USAGE: &str = "\
@@ -80,7 +80,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     machine::provide_toolchain(root)?;
     provide_guests(root, &request)?;
     // Before anything is kept, for what is kept is a change.
-    let head = table::head(&bench::record::commit(root).unwrap_or_default());
+    let head = table::head(&records::commit(root).unwrap_or_default());
     let mut rows = Vec::new();
     for target in TARGETS {
         let cells: Vec<Cell> = GROUPS

@@ -1,14 +1,14 @@
 //! What the kernel's books say of this process: its line `stat` of proc(5).
 
 /// The field that proc(5) gives this number, from the fourth on.
-pub(crate) fn field(number: usize) -> Option<u64> {
+pub fn field(number: usize) -> Option<u64> {
     let line = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name before the third field may hold anything.
     line.rsplit_once(") ")?.1.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
 }
 
 /// CPU seconds that this process and those that it started and saw end have used, to a hundredth.
-pub(crate) fn cpu_s() -> Option<f64> {
+pub fn cpu_s() -> Option<f64> {
     let hundredths = (14..=17).map(field).sum::<Option<u64>>()?;
     Some(f64::from(u32::try_from(hundredths).ok()?) / 100.0)
 }

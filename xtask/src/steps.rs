@@ -14,7 +14,7 @@ use crate::stat;
 /// # Errors
 ///
 /// The step's own, named.
-pub(crate) fn take<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn take<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
     let (start, cpu) = (Instant::now(), stat::cpu_s());
     let done = step();
@@ -33,7 +33,7 @@ pub(crate) fn take<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T>
 }
 
 /// A cargo command in the workspace, by the cargo that runs this chore.
-pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
+pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(root);
@@ -45,7 +45,7 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
 /// # Errors
 ///
 /// When this program was moved away from there.
-pub(crate) fn target_folder() -> Result<PathBuf> {
+pub fn target_folder() -> Result<PathBuf> {
     let program = std::env::current_exe().context("this program's own path is unknown")?;
     let folder = program.ancestors().nth(2).context("xtask lies outside a target folder")?;
     Ok(folder.to_path_buf())
@@ -56,7 +56,7 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
 /// # Errors
 ///
 /// When the command cannot start or does not succeed.
-pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+pub fn succeed(command: &mut Command) -> Result<()> {
     let shown = show(command);
     let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
@@ -70,7 +70,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
 /// # Errors
 ///
 /// When it fails.
-pub(crate) fn make(sources: &Path, out: &Path) -> Result<()> {
+pub fn make(sources: &Path, out: &Path) -> Result<()> {
     let mut variable = OsString::from("OUT=");
     variable.push(out);
     let mut make = Command::new("make");
@@ -78,7 +78,7 @@ pub(crate) fn make(sources: &Path, out: &Path) -> Result<()> {
 }
 
 /// The command as one would type it.
-pub(crate) fn show(command: &Command) -> String {
+pub fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
     let arguments = command.get_args().map(|argument| argument.to_string_lossy());

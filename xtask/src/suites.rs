@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench::record;
+use crate::records;
 use crate::{kept, steps};
 
 const PAGE: &str = "docs/tested-with.md";
@@ -95,7 +95,7 @@ impl Suite {
             let status = run.env("PRELOAD", preload).stdout(File::create(self.folder.join(kept))?);
             steps::succeed(status)?;
         }
-        Ok(fs::write(self.folder.join("date"), record::today())?)
+        Ok(fs::write(self.folder.join("date"), records::today())?)
     }
 
     /// A part of the script, in the suite's folder, with what every script has.

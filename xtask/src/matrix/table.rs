@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::plan::{self, Cell, GROUPS, LEFT_OUT, LeftOut, TARGETS, Target};
-use crate::bench::record;
+use crate::records;
 
 const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix` -->";
 const END: &str = "<!-- end of the matrix -->";
@@ -133,7 +133,7 @@ pub(super) fn head(commit: &str) -> String {
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         text.and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
     };
-    let (date, kernel) = (record::today(), said("uname", &["-r"]));
+    let (date, kernel) = (records::today(), said("uname", &["-r"]));
     let emulator = said("qemu-aarch64", &["--version"]);
     // COUPLING: `stamp` reads what stands before the kernel.
     format!(

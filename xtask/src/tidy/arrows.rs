@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu-code-fuzz", &["masu-code"]),
     ("masu-lab", &[]),
     ("xquo", &["masu", "masu-chunk"]),
-    ("xtask", &["masu-lab"]),
+    ("xtask", &[]),
+    ("xtask-measure", &["masu-lab", "xtask"]),
 ];
 
 /// The room that builds on nothing, so that nothing can allocate beneath it.

@@ -1,0 +1,274 @@
+//! `cargo xtask bench`: every allocation pattern and a number of real programs under every malloc found,
+//! as tables and a dated record.
+//!
+//! It relies on `workloads/patterns` and `workloads/programs` for the work and on the lab's engine for every
+//! run: warm-ups that verify each preload, then alternating randomised rounds. The hard part is to spend
+//! minutes well: a pattern's work is cut down to a fraction of a second, never below what it needs to be
+//! itself (`pattern.rs`), so that there is time for as many rounds as a verdict takes.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use masu_lab::statistics::{Level, pairs_needed};
+use masu_lab::{Libc, Variant};
+
+use xtask::{machine, records, steps};
+
+mod aims;
+mod builds;
+mod figures;
+pub(crate) mod pattern;
+mod programs;
+pub(crate) mod record;
+mod series;
+mod suite;
+pub(crate) mod table;
+
+use figures::Figures;
+use pattern::{Pattern, Share};
+use programs::Asked;
+
+const USAGE: &str = "\
+Usage: cargo xtask bench [--quick] [--patterns | --programs] [--pattern NAME]... [--program NAME]...
+                         [--musl] [--rounds N] [--record NAME]
+  --quick         shorter runs, fewer rounds, no intervals (about 7 minutes instead of 40)
+  --patterns      only the allocation patterns; --programs: only the real programs
+  --pattern NAME  only this pattern; repeats, and goes with --program
+  --program NAME  only this program, likewise
+  --musl          the patterns linked with musl: its malloc and masu's library for musl
+  --rounds N      rounds, each with one run of every malloc
+  --record NAME   where the record goes: benches/record/DATE-NAME.md (whole runs: first)";
+
+/// Rounds of `--quick`: too few for intervals, enough for a median.
+const QUICK_ROUNDS: usize = 3;
+
+/// Rounds beyond those a verdict needs at least: with no more than those, the interval reaches from the
+/// lowest pair to the highest, and one disturbed run decides.
+const SPARE_ROUNDS: usize = 2;
+
+/// What a record is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Patterns,
+    Programs,
+}
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    quick: bool,
+    musl: bool,
+    /// The one part that was asked for as a whole; none for both, or where names are given.
+    only: Option<Part>,
+    patterns: Vec<String>,
+    programs: Vec<String>,
+    rounds: Option<usize>,
+    record: Option<String>,
+}
+
+impl Request {
+    fn parse(arguments: &[&str]) -> Result<Self> {
+        let mut request = Self::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            let part = match *option {
+                "--quick" => {
+                    request.quick = true;
+                    continue;
+                }
+                "--musl" => {
+                    request.musl = true;
+                    continue;
+                }
+                "--patterns" => Some(Part::Patterns),
+                "--programs" => Some(Part::Programs),
+                _ => None,
+            };
+            if let Some(part) = part {
+                if request.only.replace(part).is_some() {
+                    bail!("bench: --patterns and --programs: leave both out to have both\n{USAGE}");
+                }
+                continue;
+            }
+            let known = ["--pattern", "--program", "--rounds", "--record"].contains(option);
+            let Some(value) = rest.next().filter(|_| known) else {
+                bail!("bench: `{option}` is no option or lacks its value\n{USAGE}");
+            };
+            match *option {
+                "--pattern" => request.patterns.push((*value).to_owned()),
+                "--program" => request.programs.push((*value).to_owned()),
+                "--record" if value.contains(['/', '.']) || value.is_empty() => {
+                    bail!("bench: --record takes a word such as `first`, not `{value}`")
+                }
+                "--record" => request.record = Some((*value).to_owned()),
+                _ => {
+                    let rounds = value.parse().ok().filter(|rounds| (1..=1000).contains(rounds));
+                    request.rounds = Some(rounds.with_context(|| {
+                        format!("bench: --rounds takes a number from 1 to 1000, not `{value}`")
+                    })?);
+                }
+            }
+        }
+        if request.only.is_some() && request.names_some() {
+            bail!("bench: --patterns and --programs are for all of them; leave them out\n{USAGE}");
+        }
+        if request.musl && (request.only == Some(Part::Programs) || !request.programs.is_empty()) {
+            bail!(
+                "bench: --musl is for the patterns; programs run on the system's C library\n{USAGE}"
+            );
+        }
+        Ok(request)
+    }
+
+    /// How much of its work a pattern does.
+    fn share(&self) -> Share {
+        match (self.musl, self.quick) {
+            (true, _) => Share::Musl,
+            (false, true) => Share::Quick,
+            (false, false) => Share::Usual,
+        }
+    }
+
+    /// The C library of what is measured.
+    fn libc(&self) -> Libc {
+        if self.musl { Libc::Musl } else { Libc::Glibc }
+    }
+
+    fn names_some(&self) -> bool {
+        !self.patterns.is_empty() || !self.programs.is_empty()
+    }
+
+    /// Whether some of this part is to be measured.
+    fn wants(&self, part: Part) -> bool {
+        let named = match part {
+            Part::Patterns => &self.patterns,
+            Part::Programs => &self.programs,
+        };
+        if self.names_some() {
+            !named.is_empty()
+        } else if self.musl {
+            part == Part::Patterns
+        } else {
+            self.only.is_none_or(|only| only == part)
+        }
+    }
+
+    /// Rounds when there are `variants` variants: what was asked for, or what a verdict takes.
+    fn rounds(&self, variants: usize) -> usize {
+        let usual = if self.quick {
+            QUICK_ROUNDS
+        } else {
+            pairs_needed(variants - 1, Level::TABLE) + SPARE_ROUNDS
+        };
+        self.rounds.unwrap_or(usual)
+    }
+
+    /// Whether the program `true` is measured too: what a malloc costs who needs none.
+    fn measures_smallest(&self) -> bool {
+        self.wants(Part::Patterns) && self.patterns.is_empty() && !self.musl
+    }
+
+    /// This request as typed.
+    fn command(&self) -> String {
+        let mut words = vec!["cargo xtask bench".to_owned()];
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.musl.then(|| "--musl".to_owned()));
+        words.extend(self.only.map(|part| match part {
+            Part::Patterns => "--patterns".to_owned(),
+            Part::Programs => "--programs".to_owned(),
+        }));
+        words.extend(self.patterns.iter().map(|name| format!("--pattern {name}")));
+        words.extend(self.programs.iter().map(|name| format!("--program {name}")));
+        words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
+        words.join(" ")
+    }
+
+    /// The record's name in the repository; none for runs that only a developer looks at.
+    fn record(&self) -> Option<&str> {
+        let is_whole = !self.quick && !self.musl && !self.names_some() && self.only.is_none();
+        self.record.as_deref().or(is_whole.then_some("first"))
+    }
+}
+
+/// Everything one call of the chore measured.
+struct Bench {
+    variants: Vec<Variant>,
+    /// What was typed.
+    command: String,
+    rounds: usize,
+    /// Of the order of the patterns' runs and of the programs'.
+    seeds: Vec<u64>,
+    patterns: Vec<Figures>,
+    /// The program `true` under every malloc, for what a malloc costs who needs none.
+    smallest: Option<Figures>,
+    programs: Vec<Figures>,
+    /// What each of the programs asks for, in the same order.
+    asked: Vec<Asked>,
+    /// The commit that was measured.
+    commit: Option<String>,
+    load_before: Option<String>,
+    took_s: f64,
+}
+
+/// Measures, prints the tables and writes the record.
+///
+/// # Errors
+///
+/// When something cannot be built or installed, an argument is wrong, or something cannot be measured.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
+    let request = Request::parse(arguments)?;
+    let (patterns, programs) = (request.wants(Part::Patterns), request.wants(Part::Programs));
+    machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
+    if request.musl {
+        machine::provide(&machine::MUSL_PATTERNS.iter().collect::<Vec<_>>())?;
+        machine::provide_toolchain(root)?;
+    }
+    if programs {
+        machine::provide(&machine::PROGRAMS.iter().collect::<Vec<_>>())?;
+    }
+    if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
+        // Fewer peers still make a table, which says who took part.
+        println!("going on without: {error:#}");
+    }
+    let libc = request.libc();
+    let library = steps::take("build libmasu.so", || builds::library(root, libc))?;
+    let made = steps::take("build the patterns", || builds::patterns(root, libc))?;
+    let variants = builds::variants(&library, &made.program)?;
+    let mut bench = Bench {
+        rounds: request.rounds(variants.len()),
+        command: request.command(),
+        commit: records::commit(root),
+        load_before: records::load(),
+        variants,
+        seeds: Vec::new(),
+        patterns: Vec::new(),
+        smallest: None,
+        programs: Vec::new(),
+        asked: Vec::new(),
+        took_s: 0.0,
+    };
+    let began = Instant::now();
+    if patterns {
+        let chosen = pattern::choose(pattern::list(&made.program)?, &request.patterns)?;
+        steps::take("measure the patterns", || {
+            series::patterns(&mut bench, &request, chosen, &made, &library)
+        })?;
+    }
+    if programs {
+        let made = steps::take("build what the programs need", || builds::programs(root))?;
+        steps::take("measure the programs", || {
+            series::programs(&mut bench, &request, root, &made, &library)
+        })?;
+    }
+    bench.took_s = began.elapsed().as_secs_f64();
+    let text = record::text(&bench);
+    println!("\n{text}");
+    if let Some(name) = request.record() {
+        println!("record: {}", records::write(root, name, &text)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

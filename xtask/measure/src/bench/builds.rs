@@ -1,0 +1,124 @@
+//! What is built before anything is measured: masu's library, the patterns, the floor, and what the programs
+//! read; and which mallocs there are.
+//!
+//! It relies on cargo and make, which know what stands already.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use masu_lab::{Catalogue, Libc, Places, Program, Variant};
+
+use super::figures;
+use xtask::{machine, steps};
+
+/// What compiles C for musl.
+const MUSL_COMPILER: &str = "musl-gcc";
+
+/// What `make` made for the patterns.
+pub(super) struct Patterns {
+    /// The one program that all mallocs run.
+    pub(super) program: PathBuf,
+    /// The folder with the library that is no malloc: see `workloads/floor`.
+    pub(super) floor: PathBuf,
+}
+
+/// What was made for the programs.
+pub(super) struct Programs {
+    /// The folder with what they read.
+    pub(super) made: PathBuf,
+    /// masu's library that counts requests.
+    pub(super) counting: PathBuf,
+}
+
+/// masu's library as users get it, and the C library that it and what it is measured with work with.
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    pub(super) libc: Libc,
+}
+
+/// Builds masu's library.
+pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
+    let mut cargo = steps::cargo(root, &["build", "--release", "--package", "masu-abi"]);
+    let target = steps::target_folder()?;
+    let folder = if libc == Libc::Musl {
+        cargo.args(["--target", machine::MUSL]);
+        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", MUSL_COMPILER);
+        let flags = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS";
+        cargo.env(flags, "-Ctarget-feature=-crt-static");
+        target.join(machine::MUSL)
+    } else {
+        target
+    };
+    steps::succeed(&mut cargo)?;
+    Ok(Library { path: folder.join("release/libmasu.so"), libc })
+}
+
+/// Builds the one program that all mallocs of `libc` run, and the floor under them.
+pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
+    let mut target = steps::target_folder()?;
+    if libc == Libc::Musl {
+        target.push("musl");
+    }
+    let floor = target.join("floor");
+    make(&root.join("workloads/patterns"), &target, libc)?;
+    make(&root.join("workloads/floor"), &floor, libc)?;
+    Ok(Patterns { program: target.join("patterns"), floor })
+}
+
+/// Makes what the programs read, and the library that counts their requests, in a folder of its own because
+/// it has the name of the one that is measured.
+pub(super) fn programs(root: &Path) -> Result<Programs> {
+    let target = steps::target_folder()?;
+    let made = target.join("programs");
+    make(&root.join("workloads/programs"), &made, Libc::Glibc)?;
+    let counting = target.join("counting");
+    let arguments = ["build", "--release", "--package", "masu-abi", "--features", "count"];
+    steps::succeed(steps::cargo(root, &arguments).arg("--target-dir").arg(&counting))?;
+    Ok(Programs { made, counting: counting.join("release/libmasu.so") })
+}
+
+fn make(sources: &Path, out: &Path, libc: Libc) -> Result<()> {
+    let mut make = Command::new("make");
+    make.arg("--no-print-directory").arg("-C").arg(sources);
+    if libc == Libc::Musl {
+        make.arg(format!("CC={MUSL_COMPILER}"));
+    }
+    let mut variable = OsString::from("OUT=");
+    variable.push(out);
+    steps::succeed(make.arg(variable))
+}
+
+/// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest
+/// release of each, and what the folders of `others` hold.
+pub(super) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
+    let folders = crate::peers::folder().into_iter().chain(others).collect();
+    let mut places = Places { folders, ..Places::default() };
+    let path = Some(library.path.clone());
+    match library.libc {
+        Libc::Musl => places.masu_musl = path,
+        _ => places.masu_glibc = path,
+    }
+    let mut catalogue = Catalogue::find(&places);
+    // The catalogue names an older release of what it has by its version too.
+    catalogue.allocators.retain(|allocator| {
+        let version = allocator.version.as_ref();
+        version.is_none_or(|version| !allocator.name.ends_with(&format!("-{version}")))
+    });
+    catalogue
+}
+
+/// The variants of `program` whose figures a table has, the reference first.
+///
+/// # Errors
+///
+/// When there is nothing to compare.
+pub(super) fn variants(library: &Library, program: &Path) -> Result<Vec<Variant>> {
+    let program = Program::find(program.as_os_str())?;
+    let variants = catalogue(library, Vec::new()).variants_for(&program);
+    if !variants.iter().any(|variant| variant.label == figures::OURS) || variants.len() < 2 {
+        bail!("there is no malloc to compare masu with, or no masu");
+    }
+    Ok(variants)
+}

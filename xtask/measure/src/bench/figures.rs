@@ -1,0 +1,170 @@
+//! What one pattern's comparison says: medians, ratios, who worked, and how masu stands against the
+//! best peer.
+//!
+//! It relies on the lab's results files and its statistics. The hard part is the best peer: it is chosen by
+//! the same runs it is then judged by, so that luck counts for it and against masu. That is the
+//! cautious side.
+
+use masu_lab::report::Table;
+use masu_lab::statistics::{self, Level, Measure, Ratio};
+use masu_lab::{Ending, Run};
+
+use super::pattern::Pattern;
+use xtask::benchmarks::MEMORY_ONLY;
+
+/// The malloc this is all about, as the catalogue calls it.
+pub(super) const OURS: &str = "masu";
+
+/// What the catalogue calls the library of `workloads/floor`, which is no malloc and no peer.
+pub(super) const FLOOR: &str = "floor";
+
+/// Ratios beyond these count as these in the means against a peer, so that no single pattern decides.
+const CLIPPED: (f64, f64) = (0.5, 2.0);
+
+/// One pattern's figures; variants are meant by their index.
+pub(super) struct Figures {
+    pub(super) pattern: Pattern,
+    /// The variants' labels, the reference's first. The floor is none of them.
+    pub(super) labels: Vec<String>,
+    /// The timed runs.
+    pub(super) runs: Vec<Run>,
+    /// Those of the floor, taken in turns with the others. A pattern that the floor cannot hold has none.
+    pub(super) floor: Vec<Run>,
+}
+
+/// How masu stands against the best peer of a pattern.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing<'a> {
+    pub(super) peer: &'a str,
+    /// masu's wall time relative to the peer's.
+    pub(super) ratio: Ratio,
+}
+
+impl Figures {
+    /// The figures of `table`, whose variants become those of `labels`: one that was left out there
+    /// has no runs.
+    pub(super) fn of(pattern: Pattern, labels: &[String], table: Table) -> Self {
+        let own = table.case.labels();
+        let (mut runs, mut floor) = (Vec::new(), Vec::new());
+        for mut run in table.runs.into_iter().filter(|run| !run.replaced) {
+            let Some(label) = own.get(run.variant) else { continue };
+            if let Some(place) = labels.iter().position(|known| known == label) {
+                run.variant = place;
+                runs.push(run);
+            } else if label == FLOOR {
+                floor.push(run);
+            }
+        }
+        Self { pattern, labels: labels.to_vec(), runs, floor }
+    }
+
+    /// Whether its time says something about malloc.
+    pub(super) fn is_timed(&self) -> bool {
+        !MEMORY_ONLY.contains(&self.pattern.name.as_str())
+    }
+
+    /// Whether every run of the variant did the work: patterns check their blocks, and print a
+    /// checksum that is the same under every malloc.
+    pub(super) fn works(&self, variant: usize) -> bool {
+        self.runs_of(variant).count() > 0 && self.runs_of(variant).all(|run| self.did(run))
+    }
+
+    /// Whether a run did the work that the reference's first did.
+    fn did(&self, run: &Run) -> bool {
+        let standard = self.runs_of(0).next().map(|run| &run.stdout);
+        run.ending == Ending::Exited(0) && Some(&run.stdout) == standard
+    }
+
+    /// The floor's median wall time in seconds, where it did the work.
+    pub(super) fn floor_s(&self) -> Option<f64> {
+        let walls: Vec<f64> = self.floor.iter().map(|run| run.wall_s).collect();
+        statistics::median(&walls).filter(|_| self.floor.iter().all(|run| self.did(run)))
+    }
+
+    /// (T − floor) / (T of the best peer − floor), from medians, where the floor is below both.
+    pub(super) fn over_floor(&self) -> Option<f64> {
+        let floor_s = self.floor_s()?;
+        let ours_s = self.median(self.ours()?, Measure::Wall)? - floor_s;
+        let best_s = self.median(self.best_peer()?, Measure::Wall)? - floor_s;
+        (ours_s > 0.0 && best_s > 0.0).then_some(ours_s / best_s)
+    }
+
+    /// The variant's median, where it works.
+    pub(super) fn median(&self, variant: usize, measure: Measure) -> Option<f64> {
+        let values: Vec<f64> = self.runs_of(variant).filter_map(|run| measure.of(run)).collect();
+        statistics::median(&values).filter(|_| self.works(variant))
+    }
+
+    /// The variant's `measure` relative to the `base`'s, paired by rounds, where both work.
+    pub(super) fn ratio(&self, base: usize, variant: usize, measure: Measure) -> Option<Ratio> {
+        let pairs: Vec<(f64, f64)> = self
+            .runs_of(base)
+            .filter_map(|run| {
+                let partner = self.runs_of(variant).find(|other| other.round == run.round)?;
+                Some((measure.of(run)?, measure.of(partner)?))
+            })
+            .collect();
+        let others = self.labels.len() - 1;
+        let both_work = self.works(base) && self.works(variant);
+        statistics::ratio(&pairs, others, Level::TABLE).filter(|_| both_work)
+    }
+
+    /// masu's index.
+    pub(super) fn ours(&self) -> Option<usize> {
+        self.labels.iter().position(|label| label == OURS)
+    }
+
+    /// masu against the peer with the shortest median, the C library's malloc among the peers.
+    pub(super) fn standing(&self) -> Option<Standing<'_>> {
+        let best = self.best_peer()?;
+        let peer = self.labels.get(best)?;
+        Some(Standing { peer, ratio: self.ratio(best, self.ours()?, Measure::Wall)? })
+    }
+
+    /// The peer with the shortest median.
+    pub(super) fn best_peer(&self) -> Option<usize> {
+        let ours = self.ours()?;
+        let peers = (0..self.labels.len()).filter(|index| *index != ours);
+        let timed = peers.filter_map(|peer| Some((peer, self.median(peer, Measure::Wall)?)));
+        timed.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+    }
+
+    fn runs_of(&self, variant: usize) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.variant == variant)
+    }
+}
+
+/// A single peer and masu's clipped geometric mean against it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Against<'a> {
+    pub(super) peer: &'a str,
+    pub(super) mean: f64,
+    /// Patterns that both do, of which it is the mean.
+    pub(super) patterns: usize,
+}
+
+/// masu against each peer over the patterns of `members` that both do, the reference's first.
+pub(super) fn against<'a>(members: &[&'a Figures], measure: Measure) -> Vec<Against<'a>> {
+    let Some(first) = members.first() else { return Vec::new() };
+    let Some(ours) = first.ours() else { return Vec::new() };
+    let peers = first.labels.iter().enumerate().filter(|(index, _)| *index != ours);
+    let against = peers.filter_map(|(peer, label)| {
+        let ratios = members.iter().filter_map(|one| one.ratio(peer, ours, measure));
+        let clipped: Vec<f64> =
+            ratios.map(|ratio| ratio.estimate.clamp(CLIPPED.0, CLIPPED.1)).collect();
+        Some(Against { peer: label, mean: geometric_mean(&clipped)?, patterns: clipped.len() })
+    });
+    against.collect()
+}
+
+/// The single peer that stands best against masu: against which its clipped mean is highest.
+pub(super) fn hardest<'a>(members: &[&'a Figures], measure: Measure) -> Option<Against<'a>> {
+    against(members, measure).into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean))
+}
+
+/// The geometric mean; none of nothing.
+pub(super) fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "patterns are few")]
+    let count = ratios.len() as f64;
+    (!ratios.is_empty()).then(|| (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / count).exp())
+}

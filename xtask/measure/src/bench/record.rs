@@ -1,0 +1,176 @@
+//! The dated record: what was measured, on what machine, how busy it was, and the tables.
+//!
+//! It relies on `table.rs`. A record is read by others later, so it says what the figures mean little
+//! without, and names neither hosts nor paths.
+
+use masu_lab::statistics::{self, Measure};
+use masu_lab::{Machine, Run};
+
+use super::figures::Figures;
+use super::{Bench, aims, table};
+use xtask::benchmarks::MEMORY_ONLY;
+use xtask::records::{load, today};
+
+/// What the last table of each part shows.
+const WORK: &str = "CPU milliseconds (user and system) / page faults in thousands";
+
+const READING: &str = "\
+- Cells are ratios to the first column, which is in units: below 1 is less. They come from pairs of runs of
+  the same round (Hodges–Lehmann), with the exact signed-rank interval where there are rounds enough. The
+  intervals of one row's mallocs hold together with 99 %; of 100 rows, one may have one that does not.
+- Bold is the shortest median. *masu / best peer* names the peer with the shortest median in that very
+  pattern or program, chosen by the runs it is judged by, so that luck counts for the peer.
+- *fails*: a run ended in an error or printed another checksum. Debian's mimalloc 2.0.9 returns
+  misaligned blocks in `aligned`.
+- Means leave out patterns that a malloc fails, so that every column is a mean of the same patterns.
+  The last column of the means clips each pattern's ratio to 0.5–2, and names the one peer that stands
+  best against masu. The aims are held against such clipped means too, each peer over all patterns that it
+  does.
+- The floor is `workloads/floor`: the next bytes of one range, free does nothing. It took its turns with the
+  mallocs, is no peer and in no mean. Its memory is always fresh, so where a pattern uses the same block again
+  and again a malloc with warm caches is below it; there, and where its 2 GiB are not enough, stands “–”. Next
+  to 1 per cent of noise, a ratio over a floor that is nearly all of the time says little.
+- Wall time is that of the whole process: its start of a millisecond or two pulls ratios towards 1, and
+  `bursts` sleeps 0.4 s of it.
+- Runs do a part of each pattern's default work, never less than the pattern needs to be itself:
+  `xtask/measure/src/bench/pattern.rs` says how much.
+- Programs are real ones on inputs made by `workloads/programs`: python without its own allocator, redis without
+  the jemalloc it is linked with. Of processes that start others, peak RSS is that of the largest.
+- Peak RSS (1 MB is 1,000,000 bytes) includes the program, its tables and the pages of libraries. `true` is
+  what a malloc costs a program that hardly asks for memory.
+";
+
+/// The whole record as Markdown.
+pub(super) fn text(bench: &Bench) -> String {
+    let Bench { patterns, programs, .. } = bench;
+    let subject = match (patterns.is_empty(), programs.is_empty()) {
+        (false, true) => "Patterns",
+        (true, false) => "Programs",
+        _ => "Patterns and programs",
+    };
+    let mut text = format!("# {subject} under every malloc, {}\n\n", today());
+    text.push_str(&machine(bench));
+    text.push_str(&format!("\n## Aims\n\n{}", aims::text(patterns, programs)));
+    if !patterns.is_empty() {
+        text.push_str(&of_patterns(patterns, bench.smallest.as_ref()));
+    }
+    if !programs.is_empty() {
+        text.push_str(&of_programs(bench));
+    }
+    text.push_str(&format!("\n## How to read this\n\n{READING}"));
+    text
+}
+
+fn of_patterns(patterns: &[Figures], smallest: Option<&Figures>) -> String {
+    let untimed = MEMORY_ONLY.join("` and `");
+    [
+        format!("\n## Patterns in short\n\n{}\n", table::verdicts(patterns)),
+        format!(
+            "\nWall time, geometric mean relative to the first column (without `{untimed}`, whose figure \
+             is memory):\n\n{}",
+            table::means(patterns, Measure::Wall)
+        ),
+        format!("\nPeak RSS, likewise:\n\n{}", table::means(patterns, Measure::PeakRss)),
+        format!("\n## Patterns: wall time\n\n{}", table::time(patterns)),
+        format!("\n## Patterns: over the floor\n\n{}", table::floors(patterns)),
+        format!("\n## Patterns: peak RSS, MB\n\n{}", table::memory(patterns, smallest)),
+        format!("\n## Patterns: {WORK}\n\n{}", table::work(patterns)),
+    ]
+    .concat()
+}
+
+fn of_programs(bench: &Bench) -> String {
+    let programs = &bench.programs;
+    [
+        format!("\n## Programs in short\n\n{}\n", table::verdicts(programs)),
+        format!("\nWall time, geometric mean:\n\n{}", table::means(programs, Measure::Wall)),
+        format!("\nPeak RSS, likewise:\n\n{}", table::means(programs, Measure::PeakRss)),
+        format!(
+            "\nWhat they ask for, counted in a run apart:\n\n{}",
+            table::asked(programs, &bench.asked)
+        ),
+        format!("\n## Programs: wall time\n\n{}", table::time(programs)),
+        format!("\n## Programs: peak RSS, MB\n\n{}", table::memory(programs, None)),
+        format!("\n## Programs: {WORK}\n\n{}", table::work(programs)),
+    ]
+    .concat()
+}
+
+/// Facts as a list.
+fn machine(bench: &Bench) -> String {
+    let machine = Machine::here();
+    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+    let gigabytes = machine.memory_bytes.map(|bytes| format!("{} GB", bytes / 1_000_000_000));
+    let mallocs = bench.variants.iter().map(|variant| match &variant.version {
+        Some(version) => format!("{} {version}", variant.label),
+        None => variant.label.clone(),
+    });
+    let seeds: Vec<String> = bench.seeds.iter().map(|seed| format!("seed {seed}")).collect();
+    let minutes = (bench.took_s / 60.0).ceil();
+    let facts = [
+        format!(
+            "made by `{}` at {}, in {minutes} min: {} rounds, {}",
+            bench.command,
+            or_unknown(bench.commit.clone()),
+            bench.rounds,
+            seeds.join(" and ")
+        ),
+        format!("mallocs: {}", mallocs.collect::<Vec<_>>().join(", ")),
+        format!(
+            "machine: {}, {} CPUs, {}, {}",
+            or_unknown(machine.cpu),
+            machine.cpus,
+            or_unknown(gigabytes),
+            machine.architecture
+        ),
+        format!(
+            "system: {}, Linux {}, transparent huge pages `{}`; the C library is the first malloc's",
+            or_unknown(machine.system),
+            or_unknown(machine.kernel),
+            or_unknown(machine.huge_pages)
+        ),
+        busyness(bench),
+        format!(
+            "peak RSS below {} may be that of the lab's copy which became the program; the kernel counts it \
+             in steps of about 0.13 MB",
+            hidden(bench)
+        ),
+    ];
+    facts.map(|fact| format!("- {fact}\n")).concat()
+}
+
+/// How much others wanted the CPUs at that time.
+fn busyness(bench: &Bench) -> String {
+    let or_unknown = |load: Option<String>| load.unwrap_or_else(|| "unknown".to_owned());
+    // Only where the program itself cannot be what its threads wait for.
+    let single =
+        bench.patterns.iter().chain(&bench.programs).filter(|one| one.pattern.threads == 1);
+    let runs: Vec<&Run> = single.flat_map(|one| &one.runs).collect();
+    let shares: Vec<f64> = runs.iter().filter_map(|run| queued_share(run)).collect();
+    let waited = match statistics::median(&shares) {
+        Some(share) => format!("{:.1} % (median)", share * 100.0),
+        None => "an unknown part".to_owned(),
+    };
+    format!(
+        "busy: load {} before, {} after; runs of one thread waited for a CPU {waited} of the time they \
+         wanted one, {} of {} for more than a tenth",
+        or_unknown(bench.load_before.clone()),
+        or_unknown(load()),
+        runs.iter().filter(|run| run.starved).count(),
+        runs.len()
+    )
+}
+
+fn queued_share(run: &Run) -> Option<f64> {
+    let queued_s = run.queued_s?;
+    Some(queued_s / (queued_s + run.user_s + run.sys_s))
+}
+
+/// The peak RSS below which none is known for sure, in MB: what the lab's runs say of themselves.
+#[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
+fn hidden(bench: &Bench) -> String {
+    let all = bench.patterns.iter().chain(&bench.smallest).chain(&bench.programs);
+    let runs = all.flat_map(|one| &one.runs);
+    let floor = runs.filter_map(|run| run.rss_floor_bytes).max();
+    floor.map_or("an unknown size".to_owned(), |bytes| format!("{:.2} MB", bytes as f64 / 1e6))
+}

@@ -1,0 +1,104 @@
+//! The two parts of a record, each measured as one suite: one file of results, one order of runs.
+//!
+//! It relies on the lab for every run, and adds nothing to it but what is printed during the runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use masu_lab::compare::Destination;
+use masu_lab::plan::Ground;
+use masu_lab::{Catalogue, CompareOptions, Comparison, Event, Plan, Stop, Suite, compare};
+
+use super::builds::{self, Library, Patterns, Programs};
+use super::figures::{FLOOR, Figures};
+use super::pattern::Pattern;
+use super::{Bench, Request, programs, suite, table};
+use xtask::steps;
+
+/// Measures the `chosen` patterns, and the smallest program where all are chosen.
+pub(super) fn patterns(
+    bench: &mut Bench,
+    request: &Request,
+    chosen: Vec<Pattern>,
+    made: &Patterns,
+    library: &Library,
+) -> Result<()> {
+    let text = suite::text(request, &chosen, &made.program, bench.rounds)?;
+    let file = folder()?.join("patterns.toml");
+    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    let catalogue = builds::catalogue(library, vec![made.floor.clone()]);
+    let plan = plan(&Suite::read(&file)?, &catalogue)?;
+    let smallest = request.measures_smallest().then(|| Pattern::unscaled("true"));
+    let is_first = smallest.is_some();
+    let all = smallest.into_iter().chain(chosen).collect();
+    let mut figures = measure(bench, all, &plan, "patterns")?;
+    if is_first {
+        bench.smallest = Some(figures.remove(0));
+    }
+    bench.patterns = figures;
+    Ok(())
+}
+
+/// Measures the programs that are asked for, and counts what they ask for.
+pub(super) fn programs(
+    bench: &mut Bench,
+    request: &Request,
+    root: &Path,
+    made: &Programs,
+    library: &Library,
+) -> Result<()> {
+    let suite = programs::suite(root, &made.made, &request.programs, bench.rounds)?;
+    let plan = plan(&suite, &builds::catalogue(library, Vec::new()))?;
+    let page = folder()?.join("count");
+    bench.asked = programs::count(&plan, &made.counting, &page)?;
+    let all = plan.cases.iter().map(|case| programs::as_pattern(&case.name)).collect();
+    bench.programs = measure(bench, all, &plan, "programs")?;
+    Ok(())
+}
+
+/// Where results lie.
+fn folder() -> Result<PathBuf> {
+    let folder = steps::target_folder()?.join("bench");
+    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn plan(suite: &Suite, catalogue: &Catalogue) -> Result<Plan> {
+    let mut ground = |_| Ground { catalogue: catalogue.clone(), ..Ground::default() };
+    Ok(Plan::make(suite, &mut ground)?)
+}
+
+/// Measures the plan, whose cases are `patterns`.
+fn measure(
+    bench: &mut Bench,
+    patterns: Vec<Pattern>,
+    plan: &Plan,
+    name: &str,
+) -> Result<Vec<Figures>> {
+    let results = folder()?.join(format!("{name}.jsonl"));
+    let options =
+        CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
+    let mut observe = |event: Event<'_>| match event {
+        Event::LeftOut { case, left_out } if left_out.label == FLOOR => {
+            println!("{case}: without a floor, which may hold too little: {}", left_out.reason);
+        }
+        Event::LeftOut { case, left_out } => {
+            println!("{case}: without {}: {}", left_out.label, left_out.reason);
+        }
+        Event::Finished { case, summary } => println!("{}: {}", case.name, table::line(summary)),
+        _ => {}
+    };
+    let compared: Comparison = compare(plan, &options, &Stop::on_signals()?, &mut observe)?;
+    println!("every run is in {}", results.display());
+    if compared.stopped {
+        bail!("stopped; the runs made so far are in {}", results.display());
+    }
+    bench.seeds.push(compared.header.seed);
+    let labels: Vec<String> = bench.variants.iter().map(|one| one.label.clone()).collect();
+    let mut tables = compared.tables.into_iter();
+    let figures = patterns.into_iter().map(|pattern| {
+        let table = tables.next().with_context(|| format!("{} has no table", pattern.name))?;
+        Ok(Figures::of(pattern, &labels, table))
+    });
+    figures.collect()
+}

@@ -1,0 +1,109 @@
+//! The patterns as a suite file, which is written before it is measured.
+//!
+//! It is made from `patterns --list` and lies with the results, not among the sources: what a
+//! pattern does by default is said in the program alone, and a file beside it would sooner or later
+//! say something else. To run a part of it by hand, take the copy in `target/bench/`:
+//! `masu compare --suite target/bench/patterns.toml --only ring`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{Pattern, Request};
+
+/// Longer than the slowest malloc takes for the longest pattern: what takes longer hangs.
+const PATIENCE: &str = "2m";
+
+/// The suite of the `chosen` patterns that `program` has.
+///
+/// # Errors
+///
+/// For a program whose path is no text.
+pub(super) fn text(
+    request: &Request,
+    chosen: &[Pattern],
+    program: &Path,
+    rounds: usize,
+) -> Result<String> {
+    let program = program.to_str().context("the path of the patterns is no text")?;
+    let mut text = format!(
+        "# Written by `{}`.\nname = \"patterns\"\nrounds = {rounds}\ntimeout = \"{PATIENCE}\"\n",
+        request.command()
+    );
+    if !chosen.is_empty() {
+        text.push_str(&format!("\n[values]\npatterns = {}\n", quoted(program)));
+    }
+    if request.measures_smallest() {
+        text.push_str(&workload("true", &["true".to_owned()]));
+    }
+    for pattern in chosen {
+        text.push_str(&workload(&pattern.name, &pattern.command("{patterns}", request.share())));
+    }
+    Ok(text)
+}
+
+fn workload(name: &str, command: &[String]) -> String {
+    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    format!("\n[[workload]]\nname = {}\ncommand = [{}]\n", quoted(name), words.join(", "))
+}
+
+/// A text of TOML: its basic strings have the escapes of Rust's, but for braces around a code.
+fn quoted(text: &str) -> String {
+    let escape = |letter: char| match letter {
+        '"' | '\\' => format!("\\{letter}"),
+        letter if letter.is_control() => format!("\\u{:04x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use masu_lab::plan::Ground;
+    use masu_lab::{Catalogue, Places, Plan, Suite};
+
+    use super::*;
+
+    #[test]
+    fn every_suite_file_of_the_workloads_is_understood() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> =
+            entries.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            let suite = Suite::read(&file).unwrap_or_else(|error| panic!("{error}"));
+            if matches!(
+                suite.name.as_deref(),
+                Some(
+                    "programs" | "quote" | "xquo" | "layout" | "steps" | "brk" | "jit" | "parallel"
+                )
+            ) {
+                // Their programs or inputs may not be here: `bench` installs them, or they are made by hand.
+                continue;
+            }
+            let mut ground =
+                |_| Ground { catalogue: Catalogue::find(&Places::default()), ..Ground::default() };
+            let plan = Plan::make(&suite, &mut ground).unwrap_or_else(|error| panic!("{error}"));
+            assert!(plan.cases.iter().all(|prepared| prepared.rows.len() > 1));
+        }
+    }
+
+    #[test]
+    fn the_suite_reads_back_as_what_was_chosen() {
+        let mut ring = Pattern::unscaled("ring");
+        ring.name.push_str(" \"odd\"");
+        let program = Path::new("/tmp/a \\ b/patterns");
+        let request = Request::default();
+        let text = text(&request, &[ring], program, 7).unwrap();
+        let path = std::env::temp_dir().join(format!("xtask-suite-{}.toml", std::process::id()));
+        std::fs::write(&path, &text).unwrap();
+        let suite = Suite::read(&path);
+        std::fs::remove_file(&path).unwrap();
+        let suite = suite.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(suite.values[0].1, "/tmp/a \\ b/patterns");
+        let names: Vec<&str> = suite.entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["true", "ring \"odd\""]);
+        assert_eq!(suite.entries[1].command, ["{patterns}", "ring \"odd\""]);
+    }
+}

@@ -1,0 +1,290 @@
+//! What the tables say about runs that are made up, so that the right answer is known.
+
+use std::path::Path;
+
+use masu_lab::statistics::Measure;
+use masu_lab::{Ending, Output, Run};
+
+use super::figures::{Figures, geometric_mean};
+use xtask::machine;
+
+use super::{Part, Pattern, Request, Share, aims, pattern, programs, table};
+
+/// One run of variant `variant`; every run prints the same.
+fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
+    let stdout = Output { bytes: 1, hash: "same".to_owned(), tail: String::new() };
+    Run {
+        variant,
+        round: Some(round),
+        wall_s,
+        user_s: wall_s / 2.0,
+        peak_rss_bytes: 2_000_000,
+        minor_faults: 100,
+        stdout,
+        ..Run::default()
+    }
+}
+
+/// Twelve rounds in which the variants take these seconds.
+fn figures(name: &str, group: &str, times: &[(&str, f64)], spoil: impl Fn(&mut Run)) -> Figures {
+    let labels: Vec<String> = times.iter().map(|(label, _)| (*label).to_owned()).collect();
+    let mut runs = Vec::new();
+    for round in 0..12 {
+        for (variant, (_, wall_s)) in times.iter().enumerate() {
+            // One round in a hundred slower than the other, all variants alike.
+            let drift = 1.0 + f64::from(u32::try_from(round).unwrap()) / 100.0;
+            let mut run = made_up(variant, round, wall_s * drift);
+            spoil(&mut run);
+            runs.push(run);
+        }
+    }
+    let mut pattern = Pattern::unscaled(name);
+    group.clone_into(&mut pattern.group);
+    Figures { pattern, labels, runs, floor: Vec::new() }
+}
+
+const QUICK_MASU: &[(&str, f64)] = &[("glibc", 2.0), ("masu", 0.8), ("jemalloc", 1.0)];
+const SLOW_MASU: &[(&str, f64)] = &[("glibc", 1.0), ("masu", 3.0), ("jemalloc", 2.0)];
+
+fn as_they_are(_: &mut Run) {}
+
+#[test]
+fn masu_is_held_against_the_quickest_peer_the_reference_included() {
+    let win = figures("pair", "small", QUICK_MASU, as_they_are);
+    let standing = win.standing().unwrap();
+    assert_eq!(standing.peer, "jemalloc");
+    assert!((standing.ratio.estimate - 0.8).abs() < 1e-9);
+    let loss = figures("ring", "threads", SLOW_MASU, as_they_are);
+    let standing = loss.standing().unwrap();
+    assert_eq!(standing.peer, "glibc");
+    assert!((standing.ratio.estimate - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn losses_are_named() {
+    let both = [
+        figures("pair", "small", QUICK_MASU, as_they_are),
+        figures("ring", "threads", SLOW_MASU, as_they_are),
+    ];
+    let text = table::verdicts(&both);
+    assert!(text.contains("ahead in 1 and behind in 1; in 0"), "{text}");
+    assert!(text.ends_with("Behind, the worst first: ring 3.00 (glibc)."), "{text}");
+}
+
+#[test]
+fn a_malloc_that_crashes_or_does_other_work_fails() {
+    let crash = |run: &mut Run| {
+        if run.variant == 2 && run.round == Some(3) {
+            run.ending = Ending::Exited(3);
+        }
+    };
+    let other = |run: &mut Run| {
+        if run.variant == 2 {
+            "other".clone_into(&mut run.stdout.hash);
+        }
+    };
+    for spoiled in
+        [figures("pair", "small", QUICK_MASU, crash), figures("pair", "small", QUICK_MASU, other)]
+    {
+        assert!(spoiled.works(1) && !spoiled.works(2));
+        assert_eq!(spoiled.standing().unwrap().peer, "glibc");
+        let spoiled = [spoiled];
+        for text in [table::time(&spoiled), table::memory(&spoiled, None), table::work(&spoiled)] {
+            assert!(text.lines().last().unwrap().contains("| fails |"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_time_table_has_units_ratios_intervals_and_the_best_in_bold() {
+    let text = table::time(&[figures("pair", "small", QUICK_MASU, as_they_are)]);
+    assert_eq!(
+        text,
+        "| pattern | glibc, ms | **masu** | jemalloc | masu / best peer |\n\
+         |---|---:|---:|---:|---:|\n\
+         | pair | 2110 | **0.40 (0.40–0.40)** | 0.50 (0.50–0.50) | 0.80 (0.80–0.80) jemalloc |\n"
+    );
+}
+
+#[test]
+fn means_are_geometric_by_group_and_clip_only_the_last_column() {
+    let crash = |run: &mut Run| {
+        if run.variant == 2 {
+            run.ending = Ending::Signalled(11);
+        }
+    };
+    let patterns = [
+        figures("pair", "small", QUICK_MASU, as_they_are),
+        figures("left-out", "small", SLOW_MASU, crash),
+        figures("ring", "threads", SLOW_MASU, as_they_are),
+        figures("idle-threads", "threads", SLOW_MASU, as_they_are),
+    ];
+    let text = table::means(&patterns, Measure::Wall);
+    let rows: Vec<&str> = text.lines().skip(2).collect();
+    assert_eq!(
+        rows,
+        [
+            "| small (1) | 1.00 | 0.40 | 0.50 | 0.80 jemalloc |",
+            "| threads (1) | 1.00 | 3.00 | 2.00 | 2.00 glibc |",
+            // √(0.4 × 3), √(0.5 × 2); clipped against jemalloc √(0.8 × 1.5), glibc √(0.5 × 2).
+            "| all (2) | 1.00 | 1.10 | 1.00 | 1.10 jemalloc |",
+        ]
+    );
+    assert!(table::means(&patterns, Measure::PeakRss).contains("| threads (2) |"));
+    assert_eq!(geometric_mean(&[]), None);
+}
+
+/// The value of an aim's row: its figure and its verdict.
+fn aim<'a>(text: &'a str, start: &str) -> [&'a str; 2] {
+    let line = text.lines().find(|line| line.starts_with(&format!("| {start}")));
+    let line = line.unwrap_or_else(|| panic!("no aim `{start}` in\n{text}"));
+    let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+    [cells[1], cells[2]]
+}
+
+#[test]
+fn each_aim_says_its_figure_and_whether_it_was_reached() {
+    let crash = |run: &mut Run| {
+        if run.variant == 2 {
+            run.ending = Ending::Signalled(11);
+        }
+    };
+    let lean = |run: &mut Run| run.peak_rss_bytes = if run.variant == 1 { 500 } else { 1000 };
+    let patterns = [
+        figures("pair", "small", QUICK_MASU, as_they_are),
+        // Against jemalloc there is only `pair`, against glibc √(0.5 × 2): both are counted where they can be.
+        figures("one-peer", "small", SLOW_MASU, crash),
+        figures("ring", "threads", SLOW_MASU, lean),
+        figures("idle-threads", "threads", SLOW_MASU, as_they_are),
+    ];
+    let text = aims::text(&patterns, &[figures("perl", "", QUICK_MASU, lean)]);
+    assert_eq!(aim(&text, "group *small*"), ["1.00 (glibc)", "**missed**"]);
+    assert_eq!(aim(&text, "group *threads*"), ["2.00 (glibc)", "**missed**"]);
+    let lost = "2 of 3: one-peer 3.00 (3.00–3.00) glibc; ring 3.00 (3.00–3.00) glibc";
+    assert_eq!(aim(&text, "no pattern"), [lost, "**missed**"]);
+    let memory = "0.84 (small 1.00, threads 0.71)";
+    assert_eq!(aim(&text, "all patterns"), [memory, "reached"]);
+    assert_eq!(aim(&text, "1 real programs: wall"), ["0.80 (jemalloc)", "reached"]);
+    assert_eq!(aim(&text, "1 real programs: peak"), ["0.50", "reached"]);
+
+    let alone = [figures("pair", "small", QUICK_MASU, as_they_are)];
+    let text = aims::text(&alone, &[]);
+    assert_eq!(aim(&text, "group *small*"), ["0.80 (jemalloc)", "reached"]);
+    assert_eq!(aim(&text, "no pattern"), ["none of 1", "reached"]);
+    let mut few = alone;
+    few[0].runs.retain(|run| run.round < Some(3));
+    let text = aims::text(&few, &[]);
+    assert_eq!(aim(&text, "no pattern"), ["too few rounds for intervals", "not shown"]);
+}
+
+#[test]
+fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let all = programs::suite(root, Path::new("/made"), &[], 5).unwrap();
+    assert!(all.entries.len() >= 6);
+    let provided: Vec<&str> = machine::PROGRAMS.iter().map(machine::Need::name).collect();
+    for entry in &all.entries {
+        let words: Vec<&str> = entry.command.iter().map(|word| word.to_str().unwrap()).collect();
+        let is_provided = words.iter().take(4).any(|word| provided.contains(word));
+        assert!(is_provided, "nothing installs what {words:?} starts");
+        // Sources lie beside the suite's file, or are made.
+        for word in words.iter().flat_map(|word| word.split(' ')) {
+            let path = root.join("workloads").join(word);
+            assert!(!word.starts_with("programs/") || path.is_file(), "{}", path.display());
+        }
+    }
+    let two = ["perl".to_owned(), "z3".to_owned()];
+    let some = programs::suite(root, Path::new("/made"), &two, 5).unwrap();
+    assert_eq!(some.values[0].1, "/made");
+    assert_eq!(some.entries.len(), 2);
+    let wrong = programs::suite(root, Path::new("/made"), &["pearl".to_owned()], 5);
+    assert!(wrong.unwrap_err().to_string().starts_with("no program `pearl`; there are python, "));
+}
+
+#[test]
+fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
+    let with_floor = |times, floor_s| {
+        let mut figures = figures("pair", "small", times, as_they_are);
+        figures.floor = (0..12).map(|round| made_up(usize::MAX, round, floor_s)).collect();
+        figures
+    };
+    // Medians are 5.5 % above what is said here, the floor's excepted.
+    let figures = with_floor(QUICK_MASU, 0.422);
+    assert_eq!(figures.standing().unwrap().peer, "jemalloc");
+    assert_eq!(table::means(&[figures], Measure::Wall).matches("floor").count(), 0);
+    let figures = [with_floor(QUICK_MASU, 0.422)];
+    let text = table::floors(&figures);
+    assert_eq!(text.lines().last(), Some("| pair | 422 | 844 | 1055 | 0.67 |"));
+    let above = [with_floor(QUICK_MASU, 0.9)];
+    assert_eq!(table::floors(&above).lines().last(), Some("| pair | 900 | 844 | 1055 | – |"));
+    let mut refused = with_floor(QUICK_MASU, 0.4);
+    refused.floor[3].ending = Ending::Signalled(4);
+    assert_eq!(table::floors(&[refused]).lines().last(), Some("| pair | – | 844 | 1055 | – |"));
+}
+
+#[test]
+fn a_pattern_is_cut_down_but_stays_itself() {
+    let listed = "\
+ring      threads threads 2 size 256 live 8192    ops 30000000 one thread allocates, its partner frees
+random-4m small   threads 1 size 128 live 4000000 ops 8000000  a large heap with random replacement";
+    let all = pattern::understand(listed).unwrap();
+    let [ring, random] = all.as_slice() else { panic!("two patterns were listed") };
+    assert_eq!((&*ring.group, ring.threads), ("threads", 2));
+    let parts = [Share::Usual, Share::Quick, Share::Musl].map(|share| ring.scaled(share));
+    assert_eq!(parts, [Some(3_750_000), Some(750_000), Some(75_000)]);
+    assert!([Share::Usual, Share::Musl].map(|share| random.scaled(share)) == [Some(5_000_000); 2]);
+    let command = ring.command("patterns", Share::Quick);
+    assert_eq!(command, ["patterns", "ring", "--ops", "750000"]);
+
+    let chosen = pattern::choose(all.clone(), &["random-4m".to_owned()]).unwrap();
+    assert_eq!(chosen, std::slice::from_ref(random));
+    let wrong = pattern::choose(all, &["rings".to_owned()]).unwrap_err();
+    assert_eq!(wrong.to_string(), "no pattern `rings`; there are ring, random-4m");
+    assert!(pattern::understand("ring threads ops many").is_err());
+}
+
+#[test]
+fn arguments_are_understood_or_refused_by_name() {
+    let request = Request::parse(&["--pattern", "a", "--quick", "--pattern", "b"]).unwrap();
+    assert_eq!(
+        (request.quick, request.patterns.as_slice()),
+        (true, ["a", "b"].map(String::from).as_slice())
+    );
+    assert_eq!(request.command(), "cargo xtask bench --quick --pattern a --pattern b");
+    assert_eq!(request.record(), None);
+    assert_eq!(Request::parse(&[]).unwrap().record(), Some("first"));
+    assert_eq!(
+        Request::parse(&["--quick", "--record", "second"]).unwrap().record(),
+        Some("second")
+    );
+    assert_eq!((request.rounds(5), Request::default().rounds(5)), (3, 12));
+    let parts = |arguments: &[&str]| {
+        let request = Request::parse(arguments).unwrap();
+        (request.wants(Part::Patterns), request.wants(Part::Programs), request.record().is_some())
+    };
+    assert_eq!(parts(&[]), (true, true, true));
+    assert_eq!(parts(&["--patterns"]), (true, false, false));
+    assert_eq!(parts(&["--programs"]), (false, true, false));
+    assert_eq!(parts(&["--program", "perl"]), (false, true, false));
+    assert_eq!(parts(&["--program", "perl", "--pattern", "ring"]), (true, true, false));
+    assert_eq!(parts(&["--musl"]), (true, false, false));
+    assert_eq!(Request::parse(&["--musl"]).unwrap().command(), "cargo xtask bench --musl");
+    let command = Request::parse(&["--programs", "--quick"]).unwrap().command();
+    assert_eq!(command, "cargo xtask bench --quick --programs");
+    let wrong: [&[&str]; 10] = [
+        &["--musl", "--programs"],
+        &["--musl", "--program", "perl"],
+        &["--pattern", "ring", "--programs"],
+        &["--patterns", "--programs"],
+        &["--fast"],
+        &["--pattern"],
+        &["--rounds", "0"],
+        &["--rounds", "many"],
+        &["--record", "../../etc"],
+        &["quick"],
+    ];
+    for arguments in wrong {
+        let error = Request::parse(arguments).unwrap_err().to_string();
+        assert!(arguments.iter().any(|argument| error.contains(argument)), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! `cargo xtask causes`: `masu diagnose` held against programs whose one cause is known, against ordinary programs,
+//! and against the program of a field report.
+//!
+//! Relies on `workloads/causes` for the programs and on the command for every finding: here is only what was to be
+//! found (`table.rs`) and whether it was (`judge.rs`). The hard idea is that a judge must not learn from what it
+//! judges: thresholds are fixed on the causes in C, those in Rust and the ordinary programs are run to judge.
+
+mod judge;
+mod page;
+mod run;
+mod table;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use xtask::records;
+use xtask::{machine, steps};
+
+use judge::Judged;
+use table::{Case, Group};
+
+const USAGE: &str = "\
+Usage: cargo xtask causes [--language c|rust|all] [--only NAME]... [--record]
+  --language L  the causes in this language alone, without ordinary programs; all: everything
+  --only NAME   only this cause or program; repeats
+  --record      write docs/causes.md";
+
+/// The page that `--record` writes, from the workspace's root.
+const PAGE: &str = "docs/causes.md";
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    /// One group of cases; all of them where none is named.
+    group: Option<Group>,
+    only: Vec<String>,
+    record: bool,
+}
+
+impl Request {
+    fn parse(arguments: &[&str]) -> Result<Request> {
+        let mut request = Request::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            match (*option, rest.as_slice().first()) {
+                ("--record", _) => {
+                    request.record = true;
+                    continue;
+                }
+                ("--language", Some(&"c")) => request.group = Some(Group::C),
+                ("--language", Some(&"rust")) => request.group = Some(Group::Rust),
+                ("--language", Some(&"all")) => request.group = None,
+                ("--only", Some(name)) => request.only.push((*name).to_owned()),
+                _ => bail!("causes: `{option}` is no option, or its value is wrong\n{USAGE}"),
+            }
+            rest.next();
+        }
+        if request.record && (request.group.is_some() || !request.only.is_empty()) {
+            bail!("causes: a record holds everything; leave --record or the choice out\n{USAGE}");
+        }
+        Ok(request)
+    }
+
+    /// The cases that are wanted, of all that there are.
+    fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
+        if let Some(name) = self.only.iter().find(|name| !cases.iter().any(|c| c.name == **name)) {
+            let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
+            bail!("causes: nothing is named `{name}`; there are {}", names.join(", "));
+        }
+        cases.retain(|case| self.group.is_none_or(|group| case.group == group));
+        cases.retain(|case| self.only.is_empty() || self.only.iter().any(|n| n == case.name));
+        Ok(cases)
+    }
+}
+
+/// Builds everything, has each program diagnosed once, and says of each whether the cause was named.
+///
+/// # Errors
+///
+/// When something cannot be built or installed, or an argument is wrong. A wrong finding is a row of the table.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
+    let request = Request::parse(arguments)?;
+    let built = Built::new(root, &request)?;
+    let cases = request.choose(table::cases(&built.places)?)?;
+    let mut judged = Vec::new();
+    for case in cases {
+        println!("==> {}: {}", case.group.name(), case.name);
+        let found = run::diagnose(&built.masu, root, &case);
+        let one = Judged::new(case, found);
+        println!("    {}", one.line());
+        judged.push(one);
+    }
+    let tables = page::tables(&judged);
+    println!("\n{tables}");
+    if request.record {
+        let commit = records::commit(root);
+        std::fs::write(root.join(PAGE), page::text(&judged, commit.as_deref()))
+            .with_context(|| format!("writing {PAGE}"))?;
+        println!("record: {PAGE}");
+    }
+    Ok(())
+}
+
+/// What was built.
+struct Built {
+    masu: std::path::PathBuf,
+    places: table::Places,
+}
+
+impl Built {
+    fn new(root: &Path, request: &Request) -> Result<Built> {
+        let target = steps::target_folder()?;
+        let made = target.join("causes");
+        machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
+        steps::take("build masu", || {
+            let build = ["build", "--release", "--package", "masu-cli"];
+            steps::succeed(&mut steps::cargo(root, &build))
+        })?;
+        steps::take("build the causes", || {
+            steps::make(&root.join("workloads/causes"), &made)?;
+            let manifest = "workloads/causes/rust/Cargo.toml";
+            let build = ["build", "--release", "--locked", "--manifest-path", manifest];
+            steps::succeed(steps::cargo(root, &build).arg("--target-dir").arg(made.join("rust")))
+        })?;
+        if request.group.is_none() {
+            let needs = machine::PROGRAMS.iter().chain(machine::ORDINARY);
+            machine::provide(&needs.collect::<Vec<_>>())?;
+            steps::take("make what ordinary programs read", || {
+                steps::make(&root.join("workloads/programs"), &target.join("programs"))
+            })?;
+            steps::take("build the field report's program", || {
+                let build = ["build", "--package", "masu-chunk", "--example", "steps"];
+                steps::succeed(&mut steps::cargo(root, &build))
+            })?;
+        }
+        let places = table::Places { causes: made, programs: target.join("programs") };
+        Ok(Built { masu: target.join("release/masu"), places })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The page of the docs: what was to be found, what was found, and what is wrong with it.
+
+use std::fmt::Write as _;
+
+use masu_lab::Machine;
+
+use super::judge::{Finding, Judged, Verdict};
+use super::table::Group;
+use xtask::records;
+use xtask::stat;
+
+const OPENING: &str = "\
+# What `masu diagnose` finds where the cause is known
+
+`cargo xtask causes --record` writes this page. Every program is run once under `masu diagnose`, with glibc's malloc.
+
+- **Causes made on purpose** ([workloads/causes](../workloads/causes/README.md)): ten, each in C and in Rust, not doing
+  the same thing. The thresholds of the diagnosis were fixed on those in C; those in Rust were run to judge them.
+- **Ordinary programs**: compilers, compressors, interpreters, a database, a server. Nothing may be found there that is
+  not true of them.
+- **Field report 2**: a general parallel executor in steps (`crates/masu-chunk/examples/steps`), as its author measured
+  it: built without optimisation, started by cargo, printing each result to a terminal (`--terminal`).
+
+Threads wait for each other's locks only where two CPUs are free at once. On a machine with other work to do, `chrt -r 1 cargo
+xtask causes` lets the programs go before it.
+
+A row is *right* if the first finding is the cause and none is false. What is true of a program besides its cause is
+named before it is run, with the reason, in `xtask/measure/src/causes/table.rs`; `cpu-bound` and `io-bound` accuse nothing. Beside
+each finding stand how sure it is and the share of the time that it explains, where that is known.
+";
+
+/// Why the report's program may lack a finding of its list.
+const OF_REPORT: &str = "
+Nobody sits at the terminal: showing the lines takes no time of this machine's. Waiting for a lock
+makes one thread work alone too, so beside a lock only such time counts as a phase in which nobody waited for one; and
+threads that have to share a CPU with other programs hardly wait for a lock.
+";
+
+/// The whole page.
+pub(super) fn text(judged: &[Judged], commit: Option<&str>) -> String {
+    let machine = Machine::here();
+    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+    let mut text = OPENING.to_owned();
+    let priority = if goes_first() { ", with real-time priority" } else { "" };
+    let _ = writeln!(
+        text,
+        "\nRun on {} at {}: {}, {} CPUs, {}, Linux {}, transparent huge pages `{}`; load {} at the end{priority}.",
+        records::today(),
+        commit.unwrap_or("an unknown commit"),
+        or_unknown(machine.cpu),
+        machine.cpus,
+        or_unknown(machine.system),
+        or_unknown(machine.kernel),
+        or_unknown(machine.huge_pages),
+        or_unknown(records::load())
+    );
+    text.push_str(&tables(judged));
+    text.push_str(&misses(judged));
+    text
+}
+
+/// Whether this process, and with it what it starts, has a real-time policy: the 41st field of proc(5)'s `stat`.
+fn goes_first() -> bool {
+    matches!(stat::field(41), Some(1 | 2))
+}
+
+/// A table for each group that was run, with how many of it are right.
+pub(super) fn tables(judged: &[Judged]) -> String {
+    let mut text = String::new();
+    for group in Group::ALL {
+        let rows: Vec<&Judged> = judged.iter().filter(|one| one.case.group == group).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let right = rows.iter().filter(|one| one.verdict == Verdict::Right).count();
+        let _ = writeln!(text, "\n## {}: {right} of {} right\n", title(group), rows.len());
+        match group {
+            Group::C | Group::Rust => of_causes(&mut text, &rows),
+            Group::Ordinary => of_ordinary(&mut text, &rows),
+            Group::Report => of_report(&mut text, &rows),
+        }
+    }
+    text
+}
+
+fn title(group: Group) -> &'static str {
+    match group {
+        Group::C => "Causes in C, on which thresholds were fixed",
+        Group::Rust => "Causes in Rust, which judge them",
+        Group::Ordinary => "Ordinary programs",
+        Group::Report => "Field report 2",
+    }
+}
+
+fn of_causes(text: &mut String, rows: &[&Judged]) {
+    text.push_str(
+        "| cause | expected first | found first | other findings | |\n|---|---|---|---|---|\n",
+    );
+    for one in rows {
+        let expected = one.case.expected.join(", ");
+        let (first, others) = match one.found.split_first() {
+            Some((first, others)) => (first.short(), list(others)),
+            None => ("–".to_owned(), "–".to_owned()),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {expected} | {first} | {others} | {} |",
+            one.case.name,
+            cell(&one.verdict.words())
+        );
+    }
+}
+
+fn of_ordinary(text: &mut String, rows: &[&Judged]) {
+    text.push_str("| program | found | true of it | |\n|---|---|---|---|\n");
+    for one in rows {
+        let truth =
+            if one.case.also.is_empty() { "–".to_owned() } else { one.case.also.join(", ") };
+        let found = list(&one.found);
+        let verdict = cell(&one.verdict.words());
+        let _ = writeln!(text, "| {} | {found} | {truth} | {verdict} |", one.case.name);
+    }
+}
+
+fn of_report(text: &mut String, rows: &[&Judged]) {
+    text.push_str("| step | expected | found | |\n|---|---|---|---|\n");
+    for one in rows {
+        let expected = one.case.expected.join(", ");
+        let found = list(&one.found);
+        let verdict = cell(&one.verdict.words());
+        let _ = writeln!(text, "| {} | {expected} | {found} | {verdict} |", one.case.name);
+    }
+    let _ = writeln!(text, "\nThe command of the first: `{}`.", rows[0].case.command.join(" "));
+    text.push_str(OF_REPORT);
+}
+
+fn list(found: &[Finding]) -> String {
+    let all: Vec<String> = found.iter().map(Finding::short).collect();
+    if all.is_empty() { "–".to_owned() } else { all.join(", ") }
+}
+
+/// What an error says may hold what a table's cell may not.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// What went wrong, with the evidence that the diagnosis gave for it.
+fn misses(judged: &[Judged]) -> String {
+    let mut text = String::new();
+    for one in judged.iter().filter(|one| one.verdict != Verdict::Right) {
+        let (group, name) = (one.case.group.name(), one.case.name);
+        let _ = writeln!(text, "- {name} ({group}): {}", one.verdict.words());
+        let wrong = one.found.iter().filter(|found| one.false_ones.contains(&found.id));
+        for found in wrong.chain(one.found.first().filter(|_| one.false_ones.is_empty())) {
+            let _ = writeln!(text, "  - {}: {}", found.id, found.evidence.join("; "));
+        }
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n## What is wrong, and what the diagnosis says for it\n\n{text}")
+    }
+}

@@ -1,0 +1,165 @@
+//! The mallocs of the table, and where each is found.
+//!
+//! It relies on `cargo xtask peers` and on the lab's catalogue. What is not there is named with the reason; the rest is
+//! tried.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use masu_lab::{Catalogue, Libc, Places, Program, Spec, Variant};
+
+use crate::peers;
+use xtask::{machine, steps};
+
+/// A column of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malloc {
+    /// What it is asked for by, and what the lab's catalogue calls it.
+    pub(super) name: &'static str,
+    /// The head of its column.
+    pub(super) title: &'static str,
+}
+
+const fn malloc(name: &'static str, title: &'static str) -> Malloc {
+    Malloc { name, title }
+}
+
+const OURS: &str = "masu";
+const SECURE: &str = "masu-secure";
+
+/// How others get here.
+const HOW: &str = "`cargo xtask peers` builds those that no package has";
+
+/// In the order of the columns.
+pub(super) const MALLOCS: [Malloc; 9] = [
+    malloc(OURS, "masu"),
+    malloc(SECURE, "masu secure"),
+    malloc("glibc", "glibc"),
+    malloc("jemalloc", "jemalloc"),
+    malloc("tcmalloc", "tcmalloc"),
+    malloc("mimalloc3", "mimalloc"),
+    malloc("mimalloc-secure", "mimalloc secure"),
+    malloc("scudo", "scudo"),
+    malloc("hardened_malloc", "hardened_malloc"),
+];
+
+impl Malloc {
+    /// Whether it is built from this workspace.
+    pub(super) fn is_ours(&self) -> bool {
+        [OURS, SECURE].contains(&self.name)
+    }
+}
+
+/// One that is there.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) malloc: Malloc,
+    pub(super) version: String,
+    pub(super) environment: Vec<(OsString, OsString)>,
+}
+
+/// What is there and what is not.
+pub(super) struct All {
+    pub(super) mallocs: Vec<Found>,
+    pub(super) missing: Vec<(Malloc, String)>,
+}
+
+/// The mallocs of this machine that `is_wanted`, built where they are of this workspace.
+///
+/// # Errors
+///
+/// When masu cannot be built.
+pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Result<Catalogue> {
+    let wants = |name: &str| MALLOCS.iter().any(|one| one.name == name && is_wanted(one));
+    if MALLOCS.iter().any(|one| !one.is_ours() && is_wanted(one)) {
+        let needs = machine::PEERS.iter().chain(machine::HARDENED_PEERS);
+        if let Err(error) = machine::provide(&needs.collect::<Vec<_>>()) {
+            println!("going on without: {error:#}");
+        }
+    }
+    let mut folders: Vec<PathBuf> = peers::folder().into_iter().chain(peers::hardened()).collect();
+    if wants(SECURE) && has_secure(root)? {
+        folders.push(secure(root)?);
+    }
+    let masu_glibc = if wants(OURS) { Some(ours(root)?) } else { None };
+    Ok(Catalogue::find(&Places { masu_glibc, folders, ..Places::default() }))
+}
+
+/// Every malloc that `is_wanted`, ready to run `program`.
+///
+/// # Errors
+///
+/// When masu cannot be built, or not one of them is there.
+pub(super) fn find(
+    root: &Path,
+    program: &Path,
+    is_wanted: impl Fn(&Malloc) -> bool,
+) -> Result<All> {
+    let catalogue = catalogue(root, &is_wanted)?;
+    let program = Program::find(program.as_os_str())?;
+    let mut all = All { mallocs: Vec::new(), missing: Vec::new() };
+    for malloc in MALLOCS.into_iter().filter(is_wanted) {
+        match variant(&catalogue, &program, malloc) {
+            Ok(variant) => all.mallocs.push(Found {
+                malloc,
+                version: version(&variant, malloc),
+                environment: variant.changes_here(),
+            }),
+            Err(error) => all.missing.push((malloc, format!("{error:#}"))),
+        }
+    }
+    if all.mallocs.is_empty() {
+        bail!("not one of the mallocs that were asked for is there");
+    }
+    Ok(all)
+}
+
+fn variant(catalogue: &Catalogue, program: &Program, malloc: Malloc) -> Result<Variant> {
+    if catalogue.get(malloc.name, Libc::Glibc).is_none() {
+        bail!(
+            "not here; {}",
+            if malloc.is_ours() { "the workspace does not build it" } else { HOW }
+        );
+    }
+    let spec: Spec = malloc.name.parse()?;
+    Ok(catalogue.resolve(&spec, program)?)
+}
+
+fn ours(root: &Path) -> Result<PathBuf> {
+    steps::take("build masu", || {
+        steps::succeed(&mut steps::cargo(root, &["build", "--release", "--package", "masu-abi"]))
+    })?;
+    Ok(steps::target_folder()?.join("release/libmasu.so"))
+}
+
+/// Whether the workspace has a hardened library.
+fn has_secure(root: &Path) -> Result<bool> {
+    let manifest = std::fs::read_to_string(root.join("crates/masu-abi/Cargo.toml"))?;
+    Ok(manifest.lines().any(|line| line.starts_with("secure =")))
+}
+
+/// The folder with masu's hardened library, under the name that people know it by.
+fn secure(root: &Path) -> Result<PathBuf> {
+    // One of its own, because cargo calls it what it calls the plain one.
+    let target = steps::target_folder()?.join("secure");
+    steps::take("build masu secure", || {
+        let build = ["build", "--release", "--package", "masu-abi", "--features", "secure"];
+        steps::succeed(steps::cargo(root, &build).arg("--target-dir").arg(&target))
+    })?;
+    std::fs::copy(target.join("release/libmasu.so"), target.join("libmasu-secure.so"))?;
+    Ok(target)
+}
+
+/// Its release, as far as it is known.
+fn version(variant: &Variant, malloc: Malloc) -> String {
+    let of_llvm = || {
+        let path = variant.library.as_ref()?.to_str()?;
+        let (_, rest) = path.split_once("/llvm-")?;
+        Some(format!("of LLVM {}", rest.split('/').next()?))
+    };
+    let known = variant.version.clone().or_else(of_llvm);
+    known.unwrap_or_else(|| {
+        if malloc.is_ours() { env!("CARGO_PKG_VERSION").to_owned() } else { "unknown".to_owned() }
+    })
+}

@@ -1,0 +1,114 @@
+//! The allocators: which feature of `workloads/rust` each is, and what its build needs.
+//!
+//! Versions stand in the workload's manifest, exact, so that a record made today and one made next year compare the
+//! same code.
+
+/// The allocator that every ratio is taken to.
+pub(super) const REFERENCE: &str = "mimalloc";
+
+/// The allocator this is all about.
+pub(super) const OURS: &str = "masu";
+
+/// Where an allocator is no match: why, or nothing.
+type Refusal = Option<&'static str>;
+
+/// One allocator.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allocator {
+    /// The feature.
+    pub(super) name: &'static str,
+    /// The crate, as the lock file has it; none for the C library's own malloc.
+    pub(super) package: Option<&'static str>,
+    /// Whether it is written in C or C++.
+    pub(super) is_foreign: bool,
+    /// The compilers of C and C++ that its build is given on glibc; the build's own choice where none is.
+    pub(super) compilers: Option<(&'static str, &'static str)>,
+    /// Why it is not built for musl.
+    pub(super) not_on_musl: Refusal,
+    /// Tunables of glibc that it needs to run as its authors mean it to.
+    pub(super) tunables: &'static [(&'static str, &'static str)],
+}
+
+const PLAIN: Allocator = Allocator {
+    name: "",
+    package: None,
+    is_foreign: false,
+    compilers: None,
+    not_on_musl: None,
+    tunables: &[],
+};
+
+/// musl comes without a library of C++, and one that was built for glibc does not fit.
+const NEEDS_CPP: Refusal = Some("it is written in C++, for which musl's package has no library");
+
+/// What its authors build with: see docs/choosing.md.
+const CLANG: Option<(&str, &str)> = Some(("clang", "clang++"));
+
+/// Every allocator, the reference first.
+pub(super) const ALLOCATORS: [Allocator; 9] = [
+    Allocator { name: REFERENCE, package: Some("mimalloc"), is_foreign: true, ..PLAIN },
+    Allocator { name: OURS, package: Some("masu"), ..PLAIN },
+    Allocator { name: "system", is_foreign: true, ..PLAIN },
+    Allocator { name: "jemalloc", package: Some("tikv-jemallocator"), is_foreign: true, ..PLAIN },
+    Allocator {
+        name: "snmalloc",
+        package: Some("snmalloc-rs"),
+        is_foreign: true,
+        compilers: CLANG,
+        not_on_musl: NEEDS_CPP,
+        ..PLAIN
+    },
+    Allocator {
+        name: "tcmalloc",
+        package: Some("tcmalloc-better"),
+        is_foreign: true,
+        compilers: CLANG,
+        not_on_musl: NEEDS_CPP,
+        // Without this glibc takes the thread's restartable sequence, and its caches are off.
+        tunables: &[("glibc.pthread.rseq", "0")],
+    },
+    Allocator { name: "talc", package: Some("talc"), ..PLAIN },
+    Allocator { name: "dlmalloc", package: Some("dlmalloc"), ..PLAIN },
+    Allocator { name: "rlsf", package: Some("rlsf"), ..PLAIN },
+];
+
+/// The version of `package` in a lock file.
+pub(super) fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let name = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);
+    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn read(name: &str) -> String {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/rust");
+        std::fs::read_to_string(folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn every_allocator_is_a_feature_and_no_feature_is_missing() {
+        let manifest = read("Cargo.toml");
+        let (_, rest) = manifest.split_once("[features]\n").unwrap();
+        let features = rest.lines().take_while(|line| !line.starts_with('['));
+        let mut features: Vec<&str> =
+            features.filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+        let mut names = ALLOCATORS.map(|allocator| allocator.name);
+        features.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(features, names);
+    }
+
+    #[test]
+    fn every_package_has_a_version_in_the_lock_file() {
+        let lock = read("Cargo.lock");
+        for package in ALLOCATORS.iter().filter_map(|allocator| allocator.package) {
+            assert!(version(&lock, package).is_some(), "{package}");
+        }
+        assert_eq!(version(&lock, "no-such-package"), None);
+    }
+}

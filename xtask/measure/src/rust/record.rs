@@ -1,0 +1,165 @@
+//! The dated record: tables of every pattern, what adopting masu costs, and what the figures mean little without.
+//!
+//! It relies on `measure.rs`. Rows are patterns and columns allocators; every cell is a ratio to the reference, and
+//! nothing is left out where masu loses.
+
+use masu_lab::Machine;
+use masu_lab::statistics::Measure;
+
+use super::adopt::{self, Adoption};
+use super::allocators::{ALLOCATORS, OURS, REFERENCE, version};
+use super::build::{Built, Libc, Linking};
+use super::measure::{Measured, Table};
+use crate::bench::table::{number, with_interval};
+use xtask::records;
+
+/// What the cell of an allocator says that did not do a pattern's work, or was not built.
+const FAILS: &str = "–";
+
+const READING: &str = "\
+- Cells are ratios to the first column, which is in milliseconds or MB (1,000,000 bytes): below 1 is less. They come
+  from pairs of runs of the same round (Hodges–Lehmann), with the exact signed-rank interval where there are rounds
+  enough; the intervals of one row hold together with 99 %. Bold is the shortest median of a row.
+- *masu / best in C* names the allocator written in C or C++ with the shortest median in that very row, chosen by the
+  runs it is judged by, so that luck counts for it.
+- Every allocator is part of its program, built from the same sources: `system` is the C library's malloc. Wall time is
+  that of the whole process, its start of a millisecond included.
+- talc, dlmalloc and rlsf are one heap under one lock; they are here because they are pure Rust, as masu is.
+- tcmalloc runs with `glibc.pthread.rseq=0`, without which its caches a CPU are off, and without the thread that its
+  documentation offers for giving memory back.
+- “–”: not built for that C library, or a run failed or printed another checksum.
+";
+
+/// What is known of the measurement beside its figures.
+pub(super) struct Facts {
+    pub(super) command: String,
+    pub(super) commit: Option<String>,
+    pub(super) load_before: Option<String>,
+}
+
+/// The whole record as Markdown.
+pub(super) fn text(
+    facts: &Facts,
+    measured: &Measured,
+    built: &Built,
+    adoption: &Adoption,
+) -> String {
+    let mut text = format!("# Rust programs under every allocator, {}\n\n", records::today());
+    text.push_str(&machine(facts, measured, built));
+    text.push_str(&format!("\n## Adopting masu\n\n{}", adopt::text(adoption)));
+    for libc in Libc::ALL {
+        for linking in Linking::ALL {
+            let of_it = |table: &&Table| table.libc == libc && table.linking == linking;
+            let tables: Vec<&Table> = measured.tables.iter().filter(of_it).collect();
+            if tables.is_empty() {
+                continue;
+            }
+            let place = format!("{}, {}", libc.name(), linking.name());
+            text.push_str(&format!("\n## Time on {place}\n\n{}", page(&tables, Measure::Wall)));
+            if linking == Linking::Plain {
+                let rss = page(&tables, Measure::PeakRss);
+                text.push_str(&format!("\n## Peak RSS on {place}\n\n{rss}"));
+            }
+        }
+    }
+    text.push_str(&format!("\n## How to read this\n\n{READING}"));
+    text
+}
+
+fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
+    let machine = Machine::here();
+    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+    let crates = ALLOCATORS.iter().filter_map(|allocator| {
+        let package = allocator.package.filter(|package| *package != OURS)?;
+        Some(format!("{package} {}", version(&built.lock, package).unwrap_or("?")))
+    });
+    let mut facts = vec![
+        format!(
+            "made by `{}` at {}: {} rounds, seed {}{}",
+            facts.command,
+            or_unknown(facts.commit.clone()),
+            measured.rounds,
+            measured.seed,
+            unfinished(measured)
+        ),
+        format!("crates: {}", crates.collect::<Vec<_>>().join(", ")),
+        format!(
+            "machine: {}, {} CPUs, {}; {}, Linux {}, transparent huge pages `{}`",
+            or_unknown(machine.cpu),
+            machine.cpus,
+            machine.architecture,
+            or_unknown(machine.system),
+            or_unknown(machine.kernel),
+            or_unknown(machine.huge_pages)
+        ),
+        format!(
+            "busy: load {} before, {} after",
+            or_unknown(facts.load_before.clone()),
+            or_unknown(records::load())
+        ),
+    ];
+    facts.extend(built.missing.iter().map(|(name, reason)| format!("without {name}: {reason}")));
+    facts.iter().map(|fact| format!("- {fact}\n")).collect()
+}
+
+/// What is missing because somebody stopped it.
+fn unfinished(measured: &Measured) -> String {
+    let Measured { tables, planned, .. } = measured;
+    if tables.len() == *planned {
+        return String::new();
+    }
+    format!("; stopped when {} of {planned} rows of tables were finished", tables.len())
+}
+
+/// One table a measure: a row a pattern.
+fn page(tables: &[&Table], measure: Measure) -> String {
+    let Some(first) = tables.first() else { return String::new() };
+    let unit = if measure == Measure::Wall { "ms" } else { "MB" };
+    let heads =
+        first.labels.iter().enumerate().map(|(index, label)| {
+            if index == 0 { format!("{label}, {unit}") } else { label.clone() }
+        });
+    let heads: Vec<String> = heads.collect();
+    let last = "masu / best in C";
+    let mut text = format!("| pattern | {} | {last} |\n", heads.join(" | "));
+    text.push_str(&format!("|---|{}---|\n", "---|".repeat(heads.len())));
+    for table in tables {
+        let cells = first.labels.iter().map(|label| cell(table, label, measure));
+        let cells: Vec<String> = cells.collect();
+        let best = standing(table, measure).unwrap_or_else(|| FAILS.to_owned());
+        text.push_str(&format!("| {} | {} | {best} |\n", table.pattern, cells.join(" | ")));
+    }
+    text
+}
+
+fn cell(table: &Table, label: &str, measure: Measure) -> String {
+    let scale = if measure == Measure::Wall { 1e3 } else { 1e-6 };
+    let row = table.row(label);
+    let text = match row {
+        Some(0) => table.median(0, measure).map(|value| number(value * scale)),
+        Some(row) => table.ratio(0, row, measure).map(|ratio| with_interval(&ratio)),
+        None => None,
+    };
+    let text = text.unwrap_or_else(|| FAILS.to_owned());
+    let is_best = row.is_some() && row == least(table, measure, |_| true);
+    if is_best { format!("**{text}**") } else { text }
+}
+
+/// The row with the least median among those whose allocator is wanted.
+fn least(table: &Table, measure: Measure, wanted: fn(&str) -> bool) -> Option<usize> {
+    let rows = table.labels.iter().enumerate().filter(|(_, label)| wanted(label));
+    let medians = rows.filter_map(|(row, _)| Some((row, table.median(row, measure)?)));
+    medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(row, _)| row)
+}
+
+fn is_foreign(label: &str) -> bool {
+    ALLOCATORS.iter().any(|allocator| allocator.name == label && allocator.is_foreign)
+}
+
+/// masu against the best allocator of the table that is written in C or C++.
+fn standing(table: &Table, measure: Measure) -> Option<String> {
+    let best = least(table, measure, is_foreign)?;
+    let ratio = table.ratio(best, table.row(OURS)?, measure)?;
+    let name = table.labels.get(best).map_or(REFERENCE, String::as_str);
+    Some(format!("{} {name}", with_interval(&ratio)))
+}

@@ -1,0 +1,29 @@
+//! What the chores share: steps that are announced and timed, what a machine must have, and dated records.
+//!
+//! Two programs use it: `xtask`, which builds in seconds, and `xtask-measure`, which links the lab.
+
+// The layers, bottom up: a module imports from its own layer and those above it in this list.
+
+pub mod kept;
+pub mod links;
+pub mod stat;
+
+pub mod steps;
+
+pub mod benchmarks;
+pub mod machine;
+
+pub mod records;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// The workspace's root: the folder above this crate.
+///
+/// # Errors
+///
+/// When this crate was moved out of the workspace.
+pub fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
+}

@@ -1,0 +1,49 @@
+//! What every dated record has: the day, the commit, how busy the machine was, and where it is written.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::benchmarks::{self, RECORDS};
+
+/// The load of the last 1, 5 and 15 minutes.
+pub fn load() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    Some(text.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
+}
+
+/// The commit that was measured, and whether the files differ from it.
+pub fn commit(root: &Path) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    // Pages are not measured, and a record may be kept in one.
+    let measured =
+        ["status", "--porcelain", "--", "crates", "workloads", "Cargo.lock", ":(exclude)*.md"];
+    let changed = git(&measured).is_none_or(|changes| !changes.is_empty());
+    Some(if changed { format!("{commit} with changes") } else { commit })
+}
+
+/// Today in UTC.
+pub fn today() -> String {
+    jiff::Timestamp::now().strftime("%F").to_string()
+}
+
+/// Writes the record, and the page of figures; returns the record's path from the root.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn write(root: &Path, name: &str, text: &str) -> Result<String> {
+    let path = format!("{RECORDS}/{}-{name}.md", today());
+    let folder = root.join(RECORDS);
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    fs::write(root.join(&path), text).with_context(|| format!("writing {path}"))?;
+    benchmarks::run(root)?;
+    Ok(path)
+}
