@@ -8,7 +8,6 @@
 
 mod pieces;
 
-use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
@@ -17,7 +16,7 @@ use crate::kernel::{self, Advice, Protection};
 use crate::map;
 use crate::options;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Count, Lock, Ordering, Table};
+use crate::sync::{AtomicUsize, Cell, Count, Lock, Ordering, Table};
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;

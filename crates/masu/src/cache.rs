@@ -18,7 +18,6 @@ mod remote;
 mod single;
 mod traffic;
 
-use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
@@ -27,7 +26,7 @@ use crate::libc::Key;
 use crate::ranges::Parked;
 use crate::shard::Shard;
 use crate::slot;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Count, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Cell, Count, Ordering};
 use counted::Countdown;
 use depth::Depth;
 use near::Near;

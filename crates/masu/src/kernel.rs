@@ -5,11 +5,12 @@
 //! above works with [`Errno`], addresses and lengths. What this door does not do: threads, signals; files
 //! that others know of only for a profile (`kernel/file.rs`).
 
-#[cfg(target_arch = "aarch64")]
-#[path = "kernel/aarch64.rs"]
+#[cfg(not(all(test, loom)))]
+#[cfg_attr(target_arch = "aarch64", path = "kernel/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "kernel/x86_64.rs")]
 mod arch;
-#[cfg(target_arch = "x86_64")]
-#[path = "kernel/x86_64.rs"]
+#[cfg(all(test, loom))]
+#[path = "../tests/models/system.rs"]
 mod arch;
 
 mod advised;
@@ -26,6 +27,8 @@ pub(crate) use advised::advised;
 pub(crate) use advised::advised_here;
 use arch::number;
 pub(crate) use arch::thread_pointer;
+#[cfg(all(test, loom))]
+pub(crate) use arch::{begin, is_mapped, message};
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).

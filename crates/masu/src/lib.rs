@@ -28,6 +28,7 @@
 
 // The doors.
 mod kernel;
+#[cfg_attr(all(test, loom), path = "../tests/models/libc.rs")]
 mod libc;
 mod sync;
 
@@ -74,6 +75,11 @@ mod scarce;
 #[cfg(feature = "secure")]
 mod secure;
 pub mod statistics;
+
+// All of it under loom.
+#[cfg(all(test, loom))]
+#[path = "../tests/models/models.rs"]
+mod models;
 
 use core::alloc::{GlobalAlloc, Layout};
 

@@ -4,10 +4,10 @@
 //! lists; a slice is in at most one at a time, and whoever holds the list's lock owns the links. Dirty
 //! free runs are in one more, by links of their own.
 
-use core::cell::Cell;
 use core::ptr;
 
 use crate::slice::Slice;
+use crate::sync::Cell;
 
 /// A slice's place in a list. All zero: in none, or alone in one.
 #[repr(C)]

@@ -10,14 +10,13 @@
 mod holdings;
 mod mixed;
 
-use core::cell::Cell;
 use core::ptr;
 
 use crate::class::Class;
 use crate::fault::{self, Fault};
 use crate::ranges::Run;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
-use crate::sync::{AtomicUsize, Guard, Lock, Ordering};
+use crate::sync::{AtomicUsize, Cell, Guard, Lock, Ordering};
 use crate::{large, metadata, thread};
 pub(crate) use holdings::Counts;
 use holdings::Holdings;

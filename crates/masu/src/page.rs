@@ -8,8 +8,6 @@
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;
 
-use core::cell::Cell;
-
 use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
@@ -19,6 +17,7 @@ use crate::ranges::{Parked, RANGES};
 use crate::shard::{Shard, whose};
 use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::statistics;
+use crate::sync::Cell;
 
 /// Fewer free OS pages in a row are not worth a system call.
 const PURGE_OS_PAGES_MIN: usize = 2;

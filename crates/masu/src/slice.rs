@@ -6,12 +6,11 @@
 //! and far from the blocks: a header in front of each page would put all headers into the same few
 //! cache sets.
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use crate::list::Links;
 use crate::owner::Owner;
-use crate::sync::{AtomicU8, Ordering};
+use crate::sync::{AtomicU8, Cell, Ordering};
 
 /// Bytes of a slice, the unit of everything above blocks.
 pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;

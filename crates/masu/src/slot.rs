@@ -9,13 +9,14 @@
 //! The second word is read by slow paths alone, while a heap profile is taken: then the first one leads to stacks that all
 //! threads share and that are empty and full at once (`cache/counted.rs`), and this one to the thread's cache.
 
-#[cfg(target_arch = "aarch64")]
-#[cfg_attr(not(feature = "tls-dynamic"), path = "slot/aarch64.rs")]
-#[cfg_attr(feature = "tls-dynamic", path = "slot/dynamic/aarch64.rs")]
+#[cfg(not(all(test, loom)))]
+#[cfg_attr(all(target_arch = "aarch64", not(feature = "tls-dynamic")), path = "slot/aarch64.rs")]
+#[cfg_attr(all(target_arch = "aarch64", feature = "tls-dynamic"), path = "slot/dynamic/aarch64.rs")]
+#[cfg_attr(all(target_arch = "x86_64", not(feature = "tls-dynamic")), path = "slot/x86_64.rs")]
+#[cfg_attr(all(target_arch = "x86_64", feature = "tls-dynamic"), path = "slot/dynamic/x86_64.rs")]
 mod arch;
-#[cfg(target_arch = "x86_64")]
-#[cfg_attr(not(feature = "tls-dynamic"), path = "slot/x86_64.rs")]
-#[cfg_attr(feature = "tls-dynamic", path = "slot/dynamic/x86_64.rs")]
+#[cfg(all(test, loom))]
+#[path = "../tests/models/slot.rs"]
 mod arch;
 
 use core::arch::global_asm;

@@ -13,14 +13,13 @@
 //! it sent on before was looked through on the way (`shard::whose::are_sampled`). A sampled block that comes home is
 //! taken out of the profile there (`shard::flush`).
 
-use core::cell::Cell;
 use core::ptr;
 
 use super::{Inert, Stacks, State, ThreadCache};
 use crate::arena::code_of;
 use crate::class::{Class, SAMPLED};
 use crate::profile::chance;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Cell, Ordering};
 use crate::{kernel, options, profile, shard, slot, thread};
 
 /// The stack of code 0, foreign memory: always empty, always full.

@@ -8,7 +8,6 @@
 
 mod epoch;
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use super::single::is_single;
@@ -16,6 +15,7 @@ use super::{Shared, Stack, ThreadCache, idle};
 use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::fault::{self, Fault};
 use crate::shard::{self, Pages};
+use crate::sync::Cell;
 use crate::{metadata, options, transfer};
 
 /// The most bytes that a thread's stacks may hold together in a program with one thread. With

@@ -9,7 +9,6 @@
 //! blocks in its place is served from the pages for a while before it takes the place over, lest two
 //! that are used in turns send each other's blocks home all the time.
 
-use core::cell::Cell;
 use core::ptr;
 
 use super::{Shared, Stack, ThreadCache};
@@ -17,7 +16,7 @@ use crate::class::{Class, FIRST, MIN_ALIGN};
 use crate::metadata;
 use crate::owner::Owner;
 use crate::slot;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Cell, Ordering};
 use crate::thread;
 
 /// Whether threads keep blocks of heaps at all. In the hardened build each goes home when it is freed, where it is

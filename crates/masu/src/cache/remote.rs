@@ -8,14 +8,13 @@
 //! goes, whole, to where threads of that lane refill. The hard idea: this costs the fast path
 //! nothing, and a remote free no more than a local one that overflows.
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use super::depth::{self, Destination};
 use super::{Shared, Stack, ThreadCache};
 use crate::class::{Class, HOMED, HOMED_FIRST, LANES};
 use crate::shard::{self, Shard, whose};
-use crate::sync::Count;
+use crate::sync::{Cell, Count};
 use crate::{metadata, transfer};
 
 /// Blocks that a remote stack holds at first, and after it overflowed again and again.

@@ -4,31 +4,31 @@
 use core::arch::asm;
 
 /// System call numbers.
-pub(super) mod number {
-    pub(in super::super) const GETCWD: usize = 17;
-    pub(in super::super) const FCNTL: usize = 25;
-    pub(in super::super) const UNLINKAT: usize = 35;
-    pub(in super::super) const FTRUNCATE: usize = 46;
-    pub(in super::super) const FACCESSAT: usize = 48;
-    pub(in super::super) const OPENAT: usize = 56;
-    pub(in super::super) const CLOSE: usize = 57;
-    pub(in super::super) const READ: usize = 63;
-    pub(in super::super) const WRITE: usize = 64;
-    pub(in super::super) const FSTAT: usize = 80;
-    pub(in super::super) const FUTEX: usize = 98;
-    pub(in super::super) const CLOCK_GETTIME: usize = 113;
-    pub(in super::super) const SCHED_GETAFFINITY: usize = 123;
-    pub(in super::super) const RT_SIGPROCMASK: usize = 135;
-    pub(in super::super) const GETPID: usize = 172;
-    pub(in super::super) const GETTID: usize = 178;
-    pub(in super::super) const MUNMAP: usize = 215;
-    pub(in super::super) const MMAP: usize = 222;
-    pub(in super::super) const MPROTECT: usize = 226;
-    pub(in super::super) const MADVISE: usize = 233;
-    pub(in super::super) const PRLIMIT64: usize = 261;
+pub(in crate::kernel) mod number {
+    pub(in crate::kernel) const GETCWD: usize = 17;
+    pub(in crate::kernel) const FCNTL: usize = 25;
+    pub(in crate::kernel) const UNLINKAT: usize = 35;
+    pub(in crate::kernel) const FTRUNCATE: usize = 46;
+    pub(in crate::kernel) const FACCESSAT: usize = 48;
+    pub(in crate::kernel) const OPENAT: usize = 56;
+    pub(in crate::kernel) const CLOSE: usize = 57;
+    pub(in crate::kernel) const READ: usize = 63;
+    pub(in crate::kernel) const WRITE: usize = 64;
+    pub(in crate::kernel) const FSTAT: usize = 80;
+    pub(in crate::kernel) const FUTEX: usize = 98;
+    pub(in crate::kernel) const CLOCK_GETTIME: usize = 113;
+    pub(in crate::kernel) const SCHED_GETAFFINITY: usize = 123;
+    pub(in crate::kernel) const RT_SIGPROCMASK: usize = 135;
+    pub(in crate::kernel) const GETPID: usize = 172;
+    pub(in crate::kernel) const GETTID: usize = 178;
+    pub(in crate::kernel) const MUNMAP: usize = 215;
+    pub(in crate::kernel) const MMAP: usize = 222;
+    pub(in crate::kernel) const MPROTECT: usize = 226;
+    pub(in crate::kernel) const MADVISE: usize = 233;
+    pub(in crate::kernel) const PRLIMIT64: usize = 261;
     #[cfg(feature = "secure")]
-    pub(in super::super) const GETRANDOM: usize = 278;
-    pub(in super::super) const MEMFD_CREATE: usize = 279;
+    pub(in crate::kernel) const GETRANDOM: usize = 278;
+    pub(in crate::kernel) const MEMFD_CREATE: usize = 279;
 }
 
 /// What the kernel keeps as this thread's own: the address of the C library's data of it.

@@ -4,31 +4,31 @@
 use core::arch::asm;
 
 /// System call numbers.
-pub(super) mod number {
-    pub(in super::super) const READ: usize = 0;
-    pub(in super::super) const WRITE: usize = 1;
-    pub(in super::super) const CLOSE: usize = 3;
-    pub(in super::super) const FSTAT: usize = 5;
-    pub(in super::super) const MMAP: usize = 9;
-    pub(in super::super) const MPROTECT: usize = 10;
-    pub(in super::super) const MUNMAP: usize = 11;
-    pub(in super::super) const RT_SIGPROCMASK: usize = 14;
-    pub(in super::super) const MADVISE: usize = 28;
-    pub(in super::super) const GETPID: usize = 39;
-    pub(in super::super) const FCNTL: usize = 72;
-    pub(in super::super) const FTRUNCATE: usize = 77;
-    pub(in super::super) const GETCWD: usize = 79;
-    pub(in super::super) const GETTID: usize = 186;
-    pub(in super::super) const FUTEX: usize = 202;
-    pub(in super::super) const SCHED_GETAFFINITY: usize = 204;
-    pub(in super::super) const CLOCK_GETTIME: usize = 228;
-    pub(in super::super) const OPENAT: usize = 257;
-    pub(in super::super) const UNLINKAT: usize = 263;
-    pub(in super::super) const FACCESSAT: usize = 269;
-    pub(in super::super) const PRLIMIT64: usize = 302;
+pub(in crate::kernel) mod number {
+    pub(in crate::kernel) const READ: usize = 0;
+    pub(in crate::kernel) const WRITE: usize = 1;
+    pub(in crate::kernel) const CLOSE: usize = 3;
+    pub(in crate::kernel) const FSTAT: usize = 5;
+    pub(in crate::kernel) const MMAP: usize = 9;
+    pub(in crate::kernel) const MPROTECT: usize = 10;
+    pub(in crate::kernel) const MUNMAP: usize = 11;
+    pub(in crate::kernel) const RT_SIGPROCMASK: usize = 14;
+    pub(in crate::kernel) const MADVISE: usize = 28;
+    pub(in crate::kernel) const GETPID: usize = 39;
+    pub(in crate::kernel) const FCNTL: usize = 72;
+    pub(in crate::kernel) const FTRUNCATE: usize = 77;
+    pub(in crate::kernel) const GETCWD: usize = 79;
+    pub(in crate::kernel) const GETTID: usize = 186;
+    pub(in crate::kernel) const FUTEX: usize = 202;
+    pub(in crate::kernel) const SCHED_GETAFFINITY: usize = 204;
+    pub(in crate::kernel) const CLOCK_GETTIME: usize = 228;
+    pub(in crate::kernel) const OPENAT: usize = 257;
+    pub(in crate::kernel) const UNLINKAT: usize = 263;
+    pub(in crate::kernel) const FACCESSAT: usize = 269;
+    pub(in crate::kernel) const PRLIMIT64: usize = 302;
     #[cfg(feature = "secure")]
-    pub(in super::super) const GETRANDOM: usize = 318;
-    pub(in super::super) const MEMFD_CREATE: usize = 319;
+    pub(in crate::kernel) const GETRANDOM: usize = 318;
+    pub(in crate::kernel) const MEMFD_CREATE: usize = 319;
 }
 
 /// What the kernel keeps as this thread's own: the address of the C library's data of it, whose first word

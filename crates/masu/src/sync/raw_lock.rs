@@ -116,7 +116,8 @@ impl RawLock {
     }
 
     /// Whether others went to sleep for the lock, or are about to, since it was taken.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
+    #[cfg_attr(loom, allow(dead_code, reason = "`tests/loom.rs` has no use for it"))]
     pub(crate) fn others_sleep(&self) -> bool {
         // ORDERING: Relaxed: it is only a look.
         self.state.load(Ordering::Relaxed) & OTHERS_SLEEP != 0
