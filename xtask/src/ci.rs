@@ -178,6 +178,19 @@ const SUITES: &[Suite] = &[
         cfg: LOOM,
     },
     Suite {
+        name: "tests, all of the allocator under loom",
+        arguments: &[
+            "--package",
+            "masu",
+            "--release",
+            "--features",
+            "profile",
+            "--lib",
+            "models::",
+        ],
+        cfg: LOOM,
+    },
+    Suite {
         name: "tests, sampled blocks taken for the first shard's",
         arguments: PLANTED,
         cfg: Some(("planted", "masu_plant=\"samples_as_first\"")),

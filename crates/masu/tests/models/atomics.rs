@@ -1,0 +1,310 @@
+//! The atomics door of the models: atomics and cells as long as the real ones, with loom's behind them.
+//!
+//! Relies on loom for what each access means. The allocator lays its structures out to the byte and has most of them in
+//! statics or in memory that it maps, where loom's own types cannot be. So a value here is only a *place*: it holds
+//! what the atomic holds at first, and a table leads from its address to an atomic of loom's. The hard idea is
+//! that this makes each execution begin as a program does: the places were never written, so forgetting the table
+//! forgets all that the last execution stored. What locks guard is written in place; it is put back from a copy.
+//!
+//! loom wants an atomic to be made before any thread that uses it, and a static is met by whichever thread comes first.
+//! So the atomics are made beforehand, all of them 0, and what is stored is the difference from the first value.
+
+extern crate std;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::vec::Vec;
+
+use loom::sync::atomic as modelled;
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+
+/// Atomics that a model's first execution may use, and cells. The next ones have room for as many as were used.
+const FIRST: [usize; 2] = [4000, 8000];
+
+/// Room for an execution after one that used so many, which may take another way.
+fn room(used: usize) -> usize {
+    used + used / 2 + 64
+}
+
+/// What loom knows in this execution.
+#[derive(Default)]
+struct Table {
+    // loom's own are indices into the execution that made them: dropping them later is no use.
+    atomics: Vec<ManuallyDrop<modelled::AtomicUsize>>,
+    cells: Vec<ManuallyDrop<loom::cell::UnsafeCell<()>>>,
+    /// By address: which atomic, and the first value.
+    atomic_at: HashMap<usize, (usize, usize)>,
+    cell_at: HashMap<usize, usize>,
+    weakened: Option<Ordering>,
+}
+
+std::thread_local! {
+    static TABLE: RefCell<Table> = RefCell::default();
+}
+
+/// What statics held before anything was written there, in any execution of any model.
+static COPIES: Mutex<BTreeMap<usize, Vec<u8>>> = Mutex::new(BTreeMap::new());
+
+fn copies() -> MutexGuard<'static, BTreeMap<usize, Vec<u8>>> {
+    COPIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins an execution: all statics are as at the start of a program. With `weakened`, this ordering is Relaxed.
+pub(crate) fn begin(weakened: Option<Ordering>) {
+    TABLE.with_borrow_mut(|table| {
+        table.weakened = weakened;
+        let [atomics, cells] = if table.atomics.is_empty() {
+            FIRST
+        } else {
+            [room(table.atomic_at.len()), room(table.cell_at.len())]
+        };
+        table.atomic_at.clear();
+        table.cell_at.clear();
+        table.atomics.clear();
+        table.cells.clear();
+        let atomic = || ManuallyDrop::new(modelled::AtomicUsize::new(0));
+        table.atomics.extend((0..atomics).map(|_| atomic()));
+        let cell = || ManuallyDrop::new(loom::cell::UnsafeCell::new(()));
+        table.cells.extend((0..cells).map(|_| cell()));
+    });
+    for (address, bytes) in copies().iter() {
+        let place = ptr::with_exposed_provenance_mut::<u8>(*address);
+        // SAFETY: It is a static's value, of this length, and no thread of the last execution is left.
+        unsafe { place.copy_from(bytes.as_ptr(), bytes.len()) };
+    }
+}
+
+/// loom's atomic for the place at `address`, and the value that it began with.
+fn atomic_at(address: usize, first: usize) -> (&'static modelled::AtomicUsize, usize) {
+    TABLE.with_borrow_mut(|table| {
+        let count = table.atomic_at.len();
+        let (index, first) = *table.atomic_at.entry(address).or_insert((count, first));
+        let atomic: *const modelled::AtomicUsize = &*table.atomics[index];
+        // SAFETY: The list stays as it is until the next execution begins, and then nobody has this.
+        (unsafe { &*atomic }, first)
+    })
+}
+
+/// loom's cell for the place at `address`.
+fn cell_at(address: usize) -> &'static loom::cell::UnsafeCell<()> {
+    TABLE.with_borrow_mut(|table| {
+        let count = table.cell_at.len();
+        let index = *table.cell_at.entry(address).or_insert(count);
+        let cell: *const loom::cell::UnsafeCell<()> = &*table.cells[index];
+        // SAFETY: As above.
+        unsafe { &*cell }
+    })
+}
+
+/// Reads what lies at `address`: loom notices where another thread's write is not ordered before.
+pub(crate) fn reads(address: usize) {
+    cell_at(address).with(|_| ());
+}
+
+/// Writes what lies at `address`: loom notices where another thread's access is not ordered before.
+pub(crate) fn writes(address: usize) {
+    cell_at(address).with_mut(|_| ());
+}
+
+fn ordering(asked: Ordering) -> Ordering {
+    match TABLE.with_borrow(|table| table.weakened) {
+        Some(weakened) if weakened == asked => Ordering::Relaxed,
+        _ => asked,
+    }
+}
+
+/// What fits an atomic.
+pub(crate) trait Word: Copy {
+    fn word(self) -> usize;
+    fn of(word: usize) -> Self;
+}
+
+macro_rules! words {
+    ($($number:ty)*) => {$(
+        impl Word for $number {
+            fn word(self) -> usize {
+                self as usize
+            }
+            fn of(word: usize) -> $number {
+                word as $number
+            }
+        }
+    )*};
+}
+
+words!(u8 u32 usize);
+
+impl Word for bool {
+    fn word(self) -> usize {
+        usize::from(self)
+    }
+    fn of(word: usize) -> bool {
+        word != 0
+    }
+}
+
+impl<T> Word for *mut T {
+    fn word(self) -> usize {
+        self.expose_provenance()
+    }
+    fn of(word: usize) -> *mut T {
+        ptr::with_exposed_provenance_mut(word)
+    }
+}
+
+/// A place for an atomic.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Atomic<T>(std::cell::UnsafeCell<T>);
+
+// SAFETY: The place itself is only read, but for `get_mut`.
+unsafe impl<T> Sync for Atomic<T> {}
+
+pub(crate) type AtomicBool = Atomic<bool>;
+pub(crate) type AtomicU8 = Atomic<u8>;
+pub(crate) type AtomicU32 = Atomic<u32>;
+pub(crate) type AtomicUsize = Atomic<usize>;
+pub(crate) type AtomicPtr<T> = Atomic<*mut T>;
+
+impl<T> Atomic<T> {
+    pub(crate) const fn new(value: T) -> Atomic<T> {
+        Atomic(std::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut T {
+        self.0.get()
+    }
+
+    /// The place, before any thread shares it.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        let address = self.0.get().addr();
+        assert!(TABLE.with_borrow(|table| !table.atomic_at.contains_key(&address)));
+        self.0.get_mut()
+    }
+
+    pub(crate) unsafe fn from_ptr<'a>(place: *mut T) -> &'a Atomic<T> {
+        // SAFETY: The caller's condition.
+        unsafe { &*place.cast() }
+    }
+}
+
+impl<T: Word> Atomic<T> {
+    fn modelled(&self) -> (&'static modelled::AtomicUsize, usize) {
+        // SAFETY: Nobody writes the place while it is shared.
+        atomic_at(self.0.get().expose_provenance(), unsafe { self.0.get().read() }.word())
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> T {
+        let (atomic, first) = self.modelled();
+        T::of(atomic.load(ordering(order)) ^ first)
+    }
+
+    pub(crate) fn store(&self, value: T, order: Ordering) {
+        let (atomic, first) = self.modelled();
+        atomic.store(value.word() ^ first, ordering(order));
+    }
+
+    pub(crate) fn swap(&self, value: T, order: Ordering) -> T {
+        let (atomic, first) = self.modelled();
+        T::of(atomic.swap(value.word() ^ first, ordering(order)) ^ first)
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        current: T,
+        new: T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<T, T> {
+        let (atomic, first) = self.modelled();
+        let (current, new) = (current.word() ^ first, new.word() ^ first);
+        let result = atomic.compare_exchange(current, new, ordering(success), ordering(failure));
+        result.map(|old| T::of(old ^ first)).map_err(|old| T::of(old ^ first))
+    }
+
+    fn change(&self, order: Ordering, change: impl Fn(usize) -> usize) -> T {
+        let (atomic, first) = self.modelled();
+        let change = |word| Some(change(word ^ first) ^ first);
+        // A loop of loads and exchanges, of which loom knows that it ends.
+        let old = atomic.fetch_update(ordering(order), Ordering::Relaxed, change);
+        T::of(old.unwrap_or_else(|old| old) ^ first)
+    }
+
+    pub(crate) fn fetch_add(&self, more: T, order: Ordering) -> T {
+        self.change(order, |word| T::of(word.wrapping_add(more.word())).word())
+    }
+
+    pub(crate) fn fetch_sub(&self, less: T, order: Ordering) -> T {
+        self.change(order, |word| T::of(word.wrapping_sub(less.word())).word())
+    }
+
+    pub(crate) fn fetch_or(&self, bits: T, order: Ordering) -> T {
+        self.change(order, |word| word | bits.word())
+    }
+
+    pub(crate) fn fetch_and(&self, bits: T, order: Ordering) -> T {
+        self.change(order, |word| word & bits.word())
+    }
+}
+
+/// A cell whose accesses loom holds against the order of events.
+#[repr(transparent)]
+pub(crate) struct Cell<T>(std::cell::Cell<T>);
+
+impl<T> Cell<T> {
+    pub(crate) const fn new(value: T) -> Cell<T> {
+        Cell(std::cell::Cell::new(value))
+    }
+
+    pub(crate) fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        reads(ptr::from_ref(self).addr());
+        self.0.get()
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        writes(ptr::from_ref(self).addr());
+        self.0.set(value);
+    }
+
+    pub(crate) fn replace(&self, value: T) -> T {
+        writes(ptr::from_ref(self).addr());
+        self.0.replace(value)
+    }
+
+    pub(crate) fn take(&self) -> T
+    where
+        T: Default,
+    {
+        self.replace(T::default())
+    }
+}
+
+/// What a lock guards: every access is the only one.
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn get(&self) -> *mut T {
+        let place = self.0.get();
+        let address = place.expose_provenance();
+        writes(address);
+        if !crate::kernel::is_mapped(address) {
+            copies().entry(address).or_insert_with(|| {
+                let bytes: *const u8 = place.cast();
+                // SAFETY: The value is so long, and this thread is the only one that touches it.
+                unsafe { std::slice::from_raw_parts(bytes, size_of::<T>()) }.to_vec()
+            });
+        }
+        place
+    }
+}

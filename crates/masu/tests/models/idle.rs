@@ -1,0 +1,58 @@
+//! Idle caches: a thread begins with the cache of one that ends, while others empty them.
+
+use loom::sync::atomic::Ordering;
+
+use super::program::{Bounds, begin, check, free, malloc};
+use crate::cache::idle;
+use crate::options;
+
+const SIZE: usize = 96;
+
+/// A thread's whole life, with blocks left in its cache.
+fn life() {
+    let (one, other) = (malloc(SIZE), malloc(SIZE));
+    free(one);
+    free(other);
+}
+
+/// Lives that overlap or follow one another, while the main thread empties what is warm.
+fn lives() {
+    let kept = malloc(SIZE);
+    let first = begin(life);
+    let second = begin(life);
+    idle::empty_warm();
+    free(kept);
+    first.join().expect("it ends");
+    second.join().expect("it ends");
+}
+
+/// A cache that was left holds a block that another thread wrote to, and it is emptied where the budget became less.
+fn a_life_and_then_another() {
+    begin(life).join().expect("it ends");
+    let second = begin(life);
+    options::set("cache_size", Some(0)).expect("an option");
+    life();
+    second.join().expect("it ends");
+}
+
+#[test]
+fn a_cache_has_one_thread_at_a_time() {
+    check("idle caches", Bounds::of(2), lives);
+}
+
+#[test]
+fn a_cache_that_was_left_is_taken_over_in_order() {
+    check("idle caches, budget", Bounds::of(2), a_life_and_then_another);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_cache_left_without_release_is_found() {
+    check("", Bounds::of(2).without(Ordering::Release), lives);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_cache_taken_without_acquire_is_found() {
+    check("", Bounds::of(2).without(Ordering::Acquire), lives);
+}

@@ -1,0 +1,108 @@
+//! The C library's door of the models: threads end where a model says so, nothing forks, and a program that is
+//! stopped is a panic, which loom reports with what led to it.
+
+extern crate std;
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
+
+type Destructor = unsafe extern "C" fn(*mut c_void);
+type ForkHandler = extern "C" fn();
+
+std::thread_local! {
+    static DESTRUCTOR: Cell<Option<Destructor>> = const { Cell::new(None) };
+}
+
+loom::thread_local! {
+    static VALUE: Cell<*const c_void> = Cell::new(std::ptr::null());
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Key;
+
+impl Key {
+    pub(crate) fn new(destructor: Destructor) -> Option<Key> {
+        DESTRUCTOR.set(Some(destructor));
+        Some(Key)
+    }
+
+    pub(crate) fn set(self, value: *const c_void) {
+        VALUE.with(|place| place.set(value));
+    }
+}
+
+/// Ends this thread, as far as the allocator is concerned.
+pub(crate) fn end_thread() {
+    let value = VALUE.with(|place| place.replace(std::ptr::null()));
+    if let Some(destructor) = DESTRUCTOR.get()
+        && !value.is_null()
+    {
+        // SAFETY: As the C library calls it.
+        unsafe { destructor(value.cast_mut()) };
+    }
+}
+
+pub(crate) fn abort() -> ! {
+    panic!("{}", crate::kernel::message());
+}
+
+pub(crate) fn set_errno(_: c_int) {}
+
+pub(crate) fn environment() -> *const *const c_char {
+    std::ptr::null()
+}
+
+pub(crate) fn is_secure() -> bool {
+    false
+}
+
+pub(crate) fn at_exit(_: extern "C" fn(*mut c_void)) -> bool {
+    true
+}
+
+pub(crate) fn at_fork(_: ForkHandler, _: ForkHandler, _: ForkHandler) {}
+
+pub(crate) fn forget_asking(_: bool) {}
+
+pub(crate) fn hold_streams() {}
+
+pub(crate) fn let_go_streams() {}
+
+pub(crate) fn forget_streams() {}
+
+pub(crate) fn look_for_finder() {}
+
+pub(crate) fn pin() {}
+
+/// A program header of ELF, of which there is none.
+pub(crate) struct Segment {
+    pub(crate) kind: u32,
+    pub(crate) address: usize,
+    pub(crate) length: usize,
+}
+
+impl Segment {
+    pub(crate) const LOADED: u32 = 1;
+    pub(crate) const UNWIND_TABLES: u32 = 0x6474_e550;
+}
+
+/// A loaded object, of which the unwinder sees none.
+pub(crate) struct Object {
+    pub(crate) address: usize,
+}
+
+impl Object {
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &[]
+    }
+}
+
+pub(crate) fn for_each_object(_: &mut dyn FnMut(&Object) -> bool) {}
+
+pub(crate) fn object_changes() -> Option<u64> {
+    None
+}
+
+pub(crate) fn object_left_locked(_: usize) -> Option<[usize; 3]> {
+    None
+}

@@ -1,0 +1,168 @@
+//! Programs under loom: threads that allocate and free, with an oracle of what is live.
+
+extern crate std;
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::println;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+use loom::model::Builder;
+use loom::sync::atomic::Ordering;
+use loom::thread::{self, JoinHandle};
+
+use crate::cache::idle;
+use crate::class::Class;
+use crate::sync::atomics;
+use crate::{Masu, kernel, libc, shard, transfer};
+
+/// One model at a time: they share the statics.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Stacks of loom's threads, in words: theirs would be too short for the allocator's.
+const STACK_WORDS: usize = 32 << 10;
+
+/// How long a model looks, and what is wrong in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// How often threads are interrupted that could go on.
+    pub(crate) preemptions: usize,
+    /// More interleavings than there are.
+    pub(crate) interleavings: usize,
+    /// An ordering that is Relaxed.
+    pub(crate) weakened: Option<Ordering>,
+}
+
+impl Bounds {
+    /// As few interruptions as show something; one more where there is time.
+    pub(crate) fn of(preemptions: usize) -> Bounds {
+        let soaks = std::env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
+        Bounds {
+            preemptions: preemptions + usize::from(soaks),
+            interleavings: if soaks { 20_000_000 } else { 200_000 },
+            weakened: None,
+        }
+    }
+
+    pub(crate) fn without(self, weakened: Ordering) -> Bounds {
+        Bounds { weakened: Some(weakened), ..self }
+    }
+}
+
+std::thread_local! {
+    /// What is live: ends by starts.
+    static LIVE: RefCell<BTreeMap<usize, usize>> = RefCell::default();
+}
+
+/// Runs a program in every interleaving within the bounds.
+pub(crate) fn check(name: &str, bounds: Bounds, program: fn()) {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let tried = Arc::new(AtomicUsize::new(0));
+    let mut model = Builder::new();
+    model.max_branches = 200_000;
+    model.preemption_bound = Some(bounds.preemptions);
+    model.max_permutations = Some(bounds.interleavings);
+    let counted = Arc::clone(&tried);
+    let begun = std::time::Instant::now();
+    model.check(move || {
+        counted.fetch_add(1, Relaxed);
+        kernel::begin();
+        atomics::begin(bounds.weakened);
+        LIVE.with_borrow_mut(BTreeMap::clear);
+        begin(program).join().expect("the program ends well");
+        all_is_home();
+    });
+    let tried = tried.load(Relaxed);
+    println!("{name}: {tried} interleavings, {:.1} s", begun.elapsed().as_secs_f64());
+    assert!(tried < bounds.interleavings, "not all were tried");
+}
+
+/// Nothing is live, and once caches are empty every block is free in its page.
+fn all_is_home() {
+    LIVE.with_borrow(|live| assert!(live.is_empty(), "{} blocks were not freed", live.len()));
+    idle::empty_warm();
+    transfer::trim();
+    for class in Class::all() {
+        assert_eq!(shard::books(class).handed_out, 0, "blocks of {} bytes", class.size());
+    }
+}
+
+/// Starts a thread; at its end it leaves the allocator as a thread of the C library's does.
+pub(crate) fn begin<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+    let body = move || {
+        let result = body();
+        libc::end_thread();
+        result
+    };
+    let thread = thread::Builder::new().stack_size(STACK_WORDS).spawn(body);
+    thread.expect("loom has room for it")
+}
+
+/// A block that the program has.
+#[derive(Debug)]
+pub(crate) struct Block {
+    address: usize,
+    size: usize,
+}
+
+impl Block {
+    fn of(block: *mut u8, size: usize) -> Block {
+        let address = block.expose_provenance();
+        assert_ne!(address, 0, "there is memory");
+        LIVE.with_borrow_mut(|live| {
+            let before = live.range(..address + size).next_back();
+            assert!(before.is_none_or(|(_, end)| *end <= address), "a block is handed out twice");
+            live.insert(address, address + size);
+        });
+        let block = Block { address, size };
+        block.write();
+        block
+    }
+
+    /// As a program writes to its block.
+    fn write(&self) {
+        atomics::writes(self.address);
+        let place = std::ptr::with_exposed_provenance_mut::<u8>(self.address);
+        // SAFETY: The block is so long, and the caller's.
+        unsafe { place.write_bytes(0xa5, self.size) };
+    }
+
+    fn leave(self) -> *mut u8 {
+        self.write();
+        LIVE.with_borrow_mut(|live| live.remove(&self.address));
+        std::ptr::with_exposed_provenance_mut(self.address)
+    }
+}
+
+/// As C's `malloc`.
+pub(crate) fn malloc(size: usize) -> Block {
+    Block::of(crate::c::malloc(size), size)
+}
+
+/// As C's `free`.
+pub(crate) fn free(block: Block) {
+    let block = block.leave();
+    // SAFETY: It was live.
+    unsafe { crate::c::free(block) };
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 16).expect("a layout")
+}
+
+/// As a Rust program's `alloc`.
+pub(crate) fn alloc(size: usize) -> Block {
+    // SAFETY: The layout is not empty.
+    Block::of(unsafe { Masu::new().alloc(layout(size)) }, size)
+}
+
+/// As a Rust program's `dealloc`.
+pub(crate) fn dealloc(block: Block) {
+    let layout = layout(block.size);
+    // SAFETY: It was live, and allocated with this layout.
+    unsafe { Masu::new().dealloc(block.leave(), layout) };
+}

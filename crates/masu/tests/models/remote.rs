@@ -1,0 +1,81 @@
+//! Remote stacks: blocks of another lane that come home, while the lanes become more.
+
+extern crate std;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::vec::Vec;
+
+use loom::sync::atomic::Ordering;
+
+use super::program::{Block, Bounds, begin, check, free, malloc};
+use crate::{options, statistics};
+
+/// Of a class whose blocks have lanes.
+const SIZE: usize = 16;
+/// A remote stack is full with as many, at first.
+const FULL: usize = 32;
+
+fn set_shards(count: usize) {
+    options::set("shards", Some(count)).expect("an option");
+}
+
+/// Blocks that a thread has to ask for until its first two batches are used up.
+const BATCHES: usize = 75;
+
+/// One thread frees what the main thread allocated: a stack that fills up and goes while the main thread refills.
+fn remote_frees() {
+    set_shards(2);
+    let mut blocks: Vec<Block> = (0..BATCHES).map(|_| malloc(SIZE)).collect();
+    let others = blocks.split_off(BATCHES - FULL - 1);
+    let other = begin(move || others.into_iter().for_each(free));
+    // It comes from the other thread, or from pages.
+    free(malloc(SIZE));
+    blocks.into_iter().for_each(free);
+    other.join().expect("it ends");
+    let now = statistics::now();
+    assert_eq!((now.lane_blocks, now.transfer_in_blocks >= FULL), (FULL + 1, true));
+    if now.transfer_out_blocks > 0 {
+        FETCHED.store(true, Relaxed);
+    }
+}
+
+/// Whether a block was ever fetched that the other thread sent: else the model would show nothing.
+static FETCHED: AtomicBool = AtomicBool::new(false);
+
+/// A lane that was not there when the remote stacks got their array.
+fn more_lanes() {
+    set_shards(2);
+    let first = begin(|| malloc(SIZE));
+    set_shards(4);
+    let other = begin(|| malloc(SIZE));
+    let own = malloc(SIZE);
+    let (first, other) = (first.join().expect("it ends"), other.join().expect("it ends"));
+    // One behind the other: the array is lengthened.
+    free(first);
+    free(other);
+    free(own);
+}
+
+#[test]
+fn remote_frees_come_home_once() {
+    check("remote frees", Bounds::of(1), remote_frees);
+    assert!(FETCHED.load(Relaxed));
+}
+
+#[test]
+fn remote_stacks_follow_lanes_that_become_more() {
+    check("more lanes", Bounds::of(1), more_lanes);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn blocks_sent_without_release_are_found() {
+    check("", Bounds::of(1).without(Ordering::Release), remote_frees);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn blocks_fetched_without_acquire_are_found() {
+    check("", Bounds::of(1).without(Ordering::Acquire), remote_frees);
+}

@@ -1,0 +1,83 @@
+//! The heap profile: it starts and stops while threads allocate and free, by C's functions and by layouts.
+
+use loom::sync::atomic::Ordering;
+
+use super::program::{Bounds, alloc, begin, check, dealloc, free, malloc};
+use crate::profile;
+
+const SIZE: usize = 48;
+
+/// Every byte is sampled.
+fn start() {
+    profile::start(Some(1)).expect("none is taken");
+}
+
+/// A thread that may notice the start and the stop at any of its requests.
+fn start_and_stop() {
+    let kept = alloc(SIZE);
+    let other = begin(move || {
+        let sampled_or_not = alloc(SIZE);
+        dealloc(kept);
+        let next = malloc(SIZE);
+        dealloc(sampled_or_not);
+        free(next);
+    });
+    start();
+    let sampled = alloc(SIZE);
+    profile::stop();
+    dealloc(sampled);
+    other.join().expect("it ends");
+}
+
+/// The second of two profiles: what the first one sampled is freed while another thread begins to sample.
+fn again() {
+    start();
+    let sampled = (alloc(SIZE), malloc(SIZE));
+    profile::stop();
+    let other = begin(move || {
+        dealloc(sampled.0);
+        free(sampled.1);
+        let next = alloc(SIZE);
+        dealloc(next);
+    });
+    start();
+    let sampled = alloc(SIZE);
+    other.join().expect("it ends");
+    dealloc(sampled);
+    profile::stop();
+}
+
+/// Only C's functions: no stack stands before a cache, and the class map says which blocks are sampled.
+fn by_c_alone() {
+    let kept = malloc(SIZE);
+    let other = begin(move || {
+        free(kept);
+        free(malloc(SIZE));
+    });
+    start();
+    free(malloc(SIZE));
+    profile::stop();
+    other.join().expect("it ends");
+    free(malloc(SIZE));
+}
+
+#[test]
+fn a_profile_starts_and_stops_under_threads_that_allocate() {
+    check("profile", Bounds::of(1), start_and_stop);
+}
+
+#[test]
+fn a_second_profile_starts_while_blocks_of_the_first_are_freed() {
+    check("profile, again", Bounds::of(1), again);
+}
+
+#[test]
+fn a_profile_starts_and_stops_where_all_is_c() {
+    check("profile, C", Bounds::of(1), by_c_alone);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn sampled_blocks_without_release_are_found() {
+    check("", Bounds::of(1).without(Ordering::Release), start_and_stop);
+}

@@ -1,0 +1,32 @@
+//! The thread slot of the models: two words for each of loom's threads.
+
+extern crate std;
+
+use std::cell::Cell;
+use std::ptr;
+
+use crate::cache::{EMPTY, Stacks, ThreadCache};
+
+// What the real variables' names end with: there are none here.
+const _: &str = super::suffix!();
+
+loom::thread_local! {
+    static SLOT: Cell<*const Stacks> = Cell::new((&raw const EMPTY).cast());
+    static BEHIND: Cell<*const ThreadCache> = Cell::new(ptr::null());
+}
+
+pub(super) unsafe fn read() -> *const Stacks {
+    SLOT.with(Cell::get)
+}
+
+pub(super) unsafe fn read_behind() -> *const ThreadCache {
+    BEHIND.with(Cell::get)
+}
+
+pub(super) unsafe fn write(stacks: *const Stacks) {
+    SLOT.with(|slot| slot.set(stacks));
+}
+
+pub(super) unsafe fn write_behind(cache: *const ThreadCache) {
+    BEHIND.with(|behind| behind.set(cache));
+}

@@ -1,0 +1,66 @@
+//! The transfer cache: batches that one thread gives and another fetches.
+
+extern crate std;
+
+use std::vec;
+use std::vec::Vec;
+
+use loom::sync::atomic::Ordering;
+
+use super::program::{Bounds, begin, check};
+use crate::class::Class;
+use crate::shard::Shard;
+use crate::sync::atomics;
+use crate::transfer;
+
+const SIZE: usize = 64;
+
+fn take(count: usize) -> Vec<usize> {
+    let mut blocks = vec![0; count];
+    let taken = transfer::refill(Class::of_size(SIZE), Shard(0), &mut blocks);
+    let blocks = blocks.split_off(count - taken);
+    assert!(!blocks.is_empty());
+    blocks.iter().for_each(|block| atomics::writes(*block));
+    blocks
+}
+
+fn give(blocks: &[usize]) {
+    blocks.iter().for_each(|block| atomics::writes(*block));
+    let _ = transfer::give(Class::of_size(SIZE), Shard(0), blocks);
+}
+
+/// Two threads give and take at once, and a third sends what is there home.
+fn give_and_take() {
+    transfer::share();
+    let first = take(4);
+    give(&first[..2]);
+    let rest = first[2..].to_vec();
+    let other = begin(move || {
+        give(&rest);
+        give(&take(3));
+    });
+    let taken = take(2);
+    transfer::trim();
+    give(&taken);
+    other.join().expect("it ends");
+    transfer::trim();
+    let books = transfer::books(Class::of_size(SIZE));
+    assert_eq!((books.kept, books.given >= books.fetched), (0, true));
+}
+
+#[test]
+fn blocks_pass_through_the_transfer_cache_once() {
+    check("transfer cache", Bounds::of(2), give_and_take);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_lock_that_releases_relaxed_is_found() {
+    check("", Bounds::of(2).without(Ordering::Release), give_and_take);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_lock_that_acquires_relaxed_is_found() {
+    check("", Bounds::of(2).without(Ordering::Acquire), give_and_take);
+}
