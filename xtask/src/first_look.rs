@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{machine, steps};
 
 /// How many primes the script lists: a run takes a bit less than a second.
-const PRIMES: &str = "35\n";
+pub(crate) const PRIMES: &str = "35";
 
 /// Runs of each malloc: few enough for about a minute in all, enough for a verdict on five mallocs.
 const RUNS: &str = "12";
@@ -31,16 +31,24 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         println!("going on without: {error:#}");
     }
     steps::take("build", || steps::succeed(&mut steps::cargo(root, &["build", "--release"])))?;
-    steps::take("compare", || compare(root))
+    steps::take("compare", || {
+        let mut command = comparison(root)?;
+        println!("$ {}", steps::show(&command));
+        steps::succeed(&mut command)
+    })
 }
 
-fn compare(root: &Path) -> Result<()> {
+/// The comparison, once masu is built.
+///
+/// # Errors
+///
+/// When what the script reads cannot be written.
+pub(crate) fn comparison(root: &Path) -> Result<Command> {
     let mut command = Command::new(steps::target_folder()?.join("release/masu"));
     command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);
     // `cargo run` sets this for the programs it builds; sed would only search longer with it.
     command.current_dir(root).stdin(primes()?).env_remove("LD_LIBRARY_PATH");
-    println!("$ {}", steps::show(&command));
-    steps::succeed(&mut command)
+    Ok(command)
 }
 
 /// Standard input with the script's number in it.
@@ -50,7 +58,7 @@ fn primes() -> Result<Stdio> {
     let mut file = options().with_context(|| format!("cannot write {}", path.display()))?;
     // The open file is all that is needed, so its name goes at once.
     std::fs::remove_file(&path)?;
-    file.write_all(PRIMES.as_bytes())?;
+    writeln!(file, "{PRIMES}")?;
     file.rewind()?;
     Ok(file.into())
 }

@@ -14,6 +14,7 @@ mod fuzz;
 mod install;
 mod matrix;
 mod package;
+mod picture;
 mod sanitize;
 mod suites;
 mod tally;
@@ -40,6 +41,7 @@ Usage: cargo xtask CHORE
                --prefix DIR (/usr/local); --libdir NAME (lib); --destdir DIR: into DIR/PREFIX, for packages
   package      crates, deb, wheel, static or all, into target/packages; --test: installed and used in a clean place, too
   docs         The pages of docs/ as a book in target/book, by mdBook
+  picture      A real comparison as docs/compare.svg, for the README (about a minute)
   benchmarks   The page of figures, docs/benchmarks.md, from the records
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
                (over an hour; --quick: aarch64 under qemu in 2 minutes; --target NAME, --group NAME)
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),
         ["package", options @ ..] => root().and_then(|root| package::run(root, options)),
+        ["picture"] => root().and_then(picture::run),
         ["sanitize", options @ ..] => root().and_then(|root| sanitize::run(root, options)),
         ["suites", names @ ..] => root().and_then(|root| suites::run(root, names)),
         ["tidy"] => root().and_then(tidy::run),

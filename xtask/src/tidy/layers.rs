@@ -3,7 +3,8 @@
 //! A layer is a run of `mod` lines without a blank line or a comment between them; layers stand bottom up. A
 //! module imports from its own layer and from those above it in the list, and no modules import each
 //! other in a circle, be it through others. A crate with one layer has the second rule alone. Tests may import what they
-//! like. Only paths that begin with `crate::` are looked at: they are how modules of one crate name each other here.
+//! like. Only paths that begin with `crate::` are looked at: they are how modules of one crate name each other here. A name that
+//! the crate's root hands on (`pub use kernel::Page;`) counts as its module's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ fn check_crate(tree: &Tree, root: &Source) -> Vec<Finding> {
     let layers = layers(root);
     let Some(src) = root.path.parent() else { return Vec::new() };
     let folder = src.parent().unwrap_or(Path::new(""));
-    let imports = imports(tree, src, &layers);
+    let imports = imports(tree, src, &layers, &handed_on(root));
     let left = CIRCLES_LEFT.iter().find(|(name, _)| Path::new(name) == folder);
     let circle = circle(&imports);
     if let Some((name, most)) = left {
@@ -107,8 +108,30 @@ fn module(line: &Line) -> Option<&str> {
     code.strip_prefix("mod ")?.strip_suffix(';')
 }
 
+/// Names that the crate's root takes from its modules, each with its module.
+fn handed_on(root: &Source) -> BTreeMap<String, String> {
+    let code: Vec<&str> = root.lines.iter().map(|line| line.code.as_str()).collect();
+    let code = code.join(" ");
+    let mut handed_on = BTreeMap::new();
+    for statement in code.split("use ").skip(1) {
+        let path = statement.split(';').next().unwrap_or_default();
+        let Some((module, names)) = path.split_once("::") else { continue };
+        for name in names.trim_start_matches('{').trim_end_matches('}').split(',') {
+            // Behind `as` stands what it is called from then on.
+            let name = name.rsplit_once(" as ").map_or(name, |(_, name)| name).trim();
+            handed_on.insert(name.to_owned(), module.trim().to_owned());
+        }
+    }
+    handed_on
+}
+
 /// What modules of the crate at `src` import of each other.
-fn imports<'a>(tree: &'a Tree, src: &Path, layers: &'a BTreeMap<String, usize>) -> Imports<'a> {
+fn imports<'a>(
+    tree: &'a Tree,
+    src: &Path,
+    layers: &'a BTreeMap<String, usize>,
+    handed_on: &BTreeMap<String, String>,
+) -> Imports<'a> {
     let mut imports: Imports = BTreeMap::new();
     for source in tree.sources.iter().filter(|source| source.path.starts_with(src)) {
         let Some((from, _)) = source
@@ -121,7 +144,9 @@ fn imports<'a>(tree: &'a Tree, src: &Path, layers: &'a BTreeMap<String, usize>) 
             continue;
         };
         for (index, name) in named(source) {
-            let Some((to, _)) = layers.get_key_value(name.as_str()) else { continue };
+            let module =
+                handed_on.get(&name).filter(|_| !layers.contains_key(&name)).unwrap_or(&name);
+            let Some((to, _)) = layers.get_key_value(module.as_str()) else { continue };
             if to != from {
                 let place = Place { path: source.path.clone(), index };
                 imports.entry(from).or_default().entry(to).or_insert(place);
@@ -201,7 +226,7 @@ fn circle<'a>(imports: &Imports<'a>) -> BTreeSet<&'a str> {
 mod tests {
     use super::*;
 
-    const ROOT: &str = "// Below.\nmod kernel;\nmod memory;\n\n// Above.\npub mod arena;\n#[cfg(test)]\nmod fixtures;\n";
+    const ROOT: &str = "// Below.\nmod kernel;\nmod memory;\n\n// Above.\npub mod arena;\n#[cfg(test)]\nmod fixtures;\n\npub use arena::{Arena,\n    Error as Wrong};\npub use memory::Page;\n";
 
     fn found(path: &str, text: &str) -> usize {
         check(&Tree::planted(&[("crates/a/src/lib.rs", ROOT), (path, text)])).len()
@@ -218,6 +243,7 @@ mod tests {
             1
         );
         assert_eq!(found("crates/a/src/kernel.rs", "fn f() { crate::arena::f() }"), 1);
+        assert_eq!(found("crates/a/src/kernel.rs", "use crate::{Page, Wrong};"), 1);
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! `cargo xtask picture`: the page of a real comparison as `docs/compare.svg`, which the README shows.
+//!
+//! It relies on [`first_look`] for the comparison. The picture is text in a drawing, so it is sharp at any size, and
+//! its colours follow the reader's light or dark setting.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{first_look, steps};
+
+/// The picture, from the root.
+const PICTURE: &str = "docs/compare.svg";
+
+/// Units of the drawing to a character and a line, and around the text.
+const CHARACTER: f64 = 8.4;
+const LINE: usize = 19;
+const MARGIN: usize = 18;
+
+/// Draws the picture.
+///
+/// # Errors
+///
+/// When masu cannot be built, the comparison fails, or the file cannot be written.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    steps::take("build", || steps::succeed(&mut steps::cargo(root, &["build", "--release"])))?;
+    let mut command = first_look::comparison(root)?;
+    println!("$ {}", steps::show(&command));
+    let output = command.output().context("masu compare did not start")?;
+    if !output.status.success() {
+        bail!("masu compare: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    let page = String::from_utf8_lossy(&output.stdout);
+    let shown =
+        format!("$ echo {} | masu compare -- sed -rf primes.sed\n\n{page}", first_look::PRIMES);
+    fs::write(root.join(PICTURE), drawn(&shown)).with_context(|| format!("writing {PICTURE}"))?;
+    println!("{PICTURE}");
+    Ok(())
+}
+
+/// Lines of text as a drawing; the first is a command.
+fn drawn(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let columns = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let width =
+        (f64::from(u32::try_from(columns).unwrap_or(0)) * CHARACTER).ceil() as usize + 2 * MARGIN;
+    let height = lines.len() * LINE + 2 * MARGIN;
+    let mut drawing = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
+         <title>The page that masu compare prints</title>\n\
+         <style>\n\
+         rect {{ fill: #f6f8fa; stroke: #d0d7de }}\n\
+         text {{ fill: #1f2328; font: 14px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; white-space: pre }}\n\
+         .command {{ font-weight: bold }}\n\
+         @media (prefers-color-scheme: dark) {{ rect {{ fill: #161b22; stroke: #30363d }} text {{ fill: #e6edf3 }} }}\n\
+         </style>\n\
+         <rect x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>\n",
+        width - 1,
+        height - 1
+    );
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let class = if index == 0 { " class=\"command\"" } else { "" };
+        let baseline = MARGIN + index * LINE + LINE * 3 / 4;
+        // A length of its own for each line: columns stay columns in a font of another width.
+        let length = f64::from(u32::try_from(line.chars().count()).unwrap_or(0)) * CHARACTER;
+        let _ = writeln!(
+            drawing,
+            "<text{class} xml:space=\"preserve\" x=\"{MARGIN}\" y=\"{baseline}\" textLength=\"{length:.1}\">{}</text>",
+            escaped(line)
+        );
+    }
+    drawing.push_str("</svg>\n");
+    drawing
+}
+
+fn escaped(line: &str) -> String {
+    line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_drawn_once_and_marks_are_escaped() {
+        let drawing = drawn("$ masu\n\na < b & c\n");
+        assert_eq!(drawing.matches("<text").count(), 2);
+        assert!(
+            drawing.contains(">a &lt; b &amp; c</text>") && drawing.contains("class=\"command\"")
+        );
+    }
+
+    #[test]
+    fn the_drawing_is_as_wide_as_its_longest_line() {
+        let width = |text: &str| {
+            let drawing = drawn(text);
+            let rest = drawing.split_once("width=\"").unwrap().1.to_owned();
+            rest.split_once('"').unwrap().0.parse::<usize>().unwrap()
+        };
+        assert!(width(&"x".repeat(100)) > width(&"x".repeat(50)) + 400);
+    }
+}
