@@ -53,7 +53,7 @@ fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<
     aside::say(notice(&match hold {
         Hold::None => format!("Looking at process {pid}."),
         Hold::Attached => format!(
-            "Attaching to process {pid} for {}: it is stopped at every system call meanwhile, and \
+            "Attaching to process {pid} for {}: it is stopped at every system call until then, and \
              slower. Ctrl-C lets it go at once.",
             seconds(patience.as_secs_f64())
         ),

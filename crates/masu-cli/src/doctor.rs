@@ -68,9 +68,9 @@ fn page(checkup: &Checkup) -> String {
     );
     entry(&mut page, noise.remark.is_some(), "same work", &slowest, noise.remark.as_deref());
     let share = |share: Option<f64>| {
-        share.map_or("not told".to_owned(), |share| format!("{:.0} %", share * 100.0))
+        share.map_or("unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
     };
-    let load = noise.load.map_or("not told".to_owned(), |load| format!("{load:.2}"));
+    let load = noise.load.map_or("unknown".to_owned(), |load| format!("{load:.2}"));
     let others = format!(
         "{} of the CPUs; hypervisor {}; load {load}",
         share(noise.others),

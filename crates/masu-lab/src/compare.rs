@@ -252,7 +252,7 @@ fn compare_with(
         return Err(Error::Resume {
             path: path.to_owned(),
             reason: "it has runs but not one warm-up of each variant before them, or several \
-                     comparisons in one; begin anew in another file"
+                     comparisons in one; begin again in another file"
                 .to_owned(),
         });
     }

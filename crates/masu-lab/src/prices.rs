@@ -99,11 +99,11 @@ impl Service {
     /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so expensive that programs which use it much will be slow here, with
     /// what makes it so. `docs/doctor.md` has the reason for each.
     fn dear(self) -> (f64, &'static str) {
-        const SANDBOX: &str = "system calls are dear here, as under gVisor, WSL 1, ptrace or an emulator; \
+        const SANDBOX: &str = "system calls are expensive here, as under gVisor, WSL 1, ptrace or an emulator; \
                                what saves calls (top_pad, larger buffers) gains more than elsewhere";
-        const FAULTS: &str = "fresh memory is dear here, as in virtual machines whose host hands out memory \
+        const FAULTS: &str = "fresh memory is expensive here, as in virtual machines whose host hands out memory \
                               when it is touched; a malloc that gives less back gains more than elsewhere";
-        const WAKING: &str = "waking threads is dear here, as in virtual machines whose idle CPUs must be \
+        const WAKING: &str = "waking threads is expensive here, as in virtual machines whose idle CPUs must be \
                               woken by the host; fewer, longer pieces of work gain more than elsewhere";
         match self {
             Service::SystemCall => (1_000.0, SANDBOX),

@@ -1,5 +1,5 @@
 //! Links in Markdown files that lead to files of the repository lead somewhere, and those that lead to a
-//! heading find it.
+//! heading find it. So do the pages of `docs/` that messages and comments name.
 //!
 //! The one hard idea: an anchor is a heading as those who show Markdown write it, in small letters, without
 //! marks, with hyphens for spaces.
@@ -30,7 +30,29 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::at(&file.path, index, RULE, remedy));
         }
     }
+    for file in tree.files.iter().filter(|file| !is_markdown(&file.path)) {
+        // Checks and the book's chore have pages of their own making in their tests.
+        if file.path.starts_with("xtask/src/tidy") || file.path.starts_with("xtask/src/docs.rs") {
+            continue;
+        }
+        for (index, line) in file.contents.lines().enumerate() {
+            for page in pages_named(line).filter(|page| !leads_somewhere(tree, Path::new(page))) {
+                let remedy = format!("there is no `{page}`: name the page that says it now");
+                findings.push(Finding::at(&file.path, index, RULE, remedy));
+            }
+        }
+    }
     findings
+}
+
+/// Pages that a line names as `docs/NAME.md`.
+fn pages_named(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("docs/").filter_map(|(at, _)| {
+        let rest = &line[at..];
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
+        let name = rest.split(|c: char| !is_part(c)).next()?.trim_end_matches('.');
+        name.ends_with(".md").then_some(name)
+    })
 }
 
 fn is_markdown(path: &Path) -> bool {
@@ -74,6 +96,13 @@ mod tests {
         let other = "# A `b`: c?\n\n```sh\n# no heading\n```\n";
         check(&Tree::planted(&[("docs/a.md", line), ("docs/b.md", other), ("crates/c/d.rs", "")]))
             .len()
+    }
+
+    #[test]
+    fn pages_that_code_names_are_there() {
+        let found = |text| check(&Tree::planted(&[("docs/a.md", ""), ("src/b.rs", text)])).len();
+        assert_eq!(found("// docs/a.md has it, and `docs/a.md`.\n\"see docs/a.md\""), 0);
+        assert_eq!(found("// docs/b.md has it.\n\"see docs/gone.md\""), 2);
     }
 
     #[test]

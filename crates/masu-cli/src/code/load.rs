@@ -25,7 +25,7 @@ pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     let arena = Arena::open(Options { place, ..Options::default() })?;
     let empty = arena.report();
     let start = Instant::now();
-    #[expect(unsafe_code, reason = "whoever names an object has its initialisers run")]
+    #[expect(unsafe_code, reason = "naming an object has its initialisers run")]
     // SAFETY: That they are sound to run is the user's to know, as of a program that is started.
     let objects = unsafe { arena.load_all(sources)? };
     let page = page(&empty, &arena.report(), start.elapsed());
@@ -87,7 +87,7 @@ fn call(arena: &Arena, objects: &[Handle], name: &str, words: &[OsString]) -> Re
     let words = words.map(argument).collect::<Result<Vec<CString>>>()?;
     let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
     for &object in objects {
-        #[expect(unsafe_code, reason = "whoever names a function has it called")]
+        #[expect(unsafe_code, reason = "naming a function has it called")]
         // SAFETY: That it is a function of this type is the user's to know; the help says so.
         let returned = unsafe { arena.call_main(object, name, &words) };
         if !matches!(returned, Err(masu_code::Error::NoSymbol { .. })) {

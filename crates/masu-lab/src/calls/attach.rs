@@ -298,7 +298,7 @@ fn forbidden_by(scope: &str) -> Option<&'static str> {
             "kernel.yama.ptrace_scope is 2, so only root may; run masu as root, or have masu start the \
              program: masu diagnose -- COMMAND",
         ),
-        "3" => Some("kernel.yama.ptrace_scope is 3, so nobody may until the machine starts anew"),
+        "3" => Some("kernel.yama.ptrace_scope is 3, so nobody may until the machine starts again"),
         _ => None,
     }
 }

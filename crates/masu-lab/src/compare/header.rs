@@ -117,7 +117,7 @@ pub(super) fn check_same(path: &Path, earlier: &Header, planned: &Header) -> Res
         Some((place, was, is)) => Err(Error::Resume {
             path: path.to_owned(),
             reason: format!(
-                "{place} was {was} and is {is}; resume with what it was begun with, or begin anew \
+                "{place} was {was} and is {is}; resume with what it was begun with, or begin again \
                  in another file"
             ),
         }),

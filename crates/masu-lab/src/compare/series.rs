@@ -143,7 +143,7 @@ impl Series<'_, '_> {
                     let label = &self.prepared.rows[variant].variant.label;
                     return Err(Error::Compare(format!(
                         "the results to resume are not in the order of their seed: case `{}`, \
-                         round {round} has variant {} where `{label}` belongs; begin anew",
+                         round {round} has variant {} where `{label}` belongs; begin again",
                         self.prepared.name, run.variant
                     )));
                 }

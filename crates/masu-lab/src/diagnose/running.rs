@@ -101,7 +101,7 @@ pub fn diagnose_running(
     facts.build = build::of(&program);
     facts.malloc = Malloc {
         name: malloc_in(&maps),
-        refusal: Some("it runs already; start it anew with `masu run`".to_owned()),
+        refusal: Some("it runs already; start it again with `masu run`".to_owned()),
     };
     facts.inside = is_on_masu.then(|| pages.finish(wall_s));
     if let Some(counted) = &counted {

@@ -180,13 +180,13 @@ impl Seen {
             ),
             Some("1") => fine("overcommit", "always granted (1)".to_owned()),
             Some("0") => fine("overcommit", "granted within reason (0)".to_owned()),
-            other => fine("overcommit", other.unwrap_or("not told").to_owned()),
+            other => fine("overcommit", other.unwrap_or("unknown").to_owned()),
         }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
     fn cpus(&self) -> Fact {
-        let online = self.cpus_online.as_deref().unwrap_or("not told");
+        let online = self.cpus_online.as_deref().unwrap_or("unknown");
         let value = format!("{} for this process; online: {online}", self.cpus);
         match self.cpu_quota {
             Some(quota) if quota < self.cpus as f64 => limits(
@@ -212,7 +212,7 @@ impl Seen {
     }
 
     fn memory(&self) -> Fact {
-        let mut value = self.memory_bytes.map_or("not told".to_owned(), readable);
+        let mut value = self.memory_bytes.map_or("unknown".to_owned(), readable);
         if let Some(room) = self.memory_room.filter(|room| Some(*room) < self.memory_bytes) {
             value = format!("{value}, of which control groups leave {}", readable(room));
             if room < LITTLE_MEMORY {
@@ -291,7 +291,7 @@ impl Seen {
     }
 
     fn counting(&self) -> Fact {
-        let paranoid = self.paranoid.as_deref().unwrap_or("not told");
+        let paranoid = self.paranoid.as_deref().unwrap_or("unknown");
         match (&self.clock_refused, &self.cycles_refused) {
             (None, None) => fine("perf events", "CPU clock and hardware counters".to_owned()),
             (None, Some(_)) => fine(

@@ -156,7 +156,7 @@ fn what_a_status_says_and_what_yama_forbids() {
     assert_eq!((read.is_gone, read.tracer), (false, 12));
     let read = Standing::read("State:\tZ (zombie)\nTracerPid:\t0\n");
     assert_eq!((read.is_gone, read.tracer), (true, 0));
-    for (scope, part) in [("1", "set it to 0"), ("2", "only root"), ("3", "starts anew")] {
+    for (scope, part) in [("1", "set it to 0"), ("2", "only root"), ("3", "starts again")] {
         assert!(forbidden_by(scope).is_some_and(|said| said.contains(part)), "{scope}");
     }
     assert_eq!((forbidden_by("0"), forbidden_by("")), (None, None));

@@ -268,7 +268,7 @@ fn change(measured: &Measured) -> Vec<Block> {
     if points.is_empty() {
         return Vec::new();
     }
-    let text = "The aim is memory of the least and throughput no worse than the best, whoever that is here. Malloc's part in \
+    let text = "The aim is memory of the least and throughput no worse than the best, whichever that is here. Malloc's part in \
                 such a server is small, so hardly a difference is to be had.";
     vec![Block::Text(text.to_owned()), Block::List(points)]
 }
