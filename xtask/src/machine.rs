@@ -146,6 +146,8 @@ pub const TESTED: &[Need] = &[
     program("javac", "default-jdk-headless", "Java, run under masu"),
     program("node", "nodejs", "run under masu"),
     program("perl", "perl", "run under masu"),
+    program("php", "php-cli", "run under masu: its modules bind deeply"),
+    file("/usr/lib/php/20220829/dom.so", "php-xml", "such a module"),
     program("python3", "python3", "run under masu"),
     program("python3.11", "python3.11", "run under masu: Debian's own, whose tests are known"),
     file(

@@ -28,6 +28,8 @@
 
 #[cfg_attr(not(feature = "count"), path = "count/off.rs")]
 mod count;
+#[cfg(target_env = "gnu")]
+pub mod deepbind;
 mod foreign;
 pub mod glibc;
 mod libc;

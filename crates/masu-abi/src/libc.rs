@@ -156,6 +156,16 @@ pub(crate) fn next_symbol(symbol: &CStr) -> *mut c_void {
     core::hint::black_box(found)
 }
 
+/// The C library's `dlopen`; null in a static program, unless it was linked with `-Wl,-u,___dlopen`.
+#[cfg(target_env = "gnu")]
+pub(crate) fn next_dlopen() -> *mut c_void {
+    if has_dynamic_linker() {
+        return next_symbol(c"dlopen");
+    }
+    // What `libc.a` calls it, beside the name that is ours here.
+    ptr::without_provenance_mut(weak!("___dlopen"))
+}
+
 /// The address of `symbol` in `library` if the program has loaded that; null where not.
 ///
 /// This finds the C++ runtime of a plug-in too, which the program's own search order leaves out.

@@ -58,6 +58,10 @@ const LEFT_TO_GLIBC: &[(&str, &str)] = &[
 const OURS_TO_HAVE: &[(&str, &str)] = &[
     ("free_sized", "C23, in newer glibc"),
     ("free_aligned_sized", "C23, in newer glibc"),
+    (
+        "dlopen",
+        "without RTLD_DEEPBIND, by which a library would free masu's blocks with glibc's free",
+    ),
     ("__posix_memalign", "a second name that glibc had for binaries of its time"),
 ];
 

@@ -51,7 +51,31 @@ groups! {
     threads_that_are_cancelled
     libraries_that_allocated_are_unloaded
     the_library_stays
-    foreign_pointers_go_to_their_malloc
+}
+
+#[test]
+#[cfg(target_env = "gnu")]
+fn a_deeply_bound_library_has_our_malloc() {
+    let mut command = library::preloaded(program());
+    library::succeeds(command.arg("a_deeply_bound_library_has_our_malloc").arg(guest()));
+}
+
+#[test]
+#[cfg(target_env = "gnu")]
+fn a_library_is_found_along_the_path_of_who_opens_it() {
+    let folder = guest().parent().expect("it lies in a folder").display().to_string();
+    let path = format!("-Wl,-rpath,{folder}");
+    let program = library::compile("life.c", "with-a-path", &[&path]);
+    let mut command = library::preloaded(program);
+    command.arg("a_library_is_found_along_the_path_of_who_opens_it");
+    library::succeeds(command.arg(guest().file_name().expect("it has a name")));
+}
+
+#[test]
+fn foreign_pointers_go_to_their_malloc() {
+    let mut command = library::preloaded(program());
+    command.env("MASU_DEEPBIND", "1").arg("foreign_pointers_go_to_their_malloc").arg(guest());
+    library::succeeds(&mut command);
 }
 
 /// The same of another program.

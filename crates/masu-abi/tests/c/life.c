@@ -376,6 +376,27 @@ static void *from_guest(char *(*make)(size_t), size_t size)
     return block;
 }
 
+/* RTLD_DEEPBIND is taken out: the guest has our malloc, and its own search path. */
+static void a_deeply_bound_library_has_our_malloc(void)
+{
+    void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    CHECK(guest);
+    void *(*malloc_of)(void) = (void *(*)(void))dlsym(guest, "guest_malloc");
+    CHECK(malloc_of && is_masu(malloc_of()));
+    CHECK(dlclose(guest) == 0);
+    CHECK(dlopen("no-such-library.so", RTLD_NOW | RTLD_DEEPBIND) == NULL);
+    CHECK(strstr(dlerror(), "no-such-library.so"));
+    CHECK(dlopen(NULL, RTLD_NOW) != NULL);
+}
+
+/* The guest's name alone, in a program that knows the folder. */
+static void a_library_is_found_along_the_path_of_who_opens_it(void)
+{
+    CHECK(!strchr(guest_path, '/'));
+    CHECK(dlopen(guest_path, RTLD_NOW | RTLD_DEEPBIND));
+}
+
+/* With MASU_DEEPBIND=1. */
 static void foreign_pointers_go_to_their_malloc(void)
 {
     /* RTLD_DEEPBIND: the guest finds glibc's malloc before ours. */
@@ -435,6 +456,8 @@ static const struct group groups[] = {
     GROUP(threads_that_are_cancelled),
     GROUP(libraries_that_allocated_are_unloaded),
     GROUP(the_library_stays),
+    GROUP(a_deeply_bound_library_has_our_malloc),
+    GROUP(a_library_is_found_along_the_path_of_who_opens_it),
     GROUP(foreign_pointers_go_to_their_malloc),
     GROUP(a_pointer_of_nobody_ends_the_program),
     GROUP(a_large_block_freed_twice_ends_the_program),

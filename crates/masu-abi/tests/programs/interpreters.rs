@@ -23,6 +23,16 @@ fn perl_clones_its_interpreter_into_threads_the_same() {
         .same_under_masu();
 }
 
+/// Its modules are opened with `RTLD_DEEPBIND`: under another preloaded malloc it ends at its start.
+#[test]
+fn php_parses_and_writes_the_same() {
+    Program::new("php", "php-cli")
+        .arguments(["tour.php", if soak() { "2000" } else { "60" }])
+        .file("tour.php", include_str!("scripts/tour.php"))
+        .prints("documents: ")
+        .same_under_masu();
+}
+
 #[test]
 fn node_runs_workers_the_same() {
     Program::new("node", "nodejs")

@@ -159,6 +159,13 @@ macro_rules! option_rows {
             default "0",
             holds "when the variables are read";
 
+            /// Whether `libmasu.so` lets `dlopen` obey `RTLD_DEEPBIND`. With 0 the flag is taken out: libraries that
+            /// are opened with it, as PHP's modules are, would free masu's blocks with the C library's `free`.
+            Deepbind, deepbind(on: bool), "MASU_DEEPBIND",
+            Switch 0 to 1, accepts "0 or 1",
+            default "0",
+            holds "for libraries that are opened from then on";
+
             /// How many bytes go by, on average, between two samples of a heap profile, be it one that
             /// `MASU_PROFILE` asks for or one that the program starts without saying otherwise. A block of as many bytes is in the profile with a chance of 63 %; with 1 every block
             /// is, and the program takes a multiple of its time.

@@ -31,6 +31,7 @@ pub(crate) const ALL: &[(&str, &str)] = &[
     ("verbose", "verbose"),
     ("statistics_page", "statistics_page"),
     ("statistics_at_exit", "statistics_at_exit"),
+    ("deepbind", "deepbind"),
     ("profile_interval", "profile_interval"),
     ("profile_leaks", "profile_leaks"),
 ];
@@ -367,6 +368,15 @@ fn statistics_at_exit() {
     set("statistics_at_exit", 1);
     // Asked by `libmasu.so` when the variables are read, which is before this.
     assert!(masu::statistics::is_wanted_at_exit());
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn deepbind() {
+    assert_eq!(options::get("deepbind"), Ok(Some(0)));
+    // What it does is `libmasu.so`'s: see the tests of that.
+    set("deepbind", 1);
     took_effect();
 }
 

@@ -1,0 +1,91 @@
+//! `dlopen` without `RTLD_DEEPBIND`.
+//!
+//! A library that is opened with this flag finds the C library's `free` before ours, and gives it the blocks that the
+//! program got from us: PHP, whose modules are all opened so, ends at its start under any preloaded malloc. So the
+//! flag is taken out, unless the option `deepbind` keeps it. It relies on the C library's `dlopen` for the rest. The
+//! hard idea: that function takes its return address for the library that asks, whose search path it follows, so it
+//! is jumped to and never called. musl ignores the flag, so there this is not built.
+
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use alloc_core::options;
+
+use crate::libc;
+
+const RTLD_DEEPBIND: c_int = 8;
+
+/// Where to jump, null for nowhere, and with which flags.
+#[repr(C)]
+struct Plan {
+    next: *mut c_void,
+    flags: usize,
+}
+
+extern "C" fn plan(flags: c_int) -> Plan {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    // ORDERING: Relaxed, for the address stands for itself: the code behind it was there before the program.
+    let mut next = NEXT.load(Ordering::Relaxed);
+    if next.is_null() {
+        next = libc::next_dlopen();
+        // ORDERING: Relaxed, as above.
+        NEXT.store(next, Ordering::Relaxed);
+    }
+    let is_kept = flags & RTLD_DEEPBIND == 0 || options::get("deepbind") == Ok(Some(1));
+    let flags = if is_kept { flags } else { flags & !RTLD_DEEPBIND };
+    Plan { next, flags: flags.cast_unsigned() as usize }
+}
+
+/// `dlopen(3)`; null where the program has no dynamic linker.
+///
+/// # Safety
+///
+/// - As of the C library's.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
+    naked_asm!(
+        "push rdi",
+        "sub rsp, 16",
+        "mov edi, esi",
+        "call {plan}",
+        "add rsp, 16",
+        "pop rdi",
+        "mov esi, edx",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2:",
+        "ret",
+        plan = sym plan,
+    )
+}
+
+/// `dlopen(3)`; null where the program has no dynamic linker.
+///
+/// # Safety
+///
+/// - As of the C library's.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
+    naked_asm!(
+        "stp x29, x30, [sp, #-32]!",
+        "str x0, [sp, #16]",
+        "mov w0, w1",
+        "bl {plan}",
+        "mov x16, x0",
+        "ldr x0, [sp, #16]",
+        "ldp x29, x30, [sp], #32",
+        "cbz x16, 2f",
+        "br x16",
+        "2:",
+        "mov x0, xzr",
+        "ret",
+        plan = sym plan,
+    )
+}
