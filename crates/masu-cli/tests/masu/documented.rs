@@ -1,4 +1,5 @@
-//! The commands that `docs/compare.md` shows, each run as it stands there, but for fewer runs.
+//! The commands that `docs/compare.md` shows, each run as it stands there, but for fewer runs; and the options of every
+//! `masu` command on every page.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -66,4 +67,45 @@ fn every_command_of_the_page_does_what_it_says() {
             }
         }
     }
+}
+
+/// The `masu` commands in a page's blocks of shell, up to the program that they name, each on one line.
+fn commands_in(page: &str) -> Vec<String> {
+    let joined = page.replace("\\\n", " ");
+    let blocks = joined.split("\n```").skip(1).step_by(2);
+    let shell = blocks.filter_map(|block| {
+        let (language, text) = block.split_once('\n')?;
+        (language == "sh").then_some(text)
+    });
+    let lines = shell.flat_map(str::lines).filter(|line| line.starts_with("masu "));
+    let without_program = lines.map(|line| {
+        let line = line.split(" -- ").next().unwrap_or(line);
+        // A process's number stands for any; a remark is none of the command.
+        let line = line.split(" # ").next().unwrap_or(line);
+        line.replace("PID", "1").replace("$!", "1").replace(" &", "")
+    });
+    without_program.collect()
+}
+
+#[test]
+fn every_option_that_a_page_shows_is_there() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut seen = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "md") {
+            continue;
+        }
+        for line in commands_in(&fs::read_to_string(&path).unwrap()) {
+            // Help is shown only where all that stands before it is understood.
+            let script = format!("{START}{line} --help");
+            let mut bash = Command::new("bash");
+            bash.args(["-c", &script]).env("MASU", env!("CARGO_BIN_EXE_masu"));
+            let output = bash.stdin(Stdio::null()).output().unwrap();
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {line}\n{complaint}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "{seen} commands");
 }
