@@ -30,7 +30,7 @@ pub(crate) const HOMED_FIRST: usize = 84;
 pub(crate) const HOMED: usize = 3;
 /// Classes with and without a home: the length of arrays indexed by class.
 pub(crate) const CLASSES: usize = HOMED_FIRST + HOMED;
-/// Lanes told apart, as many as fit the class map's byte; shards further on share them.
+/// Lanes that are distinguished, as many as fit the class map's byte; shards further on share them.
 pub(crate) const LANES: usize = 14;
 /// One more than the highest code in the class map.
 pub(crate) const CODES: usize = HOMED_FIRST + HOMED * LANES;
@@ -61,7 +61,7 @@ const BIG: usize = 8 << 10;
 pub(crate) const PAGE_SLICES_MAX: usize = 8;
 
 /// A size class, named by its code; a homed one by its code in lane 0.
-// INVARIANT: at least `FIRST` and below `CLASSES`, whoever makes one.
+// INVARIANT: at least `FIRST` and below `CLASSES`, however one is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class(u8);
 

@@ -37,7 +37,7 @@ impl Environment {
 
     /// The list as the C library knows it now; `None` also where it does not know it yet.
     ///
-    /// A thread that changes the environment meanwhile disturbs this, as it does `getenv`.
+    /// A thread that changes the environment in that time disturbs this, as it does `getenv`.
     #[must_use]
     pub fn current() -> Option<Environment> {
         // SAFETY: The C library keeps the list in this form; see above for changes.

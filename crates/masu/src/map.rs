@@ -36,7 +36,7 @@ static MAP: Pair<u8> =
 pub(crate) fn double_code(address: usize) -> usize {
     let (mask, bytes) = MAP.read();
     // SAFETY: The mask keeps the index inside the map, or at the one byte. Nobody writes the byte
-    // meanwhile: it was written before the block was handed out and stays while the block lives,
+    // in that time: it was written before the block was handed out and stays while the block lives,
     // and where no arena is no byte is ever written.
     usize::from(unsafe { bytes.add((address >> SLICE_SHIFT) & mask).read() })
 }

@@ -19,7 +19,7 @@ const WORDS: usize = 16;
 static KEY: AtomicPtr<[AtomicU32; KEY_WORDS]> = AtomicPtr::new(ptr::null_mut());
 /// The key where no page could be had.
 static SPARE_KEY: [AtomicU32; KEY_WORDS] = [const { AtomicU32::new(0) }; KEY_WORDS];
-/// Held by the thread that makes the key. Nobody takes another lock meanwhile.
+/// Held by the thread that makes the key. Nobody takes another lock in that time.
 static MAKING: Lock<()> = Lock::new(());
 
 /// A stream of random numbers, different from every other one by where it lies. All zero: one that

@@ -40,7 +40,7 @@ struct Batch {
 #[repr(align(64))]
 struct Line {
     batch: Lock<Batch>,
-    /// Whether there are any. Written under the lock; whoever refills looks here first, for most find
+    /// Whether there are any. Written under the lock; a refill looks here first, for most find
     /// none, and memory that is only read costs a small program nothing.
     filled: AtomicBool,
 }
@@ -59,7 +59,7 @@ static SHARED: AtomicBool = AtomicBool::new(false);
 
 /// Whether there was ever a second thread.
 pub(crate) fn is_shared() -> bool {
-    // ORDERING: Relaxed: whoever misses the change sends a batch the longer way.
+    // ORDERING: Relaxed: a thread that misses the change sends a batch the longer way.
     SHARED.load(Ordering::Relaxed)
 }
 
@@ -93,7 +93,7 @@ enum Whom {
 #[inline(always)]
 fn fetch(code: u8, blocks: &mut [usize], whom: Whom) -> usize {
     let line = line(code);
-    // ORDERING: Relaxed: whoever misses a batch given just now takes the longer way.
+    // ORDERING: Relaxed: a thread that misses a batch given just now takes the longer way.
     if !line.filled.load(Ordering::Relaxed) {
         return 0;
     }

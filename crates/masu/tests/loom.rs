@@ -80,7 +80,7 @@ macro_rules! door {
                 crate::this_holder()
             }
 
-            /// Nothing: whether another thread runs meanwhile is loom's choice.
+            /// Nothing: whether another thread runs at the same time is loom's choice.
             fn spin_loop() {}
 
             fn wait_while(word: &AtomicU32, expected: u32) {

@@ -17,7 +17,7 @@ pub(super) const WIDE: u8 = 2;
 
 /// Finds the width out. It copies nothing long itself.
 pub(super) extern "C" fn find() {
-    // ORDERING: Relaxed: whoever does not see it finds the same.
+    // ORDERING: Relaxed: a thread that does not see it finds the same.
     WIDTH.store(if is_wide() { WIDE } else { NARROW }, Ordering::Relaxed);
 }
 

@@ -22,7 +22,7 @@ struct Idle {
     served: bool,
 }
 
-// SAFETY: A cache without a thread is touched by whoever took it out of here, under the lock.
+// SAFETY: A cache without a thread is touched by the thread that took it out of here, under the lock.
 unsafe impl Send for Idle {}
 
 static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None, served: false });

@@ -2,8 +2,8 @@
 //! time it is.
 //!
 //! Relies on a file that lives in memory only (`memfd_create(2)`): it is found under
-//! `/proc/PID/fd` by whoever may look there, and goes when the process goes. The hard idea is what
-//! others could do to us through it: a file that is made shorter under a mapping kills whoever touches
+//! `/proc/PID/fd` by processes that may look there, and goes when the process goes. The hard idea is what
+//! others could do to us through it: a file that is made shorter under a mapping kills a process that touches
 //! the mapping, so its length is sealed, and so is writing, where the kernel knows that seal.
 
 use core::ffi::CStr;

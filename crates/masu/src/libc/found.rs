@@ -28,7 +28,7 @@ type Error = unsafe extern "C" fn() -> *mut c_char;
 /// The function, null where there is none or nobody looked.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Looks for the function. The dynamic linker may allocate meanwhile.
+/// Looks for the function. The dynamic linker may allocate in that time.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile")]

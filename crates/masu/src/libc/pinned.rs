@@ -1,9 +1,9 @@
 //! A library that carries masu stays: the first slow request of a plug-in asks the dynamic linker never
-//! to unload it, for threads, `fork` and whoever frees late call its code to the end.
+//! to unload it, for threads, `fork` and late frees call its code to the end.
 //!
 //! It relies on glibc, where `dlclose` unloads; musl's does nothing. The functions are referred to
 //! weakly and by their oldest versions, so that static programs lack nothing and every glibc will do.
-//! The hard idea is to leave programs alone: whoever has masu in the program itself must not pay for a
+//! The hard idea is to leave programs alone: a user with masu in the program itself must not pay for a
 //! question to the dynamic linker, and the kernel tells where the program's headers are.
 
 use core::ffi::{c_char, c_int, c_ulong, c_void};
@@ -30,7 +30,7 @@ static PINNED: AtomicBool = AtomicBool::new(false);
 /// Sees to it that the library that holds this code is never unloaded.
 #[inline]
 pub(crate) fn pin() {
-    // ORDERING: Relaxed on both accesses: whoever asks the dynamic linker twice does no harm.
+    // ORDERING: Relaxed on both accesses: asking the dynamic linker twice does no harm.
     if !PINNED.load(Ordering::Relaxed) {
         // First, for the dynamic linker allocates.
         PINNED.store(true, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! A line of text for standard error, put together on the stack.
 //!
 //! It relies on the kernel door. What `core::fmt` would do is done here in a few instructions,
-//! because whoever reads the environment must stay small. What does not fit is cut off.
+//! because reading the environment must stay small. What does not fit is cut off.
 
 use crate::kernel;
 

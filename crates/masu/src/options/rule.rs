@@ -28,7 +28,7 @@ pub(super) struct Rule {
 
 static RULES: [Rule; COUNT] = rules();
 
-/// Every rule, in the table's order. The compiler is not told how many they are: it would write each
+/// Every rule, in the table's order. The compiler does not know how many they are: it would write each
 /// search out as often.
 #[inline]
 pub(super) fn all() -> &'static [Rule] {

@@ -2,7 +2,7 @@
 //!
 //! Relies on the kernel door's files. A forked child has another number, so its files are its own.
 //! The hard idea is how a running program is asked, without a thread that waits or a signal that
-//! would kill one that does not know it: whoever may write beside the profile makes a file
+//! would kill one that does not know it: a user that may write beside the profile makes a file
 //! `PREFIX.PID.ask`, and the program looks for it at each sample.
 
 use core::ffi::CStr;

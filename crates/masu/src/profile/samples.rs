@@ -98,7 +98,7 @@ impl Samples {
         }
     }
 
-    /// Gives all memory back and begins anew.
+    /// Gives all memory back and starts again.
     pub(super) fn reset(&mut self, interval: usize) {
         self.store.clear();
         self.interval = interval;

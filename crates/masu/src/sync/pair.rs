@@ -1,7 +1,7 @@
 //! A pointer and a number that are published once, together, and read without a lock.
 //!
 //! Relies on its parent module for the atomics; `tests/loom.rs` gives it modelled ones. The hard
-//! idea is the order: the number is written last and read first, so whoever sees the new number
+//! idea is the order: the number is written last and read first, so a reader that sees the new number
 //! sees the new pointer. An old number with the new pointer can be seen, and must do no harm.
 
 use super::{AtomicPtr, AtomicUsize, Ordering};

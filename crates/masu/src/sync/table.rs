@@ -2,7 +2,7 @@
 //!
 //! Relies on its parent module for the atomics; `tests/loom.rs` gives it modelled ones. The hard
 //! idea: readers look only at places that were ever used, so the count of those is raised after a
-//! place is filled. Whoever finds an entry sees what its writer wrote before entering it.
+//! place is filled. A reader that finds an entry sees what its writer wrote before entering it.
 
 use super::{AtomicUsize, Ordering};
 

@@ -41,7 +41,7 @@ fn run_all<'scope>(
 
 /// What of this process is resident, in bytes.
 fn resident() -> usize {
-    // Not `smaps_rollup`, which in Linux 6.1 leaves a mapping out where another thread maps meanwhile.
+    // Not `smaps_rollup`, which in Linux 6.1 leaves a mapping out where another thread maps at the same time.
     let text = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
     let lines = text.lines().filter_map(|line| line.strip_prefix("Rss:"));
     let kibibytes = |line: &str| line.trim().strip_suffix(" kB")?.parse::<usize>().ok();

@@ -35,7 +35,7 @@ door!(without_release, crate::orderings::NoRelease);
 /// What a writer writes before it publishes; loom notices a read that nothing orders after it.
 struct Written(UnsafeCell<usize>);
 
-// SAFETY: It is written before it is published, and read by whoever found it published: what loom
+// SAFETY: It is written before it is published, and read by the thread that found it published: what loom
 // checks here.
 unsafe impl Sync for Written {}
 
@@ -80,7 +80,7 @@ macro_rules! pair_model {
 }
 
 /// A reader finds nothing that was not entered, and sees what was written before entering; what
-/// was entered before the reader began is found, whatever leaves or comes meanwhile.
+/// was entered before the reader began is found, whatever leaves or comes in that time.
 macro_rules! table_model {
     ($door:ident) => {
         loom::model(|| {

@@ -1,6 +1,6 @@
 //! `docs/options.md` says what the table says.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p masu --test options page` writes it anew.
+//! `SNAPSHOTS=overwrite cargo test -p masu --test options page` overwrites it.
 
 use std::fs;
 use std::path::Path;

@@ -267,7 +267,7 @@ impl<'a, M: Malloc> Checked<'a, M> {
         Ok(Ok(resized))
     }
 
-    /// Asks for `size` bytes, which no machine has, anew and in place of `block`: both must be
+    /// Asks for `size` bytes, which no machine has, as a new block and in place of `block`: both must be
     /// refused, and the block stay as it is.
     pub(crate) fn ask_too_much(&self, block: Option<&Block>, size: usize) -> Result<(), Finding> {
         let mut answers = vec![

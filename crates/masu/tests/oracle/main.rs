@@ -29,7 +29,7 @@ use crate::malloc::{Malloc, Masu, System};
 use crate::plan::{HISTORY, Plan};
 use crate::worker::{Tally, run};
 
-/// Operations of the main test: a debug build makes each about twenty times as dear, and checks
+/// Operations of the main test: a debug build makes each about twenty times as expensive, and checks
 /// masu's own assertions in turn.
 const OPERATIONS: usize = if cfg!(debug_assertions) { 1_000_000 } else { 40_000_000 };
 

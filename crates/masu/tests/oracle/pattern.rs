@@ -19,7 +19,7 @@ const STRIDE: usize = 4 << 10;
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The contents of one block: `length` bytes, told apart by `id`.
+/// The contents of one block: `length` bytes, distinguished by `id`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern {
     pub(crate) id: u64,

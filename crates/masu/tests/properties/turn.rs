@@ -1,7 +1,7 @@
 //! Turns of tests that compare sums over the process.
 //!
 //! It relies on `/proc` to say which threads there are. The hard idea is when a turn is over: a test's thread
-//! gives its cache away after the test has returned, so whoever is next waits until it is gone, lest blocks
+//! gives its cache away after the test has returned, so the next test waits until it is gone, lest blocks
 //! come home while they are counted.
 
 use std::path::{Path, PathBuf};
