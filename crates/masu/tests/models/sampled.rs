@@ -1,8 +1,13 @@
 //! The heap profile: it starts and stops while threads allocate and free, by C's functions and by layouts.
 
+extern crate std;
+
+use std::vec::Vec;
+
+use loom::sync::Mutex;
 use loom::sync::atomic::Ordering;
 
-use super::program::{Bounds, alloc, begin, check, dealloc, free, malloc};
+use super::program::{Block, Bounds, Flag, alloc, begin, check, dealloc, free, leak, malloc};
 use crate::profile;
 
 const SIZE: usize = 48;
@@ -47,6 +52,28 @@ fn again() {
     profile::stop();
 }
 
+/// Two sampled blocks that a thread frees by layout, before it notices or after, and passes on when it ends.
+fn freed_together() {
+    let (begun, begins) = (Flag::new(), Flag::new());
+    let (begun, begins): (&'static Flag, &'static Flag) = (leak(begun), leak(begins));
+    let kept = alloc(SIZE);
+    let blocks: &'static Mutex<Vec<Block>> = leak(Mutex::new(Vec::new()));
+    let other = begin(move || {
+        dealloc(kept);
+        begun.raise();
+        begins.wait();
+        std::mem::take(&mut *blocks.lock().expect("no thread panics"))
+            .into_iter()
+            .for_each(dealloc);
+    });
+    begun.wait();
+    start();
+    blocks.lock().expect("no thread panics").extend([alloc(SIZE), alloc(SIZE)]);
+    begins.raise();
+    profile::stop();
+    other.join().expect("it ends");
+}
+
 /// Only C's functions: no stack stands before a cache, and the class map says which blocks are sampled.
 fn by_c_alone() {
     let kept = malloc(SIZE);
@@ -69,6 +96,11 @@ fn a_profile_starts_and_stops_under_threads_that_allocate() {
 #[test]
 fn a_second_profile_starts_while_blocks_of_the_first_are_freed() {
     check("profile, again", Bounds::of(1), again);
+}
+
+#[test]
+fn sampled_blocks_that_are_freed_together_go_back_to_their_pages() {
+    check("profile, together", Bounds::of(1), freed_together);
 }
 
 #[test]
