@@ -151,7 +151,7 @@ const SUITES: &[Suite] = &[
         cfg: None,
     },
     Suite {
-        // What is about caches is not asked of the build that has none.
+        // What is about caches is not asked of the build that has none, as its tests say.
         name: "tests, hardened",
         arguments: &[
             "--package",
@@ -169,6 +169,14 @@ const SUITES: &[Suite] = &[
             "profile",
             "--test",
             "plugins",
+            "--test",
+            "options",
+            "--test",
+            "heaps",
+            "--test",
+            "statistics",
+            "--test",
+            "properties",
         ],
         cfg: None,
     },

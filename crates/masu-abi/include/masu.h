@@ -261,6 +261,8 @@ struct masu_class_statistics {
     size_t transfer_in_blocks;
     /* Blocks that thread caches ever fetched from it. */
     size_t transfer_out_blocks;
+    /* Bytes of the live blocks that the program may not use: the canaries of the hardened build, else 0. */
+    size_t canary_bytes;
 };
 
 /* A thread cache, which may serve several threads one after the other. */

@@ -61,6 +61,8 @@ pub(crate) struct Ranges {
     large_slices: usize,
     /// Large blocks ever handed out.
     large_made: usize,
+    /// Bytes of large blocks that the program may not use: in the hardened build, else 0.
+    large_unused_bytes: usize,
     /// Slices of the allocator's own among what is live.
     metadata_slices: usize,
     /// Slices that threads have the right to park.
@@ -106,6 +108,7 @@ impl Ranges {
             large_blocks: 0,
             large_slices: 0,
             large_made: 0,
+            large_unused_bytes: 0,
             metadata_slices: 0,
             parking_slices: 0,
             peak_bytes: 0,
@@ -132,7 +135,7 @@ impl Ranges {
 
     /// How many large blocks are handed out or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
-        (self.large_blocks, self.large_slices * SLICE_BYTES)
+        (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
     }
 
     /// Large blocks ever handed out from here; parked ones that were taken again are not among them.
@@ -146,6 +149,12 @@ impl Ranges {
         self.large_blocks = self.large_blocks.wrapping_add_signed(blocks);
         self.large_made += blocks.max(0).cast_unsigned();
         self.large_slices = self.large_slices.wrapping_add_signed(slices);
+    }
+
+    /// Notes a change in the bytes of large blocks that the program may not use.
+    #[cfg(feature = "secure")]
+    pub(crate) fn count_unused(&mut self, bytes: isize) {
+        self.large_unused_bytes = self.large_unused_bytes.wrapping_add_signed(bytes);
     }
 
     /// Bytes of free runs that may be resident.

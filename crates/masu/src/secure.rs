@@ -24,7 +24,7 @@ use crate::pointer::OfHeap;
 use crate::ranges::RANGES;
 use crate::shard::Shard;
 use crate::shard::hardened::{self, Held, Wrong};
-use crate::{heap, owner, profile, slot, thread};
+use crate::{heap, owner, profile, slot, statistics, thread};
 use suspect::{Call, Reason};
 
 /// What the front says of other mallocs' pointers. Here they end the program.
@@ -205,11 +205,16 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
                 suspect::stop(call, address, reason);
             }
             uncount(address);
-            if let Err(wrong) = held.rest() {
-                suspect::stop(call, address, Reason::Wrong(wrong));
+            match held.rest() {
+                // There are no slow calls here that would look.
+                Ok(true) => statistics::page::look(),
+                Ok(false) => {}
+                Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
             }
         }
         Err(Wrong::NoPage) => match code_of(address) {
+            // As in the ordinary build: `free` takes heaps' blocks, a global allocator's layout none.
+            HEAP if matches!(call, Call::Dealloc) => fault::stop(Fault::NotTheHeaps),
             // SAFETY: The class map says that it is a heap's; the rest is the caller's condition.
             HEAP => unsafe { heap::free(start) },
             // SAFETY: As above, that a large block starts there.

@@ -157,6 +157,8 @@ structure! {
         transfer_in_blocks,
         /// Blocks that thread caches ever fetched from it.
         transfer_out_blocks,
+        /// Bytes of the live blocks that the program may not use: the canaries of the hardened build, else 0.
+        canary_bytes,
     }
 }
 
@@ -197,10 +199,10 @@ structure! {
 }
 
 impl ClassStatistics {
-    /// Bytes in blocks handed out.
+    /// Bytes in blocks handed out, each counted with its whole usable size.
     #[must_use]
     pub fn live_bytes(&self) -> usize {
-        self.live_blocks * self.size
+        (self.live_blocks * self.size).saturating_sub(self.canary_bytes)
     }
 
     /// Bytes of free blocks in caches.
@@ -238,6 +240,11 @@ impl ClassStatistics {
         row.returned_blocks = books.taken.wrapping_sub(books.handed_out);
         row.transfer_in_blocks = transfer.given;
         row.transfer_out_blocks = transfer.fetched;
+        #[cfg(feature = "secure")]
+        {
+            let asked = shard::hardened::asked_bytes(class);
+            row.canary_bytes = (row.live_blocks * row.size).saturating_sub(asked);
+        }
         row
     }
 }

@@ -55,6 +55,7 @@ numbers! {
     Class {
         size, live_blocks, thread_cached_blocks, transfer_blocks, free_blocks, pages, page_bytes,
         tail_bytes, taken_blocks, returned_blocks, transfer_in_blocks, transfer_out_blocks,
+        canary_bytes,
     }
     /// Numbers of a thread cache.
     Cache {
@@ -67,7 +68,7 @@ impl Class {
     /// Bytes in blocks handed out.
     #[must_use]
     pub fn live_bytes(&self) -> u64 {
-        self.live_blocks.saturating_mul(self.size)
+        self.live_blocks.saturating_mul(self.size).saturating_sub(self.canary_bytes)
     }
 
     /// Free blocks in caches.

@@ -94,6 +94,11 @@ fn opened(size: usize) -> usize {
     size.max(1).next_multiple_of(kernel::page_size())
 }
 
+/// Bytes of `slices` slices that a block of `size` bytes may not use.
+fn unused(slices: usize, size: usize) -> isize {
+    (slices * SLICE_BYTES - size).cast_signed()
+}
+
 /// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where either
 /// is more than the address space has.
 pub(super) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
@@ -118,6 +123,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
         let mut ranges = RANGES.lock();
         let run = ranges.allocate_for(used_bytes, before + slices + 1, run_align, Kind::Opaque)?;
         ranges.count_large(1, slices.cast_signed());
+        ranges.count_unused(unused(slices, size));
         Some(run)
     };
     let run = take().or_else(|| forget_resting().then(take)?);
@@ -205,6 +211,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     let _ = unsafe { kernel::protect(block.at(0), opened(size), Protection::None) };
     let mut ranges = RANGES.lock();
     ranges.count_large(-1, -slices.cast_signed());
+    ranges.count_unused(-unused(slices, size));
     let leaving = resting(&ranges).exchange(block);
     drop(ranges);
     leaving.into_iter().flatten().for_each(leave);
@@ -304,6 +311,7 @@ pub(super) fn resize(address: usize, size: usize) -> bool {
         // SAFETY: As above.
         let _ = unsafe { kernel::protect(block.at(after), before - after, Protection::None) };
     }
+    RANGES.lock().count_unused(block.size().cast_signed() - size.cast_signed());
     block.set_size(size);
     true
 }

@@ -36,6 +36,8 @@ struct Rest {
     blocks: Option<&'static mut [usize]>,
     /// The place of the next one in line.
     next: usize,
+    /// Bytes that live blocks of these pages were asked for.
+    asked_bytes: usize,
 }
 
 /// One for each lock of pages, which guards it.
@@ -61,7 +63,7 @@ const fn room(class: Class) -> usize {
 
 impl Rest {
     const fn new() -> Rest {
-        Rest { random: Random::new(), blocks: None, next: 0 }
+        Rest { random: Random::new(), blocks: None, next: 0, asked_bytes: 0 }
     }
 
     /// Lets a block rest; returns the one that leaves for it, 0 for none. Without memory for the rest it is that
@@ -147,6 +149,8 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
     }
     pages.handed_out += 1;
     pages.taken += 1;
+    // SAFETY: As above.
+    unsafe { rest_of(shard, class) }.asked_bytes += size;
     let zeroed = page.record(index) == Record::Zeroed;
     page.set_record(index, Record::Live(size));
     Some(Taken { address: page.block(class, index), zeroed })
@@ -284,19 +288,28 @@ impl Held {
 
     /// Notes that the block is `size` bytes long from now on.
     pub(crate) fn set_size(&mut self, size: usize) {
+        let before = self.size();
+        // SAFETY: The lock of these pages is held.
+        let rest = unsafe { rest_of(self.shard, self.class) };
+        rest.asked_bytes = rest.asked_bytes - before + size;
         self.page.set_record(self.index, Record::Live(size));
     }
 
-    /// Lets the block rest, which nobody uses any more.
+    /// Lets the block rest, which nobody uses any more. Returns whether the line began again with it, which is so now and
+    /// then.
     #[inline]
-    pub(crate) fn rest(mut self) -> Result<(), Wrong> {
+    pub(crate) fn rest(mut self) -> Result<bool, Wrong> {
         let (class, block) = (self.class, self.page.block(self.class, self.index));
+        let size = self.size();
         // SAFETY: The block is that long, and nobody's.
         unsafe { ptr::with_exposed_provenance_mut::<u8>(block).write_bytes(0, class.size()) };
         self.page.set_record(self.index, Record::Resting);
         self.pages.handed_out -= 1;
         // SAFETY: The lock of these pages is held.
-        let leaving = unsafe { rest_of(self.shard, class) }.exchange(class, block);
+        let rest = unsafe { rest_of(self.shard, class) };
+        rest.asked_bytes -= size;
+        let leaving = rest.exchange(class, block);
+        let is_round = rest.next == 0;
         let empty = if leaving == 0 { Ok(None) } else { self.pages.end_rest(class, leaving) };
         let _ = self.pages.look(self.shard, class);
         drop(self.pages);
@@ -306,8 +319,20 @@ impl Held {
             unsafe { page.release_hardened(class) };
         }
         super::go_on();
-        Ok(())
+        Ok(is_round)
     }
+}
+
+/// Bytes that the live blocks of `class` were asked for.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics")]
+pub(crate) fn asked_bytes(class: Class) -> usize {
+    let of_shard = |shard: Shard| {
+        let _pages = shard.pages(class).lock();
+        // SAFETY: The lock of these pages is held.
+        unsafe { rest_of(shard, class) }.asked_bytes
+    };
+    Shard::used().map(of_shard).sum()
 }
 
 /// Releases the empty pages that were kept.

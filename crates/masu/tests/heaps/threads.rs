@@ -106,6 +106,7 @@ fn blocks_freed_by_other_threads_go_back_to_their_heap() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
 fn a_thread_that_ends_keeps_nothing_of_a_heap() {
     let heap = Heap::new();
     thread::scope(|scope| {

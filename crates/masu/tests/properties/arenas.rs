@@ -27,6 +27,7 @@ fn memory_of_a_block_near_one_gigabyte_is_used_again_without_overlap() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "the guards of the hardened build are mappings")]
 fn growing_blocks_side_by_side_do_not_use_up_mappings() {
     let _turn = alone();
     let before = mappings();
