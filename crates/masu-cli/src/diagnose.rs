@@ -169,7 +169,7 @@ fn ran(diagnosis: &Diagnosis) -> String {
 /// A finding, and its remedies where no finding before it named them.
 fn told(page: &mut String, finding: &Finding, command: &[String], said: &mut Vec<String>) {
     let style = match finding.id.kind() {
-        Kind::Cause => CAUSE,
+        Kind::Failure | Kind::Cause => CAUSE,
         Kind::Remark => REMARK,
         Kind::AllClear => CLEAR,
     };

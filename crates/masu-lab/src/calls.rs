@@ -22,18 +22,20 @@ use crate::trace::{Witness, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
 pub(crate) mod attach;
+mod callers;
 pub(crate) mod locks;
 mod moves;
 mod targets;
 mod writes;
 
 pub use locks::{Lock, Owner};
-pub use moves::Moves;
+pub use moves::{Moves, OwnMoves};
 pub use targets::SmallWrites;
 pub use writes::Writes;
 
+use callers::Callers;
 use locks::Locks;
-use moves::Breaks;
+use moves::Books;
 use targets::Targets;
 
 type Pid = i32;
@@ -254,7 +256,8 @@ struct Counter {
     live: HashMap<Pid, (u64, ThreadCalls)>,
     /// Threads that have ended and are kept apart.
     ended: Vec<(u64, ThreadCalls)>,
-    breaks: Breaks,
+    books: Books,
+    callers: Callers,
     locks: Locks,
     targets: Targets,
 }
@@ -276,7 +279,8 @@ impl Witness for Counter {
     fn begin(&mut self, pid: Pid) {
         // A thread that is not the first takes the first one's number when it runs a program.
         self.meet(pid);
-        self.breaks.forget(pid);
+        self.books.begin(pid);
+        self.callers.forget(pid);
         self.locks.forget(pid);
         let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else { return };
         if self.calls.programs.contains(&program) {
@@ -304,7 +308,8 @@ impl Witness for Counter {
     fn end(&mut self, pid: Pid, usage: &Usage) {
         if self.process_of(pid) == Some(pid) {
             self.calls.peaks_bytes += usage.max_rss_bytes;
-            self.breaks.forget(pid);
+            self.books.forget(pid);
+            self.callers.forget(pid);
             self.locks.forget(pid);
         }
         self.close(pid);
@@ -314,7 +319,7 @@ impl Witness for Counter {
 impl Counter {
     /// A thread is about to make a call.
     fn called(&mut self, pid: Pid, stopped: Stopped) {
-        let Stopped { call, arguments } = stopped;
+        let Stopped { call, arguments, from } = stopped;
         self.note(pid, call);
         let Some((_, thread)) = self.live.get_mut(&pid) else { return };
         let (process, counts) = (thread.process, &mut thread.counts);
@@ -333,7 +338,11 @@ impl Counter {
                 Some(bytes) => self.targets.note(process, call, arguments[0], bytes),
                 None => {
                     let request = door::memory_request(&stopped);
-                    self.breaks.note(process, request, &mut counts.moves);
+                    let is_own = request.is_of_mappings() && self.callers.are_own(process, &from);
+                    if door::maps_code(&stopped) {
+                        self.callers.forget(process);
+                    }
+                    self.books.note(process, request, is_own, &mut counts.moves);
                 }
             },
         }

@@ -46,7 +46,7 @@ pub use inside::Means;
 pub use judge::judge;
 pub use running::{Hold, diagnose_running};
 
-use facts::{CallFacts, Clock, Malloc, Memory};
+use facts::{CallFacts, Clock, Failure, Malloc, Memory};
 use inside::late_median;
 use looks::{Looks, Seen};
 use thresholds::{
@@ -209,6 +209,7 @@ fn gathered(
     let main: PathBuf = main.or(programs.first()).map_or(own, |program| program.path.clone());
     Facts {
         ending: Some(run.ending.to_string()),
+        failure: Failure::of(&run.ending, &run.stderr.tail),
         clock: Clock {
             wall_s: run.wall_s,
             user_s: run.user_s,

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use ending::{is_gone, wait_until};
-use masu_lab::calls::{self, Call, Calls, Counts, Moves};
+use masu_lab::calls::{self, Call, Calls, Counts, Moves, OwnMoves};
 use masu_lab::diagnose::{Hold, Options, diagnose_running};
 use masu_lab::execute::Conditions;
 use masu_lab::{Catalogue, Ending, Input, Places, Run, Stop, Variant, Workload, diagnose};
@@ -63,7 +63,17 @@ const MOVES: Moves = Moves {
     purges: PURGES,
     offers: 0,
     grows: 3,
+    // How far the first step goes is not seen.
+    asked_bytes: (BREAKS - 1) * STEP + (MAPS + 3 + DOUBLED) * MAPPED,
     returned_bytes: BREAKS * STEP + (PURGES + MAPS + DOUBLED) * MAPPED,
+    // It makes these calls itself.
+    own: OwnMoves {
+        maps: MAPS,
+        unmaps: MAPS,
+        purges: PURGES,
+        asked_bytes: (MAPS + 3 + DOUBLED) * MAPPED,
+        returned_bytes: (PURGES + MAPS + DOUBLED) * MAPPED,
+    },
 };
 
 /// What it writes: tens, a page, and vectors of 100 and 900 bytes.

@@ -1,7 +1,8 @@
 //! What was asked of memory: how often it came and went, and how much went.
 //!
-//! It relies on the arguments of the calls alone. The hard idea is what makes a storm: not that memory is asked
-//! for, which every program does while it grows, but that it is given back and asked for again.
+//! It relies on the arguments of the calls, and on where they were made. The hard idea is what makes a storm: not that
+//! memory is asked for, which every program does while it grows, but that it is given back and asked for again. So a
+//! mapping that goes counts only where such a one came: files and stacks go as well.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ pub struct Moves {
     pub break_downs: u64,
     /// Writable mappings without a file, thread stacks not among them.
     pub maps: u64,
-    /// Mappings given back, whatever they were.
+    /// Such mappings given back.
     pub unmaps: u64,
     /// Times that contents were given back and the addresses kept (`madvise`).
     pub purges: u64,
@@ -27,7 +28,26 @@ pub struct Moves {
     pub offers: u64,
     /// Times that reserved addresses became memory (`mprotect`).
     pub grows: u64,
+    /// Bytes that came, by the break, mappings and `mprotect`.
+    pub asked_bytes: u64,
     /// Bytes that went by all but offers.
+    pub returned_bytes: u64,
+    /// What of this the program did itself, and not its malloc or its C library.
+    pub own: OwnMoves,
+}
+
+/// How memory came and went by calls of the program's own, on which no malloc has a hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct OwnMoves {
+    /// Writable mappings without a file.
+    pub maps: u64,
+    /// Such mappings given back.
+    pub unmaps: u64,
+    /// Times that contents were given back and the addresses kept.
+    pub purges: u64,
+    /// Bytes that came.
+    pub asked_bytes: u64,
+    /// Bytes that went.
     pub returned_bytes: u64,
 }
 
@@ -44,6 +64,20 @@ impl Moves {
         self.maps.min(self.unmaps)
     }
 
+    /// Bytes that the malloc asked for at most: no more memory than this is its to touch.
+    #[must_use]
+    pub fn asked_by_malloc_bytes(&self) -> u64 {
+        self.asked_bytes.saturating_sub(self.own.asked_bytes)
+    }
+
+    /// Whether most of what went, and came again, did so by the program's own calls.
+    #[must_use]
+    pub fn are_own(&self) -> bool {
+        let own = self.own.unmaps + self.own.purges;
+        let all = self.break_pairs() + self.unmaps + self.purges;
+        2 * own > all && 2 * self.own.returned_bytes > self.returned_bytes
+    }
+
     pub(super) fn add(&mut self, other: &Moves) {
         self.break_ups += other.break_ups;
         self.break_downs += other.break_downs;
@@ -52,46 +86,132 @@ impl Moves {
         self.purges += other.purges;
         self.offers += other.offers;
         self.grows += other.grows;
-        self.returned_bytes = self.returned_bytes.saturating_add(other.returned_bytes);
+        grow(&mut self.asked_bytes, other.asked_bytes);
+        grow(&mut self.returned_bytes, other.returned_bytes);
+        let (own, more) = (&mut self.own, &other.own);
+        own.maps += more.maps;
+        own.unmaps += more.unmaps;
+        own.purges += more.purges;
+        grow(&mut own.asked_bytes, more.asked_bytes);
+        grow(&mut own.returned_bytes, more.returned_bytes);
     }
 }
 
-/// Where the break of each process is, as far as it was moved.
-#[derive(Debug, Default)]
-pub(super) struct Breaks(HashMap<Pid, u64>);
+fn grow(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
 
-impl Breaks {
-    /// Notes a request of `process`.
-    pub(super) fn note(&mut self, process: Pid, request: MemoryRequest, moves: &mut Moves) {
-        let mut returned = 0;
+/// What each process has of memory, as far as its calls tell.
+#[derive(Debug, Default)]
+pub(super) struct Books(HashMap<Pid, Book>);
+
+#[derive(Debug, Default)]
+struct Book {
+    /// Where the break is, as far as it was moved.
+    break_at: Option<u64>,
+    /// Whether all calls of the program were seen since it began.
+    is_whole: bool,
+    /// Bytes of mappings without a file that came and have not gone.
+    mapped_bytes: u64,
+    /// Mappings that are something else, by their size.
+    others: HashMap<u64, u64>,
+}
+
+/// So many sizes of a process's other mappings are kept apart; all are forgotten when there are more.
+const SIZES_MAX: usize = 4096;
+
+impl Books {
+    /// Notes a request of `process`, made by the program itself where it `is_own`.
+    pub(super) fn note(
+        &mut self,
+        process: Pid,
+        request: MemoryRequest,
+        is_own: bool,
+        moves: &mut Moves,
+    ) {
+        let book = self.0.entry(process).or_default();
+        let mut changed = Moves::default();
         match request {
-            MemoryRequest::Break(address) => match self.0.insert(process, address) {
+            MemoryRequest::Break(address) => match book.break_at.replace(address) {
                 Some(before) if address < before => {
-                    moves.break_downs += 1;
-                    returned = before - address;
+                    changed.break_downs = 1;
+                    changed.returned_bytes = before - address;
                 }
                 Some(before) if address == before => {}
-                _ => moves.break_ups += 1,
+                before => {
+                    changed.break_ups = 1;
+                    changed.asked_bytes = before.map_or(0, |before| address - before);
+                }
             },
-            MemoryRequest::Map => moves.maps += 1,
+            MemoryRequest::Map(bytes) => {
+                changed.maps = 1;
+                changed.asked_bytes = bytes;
+                grow(&mut book.mapped_bytes, bytes);
+            }
+            MemoryRequest::MapOther(bytes) => {
+                if book.others.len() == SIZES_MAX {
+                    book.others.clear();
+                }
+                *book.others.entry(bytes).or_default() += 1;
+            }
             MemoryRequest::Unmap(bytes) => {
-                moves.unmaps += 1;
-                returned = bytes;
+                let bytes = book.unmapped(bytes);
+                changed.unmaps = u64::from(bytes > 0);
+                changed.returned_bytes = bytes;
+            }
+            MemoryRequest::Resize(before, after) => {
+                changed.asked_bytes = after.saturating_sub(before);
+                grow(&mut book.mapped_bytes, changed.asked_bytes);
             }
             MemoryRequest::Purge(bytes) => {
-                moves.purges += 1;
-                returned = bytes;
+                changed.purges = 1;
+                changed.returned_bytes = bytes;
             }
-            MemoryRequest::Offer => moves.offers += 1,
-            MemoryRequest::Grow => moves.grows += 1,
+            MemoryRequest::Offer => changed.offers = 1,
+            MemoryRequest::Grow(bytes) => {
+                changed.grows = 1;
+                changed.asked_bytes = bytes;
+                grow(&mut book.mapped_bytes, bytes);
+            }
             MemoryRequest::Other => {}
         }
-        moves.returned_bytes = moves.returned_bytes.saturating_add(returned);
+        if is_own {
+            changed.own = OwnMoves {
+                maps: changed.maps,
+                unmaps: changed.unmaps,
+                purges: changed.purges,
+                asked_bytes: changed.asked_bytes,
+                returned_bytes: changed.returned_bytes,
+            };
+        }
+        moves.add(&changed);
     }
 
-    /// The process runs another program now, or has ended.
+    /// The process runs another program now, all of whose calls will be seen.
+    pub(super) fn begin(&mut self, process: Pid) {
+        self.0.insert(process, Book { is_whole: true, ..Book::default() });
+    }
+
+    /// The process has ended.
     pub(super) fn forget(&mut self, process: Pid) {
         self.0.remove(&process);
+    }
+}
+
+impl Book {
+    /// Of so many bytes that go, those of mappings without a file.
+    fn unmapped(&mut self, bytes: u64) -> u64 {
+        if let Some(others) = self.others.get_mut(&bytes).filter(|others| **others > 0) {
+            *others -= 1;
+            return 0;
+        }
+        // What a process had before it was seen is not known, nor what a child has of its parent.
+        if !self.is_whole {
+            return bytes;
+        }
+        let gone = bytes.min(self.mapped_bytes);
+        self.mapped_bytes -= gone;
+        gone
     }
 }
 
@@ -99,33 +219,43 @@ impl Breaks {
 mod tests {
     use super::*;
 
+    /// What these requests of a process come to, which was seen since its program began.
+    fn noted(requests: &[(MemoryRequest, bool)]) -> Moves {
+        let (mut books, mut moves) = (Books::default(), Moves::default());
+        books.begin(1);
+        for (request, is_own) in requests {
+            books.note(1, *request, *is_own, &mut moves);
+        }
+        moves
+    }
+
     #[test]
     fn a_break_goes_up_and_down_for_each_process_by_itself() {
-        let (mut breaks, mut moves) = (Breaks::default(), Moves::default());
+        let (mut books, mut moves) = (Books::default(), Moves::default());
         for (process, address) in [(1, 100), (1, 300), (2, 200), (1, 250), (1, 250), (1, 300)] {
-            breaks.note(process, MemoryRequest::Break(address), &mut moves);
+            books.note(process, MemoryRequest::Break(address), false, &mut moves);
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
         assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
-        // Another program starts again, at whatever address.
-        breaks.forget(1);
-        breaks.note(1, MemoryRequest::Break(10), &mut moves);
+        // Another program begins at whatever address.
+        books.begin(1);
+        books.note(1, MemoryRequest::Break(10), false, &mut moves);
         assert_eq!((moves.break_ups, moves.break_downs), (5, 1));
     }
 
     #[test]
     fn what_goes_is_added_up_whatever_its_size_is_said_to_be() {
-        let (mut breaks, mut moves) = (Breaks::default(), Moves::default());
+        let (mut books, mut moves) = (Books::default(), Moves::default());
         for request in [
-            MemoryRequest::Map,
+            MemoryRequest::Map(4096),
             MemoryRequest::Unmap(u64::MAX),
             MemoryRequest::Unmap(1),
             MemoryRequest::Purge(4096),
             MemoryRequest::Offer,
-            MemoryRequest::Grow,
+            MemoryRequest::Grow(0),
             MemoryRequest::Other,
         ] {
-            breaks.note(1, request, &mut moves);
+            books.note(1, request, false, &mut moves);
         }
         let expected = Moves {
             maps: 1,
@@ -133,10 +263,48 @@ mod tests {
             purges: 1,
             offers: 1,
             grows: 1,
+            asked_bytes: 4096,
             returned_bytes: u64::MAX,
             ..Moves::default()
         };
         assert_eq!(moves, expected);
         assert_eq!(moves.map_pairs(), 1);
+    }
+
+    #[test]
+    fn files_and_stacks_that_go_are_neither_counted_nor_added_up() {
+        let moves = noted(&[
+            (MemoryRequest::MapOther(10_000), true),
+            (MemoryRequest::MapOther(10_000), true),
+            (MemoryRequest::Unmap(10_000), true),
+            (MemoryRequest::Map(8192), false),
+            (MemoryRequest::Unmap(10_000), true),
+            (MemoryRequest::Unmap(8192), false),
+            // What came before the program was seen, or what came as addresses alone.
+            (MemoryRequest::Unmap(1 << 20), false),
+        ]);
+        assert_eq!((moves.maps, moves.unmaps, moves.returned_bytes), (1, 1, 8192));
+        assert_eq!(moves.own, OwnMoves::default());
+    }
+
+    #[test]
+    fn a_mapping_that_grew_goes_with_all_it_has() {
+        let moves = noted(&[
+            (MemoryRequest::Map(4096), false),
+            (MemoryRequest::Resize(4096, 12_288), false),
+            (MemoryRequest::Unmap(12_288), false),
+        ]);
+        assert_eq!((moves.unmaps, moves.asked_bytes, moves.returned_bytes), (1, 12_288, 12_288));
+    }
+
+    #[test]
+    fn what_the_program_maps_itself_is_told_from_what_its_malloc_maps() {
+        let one =
+            |is_own| [(MemoryRequest::Map(4096), is_own), (MemoryRequest::Unmap(4096), is_own)];
+        let own = noted(&[one(true), one(true), one(false)].concat());
+        assert_eq!((own.map_pairs(), own.own.unmaps, own.own.returned_bytes), (3, 2, 8192));
+        assert_eq!(own.asked_by_malloc_bytes(), 4096);
+        assert!(own.are_own());
+        assert!(!noted(&[one(true), one(false), one(false)].concat()).are_own());
     }
 }

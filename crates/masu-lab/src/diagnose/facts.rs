@@ -11,13 +11,15 @@ use serde::Serialize;
 use super::samples::Sampled;
 use crate::calls::{Calls, Lock, Moves, Owner, SmallWrites};
 use crate::prices::{Prices, Service};
-use crate::{Call, Scatter};
+use crate::{Call, Ending, Scatter};
 
 /// Everything that a judgement rests on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// How the run ended; none for a process that went on.
     pub ending: Option<String>,
+    /// How it failed; none where it did not, or was stopped.
+    pub failure: Option<Failure>,
     /// Time.
     pub clock: Clock,
     /// Memory.
@@ -44,6 +46,45 @@ pub struct Facts {
     pub prices: Prices,
     /// CPUs that it may use.
     pub cpus: usize,
+}
+
+/// How a program failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// As a predicate: `returned 3`, `was ended by signal 11 (SIGSEGV)`.
+    pub how: String,
+    /// What it returned; none where it was killed.
+    pub code: Option<i32>,
+    /// Whether it was killed because it held more memory than it may.
+    pub is_over_limit: bool,
+    /// The last lines that it wrote to its standard error.
+    pub last_lines: Vec<String>,
+}
+
+impl Failure {
+    /// So many lines are kept, of at most so many characters each.
+    const LINES: usize = 5;
+    const CHARACTERS: usize = 200;
+
+    /// Of how a run ended and what it wrote; none where it ended well, or somebody ended it.
+    #[must_use]
+    pub fn of(ending: &Ending, stderr: &str) -> Option<Failure> {
+        let (code, is_over_limit) = match ending {
+            Ending::Exited(0) | Ending::TimedOut | Ending::Stopped => return None,
+            Ending::Exited(code) => (Some(*code), false),
+            Ending::Signalled(_) => (None, false),
+            Ending::OutOfMemory { .. } => (None, true),
+        };
+        let shown = |line: &str| -> String {
+            let shown = line.chars().map(|c| if c.is_control() { ' ' } else { c });
+            shown.take(Failure::CHARACTERS).collect()
+        };
+        let mut last_lines: Vec<String> =
+            stderr.lines().rev().map(shown).filter(|line| !line.trim().is_empty()).collect();
+        last_lines.truncate(Failure::LINES);
+        last_lines.reverse();
+        Some(Failure { how: ending.to_string(), code, is_over_limit, last_lines })
+    }
 }
 
 /// Seconds.

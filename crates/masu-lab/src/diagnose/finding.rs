@@ -7,6 +7,8 @@ use serde::Serialize;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Id {
+    /// The program failed.
+    ProgramFailed,
     /// Memory goes back to the kernel and comes again, in many small calls.
     HeapCallStorm,
     /// Threads wait for the malloc's lock.
@@ -53,7 +55,8 @@ pub enum Id {
 
 impl Id {
     /// Every one, in the order of the documentation.
-    pub const ALL: [Id; 21] = [
+    pub const ALL: [Id; 22] = [
+        Id::ProgramFailed,
         Id::HeapCallStorm,
         Id::MallocLock,
         Id::ThreadChurn,
@@ -81,6 +84,7 @@ impl Id {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Id::ProgramFailed => "program-failed",
             Id::HeapCallStorm => "heap-call-storm",
             Id::MallocLock => "malloc-lock",
             Id::ThreadChurn => "thread-churn",
@@ -109,6 +113,7 @@ impl Id {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
+            Id::ProgramFailed => Kind::Failure,
             Id::UnoptimisedBuild | Id::Wrapper => Kind::Remark,
             Id::CpuBound | Id::IoBound | Id::MemoryIsFine => Kind::AllClear,
             _ => Kind::Cause,
@@ -119,6 +124,8 @@ impl Id {
 /// What a finding is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// The program failed, which comes before all else.
+    Failure,
     /// It names why the program is slow or large.
     Cause,
     /// It says that something else should have been measured.
@@ -228,7 +235,7 @@ impl Finding {
         self
     }
 
-    /// Where it stands among others: causes first, the largest and surest of them in front.
+    /// Where it stands among others: a failure first, then causes, the largest and surest of them in front.
     pub(super) fn order(&self) -> (Kind, std::cmp::Reverse<u64>, Id) {
         /// What a cause without a known share counts for: more than one that only just is one.
         const UNKNOWN: f64 = 0.1;

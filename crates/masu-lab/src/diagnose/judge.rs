@@ -10,6 +10,7 @@ use super::finding::{Finding, Id};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S};
 
 mod clear;
+mod failure;
 mod heap;
 mod held;
 mod locks;
@@ -21,6 +22,7 @@ mod writes;
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(failure::failed(facts));
     if facts.clock.own_cpu_s() >= CPU_MIN_S {
         findings.extend(threads::churn(facts));
         findings.extend(heap::storms(facts, &findings));

@@ -15,6 +15,9 @@ pub(super) const MEMORY_IS_FINE_SHARE: f64 = 0.05;
 /// again may save.
 pub(super) const FIRST_TOUCH_SHARE: f64 = 0.1;
 
+/// A setting of the malloc is a remedy only where the malloc asked for this share of the memory that was touched.
+pub(super) const REACHED_SHARE: f64 = 0.5;
+
 /// A gain below this is not worth a change.
 pub(super) const LITTLE_SHARE: f64 = 0.03;
 

@@ -16,6 +16,9 @@ pub(crate) const PROGRAM_COUNTER: usize = 32;
 /// Where the stack pointer stands.
 pub(crate) const STACK_POINTER: usize = 31;
 
+/// Where a function keeps where it returns to (`x30`).
+pub(crate) const LINK: Option<usize> = Some(30);
+
 /// Where a program puts the number of the call it wants (`x8`).
 pub(crate) const CALL_REQUEST: usize = 8;
 

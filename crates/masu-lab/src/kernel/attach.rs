@@ -8,7 +8,7 @@
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
-use super::calls::{Stopped, known};
+use super::calls::{CalledFrom, Stopped, known};
 use super::trace::machine;
 use super::{checked, kill, wait_for};
 
@@ -111,7 +111,8 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
         return Ok(Boundary::Other);
     }
     let call = known(info.number.cast_signed()).filter(|_| info.cpu == machine::AUDIT);
-    Ok(Boundary::Begins(call.map(|call| Stopped { call, arguments: info.arguments })))
+    let from = CalledFrom { instruction: info.instruction, stack: info.stack, link: None };
+    Ok(Boundary::Begins(call.map(|call| Stopped { call, arguments: info.arguments, from })))
 }
 
 /// A child that ends when its rope is pulled, or gone with the process that holds it.

@@ -46,6 +46,18 @@ const NUMBERS: &[(Call, libc::c_long)] = &[
 pub(crate) struct Stopped {
     pub(crate) call: Call,
     pub(crate) arguments: [u64; 6],
+    pub(crate) from: CalledFrom,
+}
+
+/// Where a call is made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CalledFrom {
+    /// The instruction behind the call.
+    pub(crate) instruction: u64,
+    /// The top of the stack.
+    pub(crate) stack: u64,
+    /// Where the function returns to, on a CPU that keeps that in a register.
+    pub(crate) link: Option<u64>,
 }
 
 /// What a `futex` call asks for.
@@ -87,41 +99,66 @@ pub(crate) fn is_contended_lock(operation: u64, value: u64) -> bool {
 pub(crate) enum MemoryRequest {
     /// The program break at this address.
     Break(u64),
-    /// New memory of no file.
-    Map,
+    /// So many bytes of new memory of no file.
+    Map(u64),
+    /// So many bytes of addresses for something else: a file, or a thread's stack.
+    MapOther(u64),
     /// So many bytes of addresses given back.
     Unmap(u64),
     /// The contents of so many bytes given back, which read as zeros then.
     Purge(u64),
     /// Contents that the kernel may take when it needs memory.
     Offer,
-    /// Addresses that were reserved made memory.
-    Grow,
+    /// So many bytes of addresses that were reserved made memory.
+    Grow(u64),
+    /// A mapping of the first size is to have the second.
+    Resize(u64, u64),
     /// None of these.
     Other,
 }
 
+impl MemoryRequest {
+    /// Whether it is of memory that a program may also ask for itself.
+    pub(crate) fn is_of_mappings(self) -> bool {
+        !matches!(self, MemoryRequest::Break(_) | MemoryRequest::MapOther(_) | MemoryRequest::Other)
+    }
+}
+
+/// Whether a call maps code, so that the process has more of it than before.
+pub(crate) fn maps_code(stopped: &Stopped) -> bool {
+    let access = match stopped.call {
+        Call::Mmap | Call::Mprotect => stopped.arguments[2],
+        _ => return false,
+    };
+    access & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0
+}
+
 /// What `stopped` asks of memory.
 pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
-    let Stopped { call, arguments } = *stopped;
+    let Stopped { call, arguments, .. } = *stopped;
     let has = |argument: u64, flag: libc::c_int| argument & u64::from(flag.cast_unsigned()) != 0;
     match call {
         // Zero asks where the break is.
         Call::Brk if arguments[0] != 0 => MemoryRequest::Break(arguments[0]),
-        Call::Mmap
-            if has(arguments[2], libc::PROT_WRITE)
-                && has(arguments[3], libc::MAP_ANONYMOUS)
-                && !has(arguments[3], libc::MAP_STACK) =>
-        {
-            MemoryRequest::Map
+        Call::Mmap => {
+            let is_memory = has(arguments[3], libc::MAP_ANONYMOUS);
+            if !is_memory || has(arguments[3], libc::MAP_STACK) {
+                MemoryRequest::MapOther(arguments[1])
+            } else if has(arguments[2], libc::PROT_WRITE) {
+                MemoryRequest::Map(arguments[1])
+            } else {
+                // Addresses that are only reserved.
+                MemoryRequest::Other
+            }
         }
+        Call::Mremap => MemoryRequest::Resize(arguments[1], arguments[2]),
         Call::Munmap => MemoryRequest::Unmap(arguments[1]),
         Call::Madvise => match i32::try_from(arguments[2]) {
             Ok(libc::MADV_DONTNEED) => MemoryRequest::Purge(arguments[1]),
             Ok(libc::MADV_FREE) => MemoryRequest::Offer,
             _ => MemoryRequest::Other,
         },
-        Call::Mprotect if has(arguments[2], libc::PROT_WRITE) => MemoryRequest::Grow,
+        Call::Mprotect if has(arguments[2], libc::PROT_WRITE) => MemoryRequest::Grow(arguments[1]),
         _ => MemoryRequest::Other,
     }
 }
@@ -203,7 +240,12 @@ pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
     let registers = read_registers(pid)?;
     let arguments = machine::ARGUMENTS.map(|place| registers[place]);
     let call = known(registers[machine::CALL_NUMBER].cast_signed());
-    Ok(call.map(|call| Stopped { call, arguments }))
+    let from = CalledFrom {
+        instruction: registers[machine::PROGRAM_COUNTER],
+        stack: registers[machine::STACK_POINTER],
+        link: machine::LINK.map(|place| registers[place]),
+    };
+    Ok(call.map(|call| Stopped { call, arguments, from }))
 }
 
 /// The counted call that has this number.
@@ -384,17 +426,21 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_memory_is_told_by_the_arguments() {
-        let request = |call, arguments| memory_request(&Stopped { call, arguments });
+        let from = CalledFrom::default();
+        let request = |call, arguments| memory_request(&Stopped { call, arguments, from });
         assert_eq!(request(Call::Brk, [0, 0, 0, 0, 0, 0]), MemoryRequest::Other);
         assert_eq!(request(Call::Brk, [4096, 0, 0, 0, 0, 0]), MemoryRequest::Break(4096));
         let (writable, anonymous) = (3, 0x22);
         assert_eq!(
             request(Call::Mmap, [0, 4096, writable, anonymous, u64::MAX, 0]),
-            MemoryRequest::Map
+            MemoryRequest::Map(4096)
         );
         // A file, and addresses that are only reserved.
-        assert_eq!(request(Call::Mmap, [0, 4096, writable, 2, 3, 0]), MemoryRequest::Other);
+        let file = request(Call::Mmap, [0, 4096, writable, 2, 3, 0]);
+        assert_eq!(file, MemoryRequest::MapOther(4096));
         assert_eq!(request(Call::Mmap, [0, 4096, 0, anonymous, 0, 0]), MemoryRequest::Other);
+        let grown = request(Call::Mremap, [0, 4096, 8192, 1, 0, 0]);
+        assert_eq!(grown, MemoryRequest::Resize(4096, 8192));
         assert_eq!(request(Call::Munmap, [0, 8192, 0, 0, 0, 0]), MemoryRequest::Unmap(8192));
         assert_eq!(request(Call::Madvise, [0, 8192, 4, 0, 0, 0]), MemoryRequest::Purge(8192));
         assert_eq!(request(Call::Madvise, [0, 8192, 14, 0, 0, 0]), MemoryRequest::Other);

@@ -15,6 +15,9 @@ pub(crate) const PROGRAM_COUNTER: usize = 16;
 /// Where the stack pointer stands (`rsp`).
 pub(crate) const STACK_POINTER: usize = 19;
 
+/// Where a function keeps where it returns to, on the stack here.
+pub(crate) const LINK: Option<usize> = None;
+
 /// Where a program puts the number of the call it wants (`rax`).
 pub(crate) const CALL_REQUEST: usize = 10;
 

@@ -4,20 +4,26 @@ use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
-    COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, IDLE_SHARE, MEMORY_IS_FINE_SHARE, USER_SHARE, WAITS,
+    COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, IDLE_SHARE, MEMORY_IS_FINE_SHARE, REACHED_SHARE,
+    USER_SHARE, WAITS,
 };
 use super::explain;
 use crate::calls::Owner;
 use crate::prices::Service;
-use crate::report::{percent, seconds};
+use crate::report::{bytes, percent, seconds};
 
 /// What there is to say where nothing is wrong.
 pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !found.iter().any(|finding| finding.id.kind() == Kind::Cause) {
+    // A program that failed at once has said why, and waited for nothing.
+    let failed_at_once = facts.failure.is_some() && facts.clock.own_cpu_s() < CPU_MIN_S;
+    if !found.iter().any(|finding| finding.id.kind() == Kind::Cause) && !failed_at_once {
         findings.extend(computes(facts).or_else(|| waits(facts)));
     }
-    findings.extend(memory(facts, found));
+    let memory = memory(facts, found);
+    // A program that failed is not called healthy.
+    let is_denied = |one: &Finding| facts.failure.is_some() && one.id == Id::MemoryIsFine;
+    findings.extend(memory.filter(|one| !is_denied(one)));
     findings
 }
 
@@ -30,18 +36,27 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Finding {
         "touch less memory, or use the same memory again",
         "a change of the program",
     )];
-    // The setting reaches what comes from glibc's malloc, not mappings of the program's own.
-    if facts.malloc.name == "glibc" && facts.malloc.refusal.is_none() {
+    let touched = facts.memory.minor_faults * facts.memory.os_page_bytes;
+    let asked = facts.calls.as_ref().map(|calls| calls.moves.asked_by_malloc_bytes());
+    let reach = asked.map_or(1.0, |asked| asked as f64 / (touched as f64).max(1.0));
+    let mut evidence = vec![costs];
+    if reach < REACHED_SHARE {
+        evidence.push(format!(
+            "the malloc asked for {} at most of the {} that were touched: the rest is of files, or of \
+             mappings that the program makes itself, on which no malloc has a hold",
+            bytes(asked.unwrap_or(0) as f64),
+            bytes(touched as f64)
+        ));
+    } else if facts.malloc.name == "glibc" && facts.malloc.refusal.is_none() {
         remedies.push(Remedy::setting(
             "huge pages: one fault for 2 MiB",
             "glibc:huge_pages=1".to_owned(),
             "more memory, where large blocks are touched here and there only",
         ));
     }
-    Finding::new(Id::FirstTouch, Confidence::Medium, title)
-        .sharing(share)
-        .seeing(costs)
-        .remedied(remedies)
+    let mut finding = Finding::new(Id::FirstTouch, Confidence::Medium, title).sharing(share);
+    finding.evidence = evidence;
+    finding.remedied(remedies)
 }
 
 fn computes(facts: &Facts) -> Option<Finding> {

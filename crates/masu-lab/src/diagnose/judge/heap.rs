@@ -37,6 +37,8 @@ struct Costs {
     returned_bytes: u64,
     /// Pages that were touched again.
     refaults: u64,
+    /// Whether most of it went by calls of the program's own.
+    are_own: bool,
     calls_s: f64,
     pages_s: f64,
 }
@@ -56,6 +58,7 @@ impl Costs {
             purges: moves.purges,
             returned_bytes: moves.returned_bytes,
             refaults,
+            are_own: moves.are_own(),
             calls_s: breaks as f64 * price(Service::BreakPair)
                 + maps as f64 * price(Service::MapPair)
                 + (moves.purges + moves.grows) as f64 * price(Service::SystemCall),
@@ -129,6 +132,7 @@ fn faults_alone(facts: &Facts) -> Option<Finding> {
         purges: 0,
         returned_bytes: 0,
         refaults,
+        are_own: false,
         calls_s: 0.0,
         pages_s: refaults as f64 * cycle,
     };
@@ -184,6 +188,14 @@ fn whole(facts: &Facts, cost_s: f64) -> String {
 }
 
 fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
+    if costs.are_own {
+        return vec![Remedy::code(
+            1,
+            "the program maps this memory itself (mmap, munmap, madvise), so no malloc has a hold on it: \
+             keep a mapping and use it again",
+            "a change of the program, or of the library that maps it",
+        )];
+    }
     let mut remedies = vec![Remedy::code(
         1,
         "keep large buffers and use them again instead of freeing and allocating them",

@@ -10,9 +10,10 @@ use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
 use super::super::samples::{Place, Sampled};
 use super::judge;
 use crate::Scatter;
-use crate::calls::{Lock, Moves, Owner, SmallWrites};
+use crate::calls::{Lock, Moves, OwnMoves, Owner, SmallWrites};
 use crate::prices::{Price, Prices, Service};
 
+mod failure;
 mod threads;
 
 use threads::{contended, serial};
@@ -205,7 +206,33 @@ fn few_returns_of_much_are_a_storm_of_faults() {
     // Faults of memory that was never given back are first touches.
     let grown = calling(facts, |calls| calls.moves = Moves::default());
     assert_eq!(causes(&grown), [Id::FirstTouch]);
-    assert_eq!(variants(&first(&grown), RemedyKind::Setting), ["glibc:huge_pages=1"]);
+    assert_eq!(variants(&first(&grown), RemedyKind::Setting), [""; 0], "no malloc asked for it");
+    let by_malloc = calling(grown, |calls| calls.moves.asked_bytes = 2_000 * MIB);
+    assert_eq!(variants(&first(&by_malloc), RemedyKind::Setting), ["glibc:huge_pages=1"]);
+    let by_itself = calling(by_malloc, |calls| calls.moves.own.asked_bytes = 1_990 * MIB);
+    assert_eq!(variants(&first(&by_itself), RemedyKind::Setting), [""; 0]);
+    assert!(first(&by_itself).evidence[1].contains("10.0 MiB at most"), "{by_itself:?}");
+}
+
+#[test]
+fn mappings_of_the_programs_own_are_offered_no_malloc_and_no_setting_of_one() {
+    for (maps, each) in [(17_100, 118 * 4096), (60, 40 * MIB)] {
+        let own = OwnMoves {
+            maps,
+            unmaps: maps,
+            asked_bytes: maps * each,
+            returned_bytes: maps * each,
+            ..OwnMoves::default()
+        };
+        let (asked_bytes, returned_bytes) = (maps * each, maps * each);
+        let moves =
+            Moves { maps, unmaps: maps, asked_bytes, returned_bytes, own, ..Moves::default() };
+        let facts = calling(storm(), |calls| calls.moves = moves);
+        let storm = first(&facts);
+        assert!(matches!(storm.id, Id::HeapCallStorm | Id::FaultStorm), "{storm:?}");
+        assert!(storm.remedies.iter().all(|remedy| remedy.variant.is_none()), "{storm:?}");
+        assert!(storm.remedies[0].what.contains("no malloc has a hold"), "{storm:?}");
+    }
 }
 
 #[test]

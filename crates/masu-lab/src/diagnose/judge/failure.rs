@@ -1,0 +1,50 @@
+//! A program that failed: what is to be mended before anything is made faster.
+
+use super::super::facts::Facts;
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use crate::report::seconds;
+
+/// How it failed, with the last that it said.
+pub(super) fn failed(facts: &Facts) -> Option<Finding> {
+    let failure = facts.failure.as_ref()?;
+    // Programs that search or compare return 1 where they found nothing, or a difference.
+    let is_answer = failure.code == Some(1) && failure.last_lines.is_empty();
+    let (title, confidence) = if is_answer {
+        (
+            "It returned 1: it failed, or found nothing, as grep and diff say it".to_owned(),
+            Confidence::Low,
+        )
+    } else {
+        (format!("The program failed: it {}", failure.how), Confidence::High)
+    };
+    let mut finding = Finding::new(Id::ProgramFailed, confidence, title)
+        .seeing(format!("after {}", seconds(facts.clock.wall_s)));
+    if let Some(means) = failure.code.and_then(means) {
+        finding = finding.seeing(means);
+    }
+    if failure.last_lines.is_empty() {
+        finding = finding.seeing("it wrote nothing to its standard error");
+    } else {
+        finding = finding.seeing("the last lines of its standard error:");
+        finding.evidence.extend(failure.last_lines.iter().map(|line| format!("| {line}")));
+    }
+    let what = if failure.is_over_limit {
+        "give it more memory (--memory-limit), or find out why it holds so much"
+    } else {
+        "mend that first: what a program that fails spends its time on says little"
+    };
+    Some(finding.remedied([Remedy::code(4, what, "none")]))
+}
+
+/// What a shell means by an exit code.
+fn means(code: i32) -> Option<String> {
+    match code {
+        126 => Some("126 is what a shell returns for a file that it may not run".to_owned()),
+        127 => Some("127 is what a shell returns for a program that it did not find".to_owned()),
+        129..=192 => Some(format!(
+            "{code} is what a shell returns for a program that signal {} has ended",
+            code - 128
+        )),
+        _ => None,
+    }
+}
