@@ -19,6 +19,7 @@ use masu_lab::{Diagnosis, Limits, Stop, Workload};
 use crate::compare::own_input;
 use crate::doctor::wrapped;
 use crate::exit::Ending;
+use crate::progress::Ticking;
 use crate::{arguments, aside, carried};
 
 const BOLD: Style = Style::new().bold();
@@ -93,14 +94,22 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
     };
     let limits = Limits { time: timeout, memory_bytes: memory_limit };
     let options = Options { limits, inside, terminal };
+    let mut clock = None;
     let mut tell = |step: Step| match step {
-        Step::Run => aside::say(notice("Running it once, counted.")),
+        Step::Run => {
+            aside::say(notice("Running it once, counted."));
+            clock = Ticking::on_stderr();
+        }
         Step::Inside => aside::say(notice("Running it twice more, to look inside.")),
-        Step::Prices => aside::say(notice("Measuring what that costs here.")),
+        Step::Prices => {
+            clock = None;
+            aside::say(notice("Measuring what that costs here."));
+        }
         _ => {}
     };
-    let mut diagnosis =
-        masu_lab::diagnose(&workload, &variant, &catalogue, &options, stop, &mut tell)?;
+    let diagnosis = masu_lab::diagnose(&workload, &variant, &catalogue, &options, stop, &mut tell);
+    drop(clock);
+    let mut diagnosis = diagnosis?;
     if prove && !stop.requested() {
         diagnosis.proof = prove::perform(&diagnosis, &workload, &variant, &catalogue, stop)?;
     } else if !once && !stop.requested() {
@@ -163,8 +172,22 @@ fn ran(diagnosis: &Diagnosis) -> String {
     if diagnosis.variant != "system" {
         parts.push(format!("under {}", diagnosis.variant));
     }
-    format!("{}.", parts.join("; "))
+    let mut said = format!("{}.", parts.join("; "));
+    let others = &diagnosis.facts.others;
+    if others.taken_share() >= BUSY_SAID {
+        let taken = 100.0 * others.taken_share();
+        said.push_str(&format!(" The machine was busy: others had {taken:.0} % of its CPUs"));
+        if clock.queued_s >= 0.01 * clock.wall_s {
+            let waited = seconds(clock.queued_s);
+            said.push_str(&format!(", and the program's threads waited {waited} for one"));
+        }
+        said.push('.');
+    }
+    said
 }
+
+/// From this share of the CPUs on, what others took is said.
+const BUSY_SAID: f64 = 0.1;
 
 /// A finding, and its remedies where no finding before it named them.
 fn told(page: &mut String, finding: &Finding, command: &[String], said: &mut Vec<String>) {

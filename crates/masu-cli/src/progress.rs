@@ -64,6 +64,31 @@ impl Progress {
     }
 }
 
+/// A clock on the terminal while a program runs that is not timed.
+pub(crate) struct Ticking(ProgressBar);
+
+impl Ticking {
+    /// None where standard error is no terminal.
+    pub(crate) fn on_stderr() -> Option<Self> {
+        /// It shows seconds.
+        const TICK: Duration = Duration::from_millis(500);
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        let clock = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{spinner} {elapsed}");
+        clock.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        clock.enable_steady_tick(TICK);
+        Some(Self(clock))
+    }
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 fn draw(bar: &ProgressBar, event: &Event<'_>) {
     let at = |done: usize, of: usize, message: String| {
         bar.set_length(of as u64);

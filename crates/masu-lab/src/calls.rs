@@ -15,14 +15,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::execute::{Conditions, Look, Unseen};
-use crate::kernel::Usage;
 use crate::kernel::calls::{self as door, FutexRequest, Stopped};
+use crate::kernel::{self, Usage};
 use crate::program::privileges;
-use crate::trace::{Witness, run_witnessed};
+use crate::trace::{CallStops, Witness, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
 pub(crate) mod attach;
+mod bounded;
 mod callers;
+mod duty;
 pub(crate) mod locks;
 mod moves;
 mod targets;
@@ -33,6 +35,7 @@ pub use moves::{Moves, OwnMoves};
 pub use targets::SmallWrites;
 pub use writes::Writes;
 
+use bounded::{Bounded, Shared};
 use callers::Callers;
 use locks::Locks;
 use moves::Books;
@@ -179,7 +182,7 @@ pub struct ThreadCalls {
 }
 
 /// What was counted in a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Calls {
     /// Of all threads together.
     pub total: Counts,
@@ -206,6 +209,17 @@ pub struct Calls {
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
     /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
     pub peaks_bytes: u64,
+    /// From when on samples of calls were counted, because there were too many; none where all were.
+    pub sampled: Option<Sampling>,
+}
+
+/// How calls were sampled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Sampling {
+    /// Seconds after the start.
+    pub from_s: f64,
+    /// Of the CPU time since then, the share in which calls were counted.
+    pub share: f64,
 }
 
 impl Calls {
@@ -229,10 +243,17 @@ pub fn count(
     conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Calls), Error> {
-    count_watched(workload, variant, conditions, stop, &mut Unseen)
+    let mut counter = Counter::default();
+    let run = run_witnessed(workload, variant, conditions, stop, &mut counter, &mut Unseen)?;
+    let mut calls = counter.finish();
+    // Besides its calls, a thread stops where it begins, and its starter there too.
+    calls.stops += 2 * calls.threads_begun;
+    Ok((run, calls))
 }
 
-/// [`count`], while `look` looks at the processes now and then.
+/// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many calls
+/// has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used where
+/// the kernel tells of every call, so threads are stopped where a call begins and where it ends.
 pub(crate) fn count_watched(
     workload: &Workload,
     variant: &Variant,
@@ -240,17 +261,31 @@ pub(crate) fn count_watched(
     stop: &Stop,
     look: &mut dyn Look,
 ) -> Result<(Run, Calls), Error> {
-    let mut counter = Counter::default();
-    let run = run_witnessed(workload, variant, conditions, stop, &mut counter, look)?;
-    let mut calls = counter.finish();
-    // Besides its calls, a thread stops where it begins, and its starter there too.
-    calls.stops += 2 * calls.threads_begun;
-    Ok((run, calls))
+    let shared = Shared::default();
+    let stop_cpu_s = kernel::prices::stop_cpu_s();
+    std::thread::scope(|scope| {
+        scope.spawn(|| shared.keep_time());
+        let mut bounded = Bounded::new(&shared, stop_cpu_s);
+        let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
+        shared.finish();
+        let run = run?;
+        let Bounded { counter, duty, .. } = bounded;
+        let mut calls = counter.finish();
+        // Besides its calls, a thread stops where it begins, and its starter there too.
+        calls.stops += 2 * calls.threads_begun;
+        calls.sampled = duty.samples_from_s().map(|from_s| {
+            let share = duty.share();
+            Sampling { from_s, share }
+        });
+        Ok((run, calls))
+    })
 }
 
 /// Counts while the tree runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counter {
+    /// What a call counts for.
+    weight: u64,
     calls: Calls,
     /// What is known of the threads that are alive, each with its number in the order of beginning.
     live: HashMap<Pid, (u64, ThreadCalls)>,
@@ -262,8 +297,23 @@ struct Counter {
     targets: Targets,
 }
 
+impl Default for Counter {
+    fn default() -> Counter {
+        Counter {
+            weight: 1,
+            calls: Calls::default(),
+            live: HashMap::new(),
+            ended: Vec::new(),
+            books: Books::default(),
+            callers: Callers::default(),
+            locks: Locks::default(),
+            targets: Targets::default(),
+        }
+    }
+}
+
 impl Witness for Counter {
-    fn prepare(&mut self, root: Pid) -> io::Result<bool> {
+    fn prepare(&mut self, root: Pid) -> io::Result<CallStops> {
         let refused = |source: io::Error| {
             let advice = "the system refuses the filter (seccomp) that counting needs; a sandbox \
                           around this process may forbid it";
@@ -273,7 +323,7 @@ impl Witness for Counter {
         self.meet(root);
         // The call by which the program began was made before there was a filter.
         self.note(root, Call::Execve);
-        Ok(true)
+        Ok(CallStops::Filtered)
     }
 
     fn begin(&mut self, pid: Pid) {
@@ -321,28 +371,29 @@ impl Counter {
     fn called(&mut self, pid: Pid, stopped: Stopped) {
         let Stopped { call, arguments, from } = stopped;
         self.note(pid, call);
+        let weight = self.weight;
         let Some((_, thread)) = self.live.get_mut(&pid) else { return };
         let (process, counts) = (thread.process, &mut thread.counts);
         match call {
             Call::Futex => match door::futex_request(arguments[1]) {
                 FutexRequest::Wait => {
-                    counts.futex_waits += 1;
+                    counts.futex_waits += weight;
                     if door::is_contended_lock(arguments[1], arguments[2]) {
-                        self.locks.note(process, pid, arguments[0]);
+                        self.locks.note(process, pid, arguments[0], weight);
                     }
                 }
-                FutexRequest::Wake => counts.futex_wakes += 1,
+                FutexRequest::Wake => counts.futex_wakes += weight,
                 FutexRequest::Other => {}
             },
-            _ => match counts.writes.note(pid, call, arguments) {
-                Some(bytes) => self.targets.note(process, call, arguments[0], bytes),
+            _ => match counts.writes.note(pid, call, arguments, weight) {
+                Some(bytes) => self.targets.note(process, call, arguments[0], bytes, weight),
                 None => {
                     let request = door::memory_request(&stopped);
                     let is_own = request.is_of_mappings() && self.callers.are_own(process, &from);
                     if door::maps_code(&stopped) {
                         self.callers.forget(process);
                     }
-                    self.books.note(process, request, is_own, &mut counts.moves);
+                    self.books.note(process, request, is_own, weight, &mut counts.moves);
                 }
             },
         }
@@ -376,7 +427,7 @@ impl Counter {
     fn note(&mut self, pid: Pid, call: Call) {
         self.meet(pid);
         if let Some((_, thread)) = self.live.get_mut(&pid) {
-            thread.counts.calls[call as usize] += 1;
+            thread.counts.calls[call as usize] += self.weight;
         }
     }
 

@@ -20,12 +20,14 @@ use crate::calls::{Calls, Owner, count_watched};
 use crate::execute::{self, Conditions, Look, Run, execute_watched};
 use crate::prices::Service;
 use crate::program::elf::is_malloc_library;
+use crate::report::{percent, seconds};
 use crate::{
     Catalogue, Ending, Error, Libc, Limits, Prices, Program, Proof, Spec, Stop, Variant, Workload,
 };
 use crate::{kernel, machine};
 
 mod build;
+mod counting;
 pub mod facts;
 pub mod finding;
 mod heap_walk;
@@ -46,12 +48,11 @@ pub use inside::Means;
 pub use judge::judge;
 pub use running::{Hold, diagnose_running};
 
-use facts::{CallFacts, Clock, Failure, Malloc, Memory};
+use counting::note_counting;
+use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use inside::late_median;
 use looks::{Looks, Seen};
-use thresholds::{
-    CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, LOOKS_MIN_FOR_STOPS, SMALL_WRITES, STOPS_SHARE,
-};
+use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, SMALL_WRITES};
 
 /// What was found out about a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -126,6 +127,7 @@ pub fn diagnose(
         Conditions { terminal: options.terminal, ..Conditions::from(options.limits.clone()) };
     let mut looks = Looks::default();
     let mut not_seen = Vec::new();
+    let before_s = own_cpu_s();
     let (run, calls) = match refusal() {
         None => {
             let counted = count_watched(workload, variant, &conditions, stop, &mut looks);
@@ -143,6 +145,7 @@ pub fn diagnose(
     let seen = looks.finish();
     not_seen.extend(unsampled(&seen));
     let mut facts = gathered(workload, variant, &run, calls.as_ref(), seen);
+    facts.others = others(&run, own_cpu_s() - before_s, facts.cpus);
     if let Some(means) = &options.inside
         && !stop.requested()
     {
@@ -167,6 +170,25 @@ pub fn diagnose(
         trial: None,
         facts,
     })
+}
+
+/// CPU time of this process, in seconds: what it takes to count and to look is no matter of others.
+fn own_cpu_s() -> f64 {
+    let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
+    own.map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// What others on the machine did during a run, `own_s` being what this process did.
+fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
+    let whole_s = run.wall_s * cpus.max(1) as f64;
+    let share = |time_s: f64| (time_s / whole_s.max(1e-9)).clamp(0.0, 1.0);
+    let queued_s = run.queued_s.unwrap_or(0.0);
+    Others {
+        share: run.others_s.map(|others_s| share(others_s - own_s)),
+        stolen_share: run.steal_s.map(share),
+        waited_share: queued_s / (queued_s + run.user_s + run.sys_s).max(1e-9),
+        load: run.load,
+    }
 }
 
 /// Why system calls cannot be counted, if so.
@@ -294,47 +316,17 @@ fn services(calls: Option<&Calls>) -> Vec<Service> {
     services
 }
 
-/// Notes what stops to be counted took of the run's times.
-///
-/// Where they are few, their number and price tell. Where they are many, on a busy machine above all, they take
-/// longer than their price: a stopped thread waits for its tracer, which waits for a CPU. Then what was counted, at
-/// its price, stands for the time in the kernel, and the clock is what the program did and what it slept.
-fn note_counting(facts: &mut Facts) {
-    let priced_s = |service| facts.clock.stops as f64 * facts.price_s(service);
-    let (all_s, cpu_s) = (priced_s(Service::CountedCall), priced_s(Service::CountedCallCpu));
-    let (clock, threads) = (facts.clock, &facts.threads);
-    let own_sys_s = (clock.sys_s - cpu_s).max(0.0);
-    let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
-    facts.clock = if is_met && cpu_s >= STOPS_SHARE * clock.sys_s {
-        let own_sys_s = own_sys_s.min(known_sys_s(facts));
-        let at_once = if threads.together_s > threads.alone_s { facts.cpus.max(1) } else { 1 };
-        let own_wall_s = threads.idle_s + (clock.user_s + own_sys_s) / at_once as f64;
-        let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(0.0);
-        Clock { own_sys_s, counting_s, ..clock }
-    } else {
-        // Threads are stopped side by side: together for longer than there was.
-        Clock { own_sys_s, counting_s: all_s.min(clock.wall_s), ..clock }
-    };
-}
-
-/// What the kernel did for the program, as far as that was counted and has a price.
-fn known_sys_s(facts: &Facts) -> f64 {
-    let Some(calls) = &facts.calls else { return f64::INFINITY };
-    let cost = |count: u64, service| count as f64 * facts.price_s(service);
-    let locks: u64 = calls.locks.iter().map(|lock| lock.waits).sum();
-    cost(calls.counts.values().sum(), Service::SystemCall)
-        + cost(calls.moves.break_pairs(), Service::BreakPair)
-        + cost(calls.moves.map_pairs(), Service::MapPair)
-        + cost(facts.memory.minor_faults, Service::PageFault)
-        + cost(facts.memory.minor_faults, Service::PageReturn)
-        + facts.small_writes_s()
-        + cost(calls.threads_started, Service::Thread)
-        + cost(locks, Service::ContextSwitch)
-}
-
 /// What could not be seen.
 fn unseen(facts: &Facts, calls: Option<&Calls>, options: &Options) -> Vec<String> {
     let mut unseen = Vec::new();
+    if let Some(sampled) = calls.and_then(|calls| calls.sampled) {
+        unseen.push(format!(
+            "every system call: there are so many that after {} only samples of them were counted, in {} of \
+             its CPU time; numbers of calls are estimates",
+            seconds(sampled.from_s),
+            percent(sampled.share)
+        ));
+    }
     for (program, reason) in calls.map_or(&[][..], |calls| &calls.privileged) {
         unseen.push(format!(
             "{} as it is: {reason}, and under a tracer nothing gets more rights than you have",

@@ -27,7 +27,7 @@ use crate::{Error, Stop, Variant, Workload};
 
 mod follow;
 
-pub(crate) use follow::Witness;
+pub(crate) use follow::{CallStops, Witness};
 
 type Pid = i32;
 

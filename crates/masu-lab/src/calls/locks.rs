@@ -81,12 +81,12 @@ const THREADS_MAX: usize = 64;
 const TOLD: usize = 16;
 
 impl Locks {
-    /// A thread asks to sleep until the lock at `address` is free.
-    pub(super) fn note(&mut self, process: Pid, thread: Pid, address: u64) {
+    /// A thread asks to sleep until the lock at `address` is free, `times`.
+    pub(super) fn note(&mut self, process: Pid, thread: Pid, address: u64, times: u64) {
         let key = (process, address);
         if !self.found.contains_key(&key) {
             if self.found.len() == LOCKS_MAX {
-                self.more += 1;
+                self.more += times;
                 return;
             }
             let ground = self.grounds.entry(process).or_insert_with(|| Ground::of(process));
@@ -94,7 +94,7 @@ impl Locks {
             self.found.insert(key, Waits { owner, waits: 0, threads: BTreeSet::new() });
         }
         let Some(found) = self.found.get_mut(&key) else { return };
-        found.waits += 1;
+        found.waits += times;
         if found.threads.len() < THREADS_MAX {
             found.threads.insert(thread);
         }
@@ -272,7 +272,7 @@ mod tests {
         let process = Pid::MAX;
         for lock in 0..20 {
             for wait in 0..=lock {
-                locks.note(process, wait % 3, 0x1000 + u64::try_from(lock).unwrap());
+                locks.note(process, wait % 3, 0x1000 + u64::try_from(lock).unwrap(), 1);
             }
         }
         let (told, rest) = locks.finish();

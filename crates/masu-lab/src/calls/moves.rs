@@ -78,6 +78,30 @@ impl Moves {
         2 * own > all && 2 * self.own.returned_bytes > self.returned_bytes
     }
 
+    /// The same so many times.
+    fn times(&self, times: u64) -> Moves {
+        let bytes = |number: u64| number.saturating_mul(times);
+        let own = &self.own;
+        Moves {
+            break_ups: self.break_ups * times,
+            break_downs: self.break_downs * times,
+            maps: self.maps * times,
+            unmaps: self.unmaps * times,
+            purges: self.purges * times,
+            offers: self.offers * times,
+            grows: self.grows * times,
+            asked_bytes: bytes(self.asked_bytes),
+            returned_bytes: bytes(self.returned_bytes),
+            own: OwnMoves {
+                maps: own.maps * times,
+                unmaps: own.unmaps * times,
+                purges: own.purges * times,
+                asked_bytes: bytes(own.asked_bytes),
+                returned_bytes: bytes(own.returned_bytes),
+            },
+        }
+    }
+
     pub(super) fn add(&mut self, other: &Moves) {
         self.break_ups += other.break_ups;
         self.break_downs += other.break_downs;
@@ -103,7 +127,11 @@ fn grow(sum: &mut u64, more: u64) {
 
 /// What each process has of memory, as far as its calls tell.
 #[derive(Debug, Default)]
-pub(super) struct Books(HashMap<Pid, Book>);
+pub(super) struct Books {
+    known: HashMap<Pid, Book>,
+    /// Whether some calls were not seen.
+    has_gaps: bool,
+}
 
 #[derive(Debug, Default)]
 struct Book {
@@ -121,15 +149,17 @@ struct Book {
 const SIZES_MAX: usize = 4096;
 
 impl Books {
-    /// Notes a request of `process`, made by the program itself where it `is_own`.
+    /// Notes a request of `process`, which stands for so many, made by the program itself where it `is_own`.
     pub(super) fn note(
         &mut self,
         process: Pid,
         request: MemoryRequest,
         is_own: bool,
+        times: u64,
         moves: &mut Moves,
     ) {
-        let book = self.0.entry(process).or_default();
+        let has_gaps = self.has_gaps;
+        let book = self.known.entry(process).or_default();
         let mut changed = Moves::default();
         match request {
             MemoryRequest::Break(address) => match book.break_at.replace(address) {
@@ -138,6 +168,7 @@ impl Books {
                     changed.returned_bytes = before - address;
                 }
                 Some(before) if address == before => {}
+                None if has_gaps => {}
                 before => {
                     changed.break_ups = 1;
                     changed.asked_bytes = before.map_or(0, |before| address - before);
@@ -184,17 +215,23 @@ impl Books {
                 returned_bytes: changed.returned_bytes,
             };
         }
-        moves.add(&changed);
+        moves.add(&changed.times(times));
+    }
+
+    /// Calls were not seen: what is known of processes is no longer so.
+    pub(super) fn lose_track(&mut self) {
+        self.known.clear();
+        self.has_gaps = true;
     }
 
     /// The process runs another program now, all of whose calls will be seen.
     pub(super) fn begin(&mut self, process: Pid) {
-        self.0.insert(process, Book { is_whole: true, ..Book::default() });
+        self.known.insert(process, Book { is_whole: true, ..Book::default() });
     }
 
     /// The process has ended.
     pub(super) fn forget(&mut self, process: Pid) {
-        self.0.remove(&process);
+        self.known.remove(&process);
     }
 }
 
@@ -224,7 +261,7 @@ mod tests {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         books.begin(1);
         for (request, is_own) in requests {
-            books.note(1, *request, *is_own, &mut moves);
+            books.note(1, *request, *is_own, 1, &mut moves);
         }
         moves
     }
@@ -233,13 +270,13 @@ mod tests {
     fn a_break_goes_up_and_down_for_each_process_by_itself() {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         for (process, address) in [(1, 100), (1, 300), (2, 200), (1, 250), (1, 250), (1, 300)] {
-            books.note(process, MemoryRequest::Break(address), false, &mut moves);
+            books.note(process, MemoryRequest::Break(address), false, 1, &mut moves);
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
         assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
         // Another program begins at whatever address.
         books.begin(1);
-        books.note(1, MemoryRequest::Break(10), false, &mut moves);
+        books.note(1, MemoryRequest::Break(10), false, 1, &mut moves);
         assert_eq!((moves.break_ups, moves.break_downs), (5, 1));
     }
 
@@ -255,7 +292,7 @@ mod tests {
             MemoryRequest::Grow(0),
             MemoryRequest::Other,
         ] {
-            books.note(1, request, false, &mut moves);
+            books.note(1, request, false, 1, &mut moves);
         }
         let expected = Moves {
             maps: 1,
@@ -285,6 +322,25 @@ mod tests {
         ]);
         assert_eq!((moves.maps, moves.unmaps, moves.returned_bytes), (1, 1, 8192));
         assert_eq!(moves.own, OwnMoves::default());
+    }
+
+    #[test]
+    fn after_a_gap_a_request_stands_for_many_and_a_first_break_for_none() {
+        let (mut books, mut moves) = (Books::default(), Moves::default());
+        books.begin(1);
+        books.note(1, MemoryRequest::Break(100), false, 1, &mut moves);
+        books.lose_track();
+        for request in [
+            MemoryRequest::Break(900),
+            MemoryRequest::Break(800),
+            MemoryRequest::Break(900),
+            // That it is known here is not to be expected.
+            MemoryRequest::Unmap(4096),
+        ] {
+            books.note(1, request, false, 10, &mut moves);
+        }
+        assert_eq!((moves.break_ups, moves.break_downs, moves.unmaps), (11, 10, 10));
+        assert_eq!(moves.returned_bytes, 1_000 + 40_960);
     }
 
     #[test]

@@ -62,13 +62,20 @@ pub(super) struct Targets {
 const KEPT_MAX: usize = 4096;
 
 impl Targets {
-    /// Notes that `process` writes `bytes` by `call` to a descriptor.
-    pub(super) fn note(&mut self, process: Pid, call: Call, descriptor: u64, bytes: u64) {
+    /// Notes that `process` writes `bytes` by `call` to a descriptor, `times`.
+    pub(super) fn note(
+        &mut self,
+        process: Pid,
+        call: Call,
+        descriptor: u64,
+        bytes: u64,
+        times: u64,
+    ) {
         if bytes >= SmallWrites::BELOW {
             return;
         }
         if call == Call::Sendto {
-            self.writes.sockets += 1;
+            self.writes.sockets += times;
             return;
         }
         if self.known.len() == KEPT_MAX {
@@ -81,14 +88,14 @@ impl Targets {
         }
         let writes = &mut self.writes;
         match entry.0 {
-            Target::File => writes.files += 1,
-            Target::Pipe => writes.pipes += 1,
-            Target::Terminal => writes.terminals += 1,
-            Target::Socket => writes.sockets += 1,
-            Target::Other => writes.others += 1,
+            Target::File => writes.files += times,
+            Target::Pipe => writes.pipes += times,
+            Target::Terminal => writes.terminals += times,
+            Target::Socket => writes.sockets += times,
+            Target::Other => writes.others += times,
         }
         if matches!(entry.0, Target::File | Target::Pipe | Target::Terminal) {
-            writes.bytes += bytes;
+            writes.bytes += times * bytes;
         }
     }
 
@@ -148,9 +155,9 @@ mod tests {
         let descriptor = u64::try_from(writer.as_raw_fd()).unwrap();
         let mut targets = Targets::default();
         for bytes in [1, 2, 511, 512, 4096] {
-            targets.note(process, Call::Write, descriptor, bytes);
+            targets.note(process, Call::Write, descriptor, bytes, 1);
         }
-        targets.note(process, Call::Sendto, descriptor, 5);
+        targets.note(process, Call::Sendto, descriptor, 5, 1);
         let expected = SmallWrites { pipes: 3, sockets: 1, bytes: 514, ..SmallWrites::default() };
         let writes = targets.finish();
         assert_eq!(writes, expected);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::samples::Sampled;
-use crate::calls::{Calls, Lock, Moves, Owner, SmallWrites};
+use crate::calls::{Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use crate::prices::{Prices, Service};
 use crate::{Call, Ending, Scatter};
 
@@ -22,6 +22,8 @@ pub struct Facts {
     pub failure: Option<Failure>,
     /// Time.
     pub clock: Clock,
+    /// What others on the machine did meanwhile.
+    pub others: Others,
     /// Memory.
     pub memory: Memory,
     /// System calls; none where they were not counted.
@@ -132,6 +134,27 @@ impl Clock {
     }
 }
 
+/// What others on the machine did during a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Others {
+    /// Of all CPUs that the program may use, the share that others used; none where it is not known.
+    pub share: Option<f64>,
+    /// The share that the hypervisor gave to other machines.
+    pub stolen_share: Option<f64>,
+    /// Of the time that the program's threads wanted a CPU, the share that they waited for one.
+    pub waited_share: f64,
+    /// The one-minute load average when it started.
+    pub load: Option<f64>,
+}
+
+impl Others {
+    /// Of all CPUs, the share that was not to be had.
+    #[must_use]
+    pub fn taken_share(&self) -> f64 {
+        (self.share.unwrap_or(0.0) + self.stolen_share.unwrap_or(0.0)).min(1.0)
+    }
+}
+
 /// Bytes, and page faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Memory {
@@ -197,6 +220,8 @@ pub struct CallFacts {
     pub threads_started: u64,
     /// Processes that there were.
     pub processes: u64,
+    /// From when on samples of calls were counted; none where all were. The numbers are estimates then.
+    pub sampled: Option<Sampling>,
 }
 
 impl CallFacts {
@@ -213,6 +238,7 @@ impl CallFacts {
             more_lock_waits: calls.more_lock_waits,
             threads_started: calls.threads_begun.saturating_sub(calls.processes),
             processes: calls.processes,
+            sampled: calls.sampled,
         }
     }
 

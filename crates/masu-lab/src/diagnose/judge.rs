@@ -10,6 +10,7 @@ use super::finding::{Finding, Id};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S};
 
 mod clear;
+mod doubt;
 mod failure;
 mod heap;
 mod held;
@@ -34,6 +35,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(held::held(facts));
     findings.extend(program::about(facts));
     findings.extend(clear::clear(facts, &findings));
+    doubt::doubt(facts, &mut findings);
     findings.sort_by_key(Finding::order);
     for finding in &mut findings {
         finding.remedies.sort_by_key(|remedy| remedy.rung);

@@ -258,6 +258,12 @@ impl Looks {
             .filter(|(_, thread)| thread.look == look)
             .map(|(number, thread)| (*number, thread))
             .collect();
+        // A wait for a CPU is told when it is over, all at once: a thread that is ready and did nothing waited all along,
+        // and none waited for longer than there was.
+        for (_, thread) in &mut at_work {
+            let is_waiting = thread.state == 'R' && thread.wanted_s == 0.0;
+            thread.wanted_s = if is_waiting { since_s } else { thread.wanted_s.min(since_s) };
+        }
         let has = |state| at_work.iter().any(|(_, thread)| thread.state == state);
         let is_stopped = has('t') && !has('R');
         let works = Work::of_each(done, at_work.iter().map(|(_, thread)| &**thread));

@@ -34,8 +34,17 @@ pub(super) const LOOKS_MIN: u64 = 10;
 pub(super) const LOOKS_MIN_FOR_STOPS: u64 = 50;
 
 /// Where stops, at the price they have on this machine, are this share of the time in the kernel, what is left
-/// of that time is mostly what they took longer than their price.
-pub(super) const STOPS_SHARE: f64 = 0.2;
+/// of that time begins to be doubted: it may be what they took longer than their price.
+pub(super) const STOPS_SHARE: f64 = 0.1;
+
+/// From this share on it is mostly that.
+pub(super) const STOPS_SHARE_MUCH: f64 = 0.4;
+
+/// A machine of which others, or the hypervisor, take this share of the CPUs is busy.
+pub(super) const BUSY_SHARE: f64 = 0.25;
+
+/// A program that waits for a CPU for this share of the time it wants one, while others have them, is told by little.
+pub(super) const STARVED_SHARE: f64 = 0.5;
 
 /// A storm gives memory back and asks for it again at least so often: a program that starts, grows and ends
 /// does so a few dozen times.

@@ -57,6 +57,17 @@ pub(crate) fn leave_stopped(thread: libc::pid_t) {
     let _ = ask(libc::PTRACE_LISTEN as libc::c_uint, thread, 0);
 }
 
+/// Sends a traced thread the signal that makes it stop for its tracer. That it may be gone already is no error.
+pub(crate) fn halt(process: libc::pid_t, thread: libc::pid_t) {
+    // SAFETY: The call takes numbers only.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP) };
+}
+
+/// Whether the kernel tells at which call a stopped thread is; `thread` is stopped elsewhere.
+pub(crate) fn tells_of_calls(thread: libc::pid_t) -> bool {
+    boundary(thread).is_ok()
+}
+
 /// Whether a signal stops whole processes.
 pub(crate) fn stops_processes(signal: i32) -> bool {
     [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)

@@ -73,10 +73,27 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
     Ok(Some((pid, change)))
 }
 
-/// Asks for reports of new threads, processes and programs, of `calls` that a filter wants traced where that
-/// is wanted, and to take all of them along should the tracer end.
-pub(crate) fn follow(pid: libc::pid_t, calls: bool) -> io::Result<()> {
-    let options = if calls { libc::PTRACE_O_TRACESECCOMP } else { 0 }
+/// At which calls threads stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum CallStops {
+    /// At none.
+    #[default]
+    None,
+    /// At those that a filter wants traced.
+    Filtered,
+    /// At the beginning and the end of each, while they are made to go on so.
+    Each,
+}
+
+/// Asks to be told of new threads, processes and programs, and of `calls`, and to take all of them along should the
+/// tracer end.
+pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
+    let of_calls = match calls {
+        CallStops::None => 0,
+        CallStops::Filtered => libc::PTRACE_O_TRACESECCOMP,
+        CallStops::Each => libc::PTRACE_O_TRACESYSGOOD,
+    };
+    let options = of_calls
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK

@@ -7,15 +7,18 @@ use std::collections::HashSet;
 use std::io;
 
 use super::Pid;
+use crate::kernel::attach::go_on_to_call;
 use crate::kernel::trace::{self as ptrace, Change};
 use crate::kernel::{Status, Usage};
 
+pub(crate) use crate::kernel::trace::CallStops;
+
 /// The receiver of what the threads of a tree do. Each is stopped while it is reported.
 pub(crate) trait Witness {
-    /// `root` stands before its first instruction, and no one follows it yet. Returns whether it is to stop at
-    /// the calls that a filter wants traced.
-    fn prepare(&mut self, _root: Pid) -> io::Result<bool> {
-        Ok(false)
+    /// `root` stands before its first instruction, and no one follows it yet. Returns at which calls
+    /// threads are to stop.
+    fn prepare(&mut self, _root: Pid) -> io::Result<CallStops> {
+        Ok(CallStops::None)
     }
 
     /// `pid` is about to run a new program.
@@ -31,6 +34,19 @@ pub(crate) trait Witness {
 
     /// `pid` is about to make a call that a filter wants traced.
     fn call(&mut self, _pid: Pid) {}
+
+    /// Whether a thread that goes on now is to stop where its next call begins or ends.
+    fn stops_at_calls(&self) -> bool {
+        false
+    }
+
+    /// `pid` has stopped there.
+    fn boundary(&mut self, _pid: Pid) {}
+
+    /// `pid` met a signal to stop; true if the witness had it sent, and it is to be taken away.
+    fn takes_away(&mut self, _pid: Pid) -> bool {
+        false
+    }
 
     /// `pid` is gone; the first thread of a process goes last, and `usage` is then that of the process and the
     /// children it waited for.
@@ -59,23 +75,27 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                     witness.start(pid, new);
                 }
                 if follower.early.remove(&new) {
-                    ptrace::go_on(new, 0);
+                    follower.go_on(new, 0, witness);
                 } else {
                     follower.newborn.insert(new);
                 }
-                ptrace::go_on(pid, 0);
+                follower.go_on(pid, 0, witness);
             }
             Change::Exec => {
                 follower.live.insert(pid);
                 witness.begin(pid);
-                ptrace::go_on(pid, 0);
+                follower.go_on(pid, 0, witness);
             }
             Change::Call => {
                 witness.call(pid);
-                ptrace::go_on(pid, 0);
+                follower.go_on(pid, 0, witness);
             }
             Change::Signal(signal) => follower.on_signal(pid, signal, witness)?,
-            Change::Boundary | Change::Halted(_) | Change::Other => ptrace::go_on(pid, 0),
+            Change::Boundary => {
+                witness.boundary(pid);
+                follower.go_on(pid, 0, witness);
+            }
+            Change::Halted(_) | Change::Other => follower.go_on(pid, 0, witness),
         }
     }
     root_end.ok_or_else(|| io::Error::other("the program vanished while it was traced"))
@@ -85,6 +105,8 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
 #[derive(Default)]
 struct Follower {
     root: Pid,
+    /// At which calls threads stop.
+    calls: CallStops,
     /// Whether the root's first stop was seen.
     is_rooted: bool,
     /// Threads that run, and whose they are is known.
@@ -96,6 +118,15 @@ struct Follower {
 }
 
 impl Follower {
+    /// Lets a stopped thread go on, to its next call where the witness wants that.
+    fn go_on(&self, pid: Pid, signal: i32, witness: &impl Witness) {
+        if self.calls == CallStops::Each && witness.stops_at_calls() {
+            go_on_to_call(pid, signal);
+        } else {
+            ptrace::go_on(pid, signal);
+        }
+    }
+
     fn forget(&mut self, pid: Pid) {
         self.live.remove(&pid);
         self.newborn.remove(&pid);
@@ -106,19 +137,21 @@ impl Follower {
         if !self.is_rooted && pid == self.root {
             // The stop after the very first `exec`; no options were set yet to tell it by.
             self.is_rooted = true;
-            let calls = witness.prepare(pid)?;
-            ptrace::follow(pid, calls)?;
+            self.calls = witness.prepare(pid)?;
+            ptrace::follow(pid, self.calls)?;
             self.live.insert(pid);
             witness.begin(pid);
-            ptrace::go_on(pid, 0);
+            self.go_on(pid, 0, witness);
         } else if signal == ptrace::STOP && self.newborn.remove(&pid) {
-            ptrace::go_on(pid, 0);
+            self.go_on(pid, 0, witness);
         } else if !self.live.contains(&pid) {
             self.early.insert(pid);
-        } else if signal == ptrace::TRAP && witness.trap(pid) {
-            ptrace::go_on(pid, 0);
+        } else if signal == ptrace::TRAP && witness.trap(pid)
+            || signal == ptrace::STOP && witness.takes_away(pid)
+        {
+            self.go_on(pid, 0, witness);
         } else {
-            ptrace::go_on(pid, signal);
+            self.go_on(pid, signal, witness);
         }
         Ok(())
     }

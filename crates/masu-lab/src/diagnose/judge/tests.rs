@@ -13,6 +13,7 @@ use crate::Scatter;
 use crate::calls::{Lock, Moves, OwnMoves, Owner, SmallWrites};
 use crate::prices::{Price, Prices, Service};
 
+mod doubt;
 mod failure;
 mod threads;
 

@@ -69,7 +69,7 @@ fn met(threads: &[(Pid, f64)]) -> Looks {
     let mut looks = Looks { looks: 1, ..Looks::default() };
     for (number, &(process, did_s)) in (100..).zip(threads) {
         let time = ThreadTime { process, ..ThreadTime::default() };
-        let (look, state) = (1, 'R');
+        let (look, state) = (1, if did_s > 0.0 { 'R' } else { 'S' });
         let seen =
             ThreadSeen { time, did_s, wanted_s: did_s, look, state, ..ThreadSeen::default() };
         looks.threads.insert(number, seen);
@@ -92,6 +92,20 @@ fn who_works_alone_in_its_process_is_told_without_the_processes_that_help_it() {
     looks.account(1.0, &[(7, 1.0), (8, 0.4)]);
     assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
     assert_eq!(looks.threads[&102].time.together_s, 0.0);
+}
+
+#[test]
+fn who_waits_for_a_cpu_works_and_leaves_nobody_alone() {
+    // The other one is ready, and others on the machine had its CPU.
+    let mut looks = met(&[(7, 1.0), (7, 0.0)]);
+    looks.threads.get_mut(&101).unwrap().state = 'R';
+    looks.account(1.0, &[(7, 1.0)]);
+    assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
+    // A long wait that is told at its end is no more work than there was time.
+    let mut looks = met(&[(7, 0.9), (7, 0.8)]);
+    looks.threads.get_mut(&101).unwrap().wanted_s = 20.0;
+    looks.account(1.0, &[(7, 1.7)]);
+    assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
 }
 
 #[test]

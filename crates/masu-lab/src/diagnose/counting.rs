@@ -1,0 +1,109 @@
+//! What counting took of a run's times, so that they can be told without it.
+//!
+//! Relies on prices and counts. Where stops are few, their number and price tell. Where they are many, on a busy machine
+//! above all, they take longer than their price: a stopped thread waits for its tracer, which waits for a CPU. Then
+//! what was counted, at its price, stands for the time in the kernel, and the clock is what the program did and what it
+//! slept. In between the one goes over into the other, so that a little more or less of it changes no verdict.
+
+use super::facts::{Clock, Facts};
+use super::thresholds::{LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
+use crate::prices::Service;
+
+/// Notes what stops to be counted took of the run's times.
+pub(super) fn note_counting(facts: &mut Facts) {
+    let priced_s = |service| facts.clock.stops as f64 * facts.price_s(service);
+    let (all_s, cpu_s) = (priced_s(Service::CountedCall), priced_s(Service::CountedCallCpu));
+    let (clock, threads) = (facts.clock, &facts.threads);
+    let own_sys_s = (clock.sys_s - cpu_s).max(0.0);
+    let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
+    // Threads are stopped side by side: together for longer than there was.
+    let by_price = Clock { own_sys_s, counting_s: all_s.min(clock.wall_s), ..clock };
+    let share = cpu_s / clock.sys_s.max(1e-9);
+    let doubt = ((share - STOPS_SHARE) / (STOPS_SHARE_MUCH - STOPS_SHARE)).clamp(0.0, 1.0);
+    if !is_met || doubt == 0.0 {
+        facts.clock = by_price;
+        return;
+    }
+    let known_sys_s = own_sys_s.min(known_sys_s(facts));
+    let at_once = if threads.together_s > threads.alone_s { facts.cpus.max(1) } else { 1 };
+    let own_wall_s = threads.idle_s + (clock.user_s + known_sys_s) / at_once as f64;
+    let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(0.0);
+    let between = |one: f64, other: f64| one + doubt * (other - one);
+    facts.clock = Clock {
+        own_sys_s: between(by_price.own_sys_s, known_sys_s),
+        counting_s: between(by_price.counting_s, counting_s),
+        ..clock
+    };
+}
+
+/// What the kernel did for the program, as far as that was counted and has a price.
+fn known_sys_s(facts: &Facts) -> f64 {
+    let Some(calls) = &facts.calls else { return f64::INFINITY };
+    let cost = |count: u64, service| count as f64 * facts.price_s(service);
+    let locks: u64 = calls.locks.iter().map(|lock| lock.waits).sum();
+    cost(calls.counts.values().sum(), Service::SystemCall)
+        + cost(calls.moves.break_pairs(), Service::BreakPair)
+        + cost(calls.moves.map_pairs(), Service::MapPair)
+        + cost(facts.memory.minor_faults, Service::PageFault)
+        + cost(facts.memory.minor_faults, Service::PageReturn)
+        + facts.small_writes_s()
+        + cost(calls.threads_started, Service::Thread)
+        + cost(locks, Service::ContextSwitch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::facts::{CallFacts, Threads};
+    use crate::prices::{Price, Prices};
+
+    /// A second in the kernel, of which stops at their price took this share.
+    fn stopped(share: f64) -> Clock {
+        let price = |service, median_ns| Price {
+            service,
+            median_ns,
+            lower_ns: median_ns,
+            upper_ns: median_ns,
+            batches: 41,
+            batch: 1,
+            remark: None,
+        };
+        let known = vec![
+            price(Service::CountedCall, 10_000.0),
+            price(Service::CountedCallCpu, 5_000.0),
+            price(Service::SystemCall, 100.0),
+        ];
+        let stops = (share / 5e-6) as u64;
+        let clock = Clock { wall_s: 4.0, user_s: 2.0, sys_s: 1.0, stops, ..Clock::default() };
+        let mut facts = Facts {
+            clock,
+            calls: Some(CallFacts::default()),
+            threads: Threads { looks: 400, looked_s: 4.0, alone_s: 3.0, ..Threads::default() },
+            prices: Prices { known, unknown: Vec::new() },
+            cpus: 2,
+            ..Facts::default()
+        };
+        note_counting(&mut facts);
+        facts.clock
+    }
+
+    #[test]
+    fn a_little_more_counting_changes_the_clock_by_little() {
+        for step in 0..100 {
+            let (one, next) = (f64::from(step) / 100.0, f64::from(step + 1) / 100.0);
+            let (one, next) = (stopped(one), stopped(next));
+            let apart = |of: fn(&Clock) -> f64| (of(&one) - of(&next)).abs();
+            assert!(apart(|clock| clock.own_sys_s) < 0.06, "{one:?}, {next:?}");
+            assert!(apart(|clock| clock.counting_s) < 0.12, "{one:?}, {next:?}");
+        }
+    }
+
+    #[test]
+    fn few_stops_take_their_price_and_many_all_that_is_not_known() {
+        let few = stopped(0.05);
+        assert!((few.own_sys_s - 0.95).abs() < 1e-6 && (few.counting_s - 0.1).abs() < 1e-6);
+        let many = stopped(0.5);
+        assert!(many.own_sys_s < 1e-6, "{many:?}");
+        assert!((many.counting_s - 2.0).abs() < 1e-6, "{many:?}");
+    }
+}
