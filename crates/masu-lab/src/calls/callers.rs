@@ -1,8 +1,8 @@
 //! Whether a call for memory is the program's own, or one of its malloc.
 //!
 //! It relies on the memory map of the process and on its stack, which is read while the thread is stopped. The hard part
-//! is that the system call stands in a function of the C library whoever wants it: so the caller is the first word on
-//! the stack that leads into code. Where that cannot be told, it counts as the malloc's.
+//! is that the system call stands in a function of the C library for every caller: so the caller is the first word on
+//! the stack that leads into code. Where that cannot be known, it counts as the malloc's.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -123,7 +123,7 @@ mod tests {
         assert!(code().is_own(&from(library, Some(program))));
         assert!(!code().is_own(&from(library, Some(library))));
         assert!(!code().is_own(&from(0x7f00_0020_0010, Some(library))));
-        // What cannot be told is the malloc's.
+        // What cannot be known is the malloc's.
         assert!(!code().is_own(&from(0x10, None)));
         assert!(!code().is_own(&from(library, None)));
     }

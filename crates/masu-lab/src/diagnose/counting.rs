@@ -1,6 +1,6 @@
-//! What counting took of a run's times, so that they can be told without it.
+//! What counting took of a run's times, so that they can be reported without it.
 //!
-//! Relies on prices and counts. Where stops are few, their number and price tell. Where they are many, on a busy machine
+//! Relies on prices and counts. Where stops are few, their number and price say it. Where they are many, on a busy machine
 //! above all, they take longer than their price: a stopped thread waits for its tracer, which waits for a CPU. Then
 //! what was counted, at its price, stands for the time in the kernel, and the clock is what the program did and what it
 //! slept. In between the one goes over into the other, so that a little more or less of it changes no verdict.

@@ -22,7 +22,7 @@ pub struct Facts {
     pub failure: Option<Failure>,
     /// Time.
     pub clock: Clock,
-    /// What others on the machine did meanwhile.
+    /// What others on the machine did during the run.
     pub others: Others,
     /// Memory.
     pub memory: Memory,

@@ -258,7 +258,7 @@ impl Looks {
             .filter(|(_, thread)| thread.look == look)
             .map(|(number, thread)| (*number, thread))
             .collect();
-        // A wait for a CPU is told when it is over, all at once: a thread that is ready and did nothing waited all along,
+        // The kernel counts a wait for a CPU when it is over, all at once: a thread that is ready and did nothing waited all along,
         // and none waited for longer than there was.
         for (_, thread) in &mut at_work {
             let is_waiting = thread.state == 'R' && thread.wanted_s == 0.0;

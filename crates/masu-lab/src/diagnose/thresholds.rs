@@ -43,7 +43,7 @@ pub(super) const STOPS_SHARE_MUCH: f64 = 0.4;
 /// A machine of which others, or the hypervisor, take this share of the CPUs is busy.
 pub(super) const BUSY_SHARE: f64 = 0.25;
 
-/// A program that waits for a CPU for this share of the time it wants one, while others have them, is told by little.
+/// A program that waits for a CPU for this share of the time it wants one, while others have them, says little of itself.
 pub(super) const STARVED_SHARE: f64 = 0.5;
 
 /// A storm gives memory back and asks for it again at least so often: a program that starts, grows and ends

@@ -85,7 +85,7 @@ pub(crate) enum CallStops {
     Each,
 }
 
-/// Asks to be told of new threads, processes and programs, and of `calls`, and to take all of them along should the
+/// Asks for reports of new threads, processes and programs, and of `calls`, and to take all of them along should the
 /// tracer end.
 pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
     let of_calls = match calls {

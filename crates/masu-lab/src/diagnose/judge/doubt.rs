@@ -19,7 +19,7 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
         if !is_busy || !rests_on_time(finding.id) {
             continue;
         }
-        // What explains half of the time does so whoever else is there.
+        // What explains half of the time does so on a busy machine too.
         let most = match finding.id {
             // Threads that wait for a CPU look as if they had nothing to do, and work that takes turns as if it had to.
             Id::SerialPhase | Id::UnevenCores if is_starved => Confidence::Low,

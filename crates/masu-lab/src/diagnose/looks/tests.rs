@@ -101,7 +101,7 @@ fn who_waits_for_a_cpu_works_and_leaves_nobody_alone() {
     looks.threads.get_mut(&101).unwrap().state = 'R';
     looks.account(1.0, &[(7, 1.0)]);
     assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
-    // A long wait that is told at its end is no more work than there was time.
+    // A long wait is known at its end. It is no more work than there was time.
     let mut looks = met(&[(7, 0.9), (7, 0.8)]);
     looks.threads.get_mut(&101).unwrap().wanted_s = 20.0;
     looks.account(1.0, &[(7, 1.7)]);
