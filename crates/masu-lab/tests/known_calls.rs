@@ -1,5 +1,5 @@
 //! What is counted of programs that are known, for they are this test itself, started again. So it needs no compiler,
-//! no shell and no strace, and runs under a guest's kernel too (docs/calls.md).
+//! no shell and no strace, and runs under a guest's kernel too (docs/diagnose.md).
 
 mod ending;
 
