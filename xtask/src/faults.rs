@@ -1,34 +1,54 @@
-//! `cargo xtask faults`: each system call of the allocator refused at each of its uses, as a table in `docs/faults.md`.
+//! `cargo xtask faults`: each system call of the allocator refused at each of its uses, as tables in `docs/faults.md`.
 //!
-//! It relies on the tests `faults` of `masu-abi`, which try all of it where a variable asks for that and make the table.
+//! It relies on the tests `faults` of `masu-abi`, which try all of it where a variable asks for that and make the tables.
 
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::records;
 use crate::{kept, steps};
 
 const PAGE: &str = "docs/faults.md";
 
-/// Tries everything and keeps the table.
+/// The programs that are tried, and the test of each.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("c", "a_refused_call_is_null_or_success_and_the_books_balance"),
+    ("rust-glibc", "a_refused_call_is_survived_by_a_rust_program"),
+    ("rust-musl", "a_refused_call_is_survived_by_a_rust_program_without_a_c_library"),
+];
+
+/// Tries everything on all programs, or on those that are named, and keeps their tables.
 ///
 /// # Errors
 ///
-/// When a run crashes, hangs or loses a byte, as the tests say.
-pub(crate) fn run(root: &Path) -> Result<()> {
-    let table = steps::target_folder()?.join("faults.md");
-    steps::take("refused calls", || {
-        let tests = ["test", "--locked", "--package", "masu-abi", "--test", "faults"];
-        let mut tests = steps::cargo(root, &tests);
-        steps::succeed(tests.env("MASU_FAULTS", &table).args(["--", "--nocapture"]))
-    })?;
-    let rows = fs::read_to_string(&table).context("the tests wrote no table: no filters here?")?;
+/// When a run crashes, hangs or loses a byte, as the tests say, or there is no such program.
+pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
+    if let Some(unknown) =
+        names.iter().find(|name| PROGRAMS.iter().all(|(known, _)| known != *name))
+    {
+        let known = PROGRAMS.map(|(name, _)| name).join(", ");
+        bail!("faults: there is no program {unknown}; there are {known}");
+    }
+    let tables = steps::target_folder()?.join("faults");
+    fs::create_dir_all(&tables)?;
+    for (name, test) in PROGRAMS {
+        if names.is_empty() || names.contains(&name) {
+            steps::take(name, || refuse(root, &tables, name, test))?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse(root: &Path, tables: &Path, name: &str, test: &str) -> Result<()> {
+    let tests = ["test", "--locked", "--package", "masu-abi", "--test", "faults"];
+    let mut tests = steps::cargo(root, &tests);
+    tests.env("MASU_FAULTS", tables).args(["--", "--nocapture", "--exact", test]);
+    steps::succeed(&mut tests)?;
+    let table = tables.join(name).with_extension("md");
+    let rows = fs::read_to_string(table).context("the test wrote no table: no filters here?")?;
     let commit = records::commit(root).unwrap_or_else(|| "unknown".to_owned());
-    kept::keep(
-        &root.join(PAGE),
-        "faults",
-        &format!("{}, commit {commit}:\n\n{rows}", records::today()),
-    )
+    let text = format!("{}, commit {commit}:\n\n{rows}", records::today());
+    kept::keep(&root.join(PAGE), &format!("faults {name}"), &text)
 }

@@ -47,8 +47,8 @@ Usage: cargo xtask CHORE
                (over an hour; --quick: aarch64 under qemu in 2 minutes; --target NAME, --group NAME)
   boot         Run a program of aarch64 under a kernel with other OS pages (--pages 4, 16 or 64; about 10 minutes the
                first time; --env NAME=VALUE, --file PATH)
-  faults       Refuse each system call of the allocator at each of its uses, keep the table in docs/faults.md (about 15
-               minutes)
+  faults       Refuse each system call of the allocator at each of its uses, keep the tables in docs/faults.md (about 15
+               minutes for each of c, rust-glibc and rust-musl, or for those that are named)
   fuzz         libFuzzer on the code arena's loader (a minute; --seconds N; --asan: under AddressSanitizer)
   sanitize     The code arena's method JIT under AddressSanitizer and valgrind (about 5 minutes; --seconds N)
   suites       Other people's test suites with and without masu, keep the table in docs/tested-with.md (about an hour, or the
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         ["benchmarks"] => root().and_then(benchmarks::run),
         ["boot", options @ ..] => root().and_then(|root| boot::run(root, options)),
         ["docs"] => root().and_then(docs::run),
-        ["faults"] => root().and_then(faults::run),
+        ["faults", names @ ..] => root().and_then(|root| faults::run(root, names)),
         ["fuzz", options @ ..] => root().and_then(|root| fuzz::run(root, options)),
         ["install", options @ ..] => root().and_then(|root| install::run(root, options)),
         ["matrix", options @ ..] => root().and_then(|root| matrix::run(root, options)),

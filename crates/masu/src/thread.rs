@@ -84,21 +84,26 @@ fn begin_anew() -> Option<&'static ThreadCache> {
         threads.key = Key::new(end);
     }
     let key = threads.key;
-    let cache = threads.make(key)?;
-    cache.traffic.note_user(User::Unknown, GENERATION.get());
+    let cache = threads.make(key);
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
-    slot::set(&cache.stacks);
-    // As above.
-    if let Some(key) = key {
-        key.set(ptr::from_ref(cache).cast());
+    if let Some(cache) = cache {
+        cache.traffic.note_user(User::Unknown, GENERATION.get());
+        slot::set(&cache.stacks);
+        // As above.
+        if let Some(key) = key {
+            key.set(ptr::from_ref(cache).cast());
+        }
+        cache.notice_profile();
     }
-    cache.notice_profile();
+    // Where there is no memory for a cache, too: requests that fail take locks, which a child must not find taken.
     if !watches_fork {
         libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
-    page::begin();
-    Some(cache)
+    if cache.is_some() {
+        page::begin();
+    }
+    cache
 }
 
 /// Prepares for `fork` and for threads' ends, as the first allocation of a process does otherwise. A library that

@@ -1,24 +1,26 @@
 //! The kernel refuses a call of the allocator's: the N-th of its kind, or all from there on. A request is then null with
 //! ENOMEM, or succeeds; nothing crashes, hangs or loses a byte, and the books agree afterwards.
 //!
-//! It relies on `tests/c/faulted.c`, one program with every kind of request, and on `supervisor.rs`, which refuses. CI
-//! tries the first uses of each call and some drawn ones; `cargo xtask faults` (`MASU_FAULTS=FILE`) tries every use of
-//! every call with every error, alone and from there on, and writes what it tried as a table into FILE;
-//! `MASU_FAULTS_CALL=mmap` tries that call alone.
+//! It relies on programs with every kind of request (`programs.rs`: in C under the library, in Rust with the allocator in
+//! it), and on `supervisor.rs`, which refuses. CI tries the first uses of each call and some drawn ones; `cargo xtask
+//! faults` (`MASU_FAULTS=FOLDER`) tries every use of every call with every error, alone and from there on, and writes what
+//! it tried as a table into FOLDER, a file for each program; `MASU_FAULTS_CALL=mmap` tries that call alone.
 #![cfg(target_arch = "x86_64")]
 
 #[path = "../library/mod.rs"]
 mod library;
+mod programs;
 mod scarce;
 mod supervisor;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::process::Command;
+use std::path::Path;
 use std::sync::Mutex;
 use std::{env, fs, thread};
 
+use programs::Program;
 use supervisor::{Ended, Fault, Uses};
 
 /// The calls of `crates/masu/src/kernel.rs` that can be refused, and four that the allocator might make one day.
@@ -57,22 +59,26 @@ const ERRORS: [(&str, i32); 5] = [
     ("EAGAIN", libc::EAGAIN),
 ];
 
-/// Where the table of the whole run goes, if that is asked for.
+/// Where the tables of the whole run go, if that is asked for.
 fn whole() -> Option<OsString> {
-    env::var_os("MASU_FAULTS").filter(|file| !file.is_empty())
+    env::var_os("MASU_FAULTS").filter(|folder| !folder.is_empty())
+}
+
+/// Whether this call is tried: all are, or one that is named.
+fn is_tried(name: &str) -> bool {
+    env::var("MASU_FAULTS_CALL").map_or(true, |only| only == name)
 }
 
 fn is_whole() -> bool {
     whole().is_some()
 }
 
-fn run(fault: Fault) -> std::io::Result<Ended> {
-    let mut command = Command::new(library::faulted());
-    command.env("LD_PRELOAD", library::path());
+fn run(program: &Program, fault: Fault) -> std::io::Result<Ended> {
+    let mut command = program.command();
     if matches!(fault.uses, Uses::Only(_)) {
         command.arg("recovers");
     }
-    supervisor::run(command, library::path(), fault)
+    supervisor::run(command, &program.code, fault)
 }
 
 /// What was tried of one call with one error.
@@ -93,9 +99,10 @@ impl Tried {
     /// Adds a run, or says what is wrong with it.
     fn add(&mut self, name: &str, error: &str, fault: Fault, ended: &Ended) -> Result<(), String> {
         if !survived(ended) {
-            let (status, printed) = (ended.status, &ended.printed);
+            let Ended { status, refused, uses, printed, .. } = ended;
             let hung = if ended.expired { ", killed after a long wait" } else { "" };
-            return Err(format!("{name} {error} {:?}: {status}{hung}\n{printed}", fault.uses));
+            let done = format!("{status}{hung}, {refused} of {uses} refused");
+            return Err(format!("{name} {error} {:?}: {done}\n{printed}", fault.uses));
         }
         self.runs += 1;
         self.refused += ended.refused;
@@ -111,9 +118,12 @@ fn draw(state: &mut u64, below: u64) -> u64 {
 }
 
 /// How often a run without refusals makes each call; `None` where the kernel takes no filter.
-fn uses() -> Option<Vec<u64>> {
+fn uses(program: &Program) -> Option<Vec<u64>> {
     let count = |&(name, call): &(&str, i64)| {
-        let ended = run(Fault { call, error: 0, uses: Uses::Only(0) })
+        if !is_tried(name) {
+            return Some(0);
+        }
+        let ended = run(program, Fault { call, error: 0, uses: Uses::Only(0) })
             .map_err(|error| eprintln!("not tested: no filter for {name}: {error}"))
             .ok()?;
         assert!(survived(&ended), "{name}: {} {}", ended.status, ended.printed);
@@ -128,7 +138,10 @@ fn uses() -> Option<Vec<u64>> {
 }
 
 /// Runs every fault, some at a time; returns what was tried of each call with each error, or what went wrong.
-fn run_all(faults: Vec<(usize, usize, Uses)>) -> BTreeMap<(usize, usize), Tried> {
+fn run_all(
+    program: &Program,
+    faults: Vec<(usize, usize, Uses)>,
+) -> BTreeMap<(usize, usize), Tried> {
     let faults = Mutex::new(faults.into_iter());
     let tried: Mutex<BTreeMap<(usize, usize), Tried>> = Mutex::default();
     let wrong = Mutex::new(Vec::new());
@@ -140,7 +153,7 @@ fn run_all(faults: Vec<(usize, usize, Uses)>) -> BTreeMap<(usize, usize), Tried>
                     let Some((call, error, uses)) = next else { break };
                     let (name, number) = CALLS[call];
                     let fault = Fault { call: number, error: ERRORS[error].1, uses };
-                    let ended = run(fault).expect("it ran before");
+                    let ended = run(program, fault).expect("it ran before");
                     let mut tried = tried.lock().expect("no panic");
                     let row = tried.entry((call, error)).or_default();
                     if let Err(text) = row.add(name, ERRORS[error].0, fault, &ended) {
@@ -157,13 +170,24 @@ fn run_all(faults: Vec<(usize, usize, Uses)>) -> BTreeMap<(usize, usize), Tried>
 
 #[test]
 fn a_refused_call_is_null_or_success_and_the_books_balance() {
-    let Some(uses) = uses() else { return };
-    let only = env::var("MASU_FAULTS_CALL").ok();
+    all_is_survived(&Program::in_c());
+}
+
+#[test]
+fn a_refused_call_is_survived_by_a_rust_program() {
+    all_is_survived(&Program::in_rust("rust-glibc", "x86_64-unknown-linux-gnu"));
+}
+
+#[test]
+fn a_refused_call_is_survived_by_a_rust_program_without_a_c_library() {
+    all_is_survived(&Program::in_rust("rust-musl", "x86_64-unknown-linux-musl"));
+}
+
+fn all_is_survived(program: &Program) {
+    let Some(uses) = uses(program) else { return };
+    assert!(uses.iter().any(|uses| *uses > 0), "{}: no call is the allocator's", program.name);
     let mut faults = Vec::new();
     for (call, &count) in uses.iter().enumerate() {
-        if only.as_ref().is_some_and(|only| only != CALLS[call].0) {
-            continue;
-        }
         for error in 0..ERRORS.len() {
             // Threads make the number of uses differ from run to run.
             let last = count + count / 4;
@@ -172,26 +196,27 @@ fn a_refused_call_is_null_or_success_and_the_books_balance() {
         }
     }
     if !is_whole() {
-        faults = sample(&faults);
+        // The programs in Rust show the allocator's other interface; what is below it is the same.
+        faults = sample(&faults, if program.is_preloaded() { 30 } else { 8 });
     }
-    let tried = run_all(faults);
+    let tried = run_all(program, faults);
     let table = table(&uses, &tried);
-    println!("{table}");
-    if let Some(file) = whole() {
+    println!("{}:\n{table}", program.name);
+    if let Some(folder) = whole() {
+        let file = Path::new(&folder).join(program.name).with_extension("md");
         fs::write(file, table).expect("the file is writable");
     }
 }
 
-/// The first use of each call with an error in turn, and some faults drawn from all.
-fn sample(all: &[(usize, usize, Uses)]) -> Vec<(usize, usize, Uses)> {
-    const DRAWN: usize = 30;
+/// The first use of each call with an error in turn, and so many faults drawn from all.
+fn sample(all: &[(usize, usize, Uses)], drawn: usize) -> Vec<(usize, usize, Uses)> {
     let mut state = 1;
     let is_first = |&(call, error, uses): &(usize, usize, Uses)| match uses {
         Uses::Only(n) => n == 1 && call % 5 == error,
         Uses::From(n) => n == 1 && (call + 1) % 5 == error,
     };
     let mut chosen: Vec<_> = all.iter().copied().filter(is_first).collect();
-    for _ in 0..DRAWN {
+    for _ in 0..drawn {
         let at = draw(&mut state, all.len() as u64);
         chosen.push(all[usize::try_from(at).expect("an index")]);
     }

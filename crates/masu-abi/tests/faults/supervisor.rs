@@ -10,7 +10,7 @@ use std::mem::zeroed;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,22 @@ impl Uses {
     }
 }
 
+/// Which code is the allocator's.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    /// The file that has it.
+    pub(crate) file: PathBuf,
+    /// Where in the file as it is loaded, if not everywhere: offsets from its first byte.
+    pub(crate) functions: Option<Vec<Range<u64>>>,
+}
+
+impl Code {
+    fn contains(&self, offset: u64) -> bool {
+        let among = |functions: &Vec<Range<u64>>| functions.iter().any(|one| one.contains(&offset));
+        self.functions.as_ref().is_none_or(among)
+    }
+}
+
 /// What is refused, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
@@ -48,7 +64,7 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// It was killed because it ran longer than it may.
     pub(crate) expired: bool,
-    /// How often the file's code made the call.
+    /// How often that code made the call.
     pub(crate) uses: u64,
     pub(crate) refused: u64,
     /// What it printed, both streams.
@@ -61,12 +77,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The number under which the program inherits its filter's listener; it is in nobody's way there.
 const LISTENER: RawFd = 900;
 
-/// Runs `command`, refusing what `fault` says where the code of `file` asks for it.
+/// Runs `command`, refusing what `fault` says where `code` asks for it.
 ///
 /// # Errors
 ///
 /// Where the kernel has no such filters, or none for this process.
-pub(crate) fn run(mut command: Command, file: &Path, fault: Fault) -> io::Result<Ended> {
+pub(crate) fn run(mut command: Command, code: &Code, fault: Fault) -> io::Result<Ended> {
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: Between fork and exec only system calls are made.
     unsafe { command.pre_exec(move || install(fault.call)) };
@@ -74,7 +90,7 @@ pub(crate) fn run(mut command: Command, file: &Path, fault: Fault) -> io::Result
     let process = descriptor(libc::SYS_pidfd_open, [child.id().into(), 0, 0])?;
     let fetch = [process.as_raw_fd().into(), LISTENER.into(), 0];
     let listener = descriptor(libc::SYS_pidfd_getfd, fetch)?;
-    let mut supervisor = Supervisor { file, code: None, fault, uses: 0, refused: 0 };
+    let mut supervisor = Supervisor { code, mapped: None, fault, uses: 0, refused: 0 };
     let expired = !supervisor.answer_until_it_ends(&listener, &process);
     if expired {
         // SAFETY: The group is the child's own, and it is not reaped yet.
@@ -132,9 +148,9 @@ fn descriptor(call: i64, arguments: [i64; 3]) -> io::Result<OwnedFd> {
 }
 
 struct Supervisor<'a> {
-    file: &'a Path,
-    /// Where the file is mapped, once its code made a call. A child has it at the same place.
-    code: Option<Range<u64>>,
+    code: &'a Code,
+    /// Where its file is mapped, once its code made a call. A child has it at the same place.
+    mapped: Option<Range<u64>>,
     fault: Fault,
     uses: u64,
     refused: u64,
@@ -184,11 +200,12 @@ impl Supervisor<'_> {
 
     fn refuses(&mut self, asked: &libc::seccomp_notif) -> bool {
         let address = asked.data.instruction_pointer;
-        if self.code.is_none() {
-            let mapped = mapped_at(asked.pid, self.file);
-            self.code = mapped.filter(|code| code.contains(&address));
+        if self.mapped.is_none() {
+            let mapped = mapped_at(asked.pid, &self.code.file);
+            self.mapped = mapped.filter(|mapped| mapped.contains(&address));
         }
-        if !self.code.as_ref().is_some_and(|code| code.contains(&address)) {
+        let mapped = self.mapped.as_ref().filter(|mapped| mapped.contains(&address));
+        if !mapped.is_some_and(|mapped| self.code.contains(address - mapped.start)) {
             return false;
         }
         self.uses += 1;

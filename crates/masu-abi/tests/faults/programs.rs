@@ -1,0 +1,86 @@
+//! The programs that are tried: one in C, which gets its malloc from the preloaded library, and one in Rust, which has the
+//! allocator in it, with glibc and as a file that needs no C library.
+//!
+//! They rely on `tests/c/faulted.c` and on the test `faulted` of the package `masu`. The hard idea: where the C library
+//! lies in the same file as the allocator, the names of functions keep them apart, for all system calls of Rust's own library
+//! go through C's.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSegment, ObjectSymbol};
+
+use crate::library;
+use crate::supervisor::Code;
+
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    file: PathBuf,
+    is_preloaded: bool,
+    pub(crate) code: Code,
+}
+
+impl Program {
+    pub(crate) fn in_c() -> Program {
+        let code = Code { file: library::path().to_owned(), functions: None };
+        Program { name: "c", file: library::faulted().to_owned(), is_preloaded: true, code }
+    }
+
+    /// # Panics
+    ///
+    /// If the program cannot be built for that target.
+    pub(crate) fn in_rust(name: &'static str, target: &str) -> Program {
+        let file = build(target);
+        let code = Code { functions: Some(rust_functions(&file)), file: file.clone() };
+        Program { name, file, is_preloaded: false, code }
+    }
+
+    /// Whether the allocator comes from the library.
+    pub(crate) fn is_preloaded(&self) -> bool {
+        self.is_preloaded
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.file);
+        if self.is_preloaded {
+            command.env("LD_PRELOAD", library::path());
+        }
+        command
+    }
+}
+
+/// The test program of the package `masu`, optimised as programs are.
+fn build(target: &str) -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["test", "--package", "masu", "--features", "profile", "--test", "faulted"])
+        .args(["--no-run", "--release", "--message-format=json-render-diagnostics"])
+        .args(["--target", target])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .expect("cargo runs");
+    assert!(built.status.success(), "cargo failed:\n{}", String::from_utf8_lossy(&built.stderr));
+    let messages = String::from_utf8(built.stdout).expect("cargo's messages are UTF-8");
+    let is_program = |path: &&Path| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        path.is_absolute()
+            && path.extension().is_none()
+            && name.is_some_and(|name| name.starts_with("faulted-"))
+    };
+    let program = messages.split('"').map(Path::new).find(is_program);
+    program.unwrap_or_else(|| panic!("cargo made no program:\n{messages}")).to_owned()
+}
+
+/// Where the functions lie that Rust's compiler made, as offsets from the first byte of the file as it is loaded.
+fn rust_functions(file: &Path) -> Vec<std::ops::Range<u64>> {
+    let bytes = fs::read(file).expect("the program is there");
+    let program = object::File::parse(&*bytes).expect("the program is an executable");
+    let start = program.segments().map(|segment| segment.address()).min().expect("it has segments");
+    let functions = program.symbols().filter(|symbol| {
+        symbol.name().is_ok_and(|name| name.starts_with("_ZN") || name.starts_with("_R"))
+    });
+    let range = |at: u64, size: u64| at - start..at - start + size;
+    let functions = functions.filter(|symbol| symbol.size() > 0);
+    functions.map(|symbol| range(symbol.address(), symbol.size())).collect()
+}
