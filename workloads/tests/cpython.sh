@@ -2,7 +2,7 @@
 # left out: modules that wait for networks, clocks or terminals, or that build C
 case $1 in
 make)
-    [ -x /usr/bin/python3.11 ] || exit 77
+    need /usr/bin/python3.11 python3.11
     files_of libpython3.11-testsuite
     cp -rn /usr/lib/python3.11/test package/usr/lib/python3.11/
     ;;

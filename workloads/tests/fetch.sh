@@ -26,7 +26,8 @@ apt_lists() {
 source_of() {
     [ -e source ] && return
     apt_lists
-    apt_here source --download-only "$1"
+    # A mirror may lack what an update brought: the release's own version then.
+    apt_here source --download-only "$1" || apt_here source --download-only "$1/$(. /etc/os-release && echo "$VERSION_CODENAME")"
     dpkg-source --no-check -x ./"$1"_*.dsc source
 }
 
@@ -35,4 +36,15 @@ files_of() {
     apt_lists
     apt_here download "$1"
     dpkg-deb -x ./"$1"_*.deb package
+}
+
+# Ends a script because the machine lacks something: that suite is left out.
+lacks() {
+    echo "needs $1"
+    exit 77
+}
+
+# The program $1, which the package $2 has.
+need() {
+    command -v "$1" >/dev/null || lacks "the program $1 (package $2)"
 }

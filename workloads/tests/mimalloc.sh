@@ -2,6 +2,7 @@
 # left out: `test-api`, which asks for functions that mimalloc alone has
 case $1 in
 make)
+    need cc gcc
     source_of mimalloc
     cc -w -O2 -g -DUSE_STD_MALLOC -pthread -Isource/include source/test/test-stress.c -o stress
     ;;

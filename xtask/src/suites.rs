@@ -3,7 +3,7 @@
 //! It relies on one script a suite in `workloads/tests`. A script is run in a folder of its own: with `make`, to fetch and
 //! build what it needs, and twice with `run`, without `PRELOAD` and with it. It prints `ok NAME` or `not ok NAME` for each
 //! test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the table. The results stay in the
-//! target folder, so the table has every suite that was ever run there.
+//! target folder; of a suite that was not run there, the page keeps what it says.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,13 +52,19 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
             }
         }
     }
-    let mut rows = Vec::new();
+    let page = root.join(PAGE);
+    let before = fs::read_to_string(&page).with_context(|| format!("no {}", page.display()))?;
+    let mut entries = Vec::new();
+    let mut unexplained = Vec::new();
     for suite in &all {
-        rows.extend(suite.row()?);
+        if let Some(row) = suite.row()? {
+            entries.push(Entry::new(&row));
+            unexplained.extend(row.unexplained);
+        } else {
+            entries.extend(Entry::read(&before, suite.title()));
+        }
     }
-    kept::keep(&root.join(PAGE), "suites", &table(&rows))?;
-    let unexplained: Vec<&str> =
-        rows.iter().flat_map(|row| row.unexplained.iter().map(String::as_str)).collect();
+    kept::keep(&page, "suites", &table(&entries))?;
     if !unexplained.is_empty() {
         bail!("differ with masu, and no script says why: {}", unexplained.join(", "));
     }
@@ -84,7 +90,7 @@ impl Suite {
         fs::create_dir_all(&self.folder)?;
         let made = self.part("make", apt).status().context("bash does not start")?;
         if made.code() == LACKING {
-            println!("left out: the machine lacks what it needs");
+            println!("left out, for the machine lacks that");
             return Ok(());
         }
         if !made.success() {
@@ -114,6 +120,10 @@ impl Suite {
         self.text.lines().filter_map(move |line| line.strip_prefix(prefix.as_str()))
     }
 
+    fn title(&self) -> &str {
+        self.says("title").next().unwrap_or(&self.name)
+    }
+
     /// The suite's row; none where it was not run here.
     fn row(&self) -> Result<Option<Row>> {
         let read = |kept| fs::read_to_string(self.folder.join(kept));
@@ -128,7 +138,7 @@ impl Suite {
         let reasons: Vec<(&str, &str)> =
             self.says("differs").filter_map(|line| line.split_once(": ")).collect();
         let mut row = Row {
-            title: self.says("title").next().unwrap_or(&self.name).to_owned(),
+            title: self.title().to_owned(),
             left_out: self.says("left out").map(str::to_owned).collect(),
             date,
             run: without.len(),
@@ -175,26 +185,51 @@ struct Row {
     unexplained: Vec<String>,
 }
 
-fn table(rows: &[Row]) -> String {
-    let mut text = "| suite | date | tests | passed without masu | passed with masu |\n|---|---|--:|--:|--:|\n".to_owned();
-    for row in rows {
+/// What the page says of a suite: a line of the table, and what is below it.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    line: String,
+    below: String,
+}
+
+impl Entry {
+    fn new(row: &Row) -> Entry {
         let Row { title, date, run, without, with, .. } = row;
-        let _ = writeln!(text, "| {title} | {date} | {run} | {without} | {with} |");
-    }
-    for row in rows {
-        let _ = writeln!(text, "\n{}:\n", row.title);
+        let line = format!("| {title} | {date} | {run} | {without} | {with} |");
+        let mut below = format!("{title}:\n\n");
         for left_out in &row.left_out {
-            let _ = writeln!(text, "- left out: {left_out}");
+            let _ = writeln!(below, "- left out: {left_out}");
         }
         for difference in &row.explained {
-            let _ = writeln!(text, "- differs: {difference}");
+            let _ = writeln!(below, "- differs: {difference}");
         }
         for difference in &row.unexplained {
-            let _ = writeln!(text, "- differs, not explained yet: `{difference}`");
+            let _ = writeln!(below, "- differs, not explained yet: `{difference}`");
         }
         if row.explained.is_empty() && row.unexplained.is_empty() {
-            text.push_str("- no difference\n");
+            below.push_str("- no difference\n");
         }
+        Entry { line, below }
+    }
+
+    /// The entry of a page that was written before.
+    fn read(page: &str, title: &str) -> Option<Entry> {
+        let line = page.lines().find(|line| line.starts_with(&format!("| {title} |")))?;
+        let head = format!("{title}:\n\n");
+        let from = &page[page.find(&format!("\n{head}"))? + 1..];
+        let list = &from[head.len()..];
+        let below = &from[..head.len() + list.find("\n\n").map_or(list.len(), |at| at + 1)];
+        Some(Entry { line: line.to_owned(), below: below.to_owned() })
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let mut text = "| suite | date | tests | passed without masu | passed with masu |\n|---|---|--:|--:|--:|\n".to_owned();
+    for Entry { line, .. } in entries {
+        let _ = writeln!(text, "{line}");
+    }
+    for Entry { below, .. } in entries {
+        let _ = write!(text, "\n{below}");
     }
     text
 }
@@ -208,5 +243,24 @@ mod tests {
         let outcomes = outcomes("ok a\nnot ok b\nok b\nnoise\nok c d\n");
         let passed: Vec<_> = outcomes.iter().map(|(name, ok)| (name.as_str(), *ok)).collect();
         assert_eq!(passed, [("a", true), ("b", false), ("c d", true)]);
+    }
+
+    #[test]
+    fn what_a_page_says_of_a_suite_is_read_as_it_was_written() {
+        let row = |title: &str, explained: &[&str]| Row {
+            title: title.to_owned(),
+            left_out: vec!["what is long".to_owned()],
+            date: "2026-11-23".to_owned(),
+            run: 3,
+            without: 3,
+            with: 2,
+            explained: explained.iter().map(|why| (*why).to_owned()).collect(),
+            unexplained: Vec::new(),
+        };
+        let entries = [Entry::new(&row("One", &["`a`: why"])), Entry::new(&row("Two", &[]))];
+        let page = format!("before\n\n{}\n<!-- end -->\n", table(&entries));
+        assert_eq!(Entry::read(&page, "One").as_ref(), Some(&entries[0]));
+        assert_eq!(Entry::read(&page, "Two").as_ref(), Some(&entries[1]));
+        assert_eq!(Entry::read(&page, "Three"), None);
     }
 }
