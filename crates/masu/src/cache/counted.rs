@@ -157,12 +157,16 @@ impl ThreadCache {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.profile")]
     fn begin_session(&'static self) {
-        let Some((_, session)) = profile::current() else { return thread::end_counting(self) };
+        let Some((interval, session)) = profile::current() else {
+            return thread::end_counting(self);
+        };
         // Any start will do, as long as no two threads draw the same, nor two processes.
         let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
         self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
         self.countdown.session.set(session);
-        self.countdown.left.set(self.draw().unwrap_or(usize::MAX));
+        // From this interval and no other look: where a profile stops and another one starts meanwhile, there may be none for
+        // a moment, and without a draw this thread would sample nothing of the new one.
+        self.countdown.left.set(self.draw_from(interval));
         if options::layouts_are_used() {
             stand_before(self);
         }
@@ -233,10 +237,14 @@ impl ThreadCache {
 
     /// How many bytes go by until the next hit, that one included; `None` where no profile is taken.
     fn draw(&self) -> Option<usize> {
-        let (interval, _) = profile::current()?;
+        profile::current().map(|(interval, _)| self.draw_from(interval))
+    }
+
+    /// The same where the interval is known.
+    fn draw_from(&self, interval: usize) -> usize {
         let (state, random) = chance::next_random(self.countdown.random.get());
         self.countdown.random.set(state);
-        Some(chance::bytes_to_hit(random, interval))
+        chance::bytes_to_hit(random, interval)
     }
 
     /// Notes the sampled block at `address`; what that allocates itself is not sampled.

@@ -15,8 +15,9 @@ use loom::model::Builder;
 use loom::sync::atomic::Ordering;
 use loom::thread::{self, JoinHandle};
 
+use crate::arena::code_of;
 use crate::cache::idle;
-use crate::class::Class;
+use crate::class::{Class, SAMPLED};
 use crate::sync::atomics;
 use crate::{Masu, kernel, libc, shard, transfer};
 
@@ -86,6 +87,7 @@ fn all_is_home() {
     LIVE.with_borrow(|live| assert!(live.is_empty(), "{} blocks were not freed", live.len()));
     idle::empty_warm();
     transfer::trim();
+    assert_eq!(shard::active(), 0, "a shard's books have what another shard's lack");
     shard::trim();
     for class in Class::all() {
         let books = shard::books(class);
@@ -124,6 +126,11 @@ impl Block {
         let block = Block { address, size };
         block.write();
         block
+    }
+
+    /// Whether a profile samples it.
+    pub(crate) fn is_sampled(&self) -> bool {
+        code_of(self.address) == SAMPLED
     }
 
     /// As a program writes to its block.

@@ -9,12 +9,14 @@ use std::vec::Vec;
 use loom::sync::atomic::Ordering;
 
 use super::program::{Block, Bounds, begin, check, free, malloc};
-use crate::{options, statistics};
+use crate::{metadata, options, statistics};
 
 /// Of a class whose blocks have lanes.
 const SIZE: usize = 16;
 /// A remote stack is full with as many, at first.
 const FULL: usize = 32;
+/// A remote stack's place is for as many.
+const ENTRIES: usize = 128;
 
 fn set_shards(count: usize) {
     options::set("shards", Some(count)).expect("an option");
@@ -54,7 +56,11 @@ fn more_lanes() {
     // One behind the other: the array is lengthened.
     free(first);
     free(other);
+    // What comes behind the array is another's.
+    let behind = metadata::words(4 * ENTRIES).expect("there is memory");
+    behind.fill(usize::MAX);
     free(own);
+    assert!(behind.iter().all(|word| *word == usize::MAX));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use loom::sync::Mutex;
 use loom::sync::atomic::Ordering;
 
 use super::program::{Block, Bounds, Flag, alloc, begin, check, dealloc, free, leak, malloc};
-use crate::profile;
+use crate::{options, profile};
 
 const SIZE: usize = 48;
 
@@ -54,8 +54,8 @@ fn again() {
 
 /// Two sampled blocks that a thread frees by layout, before it notices or after, and passes on when it ends.
 fn freed_together() {
-    let (begun, begins) = (Flag::new(), Flag::new());
-    let (begun, begins): (&'static Flag, &'static Flag) = (leak(begun), leak(begins));
+    let (begun, begins): (&'static Flag, &'static Flag) = (leak(Flag::new()), leak(Flag::new()));
+    options::set("shards", Some(1)).expect("an option");
     let kept = alloc(SIZE);
     let blocks: &'static Mutex<Vec<Block>> = leak(Mutex::new(Vec::new()));
     let other = begin(move || {
@@ -72,6 +72,27 @@ fn freed_together() {
     begins.raise();
     profile::stop();
     other.join().expect("it ends");
+}
+
+/// A thread that notices the end of the first profile while the second one starts counts for that one.
+fn restarted() {
+    let (begun, begins): (&'static Flag, &'static Flag) = (leak(Flag::new()), leak(Flag::new()));
+    start();
+    let other = begin(move || {
+        free(malloc(SIZE));
+        begun.raise();
+        free(malloc(SIZE));
+        begins.wait();
+        let block = malloc(SIZE);
+        assert!(block.is_sampled(), "the thread counts no longer");
+        free(block);
+    });
+    begun.wait();
+    profile::stop();
+    start();
+    begins.raise();
+    other.join().expect("it ends");
+    profile::stop();
 }
 
 /// Only C's functions: no stack stands before a cache, and the class map says which blocks are sampled.
@@ -96,6 +117,11 @@ fn a_profile_starts_and_stops_under_threads_that_allocate() {
 #[test]
 fn a_second_profile_starts_while_blocks_of_the_first_are_freed() {
     check("profile, again", Bounds::of(1), again);
+}
+
+#[test]
+fn a_thread_counts_for_the_profile_that_is_taken() {
+    check("profile, restarted", Bounds::of(1), restarted);
 }
 
 #[test]
