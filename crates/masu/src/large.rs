@@ -12,7 +12,7 @@ use crate::kernel::{self, Advice};
 use crate::ranges::{Parked, RANGES, Run};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::statistics::page;
-use crate::{map, profile, slot, thread};
+use crate::{map, profile, shard, slot, thread};
 
 /// No block is longer than the address space.
 const BYTES_MAX: usize = 1 << 47;
@@ -121,6 +121,7 @@ pub(crate) unsafe fn free(first: &'static Slice) {
             return;
         }
         cache.count_slow_call(None);
+        shard::go_on();
     }
     // SAFETY: The run is the block's, which nobody uses.
     unsafe { free_run(first, slices, cache) };

@@ -120,7 +120,8 @@ impl Page {
         for page in pages.iter().flatten() {
             page.0.dirty.set(page.close(class) as u32);
         }
-        let mut ranges = RANGES.lock();
+        // One call may release many times: what is too much then goes back in its one step.
+        let mut ranges = RANGES.lock_in_others();
         ranges.bring_home(Parked::of_this_thread());
         for page in pages.iter().flatten() {
             let dirty = page.0.dirty.get() as usize;

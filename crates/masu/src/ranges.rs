@@ -22,6 +22,8 @@ use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use delay::Period;
 use demand::Demand;
+#[cfg(test)]
+pub(crate) use held::STEP_CALLS;
 use held::SharedRanges;
 use occupied::Occupied;
 pub(crate) use parked::Parked;
@@ -80,7 +82,7 @@ pub(crate) struct Ranges {
     leaving: Option<&'static Arena>,
     /// The end of the arena that grows is to be given back, where addresses are limited.
     shrinks: bool,
-    /// Bytes freed or handed out since something was given back last.
+    /// Bytes handed out, or freed and maybe resident, since something was given back last.
     moved_bytes: usize,
     /// Runs on their way back to the kernel.
     away: List,
@@ -259,7 +261,7 @@ impl Ranges {
         }
         let run = self.insert(first, slices, dirty, false);
         self.note_free(slices * SLICE_BYTES);
-        self.moved_bytes += slices * SLICE_BYTES;
+        self.moved_bytes += dirty;
         let budget = self.budget_bytes();
         let keeps = kept::is_set() && self.dirty_bytes <= budget;
         if !keeps && !self.release_whole(run) {

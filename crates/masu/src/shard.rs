@@ -19,8 +19,8 @@ use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
 use crate::slot;
 use crate::sync::Lock;
-pub(crate) use sparse::go_on;
 use sparse::{LeftAlone, Place};
+pub(crate) use sparse::{go_on, go_on_at_end};
 use whose::page_of;
 
 /// The pages of one class in one shard.

@@ -136,6 +136,7 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     }
     cache.empty_near();
     idle::put(cache);
+    shard::go_on_at_end();
 }
 
 impl Threads {

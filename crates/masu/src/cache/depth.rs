@@ -219,6 +219,7 @@ impl ThreadCache {
         if !block.is_null() {
             return block;
         }
+        shard::go_on();
         self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base.get().is_null() {

@@ -107,6 +107,7 @@ impl ThreadCache {
             if !depth::budget_is_strict() {
                 self.set_remote_limit(code, class, stack, (2 * entries).min(ENTRIES));
             }
+            shard::go_on();
         } else if !self.open_remote(code, class, stack) {
             let _ = shard::flush(class, &[block.expose_provenance()]);
             return;

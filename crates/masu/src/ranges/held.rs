@@ -3,9 +3,10 @@
 //! Relies on the books that the ranges keep, and on arenas. All threads wait for one lock here, so no call of the kernel that
 //! may take long is made under it. The hard idea is that what is under way is nobody's: a run on its way back to the
 //! kernel is *away*, free and in no list, and an arena grows under a lock of its own, for which only those wait that need it
-//! to have grown. What a free or an allocation finds to be too much is *owed*, and given back when the lock was
-//! let go: as much as the call itself brought, several times over, or a little; what is left is owed by the next
-//! call.
+//! to have grown. What a free or an allocation finds to be too much is *owed*, and given back by *steps* of
+//! few system calls and bytes, or several times the bytes that the call itself moved. Where a run is taken or freed by
+//! itself, that is when the lock is let go; a flush, which may release pages many times, leaves it to the end of the
+//! slow call ([`SharedRanges::go_on`]).
 //!
 //! In a child that was forked while runs were away they are free again; an arena that a thread was just about to
 //! unmap stays mapped there.
@@ -18,21 +19,29 @@ use crate::arena::{Arena, GROWTH};
 use crate::kernel;
 use crate::options;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
-use crate::sync::{self, Guard, Lock};
+use crate::sync::{self, AtomicBool, Guard, Lock, Ordering};
 
-/// What is given back after a call, at least, while so much is owed: bytes, and system calls.
-pub(super) const STEP_BYTES: usize = 2 << 20;
-const STEP_CALLS: usize = 32;
-/// The same for what a call frees or allocates: the books of what may stay change by little more than that,
-/// twice at most.
+/// What a step gives back, at least, while so much is owed: bytes, and system calls.
+/// What a step gives back at most, but for the bytes where one call moved more: system calls, and bytes. A run that is
+/// freed leaves at most one more to give back, and the longest go first.
+pub(crate) const STEP_CALLS: usize = 4;
+pub(super) const STEP_BYTES: usize = 512 << 10;
+/// The same for the bytes that a call frees or allocates by itself: the books of what may stay change by little more
+/// than that, twice at most.
 const STEP_TIMES: usize = 4;
 
 /// The ranges of the process.
-pub(crate) struct SharedRanges(Lock<Ranges>);
+// What every program touches comes first, to lie on one OS page with what it touches of the ranges.
+#[repr(C)]
+pub(crate) struct SharedRanges {
+    /// Whether anything is owed. Written under the lock, read by any thread.
+    owes: AtomicBool,
+    ranges: Lock<Ranges>,
+}
 
 impl SharedRanges {
     pub(super) const fn new() -> SharedRanges {
-        SharedRanges(Lock::new(Ranges::new()))
+        SharedRanges { owes: AtomicBool::new(false), ranges: Lock::new(Ranges::new()) }
     }
 
     /// Waits until the ranges are this thread's, which holds no other shared lock: it may have to give memory back when it
@@ -41,21 +50,38 @@ impl SharedRanges {
     pub(crate) fn lock(&self) -> Held<'_> {
         // A handler of `fork` may interrupt the holder of any.
         debug_assert!(
-            sync::no_lock_is_held() || self.0.is_held_for_fork(),
+            sync::no_lock_is_held() || self.ranges.is_held_for_fork(),
             "others would wait while memory is given back"
         );
-        Held { guard: ManuallyDrop::new(self.0.lock()), settles: true }
+        self.hold_with(true)
     }
 
-    /// The same for a thread that may hold other locks, and gives nothing back.
+    /// The same for a thread that gives nothing back when it lets go: it may hold other locks, or goes on later.
     pub(crate) fn lock_in_others(&self) -> Held<'_> {
-        Held { guard: ManuallyDrop::new(self.0.lock()), settles: false }
+        self.hold_with(false)
+    }
+
+    #[inline]
+    fn hold_with(&self, settles: bool) -> Held<'_> {
+        Held { guard: ManuallyDrop::new(self.ranges.lock()), owes: &self.owes, settles }
+    }
+
+    /// Takes a step of giving back what is owed. The caller holds no lock.
+    pub(crate) fn go_on(&self) {
+        drop(self.lock());
+    }
+
+    /// Whether anything is owed.
+    #[inline]
+    pub(crate) fn owes(&self) -> bool {
+        // ORDERING: Relaxed: a thread that misses what was just left goes on with it the next time.
+        self.owes.load(Ordering::Relaxed)
     }
 
     /// Holds the ranges across `fork`, and what grows arenas.
     pub(crate) fn hold(&self) {
         GROWTH.hold();
-        self.0.hold();
+        self.ranges.hold();
     }
 
     /// Takes back, in the child, what other threads had away in the parent. What this thread itself has away, where a
@@ -65,11 +91,11 @@ impl SharedRanges {
     ///
     /// - The thread that this one is a copy of called [`SharedRanges::hold`].
     pub(crate) unsafe fn take_back_after_fork(&self) {
-        if !self.0.is_held_for_fork() {
+        if !self.ranges.is_held_for_fork() {
             return;
         }
         // SAFETY: The caller's condition.
-        let ranges = unsafe { self.0.held() };
+        let ranges = unsafe { self.ranges.held() };
         while let Some(run) = ranges.away_by_others() {
             ranges.put_back(run, false);
         }
@@ -82,7 +108,7 @@ impl SharedRanges {
     /// - This thread, or the one it was forked from, called it and not yet this.
     pub(crate) unsafe fn let_go(&self) {
         // SAFETY: The caller's condition.
-        unsafe { self.0.let_go() };
+        unsafe { self.ranges.let_go() };
         // SAFETY: As above.
         unsafe { GROWTH.let_go() };
     }
@@ -91,6 +117,7 @@ impl SharedRanges {
 /// The ranges, while this thread has them.
 pub(crate) struct Held<'a> {
     guard: ManuallyDrop<Guard<'a, Ranges>>,
+    owes: &'a AtomicBool,
     /// Whether what is owed may be given back.
     settles: bool,
 }
@@ -125,10 +152,16 @@ impl Held<'_> {
     /// Gives back what is owed, as far as one call has to.
     #[inline]
     pub(super) fn end_call(&mut self) {
-        if self.settles && self.owes() {
+        let mut owes = self.owes();
+        if self.settles && owes {
             self.settle();
+            owes = self.owes();
         }
         self.moved_bytes = 0;
+        // ORDERING: Relaxed, as in `go_on`.
+        if owes != self.owes.load(Ordering::Relaxed) {
+            self.owes.store(owes, Ordering::Relaxed);
+        }
     }
 
     /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
@@ -323,7 +356,8 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge")]
     fn settle(&mut self) {
-        let (mut bytes, mut calls) = self.due();
+        let mut bytes = STEP_BYTES.max(STEP_TIMES * self.moved_bytes);
+        let mut calls = STEP_CALLS;
         if core::mem::take(&mut self.shrinks) {
             self.shrink();
         }
@@ -355,11 +389,5 @@ impl Held<'_> {
             arena.retreat_to(run);
             self.guard.unlocked(|| arena.unmap_behind());
         }
-    }
-
-    /// What may be given back now: bytes, and system calls.
-    fn due(&mut self) -> (usize, usize) {
-        let moved = core::mem::take(&mut self.moved_bytes);
-        (STEP_BYTES.max(STEP_TIMES * moved), STEP_CALLS.max(STEP_TIMES * moved / SLICE_BYTES))
     }
 }

@@ -265,7 +265,7 @@ fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
         ranges.end_call();
         assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
         ranges.pass_time(1_000 + 3 * DELAY, DELAY);
-        for _ in 0..4 {
+        while ranges.owes() {
             ranges.end_call();
         }
         assert_eq!(ranges.dirty_bytes(), 0);

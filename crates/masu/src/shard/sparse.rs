@@ -14,8 +14,9 @@ use crate::class::{CLASSES, Class};
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::{Page, Purge};
+use crate::ranges::RANGES;
 use crate::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// Pages of this size together are worth a thought about how few blocks keep them.
 const SPARSE_BYTES_MIN: usize = 256 << 10;
@@ -26,9 +27,11 @@ const SPARSE_SHARE: usize = 4;
 const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
 /// Work of one step: system calls, bytes given back, pages looked at. The last page may pass the first two.
-const STEP_CALLS: usize = 32;
-const STEP_BYTES: usize = 512 << 10;
+const STEP_CALLS: usize = 4;
+const STEP_BYTES: usize = 256 << 10;
 const STEP_PAGES: usize = 256;
+/// Steps at the end of a thread.
+const STEPS_AT_END: usize = 1024;
 
 const WORD_BITS: usize = usize::BITS as usize;
 
@@ -71,12 +74,35 @@ impl Step {
     }
 }
 
-/// Goes on with a pass, if one is under way: a step of bounded work. The caller holds no lock.
+/// Whether the next step is one of the ranges, where there is work of both kinds.
+static RANGES_NEXT: AtomicBool = AtomicBool::new(false);
+
+/// Goes on with giving memory back, once in each slow call: a step of bounded work, of a pass or of what the ranges
+/// owe. The caller holds no lock.
 #[inline]
 pub(crate) fn go_on() {
-    // ORDERING: Relaxed: a thread that misses one that has just begun goes on with it the next time.
-    if UNDER_WAY.load(Ordering::Relaxed) != 0 {
+    if is_due() {
         take_step();
+    }
+}
+
+/// Whether there is anything to go on with.
+#[inline]
+fn is_due() -> bool {
+    RANGES.owes() || is_under_way()
+}
+
+fn is_under_way() -> bool {
+    // ORDERING: Relaxed: a thread that misses a pass that has just begun goes on with it the next time.
+    UNDER_WAY.load(Ordering::Relaxed) != 0
+}
+
+/// Takes many steps at the end of a thread: its blocks have just gone home, and no call of its own comes after it.
+pub(crate) fn go_on_at_end() {
+    let mut steps = STEPS_AT_END;
+    while steps > 0 && is_due() {
+        go_on();
+        steps -= 1;
     }
 }
 
@@ -85,9 +111,8 @@ pub(crate) fn go_on() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub(super) fn finish() {
-    // ORDERING: Relaxed, as above.
-    while UNDER_WAY.load(Ordering::Relaxed) != 0 {
-        take_step();
+    while is_under_way() {
+        take_pass_step();
     }
 }
 
@@ -95,6 +120,21 @@ pub(super) fn finish() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge")]
 fn take_step() {
+    // ORDERING: Relaxed: two threads that read the same only take steps of one kind.
+    let ranges_next = RANGES_NEXT.load(Ordering::Relaxed);
+    // ORDERING: As above.
+    RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
+    if RANGES.owes() && (ranges_next || !is_under_way()) {
+        RANGES.go_on();
+    } else {
+        take_pass_step();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge")]
+fn take_pass_step() {
     let mut step = Step { calls: STEP_CALLS, bytes: STEP_BYTES, pages: STEP_PAGES };
     while !step.is_over()
         && let Some((shard, class)) = any_pass()

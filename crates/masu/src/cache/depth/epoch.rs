@@ -9,7 +9,7 @@ use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refil
 use crate::cache::ThreadCache;
 use crate::class::Class;
 use crate::statistics::page;
-use crate::{shard, transfer};
+use crate::transfer;
 
 /// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
 /// thread there are more looks.
@@ -64,7 +64,6 @@ impl ThreadCache {
     pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
         let calls = self.traffic.slow_calls.get().wrapping_add(1);
         self.traffic.slow_calls.set(calls);
-        shard::go_on();
         if calls.is_multiple_of(EPOCH_ALONE) {
             self.end_epochs(calls, class);
         }

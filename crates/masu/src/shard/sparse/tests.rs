@@ -68,6 +68,39 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
 }
 
 #[test]
+fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() {
+    let (shard, class) = (Shard(9), Class::of_size(BLOCK_BYTES));
+    whose::admit(shard.0);
+    let blocks = class.page_blocks();
+    RANGES.lock().trim(0);
+    let mut taken = std::vec![0; blocks * 4 * PAGES];
+    for page in taken.chunks_mut(blocks) {
+        assert_eq!(shard.refill_from_new(class, page), blocks);
+    }
+    // Neither of the two stays: runs of one page each.
+    let (first, second): (Vec<_>, Vec<_>) =
+        taken.chunks(blocks).enumerate().partition(|(i, _)| i % 2 == 0);
+    let before = kernel::advised_here();
+    first.iter().for_each(|(_, page)| flush(shard, class, page));
+    assert_eq!(kernel::advised_here(), before, "a flush leaves it to its slow call");
+    let longest = class.page_slices() * SLICE_BYTES / kernel::page_size();
+    let mut steps = 0;
+    while is_due() {
+        let (before, _) = kernel::advised_here();
+        go_on();
+        let calls = kernel::advised_here().0 - before;
+        assert!(
+            calls <= (STEP_CALLS + longest).max(crate::ranges::STEP_CALLS),
+            "{calls} in one call"
+        );
+        steps += 1;
+        assert!(steps <= 64 * PAGES, "each step gives something back");
+    }
+    assert!(steps > 1, "it is too much to stay");
+    second.iter().for_each(|(_, page)| flush(shard, class, page));
+}
+
+#[test]
 fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
     let (shard, class) = (Shard(11), Class::of_size(BLOCK_BYTES));
     whose::admit(shard.0);
