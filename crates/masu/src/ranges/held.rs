@@ -152,11 +152,7 @@ impl Held<'_> {
     /// Gives back what is owed, as far as one call has to.
     #[inline]
     pub(super) fn end_call(&mut self) {
-        let mut owes = self.owes();
-        if self.settles && owes {
-            self.settle();
-            owes = self.owes();
-        }
+        let owes = self.owes() && !(self.settles && self.settle());
         self.moved_bytes = 0;
         // ORDERING: Relaxed, as in `go_on`.
         if owes != self.owes.load(Ordering::Relaxed) {
@@ -352,10 +348,11 @@ impl Held<'_> {
         zero
     }
 
+    /// Takes a step; whether nothing is owed any more.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge")]
-    fn settle(&mut self) {
+    fn settle(&mut self) -> bool {
         let mut bytes = STEP_BYTES.max(STEP_TIMES * self.moved_bytes);
         let mut calls = STEP_CALLS;
         if core::mem::take(&mut self.shrinks) {
@@ -373,6 +370,7 @@ impl Held<'_> {
             calls -= 1;
             self.purge(run);
         }
+        !self.owes()
     }
 
     /// Gives the addresses back behind what is handed out of the arena that grows, if they are many.

@@ -98,6 +98,9 @@ fn is_under_way() -> bool {
 }
 
 /// Takes many steps at the end of a thread: its blocks have just gone home, and no call of its own comes after it.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge")]
 pub(crate) fn go_on_at_end() {
     let mut steps = STEPS_AT_END;
     while steps > 0 && is_due() {
