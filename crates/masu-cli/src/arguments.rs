@@ -142,6 +142,8 @@ pub(crate) struct Compare {
     #[arg(hide_short_help = true, help_heading = WHAT)]
     pub(crate) only: Vec<String>,
     /// Timed runs of each variant [default: 30]
+    ///
+    /// By default fewer where 30 take more than about a minute, but not under 12.
     #[arg(short = 'n', long, value_name = "RUNS", value_parser = count)]
     #[arg(conflicts_with_all = ["budget", "precision"], help_heading = LONG)]
     pub(crate) runs: Option<u32>,

@@ -32,6 +32,9 @@ use crate::progress::Progress;
 /// How long standard input is read before masu says what it is doing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long the timed runs take together where nothing is said about it.
+const USUAL_TIME: Duration = Duration::from_secs(60);
+
 /// A comparison ready to be made.
 pub(crate) struct Request {
     plan: Plan,
@@ -43,8 +46,11 @@ pub(crate) struct Request {
 impl Request {
     /// Looks up the programs and the allocators.
     pub(crate) fn prepare(mut arguments: arguments::Compare) -> Result<Self> {
-        let options = options(&mut arguments);
+        let mut options = options(&mut arguments);
         let gate = arguments.fail_if_slower;
+        if arguments.suite.is_none() && rounds(&arguments).is_none() {
+            options.within = Some(USUAL_TIME);
+        }
         let suite = match arguments.suite.take() {
             Some(path) => from_file(path, arguments)?,
             None => from_words(arguments)?,
@@ -57,7 +63,7 @@ impl Request {
     pub(crate) fn perform(self) -> Result<Ending> {
         let stop = Stop::on_signals()?;
         let progress = Progress::on_stderr();
-        aside::say(announcement(&self.plan));
+        aside::say(announcement(&self.plan, self.options.within.is_some()));
         let made = compare(&self.plan, &self.options, &stop, &mut |event| progress.observe(&event));
         progress.finish();
         let comparison = made?;
@@ -202,15 +208,18 @@ pub(crate) fn ground(libc: Libc) -> Ground {
 }
 
 /// What is about to be compared.
-fn announcement(plan: &Plan) -> String {
+fn announcement(plan: &Plan, is_most: bool) -> String {
     if let [only] = plan.cases.as_slice() {
         let variants: Vec<_> = only.rows.iter().map(|row| row.variant.clone()).collect();
-        return report::plan(&variants, &plan.rounds);
+        return report::plan(&variants, &plan.rounds, is_most);
     }
     let rows: usize = plan.cases.iter().map(|prepared| prepared.rows.len()).sum();
     let name = plan.suite.as_deref().unwrap_or("the command");
     let count = match plan.rounds {
-        Rounds::Fixed(rounds) => format!(", then {} runs", rounds.saturating_mul(rows)),
+        Rounds::Fixed(rounds) => {
+            let most = if is_most { "up to " } else { "" };
+            format!(", then {most}{} runs", rounds.saturating_mul(rows))
+        }
         _ => String::new(),
     };
     let tables = plan.cases.len();

@@ -107,12 +107,15 @@ pub struct Options {
     pub offsets: bool,
     /// What is taken out of everything that is kept or returned.
     pub redact: Redact,
+    /// How long the timed runs should take together, as far as the warm-ups tell. Where the plan's rounds would take
+    /// longer, fewer are made, but never too few for a verdict (12). Settled before the first timed run.
+    pub within: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let (results, redact) = (Destination::Nowhere, Redact::default());
-        Options { seed: None, results, offsets: true, redact }
+        Options { seed: None, results, offsets: true, redact, within: None }
     }
 }
 
@@ -378,6 +381,10 @@ impl Engine<'_, '_> {
             done += prepared.rows.len();
         }
         header.cases = plan.cases.iter().map(Prepared::case).collect();
+        if let Some(within) = self.options.within {
+            plan.rounds = series::rounds_within(plan, &cases, within);
+            header.rounds = plan.rounds;
+        }
         let written = self.write_beginning(&header, &records);
         if let (Err(_), Some(warm)) = (&written, &mut warm) {
             warm.finish()?;
@@ -396,6 +403,9 @@ impl Engine<'_, '_> {
     fn go_on(&mut self, plan: &mut Plan, begun: &Begun) -> Result<Header, Error> {
         let Some(earlier) = &begun.header else { unreachable!("it was read from a file") };
         let redact = &self.options.redact;
+        if self.options.within.is_some() {
+            plan.rounds = earlier.rounds;
+        }
         header::leave_out_again(plan, earlier, redact);
         let mut planned = header::header(plan, self.options.seed.unwrap_or(earlier.seed))?;
         redact.header(&mut planned);

@@ -14,7 +14,7 @@ use super::warm_up::{Warm, found_done};
 use super::{BegunCase, Event, Executor, Order};
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
-use crate::statistics::{Look, Looks, is_narrow};
+use crate::statistics::{Level, Look, Looks, is_narrow, pairs_needed};
 use crate::summary::summarise;
 use crate::{Ending, Error, Evidence, Run, Stop, Summary};
 
@@ -37,11 +37,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(plan: &Plan, begun: &[BegunCase]) -> Progress {
         let clock = |(prepared, case): (&Prepared, &BegunCase)| {
-            let expected_s = |warm: &Warm| match &prepared.server {
-                Some(server) => server.burst_s(warm.wall_s),
-                None => warm.wall_s,
-            };
-            let mut clock = Clock::new(case.warm_ups.iter().map(expected_s));
+            let mut clock = Clock::new(case.warm_ups.iter().map(|warm| expected_s(prepared, warm)));
             for run in &case.runs {
                 clock.count(run.variant, run.wall_s);
             }
@@ -88,6 +84,32 @@ impl Progress {
         let before: f64 = self.clocks[..index].iter().map(Clock::spent_s).sum();
         (budget_s - before) / (self.clocks.len() - index) as f64
     }
+}
+
+/// How long a run should take, by its warm-up.
+fn expected_s(prepared: &Prepared, warm: &Warm) -> f64 {
+    prepared.server.as_ref().map_or(warm.wall_s, |server| server.burst_s(warm.wall_s))
+}
+
+/// Rounds that a table of a few variants needs for verdicts worth having.
+const FEWEST_ROUNDS: usize = 12;
+
+/// The plan's rounds, or as many as take about so long, but not so few that no verdict is possible.
+pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) -> Rounds {
+    let Rounds::Fixed(most) = plan.rounds else { return plan.rounds };
+    let case_s = |(prepared, case): (&Prepared, &BegunCase)| -> f64 {
+        case.warm_ups.iter().map(|warm| expected_s(prepared, warm)).sum()
+    };
+    let round_s: f64 = plan.cases.iter().zip(begun).map(case_s).sum();
+    let others = plan.cases.iter().map(|case| case.rows.len().saturating_sub(1)).max();
+    let fewest = pairs_needed(others.unwrap_or(1).max(1), Level::TABLE).max(FEWEST_ROUNDS);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of rounds; of none too long a round there are 0"
+    )]
+    let fitting = (within.as_secs_f64() / round_s.max(1e-3)) as usize;
+    Rounds::Fixed(fitting.max(fewest).min(most))
 }
 
 /// One case on its way.

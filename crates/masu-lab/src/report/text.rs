@@ -23,12 +23,14 @@ const BOLD: Style = Style::new().bold();
 const PRIMARY_WIDTH: usize = 22;
 const OTHER_WIDTHS: [usize; 4] = [10, 10, 11, 11];
 
-/// What is about to be compared, with versions and what the settings come to.
+/// What is about to be compared, with versions and what the settings come to. `is_most` says that the rounds may become
+/// fewer once the warm-ups are timed ([`Options::within`](crate::CompareOptions)).
 #[must_use]
-pub fn plan(variants: &[Variant], rounds: &Rounds) -> String {
+pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
     let names: Vec<String> = variants.iter().map(named).collect();
     let each = match rounds {
         Rounds::Fixed(1) => "a run".to_owned(),
+        Rounds::Fixed(runs) if is_most => format!("up to {runs} runs"),
         Rounds::Fixed(runs) => format!("{runs} runs"),
         Rounds::Budget { .. } => "runs until it is clear".to_owned(),
     };

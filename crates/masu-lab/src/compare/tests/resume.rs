@@ -120,6 +120,27 @@ fn what_was_stopped_goes_on_too() {
 }
 
 #[test]
+fn rounds_that_take_too_long_are_fewer_and_stay_so() {
+    // Warm-ups take a second each, so a round takes three.
+    let plan = plan(&["x"], Rounds::Fixed(30));
+    let quiet = || Mock::new(|_| Ok(taking(1.0)));
+    for (seconds, rounds) in [(60, 20), (1, 12), (600, 30)] {
+        let file = File::new("within");
+        let within = Some(Duration::from_secs(seconds));
+        let options = Options { within, ..file.anew() };
+        let stop = Stop::never();
+        quiet().compare(&plan, &options, &stop).unwrap();
+        assert_eq!(file.order().len(), 3 * rounds, "within {seconds} s");
+        let whole = fs::read(&file.0).unwrap();
+        fs::write(&file.0, &whole[..whole.len() * 3 / 4]).unwrap();
+        // What the runs take by now changes nothing of what was settled.
+        let within = Some(Duration::from_secs(600));
+        quiet().compare(&plan, &Options { within, ..file.on() }, &stop).unwrap();
+        assert_eq!(file.order().len(), 3 * rounds, "within {seconds} s, resumed");
+    }
+}
+
+#[test]
 fn a_last_line_that_was_cut_off_is_made_again() {
     let plan = plan(&["x"], Rounds::Fixed(3));
     let file = File::new("half");

@@ -143,5 +143,5 @@ fn a_variant_without_runs_says_so() {
 fn the_plan_names_versions_but_not_beside_settings() {
     let variants = [made_up::variant("glibc"), made_up::variant("glibc:top_pad=1M")];
     let expected = "Comparing glibc 1.2, glibc:top_pad=1M: a warm-up of each, then 20 runs.";
-    assert_eq!(plan(&variants, &Rounds::Fixed(20)), expected);
+    assert_eq!(plan(&variants, &Rounds::Fixed(20), false), expected);
 }
