@@ -5,8 +5,7 @@
 # differs: tst-malloc-stats-cancellation: expects the lines of glibc's report in `malloc_stats`
 # differs: tst-mxfast: expects no block in `smblks` of `mallinfo` once `M_MXFAST` is 0; masu has no fast bins and counts its free blocks there
 # differs: tst-safe-linking: overwrites free blocks and expects glibc's message
-# differs: tst-tcfree1: frees a block twice and expects glibc's message; masu's normal build finds the pair later, if it leaves the cache
-# differs: tst-tcfree2: as `tst-tcfree1`, with another block freed between
+# differs: tst-tcfree2: frees a block twice, others of its size between, and expects glibc's message; masu's normal build stops a block freed twice in a row at once, and such a pair later, if it leaves the cache
 case $1 in
 make)
     need cc gcc
