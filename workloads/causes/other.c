@@ -1,6 +1,8 @@
 /* other.c: causes that lie elsewhere than in memory: in output, and in where code lies. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cause.h"
 #include "step.h"
@@ -44,7 +46,27 @@ static uint64_t scattered_libraries(const struct work *work) {
     return value;
 }
 
+/* ---- fork-storm: a process for each little piece of work ---- */
+
+static uint64_t fork_storm(const struct work *work) {
+    uint64_t sum = 0;
+    for (uint64_t round = 0; round < work->rounds; round++) {
+        pid_t child = fork();
+        if (child < 0) cannot("fork");
+        if (child == 0) {
+            uint64_t value = round;
+            for (size_t i = 0; i < work->size; i++) value = mix(value);
+            _exit((int)(value & 0x7f));
+        }
+        int status;
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) cannot("wait for a child");
+        sum += (uint64_t)WEXITSTATUS(status);
+    }
+    return sum;
+}
+
 const struct cause other_causes[] = {
+    {"fork-storm", 0, 0, 0, 1, 100, 100000, "steps", 6000, fork_storm, "a process for each 100 steps"},
     {"small-writes", 0, 0, 0, 2, 8, 64, "bytes", 400000, small_writes, "a system call for each short line"},
     {"scattered-libraries", 0, 0, 0, 1, LIBRARIES_MAX, LIBRARIES_MAX, "libraries", 30000,
      scattered_libraries, "each small function in a library of its own"},

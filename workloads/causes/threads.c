@@ -1,5 +1,7 @@
 /* threads.c: causes that lie in how threads share memory and work. */
 #include <malloc.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "cause.h"
 
@@ -186,6 +188,25 @@ static uint64_t serial_phase(const struct work *work) {
 
 #define MIB ((size_t)1 << 20)
 
+/* ---- spinning: threads that wait for their turn by asking for it over and over ---- */
+
+static atomic_uint whose_turn;
+
+static uint64_t take_turns(const struct work *work, unsigned index) {
+    uint64_t sum = index;
+    for (uint64_t round = 0; round < work->rounds; round++) {
+        while (atomic_load(&whose_turn) % work->threads != index) sched_yield();
+        for (size_t i = 0; i < work->size; i++) sum = mix(sum);
+        atomic_fetch_add(&whose_turn, 1);
+    }
+    return sum;
+}
+
+static uint64_t spinning(const struct work *work) {
+    atomic_store(&whose_turn, 0);
+    return on_each(work, take_turns);
+}
+
 const struct cause thread_causes[] = {
     {"arena-lock", 2, 8, 64, 2000, 4000, 64 << 10, "bytes", 10000000, arena_lock,
      "threads that share one arena wait for its lock"},
@@ -195,5 +216,7 @@ const struct cause thread_causes[] = {
      "one thread allocates what another frees"},
     {"serial-phase", 2, 4, 64, 8, 16 * MIB, 400 * MIB, "bytes", 150, serial_phase,
      "one thread works for long before all do"},
+    {"spinning", 2, 4, 64, 1, 20000, 1000000, "steps", 4000, spinning,
+     "threads that wait for their turn without sleeping"},
     {0},
 };

@@ -137,9 +137,11 @@ fn page(diagnosis: &Diagnosis) -> String {
         told(&mut page, finding, &diagnosis.command, &mut said);
     }
     if diagnosis.findings.is_empty() {
-        page.push_str(
-            "\nNothing stands out: it is over too soon, or its time goes into many things.\n",
-        );
+        let why = match diagnosis.facts.ending {
+            Some(_) => "it is over too soon, or its time goes into many things",
+            None => "in this time it did little, or many things",
+        };
+        page.push_str(&format!("\nNothing stands out: {why}.\n"));
     }
     if let Some(proof) = &diagnosis.proof {
         page.push_str(&prove::told(proof));
@@ -202,7 +204,10 @@ fn told(page: &mut String, finding: &Finding, command: &[String], said: &mut Vec
     let mut about = vec![finding.id.name().to_owned()];
     if let Some(share) = finding.share {
         let of = match finding.id {
-            diagnose::Id::Retention | diagnose::Id::HugePageWaste | diagnose::Id::Swap => "memory",
+            diagnose::Id::Growth
+            | diagnose::Id::Retention
+            | diagnose::Id::HugePageWaste
+            | diagnose::Id::Swap => "memory",
             _ => "the run",
         };
         about.push(format!("{:.0} % of {of}", share * 100.0));

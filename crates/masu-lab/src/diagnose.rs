@@ -30,6 +30,7 @@ mod build;
 mod counting;
 pub mod facts;
 pub mod finding;
+mod growth;
 mod heap_walk;
 mod inside;
 mod judge;
@@ -250,6 +251,7 @@ fn gathered(
             minor_faults: run.minor_faults,
             major_faults: run.major_faults,
             refaults,
+            growth: growth::of(&run.rss_over_time),
             os_page_bytes,
             ..memory
         },

@@ -176,8 +176,19 @@ pub struct Memory {
     pub huge_bytes: u64,
     /// Of OS pages in them that were looked at, this share held nothing but zeros; none where none was.
     pub huge_unused: Option<f64>,
+    /// Its growth, where that goes on to the end.
+    pub growth: Option<Growth>,
     /// glibc's heap, walked when last looked at before the program was about to end.
     pub heap: Option<Heap>,
+}
+
+/// Resident memory that grows all the time, but for the first fifth of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Growth {
+    /// Bytes that came.
+    pub bytes: u64,
+    /// The time they took, in seconds.
+    pub over_s: f64,
 }
 
 /// A walk through glibc's first heap.

@@ -33,6 +33,12 @@ pub enum Id {
     FirstTouch,
     /// Runs beside the program showed that another malloc, or a setting, is faster.
     GainShown,
+    /// Memory grows all the time.
+    Growth,
+    /// Processes are started for little work each.
+    ForkStorm,
+    /// Threads wait without sleeping.
+    Spinning,
     /// A system call for a few bytes.
     SmallWrites,
     /// One thread works while the others wait.
@@ -55,7 +61,7 @@ pub enum Id {
 
 impl Id {
     /// Every one, in the order of the documentation.
-    pub const ALL: [Id; 22] = [
+    pub const ALL: [Id; 25] = [
         Id::ProgramFailed,
         Id::HeapCallStorm,
         Id::MallocLock,
@@ -69,6 +75,9 @@ impl Id {
         Id::ManyAllocations,
         Id::FirstTouch,
         Id::GainShown,
+        Id::Growth,
+        Id::ForkStorm,
+        Id::Spinning,
         Id::SmallWrites,
         Id::SerialPhase,
         Id::UnevenCores,
@@ -97,6 +106,9 @@ impl Id {
             Id::ManyAllocations => "many-allocations",
             Id::FirstTouch => "first-touch",
             Id::GainShown => "gain-shown",
+            Id::Growth => "growth",
+            Id::ForkStorm => "fork-storm",
+            Id::Spinning => "spinning",
             Id::SmallWrites => "small-writes",
             Id::SerialPhase => "serial-phase",
             Id::UnevenCores => "uneven-cores",

@@ -15,6 +15,7 @@ mod failure;
 mod heap;
 mod held;
 mod locks;
+mod processes;
 mod program;
 mod threads;
 mod writes;
@@ -26,12 +27,15 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(failure::failed(facts));
     if facts.clock.own_cpu_s() >= CPU_MIN_S {
         findings.extend(threads::churn(facts));
+        findings.extend(processes::storm(facts));
+        findings.extend(processes::spinning(facts));
         findings.extend(heap::storms(facts, &findings));
         findings.extend(locks::locks(facts, &findings));
         findings.extend(writes::small(facts));
         findings.extend(threads::phases(facts, &findings));
         findings.extend(program::many_allocations(facts, &findings));
     }
+    findings.extend(processes::growth(facts));
     findings.extend(held::held(facts));
     findings.extend(program::about(facts));
     findings.extend(clear::clear(facts, &findings));

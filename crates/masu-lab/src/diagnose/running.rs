@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::facts::{CallFacts, Clock, Facts, Malloc, Memory};
 use super::inside::Pages;
 use super::looks::{Looks, Seen};
-use super::{Diagnosis, build, findings_of, note_counting, services, unsampled};
+use super::{Diagnosis, build, findings_of, growth, note_counting, services, unsampled};
 use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
 use crate::execute::books::{Stat, Switches};
@@ -69,6 +69,7 @@ pub fn diagnose_running(
     let began = Instant::now();
     let before = Counters::of(process).ok_or(Error::Ended { pid })?;
     let mut after = before;
+    let mut curve = Vec::new();
     while began.elapsed() < patience && !stop.requested() {
         let look = Instant::now();
         looks.look(began.elapsed(), &[process]);
@@ -76,7 +77,10 @@ pub fn diagnose_running(
             pages.look(began.elapsed(), &[process]);
         }
         match Counters::of(process) {
-            Some(counters) => after = counters,
+            Some(counters) => {
+                after = counters;
+                curve.push((began.elapsed().as_secs_f64(), counters.rss_bytes));
+            }
             None => break,
         }
         thread::sleep((look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY));
@@ -98,6 +102,7 @@ pub fn diagnose_running(
     }
     not_seen.extend(unsampled(&seen));
     let mut facts = gathered(before, after, wall_s, seen);
+    facts.memory.growth = growth::of(&curve);
     facts.build = build::of(&program);
     facts.malloc = Malloc {
         name: malloc_in(&maps),

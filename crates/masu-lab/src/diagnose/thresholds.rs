@@ -146,3 +146,18 @@ pub(super) const IDLE_SHARE: f64 = 0.5;
 
 /// User time over all CPU time from which on computing is the program's own.
 pub(super) const USER_SHARE: f64 = 0.8;
+
+/// Processes that a program starts: fewer are its start and its end.
+pub(super) const STARTED_PROCESSES: u64 = 200;
+
+/// Times that threads gave up their turn: fewer are what locks do before they sleep.
+pub(super) const YIELDS: u64 = 50_000;
+
+/// Of a program's own code, waiting in OpenMP's library is a cause from this share on.
+pub(super) const SPINNING_SHARE: f64 = 0.1;
+
+/// Memory that grew by less than this is no leak that anybody would notice.
+pub(super) const GROWN_BYTES: u64 = 16 << 20;
+
+/// Of what is resident, so much came while it was looked at.
+pub(super) const GROWN_SHARE: f64 = 0.1;

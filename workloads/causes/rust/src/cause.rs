@@ -41,7 +41,7 @@ const fn range(least: usize, usual: usize, most: usize) -> Range {
 const ONE_THREAD: Range = range(0, 0, 0);
 const MIB: usize = 1 << 20;
 
-pub const CAUSES: [Cause; 10] = [
+pub const CAUSES: [Cause; 12] = [
     Cause {
         name: "brk-storm",
         threads: ONE_THREAD,
@@ -115,6 +115,24 @@ pub const CAUSES: [Cause; 10] = [
         rounds: 20,
         run: threads::serial_phase,
         about: "one thread reads text for long before all work on it",
+    },
+    Cause {
+        name: "spinning",
+        threads: range(2, 3, 64),
+        size: range(1, 40_000, 1_000_000),
+        unit: "steps",
+        rounds: 10_000,
+        run: threads::spinning,
+        about: "workers that look for work without sleeping",
+    },
+    Cause {
+        name: "fork-storm",
+        threads: ONE_THREAD,
+        size: range(1, 2, 100),
+        unit: "arguments",
+        rounds: 1_000,
+        run: other::fork_storm,
+        about: "a program started for each small thing",
     },
     Cause {
         name: "small-writes",

@@ -1,5 +1,7 @@
 //! Causes that lie elsewhere than in memory: in output, and in where code lies.
 
+use std::process::Command;
+
 use crate::cause::Work;
 use crate::kernel::{self, Step};
 use crate::random::Random;
@@ -30,4 +32,16 @@ pub fn scattered_libraries(work: &Work) -> u64 {
         value = steps.iter().fold(value, |value, step| step(value));
     }
     value
+}
+
+/// As a script does: a program for each small thing.
+pub fn fork_storm(work: &Work) -> u64 {
+    let mut sum = 0;
+    for round in 0..work.rounds {
+        let arguments = (0..work.size).map(|number| (round + number).to_string());
+        let status = Command::new("true").args(arguments).status().expect("true is there");
+        assert!(status.success(), "true is false");
+        sum += round as u64;
+    }
+    sum
 }

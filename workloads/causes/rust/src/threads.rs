@@ -1,6 +1,7 @@
 //! Causes that lie in how threads share memory and work.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -152,5 +153,39 @@ pub fn serial_phase(work: &Work) -> u64 {
             .collect();
         let sums = handles.into_iter().map(|thread| thread.join().expect("it says why it panics"));
         sums.fold(0, u64::wrapping_add)
+    })
+}
+
+/// As a pool whose workers look for work over and over: one hands out pieces, and the others yield until there is one.
+pub fn spinning(work: &Work) -> u64 {
+    let (handed, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (handed, done) = (&handed, &done);
+    let workers = work.threads - 1;
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers)
+            .map(|index| {
+                scope.spawn(move || {
+                    let mut sum = index as u64;
+                    for round in 0..work.rounds {
+                        while handed.load(Ordering::SeqCst) <= round {
+                            thread::yield_now();
+                        }
+                        sum = mix(sum);
+                        done.fetch_add(1, Ordering::SeqCst);
+                    }
+                    sum
+                })
+            })
+            .collect();
+        let mut sum = 0_u64;
+        for round in 0..work.rounds {
+            sum = (0..work.size).fold(sum, |sum, _| mix(sum));
+            handed.store(round + 1, Ordering::SeqCst);
+            while done.load(Ordering::SeqCst) < workers * (round + 1) {
+                thread::yield_now();
+            }
+        }
+        let sums = handles.into_iter().map(|thread| thread.join().expect("it says why it panics"));
+        sums.fold(sum, u64::wrapping_add)
     })
 }

@@ -62,7 +62,7 @@ pub(super) struct Places {
 /// A cause made on purpose: its name, what must be found first, what is true besides.
 type Cause = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const CAUSES: [Cause; 10] = [
+const CAUSES: [Cause; 12] = [
     // What was given back is faulted in again.
     ("brk-storm", &["heap-call-storm"], &["fault-storm"]),
     ("arena-lock", &["malloc-lock"], &[]),
@@ -77,6 +77,10 @@ const CAUSES: [Cause; 10] = [
     ("small-writes", &["small-writes"], &[MEMORY_IS_FINE]),
     // The thread that works alone keeps one core busy while the others are idle.
     ("serial-phase", &["serial-phase"], &[MEMORY_IS_FINE, "uneven-cores"]),
+    // Who spins works, as far as clocks tell; in C the threads take turns.
+    ("spinning", &["spinning"], &[MEMORY_IS_FINE, "serial-phase", "uneven-cores"]),
+    // Every process touches its own pages.
+    ("fork-storm", &["fork-storm"], &[MEMORY_IS_FINE, "first-touch", "fault-storm"]),
 ];
 
 /// An ordinary program: its name, its command, what is true of it.

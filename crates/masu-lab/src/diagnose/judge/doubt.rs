@@ -56,6 +56,7 @@ fn rests_on_time(id: Id) -> bool {
     !matches!(
         id,
         Id::ProgramFailed
+            | Id::Growth
             | Id::Retention
             | Id::HugePageWaste
             | Id::Swap

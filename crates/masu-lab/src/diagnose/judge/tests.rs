@@ -15,6 +15,7 @@ use crate::prices::{Price, Prices, Service};
 
 mod doubt;
 mod failure;
+mod processes;
 mod threads;
 
 use threads::{contended, serial};

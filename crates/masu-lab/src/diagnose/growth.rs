@@ -1,0 +1,57 @@
+//! Whether a program's memory grows all the time, by what was resident as time went by.
+//!
+//! Relies on nothing. The hard part is that a program which fills its tables grows too: so growth counts only where it
+//! goes on to the end, in every part of the time after the first.
+
+use super::facts::Growth;
+
+/// The time is cut into so many parts, the first of which says nothing: there a program starts.
+const PARTS: usize = 5;
+
+/// Every other part has this share of the mean growth at least.
+const EVEN_SHARE: f64 = 0.3;
+
+/// Growth of resident bytes at `(seconds, bytes)`, in the order of time; none where it is not steady.
+pub(super) fn of(curve: &[(f64, u64)]) -> Option<Growth> {
+    let (first, last) = (curve.first()?.0, curve.last()?.0);
+    let part_s = (last - first) / PARTS as f64;
+    let at = |part: usize| -> Option<f64> {
+        let until = first + part as f64 * part_s;
+        let before = curve.iter().take_while(|(at_s, _)| *at_s <= until + 1e-9);
+        before.last().map(|(_, bytes)| *bytes as f64)
+    };
+    let levels: Vec<f64> = (1..=PARTS).map(at).collect::<Option<_>>()?;
+    let grown = levels.last()? - levels.first()?;
+    let mean = grown / (PARTS - 1) as f64;
+    let is_steady = levels.windows(2).all(|pair| pair[1] - pair[0] >= EVEN_SHARE * mean);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive bytes")]
+    let bytes = grown.max(0.0) as u64;
+    let over_s = part_s * (PARTS - 1) as f64;
+    (is_steady && bytes > 0 && over_s > 0.0).then_some(Growth { bytes, over_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(bytes: impl Fn(f64) -> f64) -> Vec<(f64, u64)> {
+        (0..=100).map(f64::from).map(|at| (at / 10.0, bytes(at) as u64)).collect()
+    }
+
+    #[test]
+    fn growth_goes_on_to_the_end() {
+        let growth = of(&curve(|at| 1e6 + 1e6 * at)).unwrap();
+        assert!((growth.over_s - 8.0).abs() < 1e-9 && growth.bytes == 80_000_000, "{growth:?}");
+        // A leak beside memory that comes and goes.
+        assert!(of(&curve(|at| 1e8 + 1e6 * at + 2e6 * (at % 3.0))).is_some());
+    }
+
+    #[test]
+    fn a_program_that_fills_its_tables_and_works_on_them_does_not_grow() {
+        assert_eq!(of(&curve(|at| (1e6 * at).min(5e7))), None);
+        assert_eq!(of(&curve(|_| 1e7)), None);
+        assert_eq!(of(&curve(|at| 1e9 - 1e6 * at)), None);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(0.0, 7)]), None);
+    }
+}

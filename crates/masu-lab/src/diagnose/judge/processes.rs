@@ -1,0 +1,131 @@
+//! Processes that are started for little, threads that wait without sleeping, and memory that only grows.
+
+use super::super::facts::Facts;
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::thresholds::{
+    CAUSE_SHARE, GROWN_BYTES, GROWN_SHARE, SPINNING_SHARE, STARTED_PROCESSES, YIELDS,
+};
+use crate::prices::Service;
+use crate::report::{bytes, count, percent, seconds};
+
+/// A process, or a program, for each little piece of work.
+pub(super) fn storm(facts: &Facts) -> Option<Finding> {
+    /// What today's machines take at least to start a process and to end it, and for a program in it besides.
+    const PROCESS_S: f64 = 1e-4;
+    const PROGRAM_S: f64 = 4e-4;
+    let calls = facts.calls.as_ref()?;
+    let started = calls.processes.saturating_sub(1);
+    let of = |name: &str| calls.counts.get(name).copied().unwrap_or(0);
+    // Programs that are looked for in one folder after the other are tried more often than they run.
+    let programs = (of("execve") + of("execveat")).saturating_sub(1).min(started);
+    let cost_s = started as f64 * PROCESS_S + programs as f64 * PROGRAM_S;
+    let share = facts.share(cost_s);
+    if started < STARTED_PROCESSES || share < CAUSE_SHARE {
+        return None;
+    }
+    let rate = started as f64 / facts.clock.own_wall_s(facts.cpus);
+    let title = format!("It starts a process for little work each: {}", count(started as f64));
+    let finding = Finding::new(Id::ForkStorm, Confidence::Medium, title)
+        .sharing(share)
+        .seeing(format!(
+            "{} processes a second; {} of them run a program",
+            count(rate),
+            count(programs as f64)
+        ))
+        .seeing(format!(
+            "at {} for a process and {} more for a program, which is the least: {}",
+            seconds(PROCESS_S),
+            seconds(PROGRAM_S),
+            seconds(cost_s)
+        ));
+    Some(finding.remedied([Remedy::code(
+        4,
+        "do in one process what these do, or hand each of them many pieces (xargs instead of a loop)",
+        "a change of the program",
+    )]))
+}
+
+/// Threads that wait for others without sleeping: by asking for their turn over and over, or as OpenMP does.
+pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
+    let yields = facts.calls.as_ref().and_then(|calls| calls.counts.get("sched_yield"));
+    let yields = yields.copied().unwrap_or(0);
+    let yields_s = yields as f64 * facts.price_s(Service::SystemCall);
+    let is_yielding = yields >= YIELDS && facts.share(yields_s) >= CAUSE_SHARE;
+    let places = facts.sampled().map_or(&[][..], |sampled| &sampled.places);
+    let of_openmp = places.iter().filter(|place| {
+        let name = place.file.file_name().unwrap_or_default().to_string_lossy();
+        ["libgomp.", "libomp.", "libiomp5."].iter().any(|known| name.starts_with(known))
+    });
+    let waited: f64 = of_openmp.map(|place| place.share).sum();
+    let is_openmp = waited >= SPINNING_SHARE;
+    if !is_yielding && !is_openmp {
+        return None;
+    }
+    let waited_s = if is_openmp { waited * facts.clock.user_s } else { 0.0 };
+    let share = facts.share(waited_s.max(yields_s));
+    let title = "Threads wait for each other without sleeping: they use CPUs and do nothing";
+    let mut finding = Finding::new(Id::Spinning, Confidence::Medium, title).sharing(share);
+    if is_yielding {
+        finding = finding.seeing(format!(
+            "{} sched_yield × {} at least = {}",
+            count(yields as f64),
+            seconds(facts.price_s(Service::SystemCall)),
+            seconds(yields_s)
+        ));
+    }
+    if is_openmp {
+        finding = finding
+            .seeing(format!(
+                "{} of the samples of its own code are in OpenMP's library, which waits there",
+                percent(waited)
+            ))
+            .remedied([Remedy::code(
+                4,
+                "OMP_NUM_THREADS=1 or OMP_THREAD_LIMIT=1 where several such programs run side by side; \
+                 OMP_WAIT_POLICY=passive has threads sleep",
+                "none: variables to set before the program",
+            )]);
+    }
+    Some(finding.remedied([Remedy::code(
+        4,
+        "sleep until there is work (a condition variable, a channel), after a few turns at most",
+        "a change of the program",
+    )]))
+}
+
+/// Memory that grew to the end of a program that did not end by itself.
+pub(super) fn growth(facts: &Facts) -> Option<Finding> {
+    let growth = facts.memory.growth?;
+    let is_over_limit = facts.failure.as_ref().is_some_and(|failure| failure.is_over_limit);
+    // A program that ends by itself may have needed all of it.
+    let went_on = facts
+        .ending
+        .as_deref()
+        .is_none_or(|ending| ending == "was stopped" || ending.starts_with("ran out of time"));
+    let share = growth.bytes as f64 / (facts.memory.peak_rss_bytes as f64).max(1.0);
+    let is_much = growth.bytes >= GROWN_BYTES && share >= GROWN_SHARE;
+    let is_found = is_over_limit || went_on && is_much;
+    if !is_found {
+        return None;
+    }
+    let confidence = if is_over_limit { Confidence::High } else { Confidence::Medium };
+    let title = format!(
+        "Its memory grows all the time: {} a second",
+        bytes(growth.bytes as f64 / growth.over_s.max(1e-9))
+    );
+    let mut finding = Finding::new(Id::Growth, confidence, title).sharing(share).seeing(format!(
+        "{} more resident within {}, and no part of that time without growth: a leak, or a cache without a bound",
+        bytes(growth.bytes as f64),
+        seconds(growth.over_s)
+    ));
+    let sites = facts.inside.as_ref().map_or(&[][..], |inside| &inside.sites);
+    if let Some(site) = sites.first() {
+        finding = finding.seeing(format!("asked for most often by `{}`", site.function));
+    }
+    Some(finding.remedied([Remedy::code(
+        1,
+        "free what is no longer used, or bound what is kept; a heap profile says who asked for what is still held \
+         (docs/observing.md)",
+        "a change of the program",
+    )]))
+}

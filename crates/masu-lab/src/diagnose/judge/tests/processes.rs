@@ -1,0 +1,74 @@
+//! Processes, spinning, and growth.
+
+use std::path::PathBuf;
+
+use super::super::super::facts::{Facts, Failure, Growth};
+use super::super::super::finding::{Confidence, Id};
+use super::super::super::samples::{Place, Sampled};
+use super::{MIB, calling, causes, first, ids, quiet};
+use crate::Ending;
+
+#[test]
+fn a_program_for_each_little_thing_is_a_storm_and_a_few_are_not() {
+    let starting = |processes, programs| {
+        calling(quiet(), |calls| {
+            calls.processes = processes;
+            calls.counts.insert("execve", programs);
+        })
+    };
+    let storm = first(&starting(4_001, 4_001));
+    assert_eq!((storm.id, storm.confidence), (Id::ForkStorm, Confidence::Medium));
+    assert!((storm.share.unwrap() - 0.2).abs() < 0.01, "{storm:?}");
+    // Programs that are looked for in many folders are run once each.
+    assert_eq!(first(&starting(4_001, 40_001)).share, storm.share);
+    assert_eq!(causes(&starting(150, 150)), []);
+    assert_eq!(causes(&starting(1_001, 1)), [], "1 % of ten seconds");
+    assert_eq!(causes(&starting(8_001, 1)), [Id::ForkStorm]);
+}
+
+#[test]
+fn threads_that_yield_over_and_over_spin() {
+    let yielding = |yields| {
+        calling(quiet(), |calls| {
+            calls.counts.insert("sched_yield", yields);
+        })
+    };
+    assert_eq!(causes(&yielding(10_000_000)), [Id::Spinning]);
+    assert_eq!(causes(&yielding(1_000_000)), [], "1 % of ten seconds");
+}
+
+#[test]
+fn openmp_that_waits_is_told_from_openmp_that_works() {
+    let sampled = |file: &str, share| {
+        let place = Place { file: PathBuf::from(file), share, ..Place::default() };
+        let sampled = Sampled { samples: 5_000, places: vec![place], ..Sampled::default() };
+        Facts { samples: Some(sampled), ..quiet() }
+    };
+    let waits = first(&sampled("/usr/lib/libgomp.so.1.0.0", 0.4));
+    assert_eq!(waits.id, Id::Spinning);
+    assert!(waits.remedies[0].what.contains("OMP_THREAD_LIMIT=1"), "{waits:?}");
+    assert_eq!(causes(&sampled("/usr/lib/libgomp.so.1.0.0", 0.05)), []);
+    assert_eq!(causes(&sampled("/usr/bin/tesseract", 0.9)), []);
+}
+
+#[test]
+fn growth_is_a_finding_where_the_program_did_not_end_by_itself() {
+    let growing = |ending: Option<&str>, bytes| {
+        let growth = Some(Growth { bytes, over_s: 4.0 });
+        let mut facts = Facts { ending: ending.map(str::to_owned), ..quiet() };
+        facts.memory.growth = growth;
+        facts.memory.peak_rss_bytes = 100 * MIB;
+        facts
+    };
+    let found = first(&growing(None, 60 * MIB));
+    assert_eq!((found.id, found.confidence), (Id::Growth, Confidence::Medium));
+    assert!(found.title.contains("15.0 MiB a second"), "{}", found.title);
+    assert_eq!(causes(&growing(Some("was stopped"), 60 * MIB)), [Id::Growth]);
+    assert_eq!(causes(&growing(Some("returned 0"), 60 * MIB)), []);
+    assert_eq!(causes(&growing(None, 2 * MIB)), []);
+    // Killed over the limit comes first.
+    let ending = Ending::OutOfMemory { process: String::new(), bytes: 1 << 30 };
+    let mut killed = growing(Some("was killed"), 60 * MIB);
+    killed.failure = Failure::of(&ending, "");
+    assert_eq!(ids(&killed)[..2], [Id::ProgramFailed, Id::Growth]);
+}
