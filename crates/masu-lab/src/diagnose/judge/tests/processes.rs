@@ -35,6 +35,14 @@ fn threads_that_yield_over_and_over_spin() {
     };
     assert_eq!(causes(&yielding(10_000_000)), [Id::Spinning]);
     assert_eq!(causes(&yielding(1_000_000)), [], "1 % of ten seconds");
+    // Where a turn goes to another thread each time, the kernel takes longer.
+    let mut busy = yielding(150_000);
+    busy.clock.own_sys_s = 2.0;
+    assert_eq!(causes(&busy), [Id::Spinning]);
+    let beside = calling(busy, |calls| {
+        calls.counts.insert("write", 150_000);
+    });
+    assert_eq!(causes(&beside), [], "it may be the writes");
 }
 
 #[test]
