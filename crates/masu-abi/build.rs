@@ -41,10 +41,14 @@ fn main() {
     }
 }
 
-/// Rooms that run while a heap profile is taken or for first-class heaps, and at no other time, as mangled
+/// Rooms that run while a heap profile is taken, for guarded blocks or for first-class heaps, and at no other time, as mangled
 /// names have them.
-const COLD_ROOMS: [&str; 9] = [
+const COLD_ROOMS: [&str; 13] = [
     "4masu7profile",
+    "4masu6unwind",
+    "4masu6guards",
+    "4masu5shard7guarded",
+    "4masu4libc7signals",
     "4masu5cache7counted",
     "4masu5front7counted",
     "4masu6kernel4file",
@@ -58,7 +62,7 @@ const COLD_ROOMS: [&str; 9] = [
 /// Gives code that programs hardly ever run a segment of its own, behind everything else.
 ///
 /// Where code is touched the kernel maps sixteen OS pages of it around, so whatever lies beside what runs
-/// when a program starts is resident in every program. What is called `.text.masu_cold.…` in the source
+/// when a program starts is resident in every program. What is called `….masu_cold.…` in the source
 /// is not, as long as nobody calls it; nor are whole rooms of which that is true, whose functions' sections
 /// are named after them. Unwind tables are read as rarely, and lie behind it: four OS pages. GNU's linker
 /// and LLVM's both take this for an addition to their own layout.
@@ -67,7 +71,7 @@ fn lay_cold_code_apart() {
         COLD_ROOMS.iter().map(|room| format!(" *(.text.*{room}* .rodata.*{room}*)")).collect();
     let text = format!(
         "SECTIONS {{\n\
-         .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.*){patterns} }}\n\
+         .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){patterns} }}\n\
          .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\
          .eh_frame : {{ KEEP(*(.eh_frame)) }}\n\
          }} INSERT AFTER .bss;\n"

@@ -233,6 +233,16 @@ struct masu_statistics {
     size_t heaps;
     /* Bytes in their blocks that are not large ones, handed out: live, and of no class below. */
     size_t heap_bytes;
+    /* Blocks that lie between guards. */
+    size_t guarded_blocks;
+    /* Bytes in them, as many as were asked for. */
+    size_t guarded_bytes;
+    /* Bytes of those among them that C's functions asked for: live, and of no class below. */
+    size_t guarded_apart_bytes;
+    /* Blocks ever guarded. */
+    size_t guarded_made;
+    /* Blocks that were to be guarded while each slot held a live one. */
+    size_t guarded_skipped;
 };
 
 /* A size class. */

@@ -214,6 +214,23 @@ impl Arena {
         Arena::found(start, total, DEDICATED_HEAD_SLICES, total, 0)
     }
 
+    /// Reserves `slices` slices in an arena of their own, which hands out no others; returns the first. They are closed,
+    /// and never given back. `None` where there are no addresses, or more are asked for than one GiB holds.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.guards")]
+    pub(crate) fn reserve_closed(slices: usize) -> Option<&'static Slice> {
+        if slices + DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES > ARENA_SLICES {
+            return None;
+        }
+        let _growth = GROWTH.lock();
+        let arena = Arena::reserve_dedicated(slices)?;
+        let first = arena.front.get();
+        arena.front.set(first + slices);
+        // SAFETY: It lies within the first GiB.
+        Some(unsafe { Slice::at(arena.address() + first * SLICE_BYTES) })
+    }
+
     /// Makes a reserved range an arena: commits the head and enters it into the table. It is reserved up to
     /// slice `reserved` but for `hole` slices of the head.
     #[inline(never)]

@@ -106,7 +106,7 @@ fn malloc_slow(size: usize) -> *mut u8 {
 }
 
 /// The same where none is counted, or the request may be one to sample.
-#[cfg_attr(feature = "profile", inline(never))]
+#[cfg_attr(any(feature = "profile", feature = "guards"), inline(never))]
 fn malloc_slower(size: usize) -> *mut u8 {
     asked(size, || front::allocate(size))
 }

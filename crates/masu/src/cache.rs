@@ -28,6 +28,7 @@ use crate::shard::Shard;
 use crate::slot;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Cell, Count, Ordering};
 use counted::Countdown;
+pub(crate) use counted::are_counted;
 use depth::Depth;
 use near::Near;
 use remote::Remote;

@@ -12,8 +12,10 @@
 
 use core::hint::assert_unchecked;
 
-use crate::slice::SLICE_BYTES;
-
+/// Bytes of a slice, the unit of everything above blocks.
+pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
+/// A slice's size as a power of two.
+pub(crate) const SLICE_SHIFT: u32 = 16;
 /// Memory that is not ours.
 pub(crate) const FOREIGN: u8 = 0;
 /// A large block: whole slices of its own.

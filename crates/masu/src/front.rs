@@ -13,6 +13,7 @@ use crate::arena::code_of;
 use crate::cache::idle;
 use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT};
 use crate::fault::{self, Fault};
+use crate::guards::{self, Request};
 use crate::pointer::Pointer;
 use crate::ranges::{Parked, RANGES};
 use crate::slice::{SLICE_BYTES, Slice};
@@ -39,10 +40,9 @@ pub(crate) fn cached_counted(size: usize) -> *mut u8 {
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     if size <= TABLE_LIMIT {
-        allocate_class(Class::of_size(size), size, FreedBy::Map)
+        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::Map)
     } else if size <= LARGEST_SMALL {
-        // No class of these sizes has a home, so it does not matter by what a block is freed.
-        allocate_class(Class::of_size(size), size, FreedBy::Layout)
+        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::MapUnhomed)
     } else {
         large::allocate(size, MIN_ALIGN, false)
     }
@@ -55,14 +55,17 @@ pub(crate) enum FreedBy {
     Layout,
     /// The class map: [`free_cached`]. It knows whose the blocks of homed classes are.
     Map,
+    /// The same, where the size says that the class has no home.
+    MapUnhomed,
 }
 
 /// Allocates a block of `class` for `size` bytes; null for want of memory.
 #[inline(always)]
-fn allocate_class(class: Class, size: usize, freed_by: FreedBy) -> *mut u8 {
+fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     let stacks = slot::get();
     if stacks.counts() {
-        return counted::allocate(class, size);
+        let is_exact = freed_by != FreedBy::Layout;
+        return counted::allocate(Request { class, size, align, is_exact });
     }
     let homed = class.homed();
     if freed_by == FreedBy::Map && homed != class {
@@ -119,7 +122,7 @@ pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {
 #[inline]
 pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     match Class::of(size, align) {
-        Some(class) => allocate_class(class, size, freed_by),
+        Some(class) => allocate_class(class, size, align, freed_by),
         None => large::allocate(size, align, false),
     }
 }
@@ -132,7 +135,7 @@ pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *
     let Some(class) = class else {
         return large::allocate(size, align, true);
     };
-    let block = allocate_class(class, size, freed_by);
+    let block = allocate_class(class, size, align, freed_by);
     if !block.is_null() {
         // SAFETY: The block is at least `size` long and the caller's.
         unsafe { block.write_bytes(0, size) };
@@ -173,7 +176,7 @@ pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
         // SAFETY: As above.
         Pointer::Heap => unsafe { heap::free(start) },
         // SAFETY: As above.
-        Pointer::Sampled(_) => unsafe { counted::free_sampled(block) },
+        Pointer::Sampled(_) | Pointer::Guarded => unsafe { counted::free_sampled(block) },
     }
 }
 
@@ -317,6 +320,8 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
             return Ok(unsafe { resize_large(first, size) });
         }
         Pointer::Large(first) => large::usable_size(first),
+        // It moves: what was guarded is so to its end.
+        Pointer::Guarded => guards::usable_size(block.addr().get()),
         Pointer::Small(class, _) | Pointer::Sampled(class) => {
             if size <= class.size() && size >= class.size() / 2 {
                 return Ok(block.as_ptr());
@@ -480,7 +485,7 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
     match Pointer::of(NonNull::new(block)?, Fault::UsedFreed) {
         Pointer::Small(class, _) => (new_size <= class.size()).then_some(block),
         // It moves, and is freed as what it is.
-        Pointer::Sampled(_) => None,
+        Pointer::Sampled(_) | Pointer::Guarded => None,
         // SAFETY: It is a large block; the rest is the caller's condition.
         Pointer::Large(first) => Some(unsafe { resize_large(first, new_size) }),
         Pointer::Heap => fault::stop(Fault::NotTheHeaps),

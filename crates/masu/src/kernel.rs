@@ -213,6 +213,18 @@ pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Er
     map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }
 
+/// Gives a range's contents up and closes it: nobody can touch it any more, until it is opened by [`protect`].
+///
+/// # Safety
+///
+/// - The range was mapped by this door and nobody needs its contents.
+pub(crate) unsafe fn close(start: NonNull<u8>, length: usize) {
+    if map_near(start.as_ptr().addr(), length, Protection::None, MAP_FIXED).is_err() {
+        // SAFETY: The caller's condition. Refused too, it stays as it is.
+        let _ = unsafe { protect(start, length, Protection::None) };
+    }
+}
+
 /// Changes what may be done with a range.
 ///
 /// # Errors

@@ -52,12 +52,14 @@ mod ranges;
 mod slice;
 
 // Blocks: pages of them, who owns pages, and how blocks travel.
+mod guards;
 mod metadata;
 mod owner;
 mod page;
 pub mod profile;
 mod shard;
 mod transfer;
+mod unwind;
 
 // Threads and what each holds.
 mod cache;
@@ -118,7 +120,7 @@ impl Masu {
 
     /// The same where none is counted, or the request may be one to sample.
     #[cold]
-    #[cfg_attr(feature = "profile", inline(never))]
+    #[cfg_attr(any(feature = "profile", feature = "guards"), inline(never))]
     fn alloc_slower(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();

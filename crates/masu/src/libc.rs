@@ -14,10 +14,11 @@ mod arch;
 mod found;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/unloaded_never.rs")]
 mod pinned;
+pub(crate) mod signals;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/streams_never.rs")]
 mod streams;
 
-use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 
 pub(crate) use found::look_for_finder;
 pub(crate) use pinned::pin;
@@ -147,6 +148,7 @@ impl Segment {
 pub(crate) struct Object<'a> {
     /// What its own addresses count from.
     pub(crate) address: usize,
+    name: *const c_char,
     segments: &'a [Segment],
     /// How often one was loaded or unloaded so far.
     changes: Option<u64>,
@@ -155,6 +157,17 @@ pub(crate) struct Object<'a> {
 impl Object<'_> {
     pub(crate) fn segments(&self) -> &[Segment] {
         self.segments
+    }
+
+    /// The file that it was loaded from; of the program itself, what it was started as (`AT_EXECFN` of `getauxval(3)`).
+    pub(crate) fn name(&self) -> &CStr {
+        const AT_EXECFN: c_ulong = 31;
+        let started = core::ptr::with_exposed_provenance(getauxval(AT_EXECFN) as usize);
+        let [own, started] = [self.name, started].map(|name: *const c_char| {
+            // SAFETY: It is null or leads to a string that stays while the object is loaded.
+            if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }
+        });
+        if own.is_empty() { started } else { own }
     }
 }
 
@@ -242,7 +255,7 @@ unsafe extern "C" fn visit_object(
         // SAFETY: An object's headers are mapped, constant and so many.
         unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) }
     };
-    c_int::from(!visit(&Object { address: info.address, segments, changes }))
+    c_int::from(!visit(&Object { address: info.address, name: info.name, segments, changes }))
 }
 
 /// A place for one value a thread, with a destructor called at the thread's end.

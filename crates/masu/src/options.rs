@@ -22,6 +22,7 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 
 use crate::sync::{AtomicUsize, Lock, Ordering};
+use crate::thread;
 pub(crate) use constructor::{Chosen, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
 pub(crate) use variables::{read, settle};
@@ -176,6 +177,7 @@ pub fn set(name: impl AsRef<[u8]>, value: Option<usize>) -> Result<(), Refusal> 
         return Err(Refusal::Value);
     }
     SOURCES.lock().put(place, value.unwrap_or(UNSET), Source::Program);
+    thread::follow_guards();
     Ok(())
 }
 
@@ -291,6 +293,17 @@ pub(crate) fn profile_interval() -> Option<usize> {
 /// Whether it is to be said at the end what lives.
 pub(crate) fn profile_leaks() -> bool {
     held(Index::ProfileLeaks) == Some(1)
+}
+
+/// One block in so many is to be guarded; 0 for none.
+#[inline]
+pub(crate) fn guard_rate() -> usize {
+    held(Index::GuardRate).unwrap_or(0)
+}
+
+/// How many guarded blocks there may be at once, if that was set.
+pub(crate) fn guard_slots() -> Option<usize> {
+    held(Index::GuardSlots)
 }
 
 /// The most shards there may be.

@@ -15,10 +15,11 @@ use core::ptr::NonNull;
 use crate::arena::{self, Place};
 use crate::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};
 use crate::fault::{self, Fault};
-use crate::map;
 use crate::owner::Owner;
 use crate::page::Page;
+use crate::shard::Shard;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::{guards, map};
 
 /// What a pointer is that may be freed.
 pub(crate) enum Pointer {
@@ -29,6 +30,8 @@ pub(crate) enum Pointer {
     Small(Class, u8),
     /// The same of a page of sampled blocks.
     Sampled(Class),
+    /// In a slot of a guarded block: [`guards`] says whether one begins there.
+    Guarded,
     /// A large block, named by its first slice.
     Large(&'static Slice),
     /// Memory of a first-class heap; [`OfHeap::at`] says what.
@@ -75,6 +78,9 @@ impl Pointer {
             LARGE if slice.start() != block => no_block_in(slice, freed),
             LARGE if !slice.kind.is(Kind::Large) => fault::stop(freed),
             LARGE => Pointer::Large(slice),
+            SAMPLED if guards::IS_BUILT_IN && slice.page().shard.get() == Shard::GUARDED.0 => {
+                Pointer::Guarded
+            }
             SAMPLED => {
                 let class = Class::from_code(slice.page().sampled.get());
                 let Some(class) = class else { fault::stop(freed) };
@@ -93,6 +99,7 @@ impl Pointer {
             Pointer::Foreign => None,
             Pointer::Small(class, _) | Pointer::Sampled(class) => Some(class.size()),
             Pointer::Large(first) => Some(bytes_of(first)),
+            Pointer::Guarded => Some(guards::usable_size(block.addr().get())),
             Pointer::Heap => Some(OfHeap::at(block, Fault::UsedFreed).usable_size()),
         }
     }

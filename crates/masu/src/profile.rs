@@ -31,7 +31,6 @@ mod destination;
 mod message;
 mod samples;
 mod store;
-mod unwind;
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -39,7 +38,7 @@ use core::fmt;
 use crate::environment::Environment;
 use crate::kernel::file::File;
 use crate::sync::{AtomicU32, AtomicUsize, Lock, Ordering};
-use crate::{kernel, libc, metadata, options, thread};
+use crate::{kernel, libc, metadata, options, thread, unwind};
 use destination::Destination;
 use message::number;
 pub(crate) use samples::Extent;
@@ -136,6 +135,12 @@ pub(crate) fn current() -> Option<(usize, u32)> {
 pub(crate) fn session() -> u32 {
     // ORDERING: Relaxed, as above.
     SESSION.load(Ordering::Relaxed)
+}
+
+/// Has [`session`] change although no profile starts or stops: others are to draw anew that count as one does.
+pub(crate) fn renew() {
+    // ORDERING: Relaxed, as above.
+    SESSION.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Whether a profile is taken.

@@ -6,6 +6,7 @@
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
 //! way home.
 
+pub(crate) mod guarded;
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;
 pub(crate) mod sampled;
@@ -14,6 +15,7 @@ pub(crate) mod whose;
 
 use crate::class::{CLASSES, Class};
 use crate::fault::{self, Fault};
+use crate::guards;
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
 use crate::page::Page;
@@ -62,6 +64,8 @@ impl Shard {
     /// The owner of pages whose blocks a heap profile samples: no thread's, so that no other block
     /// comes from them.
     pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
+    /// The owner of slots, where blocks lie between guards. It has no books here, and no list of pages.
+    pub(crate) const GUARDED: Shard = Shard(SHARDS_MAX as u8 + 1);
 
     /// The shard for the thread that starts as number `thread`, where there are to be `shards`; the caller holds
     /// the lock of all threads.
@@ -69,6 +73,12 @@ impl Shard {
         let shard = (thread % shards.clamp(1, SHARDS_MAX)) as u8;
         whose::admit(shard);
         Shard(shard)
+    }
+
+    /// Whether it is no thread's.
+    #[inline(always)]
+    fn is_unusual(self) -> bool {
+        self.0 >= Shard::SAMPLED.0
     }
 
     /// The shards that threads were given so far.
@@ -193,7 +203,11 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     let page = page_of(block);
     let shard = page.owner();
-    if shard == Shard::SAMPLED {
+    if shard.is_unusual() {
+        if guards::IS_BUILT_IN && shard == Shard::GUARDED {
+            guarded::put(block);
+            return Pages::Ordinary;
+        }
         sampled::forget([block].into_iter());
     }
     let mut pages = shard.pages(class).lock();
@@ -247,9 +261,14 @@ const EMPTY_MAX: usize = 32;
 
 /// Brings those of `blocks` home that belong to `shard`; `shards` says it of each.
 fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8]) -> Pages {
-    if shard == Shard::SAMPLED {
+    if shard.is_unusual() {
         let pairs = blocks.iter().zip(shards);
-        sampled::forget(pairs.filter(|(_, owner)| **owner == shard.0).map(|(block, _)| *block));
+        let mut own = pairs.filter(|(_, owner)| **owner == shard.0).map(|(block, _)| *block);
+        if guards::IS_BUILT_IN && shard == Shard::GUARDED {
+            own.for_each(guarded::put);
+            return Pages::Ordinary;
+        }
+        sampled::forget(&mut own);
     }
     loop {
         let mut empty = [None; EMPTY_MAX];
@@ -464,7 +483,8 @@ pub(crate) struct Books {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics")]
 pub(crate) fn books(class: Class) -> Books {
-    Shard::all().fold(Books::default(), |sum, shard| {
+    let (handed_out, taken) = guards::books_of(class);
+    Shard::all().fold(Books { pages: 0, handed_out, taken }, |sum, shard| {
         let pages = shard.pages(class).lock();
         Books {
             pages: sum.pages + pages.pages as usize,

@@ -8,14 +8,11 @@
 
 use core::ptr::{self, NonNull};
 
+pub(crate) use crate::class::{SLICE_BYTES, SLICE_SHIFT};
 use crate::list::Links;
 use crate::owner::Owner;
 use crate::sync::{AtomicU8, Cell, Ordering};
 
-/// Bytes of a slice, the unit of everything above blocks.
-pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
-/// A slice's size as a power of two.
-pub(crate) const SLICE_SHIFT: u32 = 16;
 /// What is purged is remembered in pieces of so many bytes: the smallest OS page.
 pub(crate) const PIECE_BYTES: usize = SLICE_BYTES / u16::BITS as usize;
 /// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena

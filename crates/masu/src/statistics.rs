@@ -20,7 +20,7 @@ use crate::class::{Class, FIRST, HOMED_FIRST};
 use crate::ranges::RANGES;
 use crate::slice::SLICE_BYTES;
 use crate::sync::Count;
-use crate::{heap, kernel, options, shard, thread, transfer};
+use crate::{guards, heap, kernel, options, shard, thread, transfer};
 
 pub use json::json;
 pub use text::text;
@@ -127,6 +127,16 @@ structure! {
         heaps,
         /// Bytes in their blocks that are not large ones, handed out: live, and of no class below.
         heap_bytes,
+        /// Blocks that lie between guards.
+        guarded_blocks,
+        /// Bytes in them, as many as were asked for.
+        guarded_bytes,
+        /// Bytes of those among them that C's functions asked for: live, and of no class below.
+        guarded_apart_bytes,
+        /// Blocks ever guarded.
+        guarded_made,
+        /// Blocks that were to be guarded while each slot held a live one.
+        guarded_skipped,
     }
 }
 
@@ -332,10 +342,16 @@ impl Statistics {
         self.large_blocks = large_blocks.saturating_sub(parked_blocks);
         self.large_bytes = large_bytes.saturating_sub(parked_slices * SLICE_BYTES);
         self.large_made = ranges.large_made();
-        self.live_bytes += self.large_bytes + self.heap_bytes;
+        let guarded = guards::books();
+        self.guarded_blocks = guarded.blocks;
+        self.guarded_bytes = guarded.bytes;
+        self.guarded_apart_bytes = guarded.exact_bytes;
+        self.guarded_made = guarded.made;
+        self.guarded_skipped = guarded.skipped;
+        self.live_bytes += self.large_bytes + self.heap_bytes + self.guarded_apart_bytes;
         self.metadata_bytes = ranges.metadata_bytes();
         self.free_bytes = (ranges.live_bytes() + ranges.dirty_bytes())
-            .saturating_sub(self.metadata_bytes + self.live_bytes);
+            .saturating_sub(self.metadata_bytes + self.live_bytes - guarded.bytes);
         self.kept_bytes = ranges.dirty_bytes();
         self.committed_bytes = arena::all().map(Arena::committed_bytes).sum();
         self.reserved_bytes = arena::all().map(Arena::reserved_bytes).sum();

@@ -17,7 +17,7 @@ use crate::ranges::RANGES;
 use crate::shard::Shard;
 use crate::statistics::page;
 use crate::sync::{self, Count, Lock};
-use crate::{kernel, metadata, options, owner, profile, shard, slot, transfer};
+use crate::{guards, kernel, metadata, options, owner, profile, shard, slot, transfer};
 
 /// All caches, in use and idle.
 struct Threads {
@@ -60,6 +60,7 @@ pub(crate) fn cache() -> Option<&'static ThreadCache> {
 #[cold]
 fn begin() -> Option<&'static ThreadCache> {
     options::settle();
+    follow_guards();
     // A profile that a variable asks for begins with this thread's cache.
     if let Some(begun) = slot::get().cache() {
         return Some(begun);
@@ -152,7 +153,7 @@ impl Threads {
         cache.settle();
         let cache: &'static ThreadCache = cache;
         self.made += 1;
-        if profile::is_running() {
+        if cache::are_counted() {
             cache.begin_counting();
         }
         cache.next.set(self.all);
@@ -175,6 +176,10 @@ pub(crate) fn prepare_samples() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile")]
 pub(crate) fn count_all() {
+    if guards::are_on() {
+        // A thread that counts for those may have noticed the profile's number before its interval.
+        profile::renew();
+    }
     // This thread's too, and at once.
     let _ = cache();
     let threads = THREADS.lock();
@@ -186,13 +191,38 @@ pub(crate) fn count_all() {
     }
 }
 
-/// Has this thread's allocations, whose cache this is, counted no longer, unless a profile has started.
+/// Does as the option `guard_rate` says, if that changed. This thread notices later, as others do: it may be in the midst
+/// of a slow call, whose stack is not to be touched.
+#[inline]
+pub(crate) fn follow_guards() {
+    if !guards::are_followed() {
+        follow_guards_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards")]
+fn follow_guards_slow() {
+    let threads = THREADS.lock();
+    if guards::follow(shard::guarded::admit) {
+        // All draw anew.
+        profile::renew();
+    }
+    if guards::are_on() {
+        core::iter::successors(threads.all, |cache| cache.next.get())
+            .for_each(ThreadCache::begin_counting);
+    }
+}
+
+/// Has this thread's allocations, whose cache this is, counted no longer, unless a profile has started or blocks are
+/// guarded.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile")]
 pub(crate) fn end_counting(cache: &'static ThreadCache) {
     let threads = THREADS.lock();
-    if !profile::is_running() {
+    if !cache::are_counted() {
         cache.end_counting();
     }
     drop(threads);
@@ -268,6 +298,7 @@ extern "C" fn before_fork() {
         transfer::hold_for_fork();
     }
     profile::hold_for_fork();
+    guards::hold_for_fork();
     metadata::hold_for_fork();
     RANGES.hold();
     options::hold_for_fork();
@@ -315,6 +346,7 @@ fn after_fork() -> bool {
         options::let_go_after_fork();
         RANGES.let_go();
         metadata::let_go_after_fork();
+        guards::let_go_after_fork();
         profile::let_go_after_fork();
         if holds_all {
             transfer::let_go_after_fork();

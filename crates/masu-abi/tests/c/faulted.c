@@ -300,7 +300,7 @@ static size_t live_by_the_books(void)
     struct masu_statistics all;
     size_t live, count = masu_statistics_classes(classes, sizeof classes[0], 100);
     CHECK(masu_statistics(&all, sizeof all) == sizeof all && count <= 100);
-    live = all.large_bytes + all.heap_bytes;
+    live = all.large_bytes + all.heap_bytes + all.guarded_apart_bytes;
     for (size_t i = 0; i < count; i++) {
         live += classes[i].live_blocks * classes[i].size;
         CHECK((classes[i].live_blocks + classes[i].thread_cached_blocks + classes[i].transfer_blocks

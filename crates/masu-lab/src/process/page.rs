@@ -49,7 +49,8 @@ numbers! {
         free_bytes, kept_bytes, committed_bytes, reserved_bytes, metadata_bytes, shards, threads,
         idle_caches, slow_calls, large_made, refills, refilled_blocks, flushes, flushed_blocks,
         lane_blocks, shard_blocks, transfer_in_blocks, transfer_out_blocks, purges, purged_bytes,
-        refused_purges, huge_page_bytes, heaps, heap_bytes,
+        refused_purges, huge_page_bytes, heaps, heap_bytes, guarded_blocks, guarded_bytes,
+        guarded_apart_bytes, guarded_made, guarded_skipped,
     }
     /// Numbers of a size class.
     Class {

@@ -1,6 +1,7 @@
-//! Counted caches: those whose thread's requests are counted for a heap profile.
+//! Counted caches: those whose thread's requests are counted, for a heap profile or for the choice of guarded blocks.
 //!
-//! Relies on the profile to say whether one is taken. No fast path has a test for it: while one is taken, every request of
+//! Relies on the profile to say whether one is taken, on the guards for how many blocks they want; what follows
+//! holds for both. No fast path has a test for it: while one is taken, every request of
 //! a thread takes a slow path. The start of a profile has the tables from sizes to stacks of all threads lead
 //! nowhere, so each notices at its next request by C's family; frees of that stay as they are, for the class map says
 //! which blocks are sampled. Rust's layouts lead to their stacks by numbers that are part of the program. So where there
@@ -20,7 +21,7 @@ use crate::arena::code_of;
 use crate::class::{Class, SAMPLED};
 use crate::profile::chance;
 use crate::sync::{AtomicBool, Cell, Ordering};
-use crate::{kernel, options, profile, shard, slot, thread};
+use crate::{guards, kernel, options, profile, shard, slot, thread};
 
 /// The stack of code 0, foreign memory: always empty, always full.
 const NOTHING: usize = 0;
@@ -29,6 +30,8 @@ const NOTHING: usize = 0;
 pub(super) struct Countdown {
     /// Bytes up to the next sample, that one included; 0 at first.
     left: Cell<usize>,
+    /// Requests up to the next that is guarded, that one included; 0 at first.
+    requests: Cell<usize>,
     random: Cell<u64>,
     /// The profile this was drawn for; 0 for none.
     session: Cell<u32>,
@@ -40,11 +43,30 @@ impl Countdown {
     pub(super) const fn new() -> Countdown {
         Countdown {
             left: Cell::new(0),
+            requests: Cell::new(0),
             random: Cell::new(0),
             session: Cell::new(0),
             is_sampling: Cell::new(false),
         }
     }
+}
+
+/// Whether anything can count in this program.
+const IS_BUILT_IN: bool = profile::IS_BUILT_IN || guards::IS_BUILT_IN;
+
+/// Whether requests are counted now, for whatever.
+#[inline(always)]
+pub(crate) fn are_counted() -> bool {
+    profile::is_running() || guards::are_on()
+}
+
+/// What a request that did not pass is to be.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hit {
+    /// In the heap profile.
+    pub(crate) is_sampled: bool,
+    /// Guarded, with this random number.
+    pub(crate) guarded: Option<u64>,
 }
 
 /// What the slots of threads lead to while a profile is taken, if they allocate by layouts.
@@ -62,7 +84,7 @@ impl Inert {
 
 /// Has this thread's requests and frees take slow paths, which find `cache`.
 fn stand_before(cache: &'static ThreadCache) {
-    if profile::IS_BUILT_IN {
+    if IS_BUILT_IN {
         slot::set_behind(&COUNTING.stacks, cache);
     }
 }
@@ -72,13 +94,13 @@ impl Stacks {
     #[inline(always)]
     pub(crate) fn counts(&self) -> bool {
         // ORDERING: Relaxed: whoever sees it late counts a few blocks less.
-        profile::IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
+        IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
     }
 
     /// Whether these are the ones that stand before a thread's cache.
     #[inline(always)]
     pub(crate) fn stands_before_a_cache(&self) -> bool {
-        profile::IS_BUILT_IN && self.state == State::Counting
+        IS_BUILT_IN && self.state == State::Counting
     }
 }
 
@@ -110,14 +132,58 @@ impl ThreadCache {
     /// where there is no block, or where a profile began or ended.
     #[inline(always)]
     pub(crate) fn pop_counted(&self, size: usize) -> *mut u8 {
-        let left = self.countdown.left.get();
-        if size >= left || !self.has_noticed() {
+        let (left, requests) = (self.countdown.left.get(), self.countdown.requests.get());
+        if size >= left || requests <= 1 || !self.has_noticed() {
             return ptr::null_mut();
         }
         let block = self.stacks.stack_at(self.own_offset((size + 15) >> 4)).pop();
         if !block.is_null() {
             self.countdown.left.set(left - size);
+            self.countdown.requests.set(requests - 1);
         }
+        block
+    }
+
+    /// Counts a request of `bytes`; whether it is neither to be sampled nor guarded. If not, [`ThreadCache::hit`]
+    /// is next.
+    #[inline(always)]
+    pub(crate) fn passes_request(&self, bytes: usize) -> bool {
+        let requests = self.countdown.requests.get();
+        if requests <= 1 || !self.passes(bytes) {
+            return false;
+        }
+        self.countdown.requests.set(requests - 1);
+        true
+    }
+
+    /// What is to become of a request that did not pass; draws how many go by until the next.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn hit(&'static self, bytes: usize) -> Hit {
+        if self.countdown.is_sampling.get() {
+            return Hit::default();
+        }
+        if !self.has_noticed() {
+            self.begin_session();
+        }
+        let is_sampled = !self.passes(bytes) && self.is_hit(bytes);
+        let requests = self.countdown.requests.get();
+        if requests > 1 {
+            self.countdown.requests.set(requests - 1);
+            return Hit { is_sampled, guarded: None };
+        }
+        let guarded = guards::rate().map(|rate| {
+            self.countdown.requests.set(guards::blocks_to_guard(self.random(), rate));
+            self.random()
+        });
+        Hit { is_sampled, guarded }
+    }
+
+    /// A guarded block, in whose making none is sampled or guarded; 0 where there is none.
+    pub(crate) fn take_guarded(&self, request: guards::Request, random: u64) -> usize {
+        self.countdown.is_sampling.set(true);
+        let block = guards::take(request, random);
+        self.countdown.is_sampling.set(false);
         block
     }
 
@@ -157,16 +223,23 @@ impl ThreadCache {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.profile")]
     fn begin_session(&'static self) {
-        let Some((interval, session)) = profile::current() else {
+        // The session first: a profile that starts behind it is noticed at the next look.
+        let session = profile::session();
+        let current = profile::current();
+        if current.is_none() && !guards::are_on() {
             return thread::end_counting(self);
-        };
+        }
+        let session = current.map_or(session, |(_, session)| session);
         // Any start will do, as long as no two threads draw the same, nor two processes.
         let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
         self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
         self.countdown.session.set(session);
         // From this interval and no other look: where a profile stops and another one starts meanwhile, there may be none for
         // a moment, and without a draw this thread would sample nothing of the new one.
-        self.countdown.left.set(self.draw_from(interval));
+        let left = current.map_or(usize::MAX, |(interval, _)| self.draw_from(interval));
+        self.countdown.left.set(left);
+        let draw = |rate| guards::blocks_to_guard(self.random(), rate);
+        self.countdown.requests.set(guards::rate().map_or(usize::MAX, draw));
         if options::layouts_are_used() {
             stand_before(self);
         }
@@ -177,7 +250,7 @@ impl ThreadCache {
     /// by layout, see each of its blocks.
     #[inline]
     pub(crate) fn notice_profile(&'static self) {
-        if self.stacks.counts() && profile::is_running() {
+        if self.stacks.counts() && are_counted() {
             self.notice_profile_slow();
         }
     }
@@ -226,6 +299,7 @@ impl ThreadCache {
     pub(crate) fn forget_draw(&self) {
         self.countdown.session.set(0);
         self.countdown.left.set(0);
+        self.countdown.requests.set(0);
     }
 
     /// A block of `class`, whatever stands before the stacks. Null only for want of memory.
@@ -242,9 +316,13 @@ impl ThreadCache {
 
     /// The same where the interval is known.
     fn draw_from(&self, interval: usize) -> usize {
+        chance::bytes_to_hit(self.random(), interval)
+    }
+
+    fn random(&self) -> u64 {
         let (state, random) = chance::next_random(self.countdown.random.get());
         self.countdown.random.set(state);
-        chance::bytes_to_hit(random, interval)
+        random
     }
 
     /// Notes the sampled block at `address`; what that allocates itself is not sampled.

@@ -1,15 +1,16 @@
-//! Allocating and freeing while a heap profile is taken.
+//! Allocating and freeing while a heap profile is taken or blocks are guarded.
 //!
-//! Relies on counted caches to say which request is sampled. A sampled block of a class comes from a page of
+//! Relies on counted caches to say which request is sampled and which is guarded. A sampled block of a class comes from a page of
 //! its own kind, whose code in the class map says so; but it is a block like any other of its
 //! class, in a page like any other. So whoever frees it without looking at the map, as a layout may in a
 //! thread that has not noticed the profile yet, does no harm: it goes home when its stack is looked through or flushed.
 
 use core::ptr;
 
-use crate::cache::ThreadCache;
+use crate::cache::{ThreadCache, are_counted};
 use crate::class::{Class, SAMPLED};
-use crate::shard::{sampled, whose};
+use crate::guards::{self, Request};
+use crate::shard::{Shard, guarded, sampled, whose};
 use crate::{map, slot, thread};
 
 /// A cached block for `size` bytes, of which a table knows, counted, where this thread's layouts take slow paths; null
@@ -35,32 +36,37 @@ pub(super) fn cached(size: usize) -> *mut u8 {
 
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
-pub(super) fn allocate(class: Class, size: usize) -> *mut u8 {
+pub(super) fn allocate(request: Request) -> *mut u8 {
     // Where frees by layout take slow paths too, they look at the class map.
-    let kept = class.homed();
+    let kept = request.class.homed();
     match slot::get().cache() {
-        Some(cache) if cache.passes(size) => cache.pop_behind(kept),
-        Some(cache) => allocate_maybe_sampled(cache, class, size, kept),
-        None => thread::take_uncached(class),
+        Some(cache) if cache.passes_request(request.size) => cache.pop_behind(kept),
+        Some(cache) => allocate_maybe_chosen(cache, request, kept),
+        None => thread::take_uncached(request.class),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_maybe_sampled(
-    cache: &'static ThreadCache,
-    class: Class,
-    size: usize,
-    kept: Class,
-) -> *mut u8 {
-    if !cache.is_hit(size) {
-        return cache.pop_behind(kept);
+fn allocate_maybe_chosen(cache: &'static ThreadCache, request: Request, kept: Class) -> *mut u8 {
+    let hit = cache.hit(request.size);
+    let mut block: *mut u8 = ptr::null_mut();
+    if let Some(random) = hit.guarded {
+        block = ptr::with_exposed_provenance_mut(cache.take_guarded(request, random));
     }
-    let block = sampled::take(class);
+    let is_guarded = !block.is_null();
+    if hit.is_sampled && !is_guarded {
+        block = sampled::take(request.class);
+    }
     if block.is_null() {
         return cache.pop_behind(kept);
     }
-    cache.sample(block.addr(), size);
+    if hit.is_sampled {
+        cache.sample(block.addr(), request.size);
+        if is_guarded {
+            guards::note_sampled(block.addr());
+        }
+    }
     block
 }
 
@@ -77,26 +83,21 @@ pub(super) fn keeps(block: *mut u8) -> bool {
     unsafe { slot::behind() }.stacks.push(map::double_code(block.addr()), block)
 }
 
-/// Whether this thread's frees by layout have to look for sampled blocks. Not while no profile is taken, for
-/// then nobody asks what became of them; and not where there is no cache that they could stay in.
+/// Whether this thread's frees by layout have to look for sampled blocks. Not while none are made, for
+/// then nobody asks what became of them.
 #[inline(always)]
 pub(super) fn sees_layouts_free() -> bool {
-    let counting = slot::get().cache().filter(|cache| cache.stacks.counts());
-    counting.inspect(|cache| cache.notice_profile()).is_some()
+    match slot::get().cache() {
+        Some(cache) if cache.stacks.counts() => {
+            cache.notice_profile();
+            true
+        }
+        Some(_) => false,
+        None => are_counted(),
+    }
 }
 
-/// The class of a block in a page of sampled ones.
-///
-/// # Safety
-///
-/// - The class map says so of `block`.
-pub(super) unsafe fn class_of_sampled(block: *mut u8) -> Class {
-    debug_assert!(crate::arena::code_of(block.addr()) == SAMPLED);
-    let page = whose::page_of(block.addr());
-    Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1))
-}
-
-/// Frees a block that lies in a page of sampled ones.
+/// Frees a block that lies in a page of sampled ones, or in a slot of a guarded one.
 ///
 /// # Safety
 ///
@@ -104,6 +105,11 @@ pub(super) unsafe fn class_of_sampled(block: *mut u8) -> Class {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sampled(block: *mut u8) {
-    // SAFETY: The caller's condition.
-    thread::put_uncached(unsafe { class_of_sampled(block) }, block);
+    debug_assert!(crate::arena::code_of(block.addr()) == SAMPLED);
+    let page = whose::page_of(block.addr());
+    if guards::IS_BUILT_IN && page.owner() == Shard::GUARDED {
+        return guarded::put(block.addr());
+    }
+    let class = Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1));
+    thread::put_uncached(class, block);
 }

@@ -5,12 +5,12 @@
 //! set an option. So names stand in place, padded with zeros, and sentences are put together where
 //! they are written.
 
+use super::COUNT;
 use super::line::Line;
 use super::table::{ALL, MILLISECONDS_MAX, Unit};
-use super::{COUNT, UNSET};
 
 /// Room for the longest name and a zero.
-const NAME_BYTES: usize = 24;
+const NAME_BYTES: usize = 20;
 
 /// What the variables of all options begin with.
 pub(super) const PREFIX: &[u8] = b"MASU_";
@@ -20,12 +20,17 @@ pub(super) struct Rule {
     name: [u8; NAME_BYTES],
     name_length: u8,
     unit: Unit,
-    least: usize,
+    // Short numbers: every program carries the table.
+    least: u32,
+    /// The default where that is a value, else [`NO_VALUE`].
+    default: u32,
     most: usize,
-    /// The default where that is a value, else [`UNSET`].
-    default: usize,
 }
 
+const NO_VALUE: u32 = u32::MAX;
+
+// Read where a variable of masu's is set, or the program asks for an option: in few programs.
+#[unsafe(link_section = ".rodata.masu_cold.options")]
 static RULES: [Rule; COUNT] = rules();
 
 /// Every rule, in the table's order. The compiler does not know how many they are: it would write each
@@ -43,7 +48,7 @@ const fn rules() -> [Rule; COUNT] {
             unit: Unit::Count,
             least: 0,
             most: 0,
-            default: UNSET,
+            default: NO_VALUE,
         }
     }; COUNT];
     let mut place = 0;
@@ -51,7 +56,8 @@ const fn rules() -> [Rule; COUNT] {
         let option = &ALL[place];
         let rule = &mut rules[place];
         rule.unit = option.unit;
-        rule.least = option.least;
+        assert!(option.least < NO_VALUE as usize);
+        rule.least = option.least as u32;
         rule.most = option.most;
         let name = option.name.as_bytes();
         assert!(name.len() < NAME_BYTES, "make NAME_BYTES longer");
@@ -62,7 +68,8 @@ const fn rules() -> [Rule; COUNT] {
             at += 1;
         }
         if let Some(value) = parse(option.unit, option.default.as_bytes()) {
-            rule.default = value;
+            assert!(value < NO_VALUE as usize);
+            rule.default = value as u32;
         }
         place += 1;
     }
@@ -92,11 +99,11 @@ impl Rule {
 
     /// The default where that is a value.
     pub(super) fn default(&self) -> Option<usize> {
-        Some(self.default).filter(|value| *value != UNSET)
+        (self.default != NO_VALUE).then_some(self.default as usize)
     }
 
     pub(super) fn accepts(&self, value: usize) -> bool {
-        accepts(self.least, self.most, value)
+        accepts(self.least as usize, self.most, value)
     }
 
     /// The value that a text stands for; `None` where this option does not accept it.
@@ -112,7 +119,7 @@ impl Rule {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options")]
     pub(super) fn write_accepted(&self, line: &mut Line) {
-        let (least, most) = (self.least, self.most);
+        let (least, most) = (self.least as usize, self.most);
         match self.unit {
             Unit::Switch => line.text(b"0 or 1"),
             Unit::Milliseconds => line

@@ -180,6 +180,22 @@ macro_rules! option_rows {
             Switch 0 to 1, accepts "0 or 1",
             default "0",
             holds "when the program ends";
+
+            /// One block in so many, on average and chosen at random in each thread, lies between OS pages that
+            /// nobody may touch: a program that writes beyond such a block, or uses it after it was freed, ends
+            /// there, with a report of who asked for it and who freed it. With 0 none does, with 1 each does
+            /// while there are slots (`guard_slots`). Blocks of first-class heaps and those over 60K are left out.
+            GuardRate, guard_rate(count: usize), "MASU_GUARD_RATE",
+            Count 0 to 1000000000, accepts "a count from 0 to 1000000000",
+            default "0",
+            holds "at once for C's functions, and in a thread that allocates by Rust's layouts after some dozens of blocks";
+
+            /// How many blocks may be guarded at once or rest after they were freed. While all slots hold a live
+            /// block, none is guarded. Each takes 64K of addresses and 1K, and its block's OS pages while it lives.
+            GuardSlots, guard_slots(count: usize), "MASU_GUARD_SLOTS",
+            Count 1 to 8000, accepts "a count from 1 to 8000",
+            default "256",
+            holds "when `guard_rate` is first more than 0";
         }
     };
 }

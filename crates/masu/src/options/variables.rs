@@ -9,7 +9,7 @@ use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
 use super::{Index, SOURCES, Source, Sources, held};
 use crate::environment::Environment;
-use crate::profile;
+use crate::{profile, thread};
 
 /// Variables of this project that are no options of the allocator, each named by its beginning: what
 /// the lab hands to the counting build, what tests are told, and where a heap profile goes.
@@ -48,6 +48,8 @@ pub(crate) fn read(environment: &Environment) {
     drop(sources);
     if any {
         profile::read(environment);
+        check_guards();
+        thread::follow_guards();
     }
     if any && held(Index::Verbose) == Some(2) {
         list();
@@ -66,6 +68,20 @@ fn take(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environmen
         _ if is_of_others(end) || !speaks(environment) => {}
         (Some(place), None) => refuse(&rule::all()[place]),
         (None, _) => wonder(end),
+    }
+}
+
+/// Says so where blocks are to be guarded and cannot be.
+#[inline]
+fn check_guards() {
+    const SAID: &[u8] = if cfg!(feature = "secure") {
+        b"masu: MASU_GUARD_RATE has no effect in the hardened build, which looks at every block\n"
+    } else {
+        b"masu: MASU_GUARD_RATE needs masu's feature `guards`\n"
+    };
+    let is_built_in = cfg!(all(feature = "guards", not(feature = "secure")));
+    if !is_built_in && super::guard_rate() != 0 {
+        crate::kernel::write_error(SAID);
     }
 }
 

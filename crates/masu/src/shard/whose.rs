@@ -9,8 +9,8 @@
 //! What features have to keep, each with a `debug_assert` where it could be broken:
 //!
 //! - **Every page has an owner that was admitted** before the page was made: a shard by [`Shard::for_thread`], the
-//!   pages of a heap profile by `prepare_samples`, both under the lock of all threads, for `fork` holds the locks of
-//!   those that were admitted ([`note_page`]).
+//!   pages of a heap profile by `prepare_samples`, slots by `guarded::admit`, all under the lock of all threads, for
+//!   `fork` holds the locks of those that were admitted ([`note_page`]).
 //! - **A page is in the books of its owner alone**, and its blocks go back there, be they freed by C's functions, by a layout,
 //!   by a thread's end, by the transfer cache, or while a profile, another number of shards or another
 //!   budget holds than when they were handed out (`ClassPages::put`).
@@ -20,6 +20,9 @@
 //! - **A remote stack holds blocks of its own lane alone** ([`are_of_lane`]): only `free` by the class map fills it.
 //! - **A sampled block that comes home leaves the profile** before it can be handed out again (`sampled::forget`), and none is
 //!   passed on to other threads while a profile is taken ([`are_sampled`]).
+//! - **A guarded block is like a block of its class** wherever a layout may free it: as long and as aligned, for a thread
+//!   that does not know of guards puts it on the class's stack (`guards.rs`). One that is not must go by the class
+//!   map, which leads home at once.
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
 use super::Shard;
@@ -32,7 +35,7 @@ use crate::options::SHARDS_MAX;
 use crate::page::{NO_SHARD, Page};
 use crate::slice::Slice;
 use crate::sync::{AtomicU32, Ordering};
-use crate::{profile, slot};
+use crate::{guards, profile, slot};
 
 /// The owners that there may be pages of, as bits by number. The first shard's is there from the start, for threads without a
 /// cache use it.
@@ -150,11 +153,11 @@ pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool 
     })
 }
 
-/// Whether a heap profile is taken and one of these free blocks is among its sampled ones, as only a thread has them that
-/// did not notice yet.
+/// Whether a heap profile is taken or blocks are guarded, and one of these free blocks is a sampled or a guarded one, as
+/// only a thread has them that did not notice yet.
 #[inline(always)]
 pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
-    profile::is_running()
+    (profile::is_running() || guards::are_on())
         && !slot::get().cache().is_some_and(ThreadCache::has_noticed)
-        && blocks.iter().any(|block| page_of(*block).owner() == Shard::SAMPLED)
+        && blocks.iter().any(|block| page_of(*block).owner().is_unusual())
 }

@@ -95,6 +95,10 @@ impl Object {
     pub(crate) fn segments(&self) -> &[Segment] {
         &[]
     }
+
+    pub(crate) fn name(&self) -> &std::ffi::CStr {
+        c""
+    }
 }
 
 pub(crate) fn for_each_object(_: &mut dyn FnMut(&Object) -> bool) {}
@@ -105,4 +109,29 @@ pub(crate) fn object_changes() -> Option<u64> {
 
 pub(crate) fn object_left_locked(_: usize) -> Option<[usize; 3]> {
     None
+}
+
+/// Faults of memory, of which a model has none.
+pub(crate) mod signals {
+    use core::ffi::c_void;
+
+    pub(crate) struct MemoryFault {
+        pub(crate) address: usize,
+        pub(crate) context: *const c_void,
+    }
+
+    pub(crate) fn look_at_faults(_: fn(&MemoryFault)) {}
+
+    pub(crate) unsafe fn call_on(
+        _: *mut u8,
+        call: unsafe extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+    ) {
+        // SAFETY: The caller's condition.
+        unsafe { call(argument) };
+    }
+
+    pub(crate) unsafe fn was_write(_: *const c_void) -> Option<bool> {
+        None
+    }
 }

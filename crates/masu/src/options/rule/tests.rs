@@ -6,6 +6,7 @@ use std::format;
 use std::string::String;
 
 use super::*;
+use crate::options::UNSET;
 use crate::options::table::BYTES_MAX;
 
 fn rule(name: &str) -> &'static Rule {

@@ -34,6 +34,8 @@ pub(crate) const ALL: &[(&str, &str)] = &[
     ("deepbind", "deepbind"),
     ("profile_interval", "profile_interval"),
     ("profile_leaks", "profile_leaks"),
+    ("guard_rate", "guard_rate"),
+    ("guard_slots", "guard_slots"),
 ];
 
 fn set(name: &str, value: usize) {
@@ -433,5 +435,47 @@ fn against_the_environment() {
     ] {
         assert_eq!(options::parse(name, text), Err(refusal), "{name} {text}");
     }
+    took_effect();
+}
+
+/// How many more blocks are guarded of two thousand, half of which live at once.
+fn guarded_of_two_thousand() -> usize {
+    let before = masu::c::statistics().guarded_made;
+    for _ in 0..2 {
+        let blocks: Vec<_> = (0..1000).map(|_| block(100)).collect();
+        free(blocks);
+    }
+    masu::c::statistics().guarded_made - before
+}
+
+/// Whether this program has guards.
+const HAS_GUARDS: bool = cfg!(all(feature = "guards", not(feature = "secure")));
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn guard_rate() {
+    assert_eq!(guarded_of_two_thousand(), 0);
+    set("guard_rate", 100);
+    assert_eq!(guarded_of_two_thousand() > 5, HAS_GUARDS);
+    set("guard_rate", 0);
+    assert_eq!(guarded_of_two_thousand(), 0);
+    set("guard_rate", 1);
+    assert_eq!(guarded_of_two_thousand() > 100, HAS_GUARDS);
+    unset("guard_rate");
+    assert_eq!(guarded_of_two_thousand(), 0);
+    took_effect();
+}
+
+#[test]
+#[ignore = "run by a test that watches it"]
+fn guard_slots() {
+    block(100);
+    set("guard_slots", 7);
+    set("guard_rate", 1);
+    let guarded = guarded_of_two_thousand();
+    assert!(if HAS_GUARDS { (7..=50).contains(&guarded) } else { guarded == 0 }, "{guarded}");
+    // From now on there are so many.
+    unset("guard_slots");
+    assert!(guarded_of_two_thousand() <= 50);
     took_effect();
 }

@@ -30,6 +30,7 @@ impl Walker {
                 let limit = (!ground.is_forked).then_some(ground.limit);
                 features::change_option(&mut self.random, limit, ground.draw.dies_of_want)?;
             }
+            Deed::Guards => features::change_guards(&mut self.random),
             Deed::Statistics => {
                 features::read_statistics(&mut self.random);
                 self.check_books(ground)?;

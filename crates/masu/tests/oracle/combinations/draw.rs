@@ -14,6 +14,7 @@ pub(crate) enum Deed {
     ProfileStop,
     ProfileWrite,
     Option,
+    Guards,
     Statistics,
     Trim,
     Thread,
@@ -25,11 +26,12 @@ pub(crate) enum Deed {
 }
 
 /// Every deed.
-const DEEDS: [Deed; 12] = [
+const DEEDS: [Deed; 13] = [
     Deed::ProfileStart,
     Deed::ProfileStop,
     Deed::ProfileWrite,
     Deed::Option,
+    Deed::Guards,
     Deed::Statistics,
     Deed::Trim,
     Deed::Thread,

@@ -89,9 +89,19 @@ pub(crate) fn change_option(
             return Ok(());
         }
         "abort_on_oom" if !dies => return Ok(()),
+        // Of so many values nearly all would mean that none is guarded.
+        "guard_rate" | "guard_slots" => change_guards(random),
         _ => options::set(row.name, value).expect("the value is one that is accepted"),
     }
     Ok(())
+}
+
+/// Has blocks be guarded from now on, more or fewer of them, or none; at first says how many at once.
+pub(crate) fn change_guards(random: &mut Random) {
+    let slots = [None, Some(1), Some(7), Some(600)][random.below(4)];
+    options::set("guard_slots", slots).expect("so many are accepted");
+    let rate = [0, 0, 1, 2, 16, 300][random.below(6)];
+    options::set("guard_rate", Some(rate)).expect("a rate");
 }
 
 /// Starts a profile, unless one is being taken.
@@ -142,7 +152,7 @@ pub(crate) fn read_statistics(random: &mut Random) {
 /// Holds the allocator's books against what is live: only where no other thread allocates.
 pub(crate) fn check_books(live_bytes: usize) -> Result<(), Finding> {
     let now = c::statistics();
-    let mut sum = now.large_bytes + now.heap_bytes;
+    let mut sum = now.large_bytes + now.heap_bytes + now.guarded_apart_bytes;
     let mut cached = 0;
     for class in statistics::classes() {
         sum += class.live_bytes();

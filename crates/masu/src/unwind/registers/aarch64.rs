@@ -2,6 +2,7 @@
 //! Architecture".
 
 use core::arch::asm;
+use core::ffi::c_void;
 
 use super::rules::Row;
 
@@ -44,6 +45,23 @@ impl Registers {
                 options(nostack, preserves_flags),
             );
         }
+        Registers { values, program_counter }
+    }
+
+    /// Those of what a signal interrupted.
+    ///
+    /// # Safety
+    ///
+    /// - `context` is the third argument of the signal's handler, a `ucontext_t`.
+    pub(super) unsafe fn interrupted(context: *const c_void) -> Registers {
+        /// Where x0 to x30, the stack pointer and the program counter stand in it: `struct sigcontext` of the
+        /// kernel's `asm/sigcontext.h`, behind the address of a fault.
+        const PLACES_AT: usize = 176 + 8;
+        let places = context.wrapping_byte_add(PLACES_AT).cast::<usize>();
+        // SAFETY: The caller's condition: so many words lie there.
+        let values = core::array::from_fn(|place| unsafe { places.add(place).read() });
+        // SAFETY: As above.
+        let program_counter = unsafe { places.add(COUNT).read() };
         Registers { values, program_counter }
     }
 

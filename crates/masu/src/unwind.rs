@@ -21,9 +21,11 @@ mod reader;
 mod registers;
 mod rules;
 
+use core::ffi::c_void;
+
 use crate::libc;
 use known::Usual;
-pub(super) use known::{hold_for_fork, let_go_after_fork};
+pub(crate) use known::{hold_for_fork, let_go_after_fork};
 use memory::Memory;
 use objects::Objects;
 use registers::Registers;
@@ -32,8 +34,27 @@ use rules::{Base, Row, Rule};
 /// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this
 /// function; returns how many. Each is that of the call instruction's last byte.
 #[inline(never)]
-pub(super) fn capture(frames: &mut [usize]) -> usize {
-    let mut registers = Registers::here();
+pub(crate) fn capture(frames: &mut [usize]) -> usize {
+    walk(Registers::here(), frames)
+}
+
+/// The same for what a signal interrupted: first the instruction that was next, then its callers.
+///
+/// # Safety
+///
+/// - `context` is what a signal's handler was called with as its third argument.
+#[inline(never)]
+pub(crate) unsafe fn capture_interrupted(context: *const c_void, frames: &mut [usize]) -> usize {
+    // SAFETY: The caller's condition.
+    let registers = unsafe { Registers::interrupted(context) };
+    let Some((first, callers)) = frames.split_first_mut() else { return 0 };
+    *first = registers.program_counter();
+    1 + walk(registers, callers)
+}
+
+/// Fills `frames` with the callers of the function that has these registers.
+#[inline(never)]
+fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
     let changes = libc::object_changes();
     let mut known = changes.and_then(known::at);
     let mut objects = None;

@@ -2,6 +2,7 @@
 //! 3.36).
 
 use core::arch::asm;
+use core::ffi::c_void;
 
 use super::rules::Row;
 
@@ -57,6 +58,21 @@ impl Registers {
         values[STACK_POINTER] = rsp;
         values[12..].copy_from_slice(&[r12, r13, r14, r15, rip]);
         Registers(values)
+    }
+
+    /// Those of what a signal interrupted.
+    ///
+    /// # Safety
+    ///
+    /// - `context` is the third argument of the signal's handler, a `ucontext_t`.
+    pub(super) unsafe fn interrupted(context: *const c_void) -> Registers {
+        /// Where the registers stand in it, and in which order: `gregset_t` of the C library's
+        /// `sys/ucontext.h`, as the kernel writes it.
+        const PLACES_AT: usize = 40;
+        const PLACES: [usize; COUNT] = [13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16];
+        let places = context.wrapping_byte_add(PLACES_AT).cast::<usize>();
+        // SAFETY: The caller's condition: so many words lie there.
+        Registers(PLACES.map(|place| unsafe { places.add(place).read() }))
     }
 
     pub(super) fn get(&self, register: usize) -> Option<usize> {

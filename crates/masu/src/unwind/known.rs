@@ -10,7 +10,7 @@
 use super::memory::Memory;
 use super::registers::{RETURN, Registers, STACK_POINTER};
 use super::rules::{Base, Row, Rule};
-use crate::metadata::{self, WORDS_MAX};
+use crate::kernel::{self, Protection};
 use crate::sync::{Guard, Lock};
 
 /// The most registers that one function keeps for its caller.
@@ -96,8 +96,7 @@ pub(super) struct Kept {
 }
 
 const PLACES: usize = 1024;
-const WORDS: usize = size_of::<[Usual; PLACES]>().div_ceil(size_of::<usize>());
-const _: () = assert!(WORDS <= WORDS_MAX && align_of::<Usual>() <= align_of::<usize>());
+const BYTES: usize = size_of::<[Usual; PLACES]>();
 
 static KEPT: Lock<Kept> = Lock::new(Kept { changes: 0, places: None });
 
@@ -130,9 +129,9 @@ impl Kept {
     /// Keeps these, unless there is no memory.
     pub(super) fn keep(&mut self, usual: Usual) {
         if self.places.is_none() {
-            let Some(words) = metadata::words(WORDS) else { return };
-            let places = words.as_mut_ptr().cast::<[Usual; PLACES]>();
-            // SAFETY: There are as many words, aligned and nobody else's.
+            let Ok(start) = kernel::map(BYTES, Protection::ReadWrite) else { return };
+            let places = start.as_ptr().cast::<[Usual; PLACES]>();
+            // SAFETY: There are as many bytes, aligned to an OS page and nobody else's.
             unsafe { places.write([NONE; PLACES]) };
             // SAFETY: Written just now, never given back, and held by the lock alone.
             self.places = Some(unsafe { &mut *places });
@@ -148,7 +147,7 @@ fn place_of(address: usize) -> usize {
 }
 
 /// Holds the lock of this room across `fork`.
-pub(in crate::profile) fn hold_for_fork() {
+pub(crate) fn hold_for_fork() {
     KEPT.hold();
 }
 
@@ -157,7 +156,7 @@ pub(in crate::profile) fn hold_for_fork() {
 /// # Safety
 ///
 /// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(in crate::profile) unsafe fn let_go_after_fork() {
+pub(crate) unsafe fn let_go_after_fork() {
     // SAFETY: The caller's condition.
     unsafe { KEPT.let_go() };
 }
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn unusual_rules_are_not_kept() {
-        let rules = [Rule::Same; crate::profile::unwind::registers::COUNT];
+        let rules = [Rule::Same; crate::unwind::registers::COUNT];
         let base = Base::Register(STACK_POINTER, 16);
         let mut row = Row { base, rules, is_signal_frame: false };
         assert!(Usual::of(16, &row).is_none(), "nothing says where the caller goes on");

@@ -1,0 +1,25 @@
+//! Guarded blocks: those that lie between OS pages that nobody may touch, each in a slot of its own.
+//!
+//! Relies on the room of guards for the slots. To the rest of the allocator they are blocks like the sampled ones of a heap
+//! profile: in pages that no shard of a thread's owns, under the same code, and brought home here.
+
+use super::Shard;
+use super::whose::note_page;
+use crate::slice::Slice;
+use crate::{guards, profile};
+
+/// Has a slice hold guarded blocks from now on.
+pub(crate) fn admit(slice: &'static Slice) {
+    super::whose::admit(Shard::GUARDED.0);
+    note_page(slice, Shard::GUARDED.0);
+}
+
+/// Brings a guarded block home. Ends the program with a report where there is none.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards")]
+pub(crate) fn put(block: usize) {
+    if guards::free(block) {
+        profile::remove(block);
+    }
+}

@@ -1,0 +1,165 @@
+//! Guarded blocks of a Rust program, which go by their layouts: each misuse ends a child process with a report, and
+//! threads that were there before the option was set do no harm.
+//!
+//! It relies on nothing else. A block that goes by a layout is as long as its class, so sizes here are those of classes. The
+//! hardened build has no such guards.
+#![cfg(not(feature = "secure"))]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{env, thread};
+
+use masu::{Masu, options, statistics};
+
+static MASU: Masu = Masu::new();
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).expect("a fine layout")
+}
+
+#[inline(never)]
+fn allocate(size: usize) -> *mut u8 {
+    // SAFETY: The layout has a size.
+    let block = unsafe { MASU.alloc(layout(size)) };
+    assert!(!block.is_null());
+    // SAFETY: It is that long.
+    unsafe { block.write_bytes(1, size) };
+    block
+}
+
+/// # Safety
+///
+/// - As `GlobalAlloc::dealloc`.
+#[inline(never)]
+unsafe fn free(block: *mut u8, size: usize) {
+    // SAFETY: The caller's condition.
+    unsafe { MASU.dealloc(block, layout(size)) };
+}
+
+/// A guarded block that ends, or begins, where its OS page does. Every block is guarded.
+fn at_the_edge(size: usize, is_last: bool) -> *mut u8 {
+    options::set("guard_rate", Some(1)).expect("a rate");
+    // The thread's first request is not counted, and cached ones go first.
+    let mut blocks = (0..200).map(|_| allocate(size));
+    let end = if is_last { size } else { 0 };
+    let found = blocks.find(|block| {
+        statistics::now().guarded_made > 0 && (block.addr() + end).is_multiple_of(4096)
+    });
+    found.expect("one of so many lies there")
+}
+
+/// A test that does one thing wrong with a block of 64 bytes and one of 2,048.
+macro_rules! wrong {
+    ($($name:ident($block:ident, $size:ident, $is_last:literal) { $($wrong:tt)* })*) => {$(
+        #[test]
+        #[ignore = "is wrong; run by the test below"]
+        fn $name() {
+            let $size = env::var("MASU_TEST_SIZE").map_or(64, |size| size.parse().expect("a size"));
+            let $block = at_the_edge($size, $is_last);
+            // SAFETY: None: what is done is wrong.
+            unsafe { $($wrong)* }
+        }
+    )*};
+}
+
+wrong! {
+    written_over(block, size, true) { block.add(size).write_volatile(1) }
+    read_over(block, size, true) { std::hint::black_box(block.add(size).read_volatile()); }
+    written_under(block, size, false) { block.sub(1).write_volatile(1); let _ = size; }
+    written_freed(block, size, true) { free(block, size); block.write_volatile(1) }
+    read_freed(block, size, true) { free(block, size); std::hint::black_box(block.read_volatile()); }
+    freed_twice(block, size, true) { free(block, size); free(block, size) }
+    freed_inside(block, size, true) { free(block.add(16), size) }
+    written_behind(block, size, false) { block.add(size).write_volatile(1); free(block, size) }
+}
+
+fn child(name: &str, size: usize) -> Output {
+    let program = env::current_exe().expect("a test is a program");
+    let mut command = Command::new(program);
+    command.args(["--exact", name, "--ignored", "--nocapture"]);
+    command.env("MASU_TEST_SIZE", size.to_string()).output().expect("it starts again")
+}
+
+#[test]
+fn misuse_ends_the_program_with_a_report() {
+    const SIGABRT: i32 = 6;
+    const SIGSEGV: i32 = 11;
+    for (name, said, signal, is_freed) in [
+        ("written_over", "masu: buffer overflow: a write at ", SIGSEGV, false),
+        ("read_over", "masu: buffer overflow: a read at ", SIGSEGV, false),
+        ("written_under", "masu: buffer underflow: a write at ", SIGSEGV, false),
+        ("written_freed", "masu: use after free: a write at ", SIGSEGV, true),
+        ("read_freed", "masu: use after free: a read at ", SIGSEGV, true),
+        ("freed_twice", "masu: double free: ", SIGABRT, true),
+        ("freed_inside", "masu: invalid free: ", SIGABRT, false),
+        ("written_behind", "masu: buffer overflow: a write seen when ", SIGABRT, false),
+    ] {
+        for size in [64, 2048] {
+            let output = child(name, size);
+            let printed = String::from_utf8_lossy(&output.stderr);
+            // Rust's own handler came first, and ends the program by the same signal.
+            assert_eq!(output.status.signal(), Some(signal), "{name} {size}: {printed}");
+            assert!(printed.contains(said), "{name} {size}: {printed}");
+            assert!(printed.contains("allocated by thread "), "{name}: {printed}");
+            assert_eq!(printed.contains("  freed by thread "), is_freed, "{name}: {printed}");
+        }
+    }
+}
+
+/// Threads that were there before free each other's guarded blocks by layouts, and use again what they freed.
+#[test]
+fn threads_that_did_not_notice_do_no_harm() {
+    const THREADS: usize = 4;
+    const SIZES: [usize; 6] = [16, 40, 100, 700, 4096, 20_000];
+    let stop = AtomicBool::new(false);
+    let (barrier, boxes) = (Barrier::new(THREADS + 1), std::sync::Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (stop, barrier, boxes) = (&stop, &barrier, &boxes);
+            scope.spawn(move || {
+                let mut random = number;
+                barrier.wait();
+                // ORDERING: Relaxed: it ends some time.
+                while !stop.load(Ordering::Relaxed) {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(11);
+                    let size = SIZES[(random >> 33) % SIZES.len()];
+                    let block = allocate(size);
+                    let mut held = boxes.lock().expect("no thread panicked");
+                    held.push((block.expose_provenance(), size));
+                    let length = held.len();
+                    let other = (length > 64).then(|| held.swap_remove((random >> 40) % length));
+                    drop(held);
+                    let Some((address, size)) = other else { continue };
+                    let block: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
+                    for at in [0, size / 2, size - 1] {
+                        // SAFETY: It is that long, and this thread's.
+                        assert_eq!(unsafe { block.add(at).read() }, 1, "{at} of {size}");
+                    }
+                    // SAFETY: It was allocated so, and nobody else has it.
+                    unsafe { free(block, size) };
+                }
+            });
+        }
+        barrier.wait();
+        for round in 0..20 {
+            let before = statistics::now().guarded_made;
+            options::set("guard_rate", Some([1, 3, 50][round % 3])).expect("a rate");
+            while statistics::now().guarded_made < before + 20 {
+                thread::yield_now();
+            }
+            options::set("guard_rate", Some(0)).expect("none");
+        }
+        // ORDERING: As above.
+        stop.store(true, Ordering::Relaxed);
+    });
+    for (address, size) in boxes.into_inner().expect("no thread panicked") {
+        // SAFETY: As above.
+        unsafe { free(std::ptr::with_exposed_provenance_mut(address), size) };
+    }
+    masu::c::trim(0);
+    // What a thread that ended kept has gone home.
+    assert_eq!(statistics::now().live_bytes, 0);
+}
