@@ -24,6 +24,7 @@ struct Plan {
     flags: usize,
 }
 
+#[unsafe(link_section = ".text.masu_cold.deepbind")]
 extern "C" fn plan(flags: c_int) -> Plan {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     // ORDERING: Relaxed, for the address stands for itself: the code behind it was there before the program.
@@ -45,6 +46,7 @@ extern "C" fn plan(flags: c_int) -> Plan {
 /// - As of the C library's.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
+#[unsafe(link_section = ".text.masu_cold.deepbind")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
     naked_asm!(
@@ -71,6 +73,7 @@ pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_voi
 /// - As of the C library's.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
+#[unsafe(link_section = ".text.masu_cold.deepbind")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
     naked_asm!(

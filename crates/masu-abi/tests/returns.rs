@@ -35,6 +35,7 @@ macro_rules! groups {
 
 groups! {
     small_blocks
+    small_blocks_beside_a_thread
     blocks_of_pages
     blocks_of_slices
     large_blocks

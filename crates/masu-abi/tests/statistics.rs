@@ -96,7 +96,7 @@ fn a_process_s_life_is_the_same_with_a_page() {
         "threads_that_are_cancelled",
         "libraries_that_allocated_are_unloaded",
         "the_library_stays",
-        "foreign_pointers_go_to_their_malloc",
+        "a_deeply_bound_library_has_our_malloc",
     ] {
         let mut command = library::preloaded(&program);
         command.arg(group).arg(&guest).env("MASU_STATISTICS_PAGE", "1");

@@ -22,8 +22,6 @@ use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use delay::Period;
 use demand::Demand;
-#[cfg(test)]
-pub(crate) use held::STEP_CALLS;
 use held::SharedRanges;
 use occupied::Occupied;
 pub(crate) use parked::Parked;

@@ -2,8 +2,10 @@
  * pays. The name of a group, given as argument, runs that one; the peak in MiB follows it. */
 #include "work.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static size_t peak;
 
@@ -66,6 +68,28 @@ static void comes_back(size_t least, size_t most)
 }
 
 static void small_blocks(void) { comes_back(16, 1024); }
+
+static pthread_barrier_t allocated;
+
+static void *sleeps(void *unused)
+{
+    free(malloc(100));
+    pthread_barrier_wait(&allocated);
+    for (;;)
+        pause();
+    return unused;
+}
+
+/* A second thread makes steps shorter; all goes back nevertheless. */
+static void small_blocks_beside_a_thread(void)
+{
+    pthread_t thread;
+    CHECK(pthread_barrier_init(&allocated, NULL, 2) == 0);
+    CHECK(pthread_create(&thread, NULL, sleeps, NULL) == 0);
+    pthread_barrier_wait(&allocated);
+    small_blocks();
+}
+
 static void blocks_of_pages(void) { comes_back(2048, 32 << 10); }
 static void blocks_of_slices(void) { comes_back(64 << 10, MIB); }
 static void large_blocks(void) { comes_back(4 * MIB, 32 * MIB); }
@@ -122,6 +146,7 @@ static const struct {
     void (*run)(void);
 } groups[] = {
     GROUP(small_blocks),
+    GROUP(small_blocks_beside_a_thread),
     GROUP(blocks_of_pages),
     GROUP(blocks_of_slices),
     GROUP(large_blocks),

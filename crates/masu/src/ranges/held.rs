@@ -21,14 +21,15 @@ use crate::options;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::{self, AtomicBool, Guard, Lock, Ordering};
 
-/// What a step gives back, at least, while so much is owed: bytes, and system calls.
-/// What a step gives back at most, but for the bytes where one call moved more: system calls, and bytes. A run that is
-/// freed leaves at most one more to give back, and the longest go first.
-pub(crate) const STEP_CALLS: usize = 4;
+/// What a call that takes or frees a run gives back at most, but for the bytes where it moved more: system calls, and
+/// bytes. A run that is freed leaves at most one more to give back, and the longest go first.
+const STEP_CALLS: usize = 4;
 pub(super) const STEP_BYTES: usize = 512 << 10;
 /// The same for the bytes that a call frees or allocates by itself: the books of what may stay change by little more
 /// than that, twice at most.
 const STEP_TIMES: usize = 4;
+/// System calls of a step, however much was left.
+const CALLS_MAX: usize = 32;
 
 /// The ranges of the process.
 // What every program touches comes first, to lie on one OS page with what it touches of the ranges.
@@ -66,9 +67,16 @@ impl SharedRanges {
         Held { guard: ManuallyDrop::new(self.ranges.lock()), owes: &self.owes, settles }
     }
 
-    /// Takes a step of giving back what is owed. The caller holds no lock.
-    pub(crate) fn go_on(&self) {
-        drop(self.lock());
+    /// Takes a step of giving back what is owed: a few system calls, and one for each slice that flushes left since the
+    /// last step, so that no debt grows. The caller holds no lock.
+    pub(crate) fn go_on(&self, few: usize) {
+        let mut held = self.lock();
+        held.settles = false;
+        let moved = core::mem::take(&mut held.moved_bytes);
+        if held.owes() {
+            let calls = (few + moved / SLICE_BYTES).min(few.max(CALLS_MAX));
+            held.settle(calls, (calls * SLICE_BYTES).max(STEP_TIMES * moved));
+        }
     }
 
     /// Whether anything is owed.
@@ -152,8 +160,11 @@ impl Held<'_> {
     /// Gives back what is owed, as far as one call has to.
     #[inline]
     pub(super) fn end_call(&mut self) {
-        let owes = self.owes() && !(self.settles && self.settle());
-        self.moved_bytes = 0;
+        let bytes = STEP_BYTES.max(STEP_TIMES * self.moved_bytes);
+        let owes = self.owes() && !(self.settles && self.settle(STEP_CALLS, bytes));
+        if self.settles {
+            self.moved_bytes = 0;
+        }
         // ORDERING: Relaxed, as in `go_on`.
         if owes != self.owes.load(Ordering::Relaxed) {
             self.owes.store(owes, Ordering::Relaxed);
@@ -348,13 +359,11 @@ impl Held<'_> {
         zero
     }
 
-    /// Takes a step; whether nothing is owed any more.
+    /// Takes a step of so many system calls and bytes; whether nothing is owed any more.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge")]
-    fn settle(&mut self) -> bool {
-        let mut bytes = STEP_BYTES.max(STEP_TIMES * self.moved_bytes);
-        let mut calls = STEP_CALLS;
+    fn settle(&mut self, mut calls: usize, mut bytes: usize) -> bool {
         if core::mem::take(&mut self.shrinks) {
             self.shrink();
         }

@@ -17,6 +17,7 @@ use crate::page::{Page, Purge};
 use crate::ranges::RANGES;
 use crate::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::transfer;
 
 /// Pages of this size together are worth a thought about how few blocks keep them.
 const SPARSE_BYTES_MIN: usize = 256 << 10;
@@ -26,8 +27,10 @@ const SPARSE_SHARE: usize = 4;
 /// Sparse pages of this size together are left alone at first, unless an option says otherwise.
 const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
-/// Work of one step: system calls, bytes given back, pages looked at. The last page may pass the first two.
+/// Work of one step: system calls, bytes given back, pages looked at. The last page may pass the first two. Where other
+/// threads run, each system call waits for their CPUs: there a step is shorter.
 const STEP_CALLS: usize = 4;
+const STEP_CALLS_ALONE: usize = 32;
 const STEP_BYTES: usize = 256 << 10;
 const STEP_PAGES: usize = 256;
 /// Steps at the end of a thread.
@@ -86,6 +89,11 @@ pub(crate) fn go_on() {
     }
 }
 
+/// System calls of one step.
+fn step_calls() -> usize {
+    if transfer::is_shared() { STEP_CALLS } else { STEP_CALLS_ALONE }
+}
+
 /// Whether there is anything to go on with.
 #[inline]
 fn is_due() -> bool {
@@ -128,7 +136,7 @@ fn take_step() {
     // ORDERING: As above.
     RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
     if RANGES.owes() && (ranges_next || !is_under_way()) {
-        RANGES.go_on();
+        RANGES.go_on(step_calls());
     } else {
         take_pass_step();
     }
@@ -138,7 +146,7 @@ fn take_step() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge")]
 fn take_pass_step() {
-    let mut step = Step { calls: STEP_CALLS, bytes: STEP_BYTES, pages: STEP_PAGES };
+    let mut step = Step { calls: step_calls(), bytes: STEP_BYTES, pages: STEP_PAGES };
     while !step.is_over()
         && let Some((shard, class)) = any_pass()
     {

@@ -56,7 +56,7 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
         go_on();
         let (calls, bytes) = kernel::advised_here();
         let longest = class.page_slices() * SLICE_BYTES;
-        assert!(calls - before.0 <= STEP_CALLS + longest / kernel::page_size());
+        assert!(calls - before.0 <= step_calls() + longest / kernel::page_size());
         assert!(bytes - before.1 <= STEP_BYTES + longest);
         steps += 1;
         assert!(steps <= PAGES, "each step gives something back");
@@ -89,10 +89,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
         let (before, _) = kernel::advised_here();
         go_on();
         let calls = kernel::advised_here().0 - before;
-        assert!(
-            calls <= (STEP_CALLS + longest).max(crate::ranges::STEP_CALLS),
-            "{calls} in one call"
-        );
+        assert!(calls <= step_calls() + longest, "{calls} in one call");
         steps += 1;
         assert!(steps <= 64 * PAGES, "each step gives something back");
     }
