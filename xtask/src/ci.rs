@@ -144,7 +144,7 @@ const SUITES: &[Suite] = &[
             "--package",
             "masu",
             "--features",
-            "allocator-api2,musl-memcpy,profile",
+            "allocator-api2,musl-memcpy,profile,guards",
             "--target",
             machine::MUSL,
         ],

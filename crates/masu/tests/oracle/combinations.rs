@@ -246,7 +246,7 @@ fn report(outcomes: &[Outcome], operations: usize) -> Option<String> {
     let Outcome { seed, printed, .. } = outcome;
     Some(format!(
         "seed {seed}: {fault}. To see it again: MASU_SEED={seed} MASU_OPERATIONS={operations} cargo test \
-         -p masu --features profile --test oracle combinations\n{printed}"
+         -p masu --features profile,guards --test oracle combinations\n{printed}"
     ))
 }
 

@@ -179,7 +179,7 @@ fn each_aim_says_its_figure_and_whether_it_was_reached() {
 
 #[test]
 fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = xtask::root().unwrap();
     let all = programs::suite(root, Path::new("/made"), &[], 5).unwrap();
     assert!(all.entries.len() >= 6);
     let provided: Vec<&str> = machine::PROGRAMS.iter().map(machine::Need::name).collect();
