@@ -15,26 +15,35 @@ use xtask::{machine, steps};
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malloc {
-    /// What it is asked for by, and what the lab's catalogue calls it.
+    /// What it is asked for by.
     pub(super) name: &'static str,
+    /// What the lab's catalogue calls it, with its settings.
+    spec: &'static str,
     /// The head of its column.
     pub(super) title: &'static str,
 }
 
 const fn malloc(name: &'static str, title: &'static str) -> Malloc {
-    Malloc { name, title }
+    Malloc { name, spec: name, title }
 }
 
 const OURS: &str = "masu";
 const SECURE: &str = "masu-secure";
+const GUARDS: &str = "masu-guards";
 
 /// How others get here.
 const HOW: &str = "`cargo xtask peers` builds those that no package has";
 
 /// In the order of the columns.
-pub(super) const MALLOCS: [Malloc; 9] = [
+pub(super) const MALLOCS: [Malloc; 10] = [
     malloc(OURS, "masu"),
     malloc(SECURE, "masu secure"),
+    // Every block of up to 60 KiB: what the option finds where it looks.
+    Malloc {
+        name: GUARDS,
+        spec: "masu:env.MASU_GUARD_RATE=1,env.MASU_GUARD_SLOTS=8000",
+        title: "masu, each block guarded",
+    },
     malloc("glibc", "glibc"),
     malloc("jemalloc", "jemalloc"),
     malloc("tcmalloc", "tcmalloc"),
@@ -47,7 +56,7 @@ pub(super) const MALLOCS: [Malloc; 9] = [
 impl Malloc {
     /// Whether it is built from this workspace.
     pub(super) fn is_ours(&self) -> bool {
-        [OURS, SECURE].contains(&self.name)
+        [OURS, SECURE, GUARDS].contains(&self.name)
     }
 }
 
@@ -82,7 +91,7 @@ pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Re
     if wants(SECURE) && has_secure(root)? {
         folders.push(secure(root)?);
     }
-    let masu_glibc = if wants(OURS) { Some(ours(root)?) } else { None };
+    let masu_glibc = if wants(OURS) || wants(GUARDS) { Some(ours(root)?) } else { None };
     Ok(Catalogue::find(&Places { masu_glibc, folders, ..Places::default() }))
 }
 
@@ -116,13 +125,14 @@ pub(super) fn find(
 }
 
 fn variant(catalogue: &Catalogue, program: &Program, malloc: Malloc) -> Result<Variant> {
-    if catalogue.get(malloc.name, Libc::Glibc).is_none() {
+    let name = malloc.spec.split(':').next().unwrap_or(malloc.spec);
+    if catalogue.get(name, Libc::Glibc).is_none() {
         bail!(
             "not here; {}",
             if malloc.is_ours() { "the workspace does not build it" } else { HOW }
         );
     }
-    let spec: Spec = malloc.name.parse()?;
+    let spec: Spec = malloc.spec.parse()?;
     Ok(catalogue.resolve(&spec, program)?)
 }
 

@@ -38,9 +38,11 @@ const fn row(spec: &'static str, title: &'static str) -> Row {
 }
 
 /// The first is what all others are held against.
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 10] = [
     row("masu", "masu"),
     row("masu-secure", "masu secure"),
+    row("masu:env.MASU_GUARD_RATE=5000", "masu, 1 of 5,000 guarded"),
+    row("masu:env.MASU_GUARD_RATE=1000", "masu, 1 of 1,000 guarded"),
     row("mimalloc3", "mimalloc"),
     row("mimalloc-secure", "mimalloc secure"),
     row("scudo", "scudo"),
