@@ -90,7 +90,7 @@ fn holds(entry: usize, address: usize) -> bool {
 /// `address`.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.refused")]
+#[unsafe(link_section = ".text.masu_cold.refused.arena_shares_unit")]
 fn shares_unit(address: usize) -> bool {
     ARENAS.entries().any(|other| map::is_one_unit(other, address))
 }
@@ -218,7 +218,7 @@ impl Arena {
     /// and never given back. `None` where there are no addresses, or more are asked for than one GiB holds.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.guards")]
+    #[unsafe(link_section = ".text.masu_cold.guards.arena_reserve_closed")]
     pub(crate) fn reserve_closed(slices: usize) -> Option<&'static Slice> {
         if slices + DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES > ARENA_SLICES {
             return None;

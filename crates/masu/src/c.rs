@@ -72,7 +72,7 @@ fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.scarce")]
+#[unsafe(link_section = ".text.masu_cold.scarce.c_asked_again")]
 fn asked_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
     let block = scarce::ask_again(size, ask);
     if block.is_null() {

@@ -370,7 +370,7 @@ impl ThreadCache {
 
     /// Blocks of `class` held now, with and without a home, for whoever looks from outside.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.cache_held_blocks")]
     pub(crate) fn held_blocks(&self, class: Class) -> usize {
         let homed = class.homed();
         let kept_apart = if homed == class {

@@ -495,7 +495,7 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
 
 /// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim")]
+#[unsafe(link_section = ".text.masu_cold.trim.front_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
     send_home();
     let mut ranges = RANGES.lock();
@@ -505,7 +505,7 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
 
 /// Sends home what this thread's cache, idle ones and all other rooms keep, but for the ranges.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim")]
+#[unsafe(link_section = ".text.masu_cold.trim.front_send_home")]
 pub(crate) fn send_home() {
     if let Some(cache) = thread::cache() {
         cache.empty_stacks();

@@ -62,7 +62,7 @@ pub(crate) fn are_followed() -> bool {
 /// threads, and has `admit` called with each slice that blocks may lie in from now on.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_follow")]
 pub(crate) fn follow(admit: impl Fn(&'static crate::slice::Slice)) -> bool {
     let wanted = options::guard_rate();
     // ORDERING: Relaxed in this function: the lock gives the order, and who looks without it may be late.
@@ -87,7 +87,7 @@ pub(crate) struct Request {
 /// A guarded block; 0 where there is no slot or no memory for it, or the request is too long.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_take")]
 pub(crate) fn take(request: Request, random: u64) -> usize {
     if !IS_BUILT_IN {
         return 0;
@@ -122,7 +122,7 @@ pub(crate) fn note_sampled(address: usize) {
 /// program with a report where it is none, or was freed before.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_free")]
 pub(crate) fn free(address: usize) -> bool {
     if !IS_BUILT_IN {
         return false;
@@ -148,7 +148,7 @@ pub(crate) fn free(address: usize) -> bool {
 /// there is none.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_usable_size")]
 pub(crate) fn usable_size(address: usize) -> usize {
     if !IS_BUILT_IN {
         return 0;
@@ -195,7 +195,7 @@ fn once(write: impl FnOnce()) {
 /// Ends the program because of an address that was handed to a function of the allocator.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_stop_call")]
 fn stop_call(address: usize, wrong: Wrong) -> ! {
     once(|| {
         let mut frames = [0; FRAMES_MAX];
@@ -223,7 +223,7 @@ fn look(fault: &libc::signals::MemoryFault) {
 ///
 /// - `fault` leads to the [`libc::signals::MemoryFault`] that the handler was called with.
 #[cold]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_report_fault")]
 unsafe extern "C" fn report_fault(fault: *mut c_void) {
     // SAFETY: The caller's condition.
     let fault = unsafe { &*fault.cast::<libc::signals::MemoryFault>() };
@@ -255,7 +255,7 @@ pub(crate) struct Books {
 /// What the books say of all of them.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.guards_books")]
 pub(crate) fn books() -> Books {
     if !IS_BUILT_IN {
         return Books::default();
@@ -275,7 +275,7 @@ pub(crate) fn books() -> Books {
 /// How many live blocks of a class are in its books, and how many ever were.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.guards_books_of")]
 pub(crate) fn books_of(class: Class) -> (usize, usize) {
     if !IS_BUILT_IN {
         return (0, 0);

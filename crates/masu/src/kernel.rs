@@ -133,7 +133,7 @@ fn map_near(
 /// see that it gets no memory.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.refused")]
+#[unsafe(link_section = ".text.masu_cold.refused.kernel_note_refusal")]
 fn note_refusal(refusal: Errno) -> Errno {
     static SAID: AtomicBool = AtomicBool::new(false);
     // ORDERING: Relaxed: nothing but the message hangs on it.
@@ -208,7 +208,7 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Err
 /// - The range was mapped by this door and nobody needs its contents.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.refused")]
+#[unsafe(link_section = ".text.masu_cold.refused.kernel_replace")]
 pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
     map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }

@@ -73,7 +73,7 @@ fn count(first: &'static Slice, size: usize) {
 /// The same for `more` new bytes of a block that is `size` long.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.large_count_slow")]
 fn count_slow(first: &'static Slice, size: usize, more: usize) {
     if first.sampled.get() != 0 {
         return profile::resize(first.address(), size, more);

@@ -180,7 +180,7 @@ static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
 /// Calls `visit` with every loaded object, as long as it returns true; with none in a forked child that
 /// would wait for ever. The dynamic linker's lock is held meanwhile, which the same thread may hold already.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_for_each_object")]
 pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
     // ORDERING: Relaxed: it changes before a child has a second thread.
     if IS_LEFT_LOCKED.load(Ordering::Relaxed) {
@@ -211,7 +211,7 @@ pub(crate) fn forget_asking(had_others: bool) {
 /// Where the object that holds `address` begins and ends, and where its unwind tables' contents begin: in a forked
 /// child that may not ask for all objects, and `None` elsewhere.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_object_left_locked")]
 pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
     // ORDERING: Relaxed, as above.
     if IS_LEFT_LOCKED.load(Ordering::Relaxed) { found::find_object(address) } else { None }
@@ -219,7 +219,7 @@ pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
 
 /// How often an object was loaded or unloaded so far; `None` where the C library does not say.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_object_changes")]
 pub(crate) fn object_changes() -> Option<u64> {
     let mut changes = None;
     for_each_object(&mut |object| {
@@ -233,7 +233,7 @@ pub(crate) fn object_changes() -> Option<u64> {
 /// # Safety
 ///
 /// - As `dl_iterate_phdr(3)` calls it, with the argument of [`for_each_object`].
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_visit_object")]
 unsafe extern "C" fn visit_object(
     info: *const ObjectInfo,
     length: usize,

@@ -194,7 +194,7 @@ pub fn parse(name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Result<(), Refus
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.options_place_of")]
 fn place_of(name: &[u8]) -> Result<usize, Refusal> {
     rule::all().iter().position(|rule| rule.name() == name).ok_or(Refusal::Unknown)
 }
@@ -202,7 +202,7 @@ fn place_of(name: &[u8]) -> Result<usize, Refusal> {
 /// Has `value` hold for the option `name` where nobody who means masu has set it: for what was set
 /// about another malloc.
 #[cold]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.options_suggest")]
 pub(crate) fn suggest(name: &str, value: usize) {
     if let Ok(place) = place_of(name.as_bytes())
         && rule::all()[place].accepts(value)

@@ -266,7 +266,7 @@ impl Page {
     /// books that they were given back.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.page_plan_purge")]
     pub(crate) fn plan_purge(self, class: Class) -> Purge {
         let (blocks, size) = (class.page_blocks(), class.size());
         self.0.dirty.set(self.0.free_blocks.get());
@@ -430,7 +430,7 @@ impl Purge {
 /// The index of the first bit from `index` on that is set, once `flipped` was applied to its word; behind
 /// the last word where none is.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge")]
+#[unsafe(link_section = ".text.masu_cold.purge.page_next_bit")]
 fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {
     let mut word = index / 64;
     let Some(first) = words.get(word) else { return index };

@@ -11,7 +11,7 @@ use crate::{arena, fault, front};
 /// memory even then, that may be the program's end, or else null.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.scarce")]
+#[unsafe(link_section = ".text.masu_cold.scarce.scarce_ask_again")]
 pub(crate) fn ask_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
     if gives_up(size) {
         let block = ask();

@@ -453,7 +453,7 @@ impl ClassPages {
 
 /// Ends the passes through sparse pages, and releases the empty pages that were kept.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim")]
+#[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
 pub(crate) fn trim() {
     sparse::finish();
     for shard in Shard::all() {
@@ -481,7 +481,7 @@ pub(crate) struct Books {
 
 /// What the pages of `class`, which has no home, hold.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shard_books")]
 pub(crate) fn books(class: Class) -> Books {
     let (handed_out, taken) = guards::books_of(class);
     Shard::all().fold(Books { pages: 0, handed_out, taken }, |sum, shard| {
@@ -496,7 +496,7 @@ pub(crate) fn books(class: Class) -> Books {
 
 /// How many shards have handed blocks out, to the program or to caches.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shard_active")]
 pub(crate) fn active() -> usize {
     let has_any = |shard: Shard| Class::all().any(|class| shard.pages(class).lock().handed_out > 0);
     Shard::used().filter(|shard| has_any(*shard)).count()

@@ -229,7 +229,7 @@ impl ClassStatistics {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_of")]
     fn of(class: Class) -> ClassStatistics {
         let books = shard::books(class);
         let page_bytes = class.page_slices() * SLICE_BYTES;
@@ -262,7 +262,7 @@ impl ClassStatistics {
 impl ThreadStatistics {
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_of")]
     fn of(cache: &ThreadCache) -> ThreadStatistics {
         let traffic = &cache.traffic;
         let (state, thread) = match traffic.user() {
@@ -306,7 +306,7 @@ impl Statistics {
     }
 
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_add_thread")]
     fn add_thread(&mut self, cache: &ThreadCache) {
         let traffic = &cache.traffic;
         let add = |sum: &mut usize, count: &Count| *sum = sum.wrapping_add(count.get());
@@ -325,7 +325,7 @@ impl Statistics {
 
     /// Adds what no class and no thread knows; last of all, for the sums above are needed.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_add_rest")]
     fn add_rest(&mut self) {
         self.shards = shard::active();
         let advised = kernel::advised();
@@ -367,7 +367,7 @@ pub fn now() -> Statistics {
 /// The numbers of the process now, and on the way those of each size class with its place.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.statistics_collect")]
 fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statistics {
     begin();
     let mut sums = Statistics::default();

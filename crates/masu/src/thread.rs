@@ -165,7 +165,7 @@ impl Threads {
 /// Lets sampled blocks have pages, for a profile that is about to start.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.thread_prepare_samples")]
 pub(crate) fn prepare_samples() {
     let _threads = THREADS.lock();
     shard::prepare_samples();
@@ -174,7 +174,7 @@ pub(crate) fn prepare_samples() {
 /// Has all threads' allocations counted, for the profile that has just started.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.thread_count_all")]
 pub(crate) fn count_all() {
     if guards::are_on() {
         // A thread that counts for those may have noticed the profile's number before its interval.
@@ -202,7 +202,7 @@ pub(crate) fn follow_guards() {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.thread_follow_guards_slow")]
 fn follow_guards_slow() {
     let threads = THREADS.lock();
     if guards::follow(shard::guarded::admit) {
@@ -219,7 +219,7 @@ fn follow_guards_slow() {
 /// guarded.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.thread_end_counting")]
 pub(crate) fn end_counting(cache: &'static ThreadCache) {
     let threads = THREADS.lock();
     if !cache::are_counted() {
@@ -261,7 +261,7 @@ pub(crate) fn is_left_behind(cache: &ThreadCache) -> bool {
 
 /// How many runs all threads have parked, and their slices; they change while they are counted.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.thread_parked")]
 pub(crate) fn parked() -> (usize, usize) {
     let slices = caches().map(|cache| cache.parked.slices()).filter(|slices| *slices > 0);
     slices.fold((0, 0), |(runs, sum), slices| (runs + 1, sum + slices))
@@ -272,7 +272,7 @@ pub(crate) fn parked() -> (usize, usize) {
 /// begun. Where a signal handler forks, locks that its own thread holds stay as they are: what it interrupted
 /// goes on in both processes.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork")]
+#[unsafe(link_section = ".text.masu_cold.fork.thread_before_fork")]
 extern "C" fn before_fork() {
     THREADS.hold();
     idle::hold_for_fork();
@@ -308,7 +308,7 @@ extern "C" fn before_fork() {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork")]
+#[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork_in_parent")]
 extern "C" fn after_fork_in_parent() {
     if after_fork() {
         libc::let_go_streams();
@@ -317,7 +317,7 @@ extern "C" fn after_fork_in_parent() {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork")]
+#[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork_in_child")]
 extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
     libc::forget_asking(unsafe { THREADS.held() }.has_others);
@@ -337,7 +337,7 @@ extern "C" fn after_fork_in_child() {
 
 /// Gives back what [`before_fork`] took, but for the lock of streams; whether that was taken too.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork")]
+#[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork")]
 fn after_fork() -> bool {
     // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
     unsafe {

@@ -247,7 +247,7 @@ fn codes() -> impl Iterator<Item = (u8, Class)> {
 
 /// Sends every block home.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim")]
+#[unsafe(link_section = ".text.masu_cold.trim.transfer_trim")]
 pub(crate) fn trim() {
     codes().for_each(|(code, class)| send_home(code, class));
 }
@@ -277,7 +277,7 @@ pub(crate) struct Books {
 
 /// What is known of the blocks of `class`, with and without a home.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.transfer_books")]
 pub(crate) fn books(class: Class) -> Books {
     let of_class = codes().filter(|(_, other)| other.page_index() == class.page_index());
     of_class.fold(Books::default(), |sum, (code, _)| {

@@ -78,7 +78,7 @@ impl Arena {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.limited")]
+    #[unsafe(link_section = ".text.masu_cold.limited.pieces_reserve_under")]
     fn reserve_under(limit: usize, slices: usize) -> Result<&'static Arena, Errno> {
         let longest = limit.clamp(SHORTEST_ARENA_BYTES, ARENA_BYTES) / SLICE_BYTES;
         let whole = slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES;
@@ -122,7 +122,7 @@ impl Arena {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.limited")]
+    #[unsafe(link_section = ".text.masu_cold.limited.pieces_reserve_more")]
     fn reserve_more(&self, end: usize) -> bool {
         let reserved = self.reserved.get();
         let ahead = (reserved + limit().map_or(0, piece_slices)).clamp(end, self.slices.get());

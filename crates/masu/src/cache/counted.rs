@@ -221,7 +221,7 @@ impl ThreadCache {
     /// Begins to count for the profile that is being taken, if one is; else ends counting.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.profile")]
+    #[unsafe(link_section = ".text.masu_cold.profile.counted_begin_session")]
     fn begin_session(&'static self) {
         // The session first: a profile that starts behind it is noticed at the next look.
         let session = profile::session();
@@ -257,7 +257,7 @@ impl ThreadCache {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.profile")]
+    #[unsafe(link_section = ".text.masu_cold.profile.counted_notice_profile_slow")]
     fn notice_profile_slow(&'static self) {
         if !self.has_noticed() {
             self.begin_session();

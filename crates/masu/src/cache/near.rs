@@ -260,7 +260,7 @@ impl Near {
 
     /// How many blocks are kept, and their bytes.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.near_held")]
     fn held(&self) -> (usize, usize) {
         (0..CLASSES).map(class_at).fold((0, 0), |(blocks, bytes), class| {
             let count = self.count(class);

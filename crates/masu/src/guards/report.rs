@@ -85,7 +85,7 @@ impl Line {
 /// Writes what is wrong with `address`, of this slot, and who did it by the calls of `frames`.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.report_write")]
 pub(super) fn write(slot: &Slot, address: usize, wrong: Wrong, frames: &[usize]) {
     let mut line = Line::new();
     let thread = kernel::thread_number();

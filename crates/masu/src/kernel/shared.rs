@@ -29,7 +29,7 @@ const DESCRIPTOR_MIN: usize = 960;
 ///
 /// What the calls return; `EFBIG` where a limit on file sizes forbids it.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shared_share")]
 pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
     const CLOSE_ON_EXEC: usize = 1;
     const ALLOW_SEALING: usize = 2;
@@ -53,7 +53,7 @@ pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFi
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shared_map_shared")]
 fn map_shared(descriptor: usize, length: usize) -> Result<NonNull<u8>, Errno> {
     const MAP_SHARED: usize = 1;
     const READ_WRITE: usize = 3;
@@ -67,7 +67,7 @@ fn map_shared(descriptor: usize, length: usize) -> Result<NonNull<u8>, Errno> {
 impl SharedFile {
     /// Closes the descriptor, unless the program has closed it and may use its number for another file.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.shared_close")]
     pub(crate) fn close(self) {
         if self.identity != NO_IDENTITY && identity(self.descriptor) == self.identity {
             let _ = call(number::CLOSE, [self.descriptor, 0, 0]);
@@ -77,7 +77,7 @@ impl SharedFile {
 
 /// A system call that touches no memory of the program but what its arguments lead to, which lives.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shared_call")]
 fn call(number: usize, [a, b, c]: [usize; 3]) -> Result<usize, Errno> {
     // SAFETY: Only numbers from this file are called: they read a name, or write into a buffer of the
     // caller's, or touch files in memory that nobody else knows of.
@@ -111,7 +111,7 @@ const NO_IDENTITY: [usize; 2] = [0; 2];
 
 /// Device and inode of an open file; zeros where there is none.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shared_identity")]
 fn identity(descriptor: usize) -> [usize; 2] {
     // Longer than the kernel's structure, which starts with these two words on every 64-bit CPU.
     let mut status = [0_usize; 32];
@@ -143,7 +143,7 @@ pub(crate) enum Clock {
 
 /// Nanoseconds since some moment in the past, the same for all processes; 0 where there is no clock.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.shared_nanoseconds")]
 pub(crate) fn nanoseconds(clock: Clock) -> usize {
     let mut time = [0_usize; 2];
     let place = time.as_mut_ptr().expose_provenance();

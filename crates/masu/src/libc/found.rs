@@ -31,7 +31,7 @@ static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 /// Looks for the function. The dynamic linker may allocate in that time.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.found_look_for_finder")]
 pub(crate) fn look_for_finder() {
     let (symbol, error): (usize, usize) = (weak_function!("dlsym"), weak_function!("dlerror"));
     // SAFETY: The address is 0 (no such function) or that of the C library's `dlsym`.
@@ -59,7 +59,7 @@ pub(super) fn has_finder() -> bool {
 
 /// Where the object that holds `address` begins and ends, and where its unwind tables' contents begin.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.found_find_object")]
 pub(super) fn find_object(address: usize) -> Option<[usize; 3]> {
     // ORDERING: Relaxed, as above.
     let find = FIND.load(Ordering::Relaxed);

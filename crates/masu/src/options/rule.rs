@@ -90,7 +90,7 @@ impl Rule {
     /// Whether its variable is `MASU_` and this.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options")]
+    #[unsafe(link_section = ".text.masu_cold.options.rule_has_variable")]
     pub(super) fn has_variable(&self, end: &[u8]) -> bool {
         let name = self.name();
         name.len() == end.len()
@@ -109,7 +109,7 @@ impl Rule {
     /// The value that a text stands for; `None` where this option does not accept it.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options")]
+    #[unsafe(link_section = ".text.masu_cold.options.rule_parse")]
     pub(super) fn parse(&self, text: &[u8]) -> Option<usize> {
         parse(self.unit, text).filter(|value| self.accepts(*value))
     }
@@ -117,7 +117,7 @@ impl Rule {
     /// Says in words what is accepted.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options")]
+    #[unsafe(link_section = ".text.masu_cold.options.rule_write_accepted")]
     pub(super) fn write_accepted(&self, line: &mut Line) {
         let (least, most) = (self.least as usize, self.most);
         match self.unit {
@@ -144,7 +144,7 @@ impl Rule {
     /// Writes a value as its variable has it.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options")]
+    #[unsafe(link_section = ".text.masu_cold.options.rule_write_value")]
     pub(super) fn write_value(&self, line: &mut Line, value: usize) {
         match self.unit {
             Unit::Bytes => line.bytes(value),

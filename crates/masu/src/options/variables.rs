@@ -59,7 +59,7 @@ pub(crate) fn read(environment: &Environment) {
 /// Takes the variable `MASU_` and `end`, which holds `text`.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_take")]
 fn take(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environment) {
     let place = rule::all().iter().position(|rule| rule.has_variable(end));
     let value = place.map(|place| rule::all()[place].parse(text));
@@ -88,7 +88,7 @@ fn check_guards() {
 /// Whether what is wrong is to be said. It may be asked before that variable itself was taken.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_speaks")]
 fn speaks(environment: &Environment) -> bool {
     let rule = &rule::all()[Index::Verbose as usize];
     let said = environment.get("MASU_VERBOSE").and_then(|text| rule.parse(text.to_bytes()));
@@ -97,7 +97,7 @@ fn speaks(environment: &Environment) -> bool {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_is_of_others")]
 fn is_of_others(end: &[u8]) -> bool {
     OTHERS
         .iter()
@@ -107,7 +107,7 @@ fn is_of_others(end: &[u8]) -> bool {
 /// Says that a variable does not hold what its option accepts.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_refuse")]
 fn refuse(rule: &Rule) {
     let mut line = Line::new();
     line.text(b"masu: ").text(PREFIX).capitals(rule.name()).text(b" must be ");
@@ -118,7 +118,7 @@ fn refuse(rule: &Rule) {
 /// Says that there is no such option.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_wonder")]
 fn wonder(end: &[u8]) {
     let mut line = Line::new();
     line.text(b"masu: there is no option ").text(PREFIX);
@@ -137,7 +137,7 @@ fn wonder(end: &[u8]) {
 /// Says what is set, one line an option.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_list")]
 fn list() {
     for (place, rule) in rule::all().iter().enumerate() {
         let Some(value) = super::value(place) else { continue };
@@ -162,7 +162,7 @@ const LONGEST: usize = 32;
 /// The option whose variable's end is most like `end`, if it is like it.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_nearest")]
 fn nearest(end: &[u8]) -> Option<&'static Rule> {
     let steps_to = |rule: &Rule| steps_between(rule.name(), end);
     // A third of the letters may be wrong.
@@ -174,7 +174,7 @@ fn nearest(end: &[u8]) -> Option<&'static Rule> {
 /// their case: Levenshtein's distance.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options")]
+#[unsafe(link_section = ".text.masu_cold.options.variables_steps_between")]
 fn steps_between(one: &[u8], other: &[u8]) -> usize {
     if other.len() >= LONGEST {
         return usize::MAX / 4;

@@ -31,7 +31,7 @@ impl Ranges {
     /// A run was taken or freed.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options")]
+    #[unsafe(link_section = ".text.masu_cold.options.delay_note_time")]
     pub(super) fn note_time(&mut self, delay: usize) {
         self.period.fewest = self.period.fewest.min(self.dirty_bytes);
         if self.ticks.is_multiple_of(LOOKS_EVERY) {

@@ -348,7 +348,7 @@ impl Held<'_> {
 
     /// Drops the contents of a run that is away, and takes it back; whether it reads as zero now.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.held_purge")]
     fn purge(&mut self, run: &'static Slice) -> bool {
         let length = run.count.get() as usize * SLICE_BYTES;
         // SAFETY: The run is free, so nobody needs its contents.
@@ -362,7 +362,7 @@ impl Held<'_> {
     /// Takes a step of so many system calls and bytes; whether nothing is owed any more.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.held_settle")]
     fn settle(&mut self, mut calls: usize, mut bytes: usize) -> bool {
         if core::mem::take(&mut self.shrinks) {
             self.shrink();
@@ -384,7 +384,7 @@ impl Held<'_> {
 
     /// Gives the addresses back behind what is handed out of the arena that grows, if they are many.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.held_shrink")]
     fn shrink(&mut self) {
         let _growth = self.guard.unlocked(|| GROWTH.lock());
         // Others may have taken it, or made another arena grow.

@@ -164,7 +164,7 @@ impl Ranges {
     /// the longest, and about `most` bytes at most.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.kept_send_away")]
     pub(super) fn send_away(&mut self, bytes: usize, most: usize) -> Option<&'static Slice> {
         let surplus = self.dirty_bytes.saturating_sub(bytes).min(most);
         if surplus == 0 {
@@ -218,7 +218,7 @@ impl Ranges {
     /// Takes a run back that was away, and reads as zero now or may be resident no more than it was before.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.kept_put_back")]
     pub(super) fn put_back(&mut self, run: &'static Slice, zero: bool) {
         self.away.remove(run);
         let run = self.insert(run, run.count.get() as usize, 0, zero);

@@ -17,7 +17,7 @@ pub(crate) fn admit(slice: &'static Slice) {
 /// Brings a guarded block home. Ends the program with a report where there is none.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards")]
+#[unsafe(link_section = ".text.masu_cold.guards.guarded_put")]
 pub(crate) fn put(block: usize) {
     if guards::free(block) {
         profile::remove(block);

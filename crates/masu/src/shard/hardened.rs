@@ -325,7 +325,7 @@ impl Held {
 
 /// Bytes that the live blocks of `class` were asked for.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.hardened_asked_bytes")]
 pub(crate) fn asked_bytes(class: Class) -> usize {
     let of_shard = |shard: Shard| {
         let _pages = shard.pages(class).lock();

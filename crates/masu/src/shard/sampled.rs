@@ -11,7 +11,7 @@ use crate::profile;
 /// A block of `class` from the pages of sampled blocks; null for want of memory.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.sampled_take")]
 pub(crate) fn take(class: Class) -> *mut u8 {
     let mut block = [0];
     let taken = Shard::SAMPLED.pages(class).lock().take(class, &mut block);
@@ -24,7 +24,7 @@ pub(crate) fn take(class: Class) -> *mut u8 {
 /// Has the profile forget blocks that come home, before they can be handed out again.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
+#[unsafe(link_section = ".text.masu_cold.profile.sampled_forget")]
 pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
     blocks.for_each(profile::remove);
 }

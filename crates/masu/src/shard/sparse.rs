@@ -108,7 +108,7 @@ fn is_under_way() -> bool {
 /// Takes many steps at the end of a thread: its blocks have just gone home, and no call of its own comes after it.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge")]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_go_on_at_end")]
 pub(crate) fn go_on_at_end() {
     let mut steps = STEPS_AT_END;
     while steps > 0 && is_due() {
@@ -120,7 +120,7 @@ pub(crate) fn go_on_at_end() {
 /// Goes on until no pass is under way.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim")]
+#[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
 pub(super) fn finish() {
     while is_under_way() {
         take_pass_step();
@@ -129,7 +129,7 @@ pub(super) fn finish() {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge")]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_take_step")]
 fn take_step() {
     // ORDERING: Relaxed: two threads that read the same only take steps of one kind.
     let ranges_next = RANGES_NEXT.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ fn take_step() {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge")]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_take_pass_step")]
 fn take_pass_step() {
     let mut step = Step { calls: step_calls(), bytes: STEP_BYTES, pages: STEP_PAGES };
     while !step.is_over()
@@ -228,7 +228,7 @@ impl ClassPages {
     /// began.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge")]
+    #[unsafe(link_section = ".text.masu_cold.purge.sparse_begin_pass")]
     fn begin_pass(&mut self, shard: Shard, class: Class) {
         let bytes = self.partial_bytes(class);
         let before = self.handed_out_at_purge;

@@ -95,7 +95,7 @@ pub(crate) fn begin() {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_look_large_slow")]
 fn look_large_slow(bytes: usize) {
     // ORDERING: Relaxed: what threads add at the same moment may be lost, and is counted next time.
     let sum = LARGE_BYTES.load(Ordering::Relaxed).saturating_add(bytes);
@@ -107,7 +107,7 @@ fn look_large_slow(bytes: usize) {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_look_slow")]
 fn look_slow() {
     note_thread();
     if is_copy() {
@@ -136,7 +136,7 @@ fn look_slow() {
 /// Whether the page is to be written: it is old, or there were twice as many looks as when this was last
 /// so. Many a program takes all its memory at once and then waits, and would be seen without it for ever.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_is_due")]
 fn is_due() -> bool {
     // ORDERING: Relaxed in this function: what two threads add at once may be counted once, and at worst
     // both find that it is time, and one of them writes.
@@ -149,7 +149,7 @@ fn is_due() -> bool {
 
 /// Has the cache of this thread know the thread's number.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_note_thread")]
 fn note_thread() {
     if let Some(cache) = slot::get().cache()
         && cache.traffic.user() == User::Unknown
@@ -170,7 +170,7 @@ fn is_copy() -> bool {
 /// In a forked child, by the one thread there is: gives up the parent's page and makes one of its own, at once
 /// if it `may_look`, for that takes locks.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_after_fork")]
 pub(crate) fn after_fork(may_look: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
     let parents = PAGE.load(Ordering::Relaxed);
@@ -204,7 +204,7 @@ pub(crate) fn after_fork(may_look: bool) {
 /// be about to write.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_forget")]
 fn forget() {
     // ORDERING: Relaxed in this function: at worst two threads do the same one after the other, and
     // a page that was made in between is made once more.
@@ -221,7 +221,7 @@ fn forget() {
 /// Makes the page and the mark. Null where that cannot be, and then nobody tries again. The caller has
 /// set [`BUSY`].
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_make")]
 fn make() -> *mut AtomicUsize {
     // ORDERING: Relaxed in this function: the Release that ends the caller's turn publishes all.
     NEXT.store(NEVER, Ordering::Relaxed);
@@ -245,7 +245,7 @@ fn make() -> *mut AtomicUsize {
 
 /// Makes the mark, where the kernel can.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_make_mark")]
 fn make_mark() {
     let length = kernel::page_size();
     let Ok(start) = kernel::map(length, Protection::ReadWrite) else { return };
@@ -264,7 +264,7 @@ fn make_mark() {
 
 /// Writes the page. The caller has set [`BUSY`], so it is the only writer.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_write")]
 fn write(page: &[AtomicUsize]) {
     let began = kernel::nanoseconds(Clock::Exact);
     let sequence = &page[SEQUENCE_AT];
@@ -309,7 +309,7 @@ fn write(page: &[AtomicUsize]) {
 
 /// Writes numbers one behind the other from the word `start` on.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_put")]
 fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
     let words = page.get(start..).unwrap_or_default();
     for (word, value) in words.iter().zip(values) {

@@ -85,7 +85,7 @@ impl RawLock {
     /// taken. One that this thread holds already, in code that a signal interrupted, is left as it is.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.fork")]
+    #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_hold_for_fork")]
     pub(crate) fn hold_for_fork(&self) -> bool {
         // ORDERING: Relaxed: this thread's own number is seen only where it wrote it itself.
         if self.state.load(Ordering::Relaxed) & !FLAGS == this_holder() {
@@ -101,7 +101,7 @@ impl RawLock {
     /// never held, stays so.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.fork")]
+    #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_let_go_after_fork")]
     pub(crate) fn let_go_after_fork(&self) {
         // ORDERING: Relaxed, as above.
         if self.state.load(Ordering::Relaxed) & HELD_FOR_FORK != 0 {
