@@ -72,7 +72,7 @@ static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 /// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The arenas there are. The caller holds the ranges' lock, so that none is released meanwhile.
+/// The arenas there are. The caller holds the ranges' lock, so that none is released in between.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
     // SAFETY: An arena in the table is reserved, and its head committed.
     ARENAS

@@ -92,7 +92,7 @@ pub(crate) struct Stacks {
     stacks: [Stack; CODES],
     /// Where the stack for a size lies, in bytes from the start of this structure, modulo all addresses, by size in
     /// steps of 16 bytes. For homed classes, the stack of the thread's own lane.
-    // Atomics, because whoever starts a heap profile changes them for all threads. Shorter ones would cost
+    // Atomics, because the thread that starts a heap profile changes them for all threads. Shorter ones would cost
     // `malloc` an instruction, for compilers widen them apart from the load.
     offsets: [AtomicUsize; TABLE_LENGTH],
     state: State,
@@ -112,7 +112,7 @@ pub(crate) struct ThreadCache {
     // COUPLING: first, so that the address of a live cache's stacks is the cache's.
     pub(crate) stacks: Stacks,
     pub(crate) shard: Shard,
-    /// What its thread's end is told by; only caches that have one become idle.
+    /// What notices its thread's end; only caches that have one become idle.
     key: Option<Key>,
     depths: [Depth; CLASSES],
     /// The classes whose stack has an array, as bits by index.
@@ -363,12 +363,12 @@ impl ThreadCache {
         usize::from(offset)
     }
 
-    /// What the end of its thread is told by.
+    /// What notices the end of its thread.
     pub(crate) fn key(&self) -> Option<Key> {
         self.key
     }
 
-    /// Blocks of `class` held now, with and without a home, for whoever looks from outside.
+    /// Blocks of `class` held now, with and without a home, for readers outside.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.statistics.cache_held_blocks")]
     pub(crate) fn held_blocks(&self, class: Class) -> usize {

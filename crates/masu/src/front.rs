@@ -476,7 +476,7 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
 }
 
 /// Resizes a block over [`LARGEST_ALWAYS_SMALL`] to another such size where its kind makes that
-/// easy; `None` where it has to be allocated anew. Null for want of memory; the block is intact then.
+/// easy; `None` where it has to be allocated again. Null for want of memory; the block is intact then.
 ///
 /// # Safety
 ///

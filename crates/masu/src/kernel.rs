@@ -284,7 +284,7 @@ pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
     const KEPT: usize = 1;
     const BROKEN: usize = 2;
     static PROMISE: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    // ORDERING: Relaxed on both accesses: the value stands for itself, and whoever does not see it
+    // ORDERING: Relaxed on both accesses: the value stands for itself, and a thread that does not see it
     // finds the same out again.
     let promise = PROMISE.load(Ordering::Relaxed);
     let word = start.cast::<usize>();

@@ -43,7 +43,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         count(first, size);
         return zeroed_if(zeroed, first, size);
     }
-    // Whoever wants zeros often has a table of which little is used.
+    // A caller that wants zeros often has a table of which little is used.
     let used_bytes = if zeroed { 0 } else { size };
     let mut ranges = RANGES.lock();
     ranges.bring_home(parked);

@@ -36,7 +36,7 @@ mod sync;
 #[cfg(all(feature = "musl-memcpy", target_arch = "x86_64", any(target_env = "musl", test)))]
 mod bytes;
 
-// What the program was told.
+// What the program was started with.
 mod environment;
 pub mod options;
 

@@ -82,7 +82,7 @@ pub(crate) fn environment() -> *const *const c_char {
     list.load(Ordering::Relaxed)
 }
 
-/// Whether this program has more rights than whoever started it (`AT_SECURE` of `getauxval(3)`).
+/// Whether this program has more rights than the user who started it (`AT_SECURE` of `getauxval(3)`).
 pub(crate) fn is_secure() -> bool {
     const AT_SECURE: c_ulong = 23;
     getauxval(AT_SECURE) != 0
@@ -178,7 +178,7 @@ static ASKING: AtomicUsize = AtomicUsize::new(0);
 static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Calls `visit` with every loaded object, as long as it returns true; with none in a forked child that
-/// would wait for ever. The dynamic linker's lock is held meanwhile, which the same thread may hold already.
+/// would wait for ever. The dynamic linker's lock is held in that time, which the same thread may hold already.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.libc_for_each_object")]
 pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {

@@ -1,7 +1,7 @@
 //! A doubly linked list of slices, linked through the slices themselves.
 //!
 //! Relies on slices to hold the links. Free runs and pages with free blocks are kept in such
-//! lists; a slice is in at most one at a time, and whoever holds the list's lock owns the links. Dirty
+//! lists; a slice is in at most one at a time, and the holder of the list's lock owns the links. Dirty
 //! free runs are in one more, by links of their own.
 
 use core::ptr;

@@ -1,4 +1,4 @@
-//! Options: what a program, or whoever starts it, may set about the allocator.
+//! Options: what a program, or its user, may set about the allocator.
 //!
 //! Relies on the environment. All there is stands in one table (`options/table.rs`); from it come the
 //! functions of [`Masu`](crate::Masu) that build one (`Masu::new().retain(0)`), the variables
@@ -70,14 +70,14 @@ enum Source {
 #[unsafe(link_section = ".data.masu_options")]
 static VALUES: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
-/// Who set what. Whoever sets anything holds it until all that belongs together is set, and takes no other lock
-/// meanwhile.
+/// Who set what. A thread that sets anything holds it until all that belongs together is set, and takes no other lock
+/// in that time.
 static SOURCES: Lock<Sources> =
     Lock::new(Sources { of: [Source::Nobody; COUNT], variables_are_read: false });
 
 struct Sources {
     of: [Source; COUNT],
-    /// Whether the environment's variables are all set, or are being set by whoever holds this.
+    /// Whether the environment's variables are all set, or are being set by the holder of this.
     variables_are_read: bool,
 }
 
@@ -100,7 +100,7 @@ impl Sources {
             return;
         }
         self.of[place] = by;
-        // ORDERING: Relaxed: whoever must not miss the value took the lock around this since.
+        // ORDERING: Relaxed: a thread that must not miss the value took the lock around this since.
         VALUES[place].store(value.wrapping_add(1), Ordering::Relaxed);
     }
 }

@@ -3,7 +3,7 @@
 //! Relies on pages and on the ranges, as shards do; caches come here for a heap's blocks and bring
 //! them back. One lock guards what an owner owns. The hard idea: an owner outlives its heap. It is
 //! never unmapped, only used again for another heap, and each heap has a *number* that no other ever
-//! has. So whoever kept blocks of a heap for later can ask at any time, and from any thread, whether
+//! has. So a thread that kept blocks of a heap for later can ask at any time, and from any thread, whether
 //! the heap still is: a number that differs means that the blocks went with it, and there is nothing
 //! to do. That is what lets a heap be destroyed without asking the threads that used it.
 
@@ -39,7 +39,7 @@ pub(crate) struct Owner {
     next_unused: Cell<Option<&'static Owner>>,
 }
 
-// SAFETY: A part's code is read by whoever has a block of the part, and changes under a lock while nobody has. The
+// SAFETY: A part's code is read by any thread that has a block of the part, and changes under a lock while nobody has. The
 // other cells are touched under the list's lock only, the rest is atomic or behind a lock.
 unsafe impl Sync for Owner {}
 
@@ -69,7 +69,7 @@ impl Owner {
     #[cold]
     #[inline(never)]
     pub(crate) fn create() -> Option<&'static Owner> {
-        // Whoever takes the locks here must have begun, see `thread::before_fork`.
+        // A thread that takes the locks here must have begun, see `thread::before_fork`.
         let _ = thread::cache();
         let mut all = ALL.lock();
         let owner = match all.unused {
@@ -131,7 +131,7 @@ impl Owner {
     /// The heap's number; 0 where it is no more.
     #[inline(always)]
     pub(crate) fn number(&self) -> usize {
-        // ORDERING: Relaxed: whoever uses a heap has synchronised with whoever made it, and who asks
+        // ORDERING: Relaxed: a thread that uses a heap has synchronised with its maker, and who asks
         // for a heap that may be gone asks again under the lock.
         self.number.load(Ordering::Relaxed)
     }
@@ -183,7 +183,7 @@ impl Owner {
         zeroed: bool,
     ) -> *mut u8 {
         let Some(slices) = large::slices_if_possible(size, align) else { return ptr::null_mut() };
-        // Whoever wants zeros often has a table of which little is used.
+        // A caller that wants zeros often has a table of which little is used.
         let used_bytes = if zeroed { 0 } else { size };
         let run = self.holdings().allocate_large(self, slices, align, used_bytes);
         let Some(Run { first, zero }) = run else { return ptr::null_mut() };

@@ -34,7 +34,7 @@ const COLOURS: usize = 15;
 /// What the pages and mixed slices of first-class heaps have for a shard: none that there is.
 pub(crate) const NO_SHARD: u8 = 31;
 
-/// A page, named by its first slice. Apart from creation and release, whoever calls its functions
+/// A page, named by its first slice. Apart from creation and release, each caller of its functions
 /// holds the lock of the page's shard and class.
 #[derive(Clone, Copy)]
 pub(crate) struct Page(pub(crate) &'static Slice);
@@ -416,7 +416,7 @@ impl Purge {
     ///
     /// # Safety
     ///
-    /// - It was planned for `page`, of which no block was handed out since, and none is meanwhile.
+    /// - It was planned for `page`, of which no block was handed out since, and none is in between.
     pub(crate) unsafe fn carry_out(&self, page: Page) {
         for (start, end) in &self.stretches[..self.count] {
             // SAFETY: The offsets lie inside the page.

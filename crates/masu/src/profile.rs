@@ -24,7 +24,7 @@
 //! ```
 //!
 //! What it never does: decide what is worth looking at. Symbols, sums by function and pictures are
-//! made by whoever reads the file (`masu heap`).
+//! made by the reader of the file (`masu heap`).
 
 pub(crate) mod chance;
 mod destination;
@@ -124,7 +124,7 @@ pub(crate) fn current() -> Option<(usize, u32)> {
     if !IS_BUILT_IN {
         return None;
     }
-    // ORDERING: Relaxed in both: whoever sees a profile late or takes it for the one before counts
+    // ORDERING: Relaxed in both: a thread that sees a profile late or takes it for the one before counts
     // a few bytes more or less.
     let interval = INTERVAL.load(Ordering::Relaxed);
     (interval > 0).then(|| (interval, SESSION.load(Ordering::Relaxed)))
@@ -137,7 +137,7 @@ pub(crate) fn session() -> u32 {
     SESSION.load(Ordering::Relaxed)
 }
 
-/// Has [`session`] change although no profile starts or stops: others are to draw anew that count as one does.
+/// Has [`session`] change although no profile starts or stops: others are to draw again that count as one does.
 pub(crate) fn renew() {
     // ORDERING: Relaxed, as above.
     SESSION.fetch_add(1, Ordering::Relaxed);

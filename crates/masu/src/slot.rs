@@ -4,7 +4,7 @@
 //! model, and `thread_local!` in a shared library costs a call a read, so the variable is defined
 //! in assembly and its *value* is read with two instructions. The hard idea: the slot starts out
 //! as the address of static stacks that are empty and full at once, so no read ever has to test
-//! for null; whoever finds nothing there ends in a slow path, which makes a real cache.
+//! for null; a call that finds nothing there ends in a slow path, which makes a real cache.
 //!
 //! The second word is read by slow paths alone, while a heap profile is taken: then the first one leads to stacks that all
 //! threads share and that are empty and full at once (`cache/counted.rs`), and this one to the thread's cache.
@@ -61,7 +61,7 @@ global_asm!(
 
 /// This thread's stacks.
 ///
-/// Reads may be merged, also across [`set`]: whoever has just set the slot goes on with the
+/// Reads may be merged, also across [`set`]: a thread that has just set the slot goes on with the
 /// reference it set.
 #[inline(always)]
 pub(crate) fn get() -> &'static Stacks {

@@ -381,7 +381,7 @@ fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statistics {
     sums
 }
 
-/// Whether statistics are to be written when the program ends: for whoever can see to that.
+/// Whether statistics are to be written when the program ends: for a library that can see to that.
 #[must_use]
 pub fn is_wanted_at_exit() -> bool {
     options::statistics_at_exit()
@@ -401,7 +401,7 @@ pub fn threads() -> impl Iterator<Item = ThreadStatistics> {
     thread::caches().map(ThreadStatistics::of)
 }
 
-/// Whoever takes locks must have begun: see `thread::before_fork`.
+/// A thread that takes locks must have begun: see `thread::before_fork`.
 fn begin() {
     let _ = thread::cache();
 }

@@ -206,7 +206,7 @@ pub(crate) fn follow_guards() {
 fn follow_guards_slow() {
     let threads = THREADS.lock();
     if guards::follow(shard::guarded::admit) {
-        // All draw anew.
+        // All draw again.
         profile::renew();
     }
     if guards::are_on() {

@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(walks[0], walks[1]);
         assert_eq!(walks[1], walks[2]);
         // Two calls of one walk may want the same place, by where the program was loaded: the last to be kept is
-        // there. Other tests may want it too, or load a library meanwhile.
+        // there. Other tests may want it too, or load a library in between.
         let is_known = || {
             let mut frames = [0; 200];
             let count = innermost(DEPTH, &mut frames);

@@ -93,7 +93,7 @@ impl Stacks {
     /// Whether allocations are counted.
     #[inline(always)]
     pub(crate) fn counts(&self) -> bool {
-        // ORDERING: Relaxed: whoever sees it late counts a few blocks less.
+        // ORDERING: Relaxed: a thread that sees it late counts a few blocks less.
         IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
     }
 
@@ -234,7 +234,7 @@ impl ThreadCache {
         let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
         self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
         self.countdown.session.set(session);
-        // From this interval and no other look: where a profile stops and another one starts meanwhile, there may be none for
+        // From this interval and no other look: where a profile stops and another one starts in between, there may be none for
         // a moment, and without a draw this thread would sample nothing of the new one.
         let left = current.map_or(usize::MAX, |(interval, _)| self.draw_from(interval));
         self.countdown.left.set(left);
@@ -295,7 +295,7 @@ impl ThreadCache {
         self.countdown.session.get() == profile::session()
     }
 
-    /// Draws anew at the next chance: a forked child's samples are not to be its parent's.
+    /// Draws again at the next chance: a forked child's samples are not to be its parent's.
     pub(crate) fn forget_draw(&self) {
         self.countdown.session.set(0);
         self.countdown.left.set(0);

@@ -188,7 +188,7 @@ impl ThreadCache {
         self.count_inline(class)
     }
 
-    /// The same for whoever asks about every class when a thread ends.
+    /// The same for a caller that asks about every class when a thread ends.
     #[inline(always)]
     fn count_inline(&self, class: Class) -> usize {
         let base = self.depth(class).base.get();

@@ -5,7 +5,7 @@
 //! says in which of them its blocks are, if the thread keeps any. The hard idea is that nobody tells
 //! threads of a heap's end: what is kept has the number of the heap that it is of, numbers are never
 //! used again, so what is left of a heap that is no more is never found, and is dropped unread by
-//! whoever needs the place. Only blocks up to [`SIZE_MAX`] are kept. A heap that meets another one's
+//! a block that needs the place. Only blocks up to [`SIZE_MAX`] are kept. A heap that meets another one's
 //! blocks in its place is served from the pages for a while before it takes the place over, lest two
 //! that are used in turns send each other's blocks home all the time.
 
@@ -281,7 +281,7 @@ impl ThreadCache {
         self.places().filter(|near| near.number() != 0).for_each(Near::empty);
     }
 
-    /// How many blocks of heaps are held whose owners `of` says are meant, and their bytes; for whoever
+    /// How many blocks of heaps are held whose owners `of` says are meant, and their bytes; for readers that
     /// looks from outside.
     pub(crate) fn held_of_heaps(&self, of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
         let meant = self.places().filter(|near| near.owner().is_some_and(&of));

@@ -1,7 +1,7 @@
 //! Remote stacks: small blocks freed here that belong to another lane, on their way there.
 //!
 //! Relies on the transfer cache. Blocks under a cache line share their line with others. A thread
-//! that used a freed one again, whoever allocated it, would go on writing to a line whose other
+//! that used a freed one again, allocated by any thread, would go on writing to a line whose other
 //! blocks are another thread's, and each would wait for the line at every write: passive false
 //! sharing. So the class map has a code for each lane of such classes ([`crate::class`]), and the
 //! stack for another lane's code is one that `free` fills and nothing takes from. When it is full it
@@ -75,7 +75,7 @@ impl ThreadCache {
         if bytes > ENTRIES * size_of::<usize>() { 0 } else { bytes / size_of::<usize>() }
     }
 
-    /// Blocks of a homed class in remote stacks, for whoever looks from outside.
+    /// Blocks of a homed class in remote stacks, for readers outside.
     pub(super) fn remote_blocks(&self, homed: Class) -> usize {
         let of_class = self.remote_stacks().filter(|(_, class, _)| *class == homed);
         of_class.map(|(code, _, stack)| self.remote_count(code, stack)).sum()

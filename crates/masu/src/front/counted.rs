@@ -2,7 +2,7 @@
 //!
 //! Relies on counted caches to say which request is sampled and which is guarded. A sampled block of a class comes from a page of
 //! its own kind, whose code in the class map says so; but it is a block like any other of its
-//! class, in a page like any other. So whoever frees it without looking at the map, as a layout may in a
+//! class, in a page like any other. So a call that frees it without looking at the map, as a layout may in a
 //! thread that has not noticed the profile yet, does no harm: it goes home when its stack is looked through or flushed.
 
 use core::ptr;

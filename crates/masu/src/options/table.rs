@@ -2,7 +2,7 @@
 //!
 //! It relies on nothing, so that two programs are compiled with this very file: the allocator, which
 //! obeys the options, and the `masu` command, which lists them without linking an allocator. The
-//! hard idea is that a row is written once: whoever needs something of every row (the constructor's
+//! hard idea is that a row is written once: a module that needs something of every row (the constructor's
 //! functions, the rules for variables) hands [`option_rows`] the name of a macro that takes them.
 
 /// What an option counts.

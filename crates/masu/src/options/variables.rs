@@ -12,11 +12,11 @@ use crate::environment::Environment;
 use crate::{profile, thread};
 
 /// Variables of this project that are no options of the allocator, each named by its beginning: what
-/// the lab hands to the counting build, what tests are told, and where a heap profile goes.
+/// the lab hands to the counting build, what tests are given, and where a heap profile goes.
 const OTHERS: [&[u8]; 8] =
     [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
 
-/// Reads the variables, if the environment can be had and nobody did so before; waits for whoever is setting
+/// Reads the variables, if the environment can be had and nobody did so before; waits for a thread that is setting
 /// options now.
 pub(crate) fn settle() {
     if SOURCES.lock().variables_are_read {

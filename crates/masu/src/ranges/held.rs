@@ -248,7 +248,7 @@ impl Held<'_> {
         Some(Run { first, zero: true })
     }
 
-    /// Makes an arena grow until it has so many slices at its front, whatever others take of them meanwhile;
+    /// Makes an arena grow until it has so many slices at its front, whatever others take of them in between;
     /// whether it did. The caller holds the lock of growth.
     fn commit(&mut self, arena: &'static Arena, slices: usize, live_bytes: usize) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };

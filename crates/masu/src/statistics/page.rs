@@ -1,7 +1,7 @@
-//! The statistics page: the numbers of this process for whoever may look into it from outside.
+//! The statistics page: the numbers of this process for programs that may look into it from outside.
 //!
 //! Relies on a file in memory. It is made when the first thread begins, if the option is on; from then
-//! on slow paths look at the clock now and then and write it anew when it is old, so nobody waits for
+//! on slow paths look at the clock now and then and write it again when it is old, so nobody waits for
 //! it and no thread is there for it. A program that makes no slow calls leaves it as it is.
 //!
 //! The hard part is `fork`: the mapping is shared, and a child that went on writing would write its
@@ -63,9 +63,9 @@ const NEVER: usize = usize::MAX;
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of large blocks since the last look at the clock.
 static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Somebody makes or writes the page now. In a forked child, whoever held this may not be there.
+/// Somebody makes or writes the page now. In a forked child, the holder of this may not be there.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The file behind the page: its descriptor, device and inode. Written by whoever set [`BUSY`].
+/// The file behind the page: its descriptor, device and inode. Written by the thread that set [`BUSY`].
 static FILE: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// A slow path came by, of those that are taken now and then: writes the page if it is on and old.
@@ -271,7 +271,7 @@ fn write(page: &[AtomicUsize]) {
     // ORDERING: Relaxed: only this thread writes. A child's first page starts at 0, an old one is even.
     let before = sequence.load(Ordering::Relaxed) & !1;
     sequence.store(before + 1, Ordering::Relaxed);
-    // ORDERING: Release: whoever sees one of the words written below sees the odd number too.
+    // ORDERING: Release: a reader that sees one of the words written below sees the odd number too.
     fence(Ordering::Release);
     let total = collect(&mut |row, class| {
         put(page, CLASSES_AT + row * ROW_WORDS, class.values());
@@ -301,7 +301,7 @@ fn write(page: &[AtomicUsize]) {
     ];
     put(page, 0, &[MAGIC, VERSION, WORDS * size_of::<usize>()]);
     put(page, SEQUENCE_AT + 1, &behind);
-    // ORDERING: Release: whoever sees the even number sees every word above.
+    // ORDERING: Release: a reader that sees the even number sees every word above.
     sequence.store(before + 2, Ordering::Release);
     // ORDERING: Relaxed, as where it is read.
     NEXT.store(ended.saturating_add(interval), Ordering::Relaxed);

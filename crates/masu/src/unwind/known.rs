@@ -101,7 +101,7 @@ const BYTES: usize = size_of::<[Usual; PLACES]>();
 static KEPT: Lock<Kept> = Lock::new(Kept { changes: 0, places: None });
 
 /// What is known while objects have changed `changes` times; `None` for who comes late with what may
-/// not be true any more. Whoever holds it takes no lock of the C library's: who has that may wait for this.
+/// not be true any more. Its holder takes no lock of the C library's: who has that may wait for this.
 pub(super) fn at(changes: u64) -> Option<Guard<'static, Kept>> {
     let mut kept = KEPT.lock();
     kept.holds_at(changes).then_some(kept)

@@ -1,7 +1,7 @@
 //! The memory that a walk reads beside tables: words of the thread's stack, where tables are right.
 //!
 //! Relies on the kernel to say what can be read. The hard idea is whom to believe: tables are as good as
-//! whoever wrote them, by hand in assembly, and one that is wrong leads anywhere. A profile must not end the
+//! their authors, who write some by hand in assembly, and one that is wrong leads anywhere. A profile must not end the
 //! program for that, so each piece of memory is asked for before it is first read; a walk meets few.
 
 use core::ptr;

@@ -1,4 +1,4 @@
-//! Heaps and threads: whoever made a heap, whoever uses it, whoever ends it.
+//! Heaps and threads: any thread makes a heap, uses it, ends it.
 
 use std::sync::{Barrier, mpsc};
 use std::thread;

@@ -122,7 +122,7 @@ fn blocks_that_live_are_estimated_and_gone_when_another_thread_has_freed_them() 
     assert!(sum.allocated_bytes > 18_000_000, "{sum:?}");
 }
 
-/// Frees by layout do not look at the block, so what a thread freed last is known only to whoever looks there.
+/// Frees by layout do not look at the block, so what a thread freed last is known only to code that looks there.
 #[test]
 fn what_a_thread_that_goes_on_has_freed_does_not_live() {
     let _taken = Taken::start(1);

@@ -60,7 +60,7 @@ fn two_thousand_short_threads_leave_no_memory_behind() {
     let start = masu::c::statistics();
     let mut settled = 0;
     for number in 0..2_000 {
-        // A megabyte in small blocks: half freed by the thread, half by whoever outlives it.
+        // A megabyte in small blocks: half freed by the thread, half by a thread that outlives it.
         let work = move || {
             let mut random = number;
             let size = |_| 16 + next_below(&mut random, 1_000);

@@ -1,6 +1,6 @@
 //! Epochs: how unused depth is found without a counter on the fast path.
 //!
-//! Relies on its parent for limits and for the way home, and on whoever takes a slow path to say so. At the start of an
+//! Relies on its parent for limits and for the way home, and on each slow path to say so. At the start of an
 //! epoch a zero is planted at half the depth of a stack (the *mark*). A pop that reaches it misses, and the slow path
 //! takes the mark away. A mark still there at the epoch's end proves that all blocks below it were surplus the whole
 //! time, and they go home.
