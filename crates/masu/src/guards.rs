@@ -281,10 +281,15 @@ pub(crate) fn books_of(class: Class) -> (usize, usize) {
         return (0, 0);
     }
     let Some(pool) = Pool::get() else { return (0, 0) };
+    let made = pool.made_of(class.page_index());
+    // Of most classes there never was one, and slots may be thousands.
+    if made == 0 {
+        return (0, 0);
+    }
     let of_class = |slot: &slots::Slot| {
         slot.state() == State::Live && !slot.is_exact() && slot.class_index() == class.page_index()
     };
-    (pool.slots().filter(of_class).count(), pool.made_of(class.page_index()))
+    (pool.slots().filter(of_class).count(), made)
 }
 
 /// Holds the lock of this room across `fork`.
