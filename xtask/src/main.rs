@@ -41,7 +41,7 @@ Usage: cargo xtask CHORE
                --prefix DIR (/usr/local); --libdir NAME (lib); --destdir DIR: into DIR/PREFIX, for packages
   package      crates, deb, wheel, static or all, into target/packages; --test: installed and used in a clean place, too
   docs         The pages of docs/ as a book in target/book, by mdBook
-  picture      A real comparison as docs/compare.svg, for the README (about a minute)
+  picture      A real comparison as a drawing, docs/compare.svg (about two minutes)
   benchmarks   The page of figures, docs/benchmarks.md, from the records
   matrix       Run every group of the allocator's tests on every target, keep the table in the tests' README
                (over an hour; --quick: aarch64 under qemu in 2 minutes; --target NAME, --group NAME)

@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: the page of a real comparison as `docs/compare.svg`, which the README shows.
+//! `cargo xtask picture`: the page of a real comparison as a drawing, `docs/compare.svg`, for a README or a slide.
 //!
 //! It relies on [`first_look`] for the comparison. The picture is text in a drawing, so it is sharp at any size, and
 //! its colours follow the reader's light or dark setting.
