@@ -146,7 +146,8 @@ fn run_all(
     let tried: Mutex<BTreeMap<(usize, usize), Tried>> = Mutex::default();
     let wrong = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(4) {
+        // A run and its supervisor wait for each other.
+        for _ in 0..thread::available_parallelism().map_or(1, |cpus| (2 * cpus.get()).min(8)) {
             scope.spawn(|| {
                 loop {
                     let next = faults.lock().expect("no panic").next();
