@@ -1,4 +1,5 @@
 # title: CPython's regression tests (Debian's python3.11), every allocation by malloc
+# runs: /usr/bin/python3.11
 # left out: modules that wait for networks, clocks or terminals, or that build C
 case $1 in
 make)

@@ -1,4 +1,5 @@
 # title: glibc's malloc tests (Debian's source of glibc), against the machine's own C library
+# runs: /programs/
 # left out: `tst-interpose-*`, which bring a malloc of their own; `tst-mallocstate` and `tst-compathooks-*`, which need glibc's old symbols
 # differs: tst-dynarray-fail: asks for ever smaller blocks until one of 16 bytes is refused, and takes that to mean that there is no block of any size; masu has free blocks of other sizes then
 # differs: tst-malloc-backtrace: writes before a block that it has freed and expects that the next `malloc` ends the program, as glibc does

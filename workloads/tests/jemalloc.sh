@@ -1,4 +1,5 @@
 # title: jemalloc's integration tests of C's and C++'s own functions (Debian's source of jemalloc)
+# runs: /programs/
 # differs: aligned_alloc/test_alignment_errors: passes with masu alone, which refuses an alignment that is no power of two; glibc 2.36 rounds it up
 # left out: the other 15 files, which ask for functions that jemalloc alone has
 case $1 in

@@ -1,4 +1,5 @@
 # title: Lua's official tests (`testes` of Lua 5.4.7, in the wheel source of lupa 2.4), each script by itself, in the plain interpreter and in that with Lua's own checks
+# runs: /source/lua
 # left out: `heavy.lua`, which fills the memory of the machine; `all.lua`, which runs the others
 case $1 in
 make)

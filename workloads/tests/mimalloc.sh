@@ -1,4 +1,5 @@
 # title: mimalloc's stress test (Debian's source of mimalloc), built for the standard malloc
+# runs: /stress
 # left out: `test-api`, which asks for functions that mimalloc alone has
 case $1 in
 make)

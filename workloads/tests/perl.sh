@@ -1,4 +1,5 @@
 # title: Perl's core tests (Debian's source of perl, the folders of `t`), run by Debian's perl
+# runs: /bin/perl
 # left out: `t/porting` (the source tree's own rules), `t/bigmem` (8 GiB of memory), most of `re` (long, and of regular expressions alone)
 case $1 in
 make)

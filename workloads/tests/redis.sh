@@ -1,4 +1,5 @@
 # title: Redis's own tests (Debian's source of redis, built with `MALLOC=libc`): 36 units of data types, scripts, transactions and memory
+# runs: /redis-server
 # left out: units that wait for other servers, clocks or descriptors, and cases marked as slow or as needing the debugger
 case $1 in
 make)

@@ -1,4 +1,5 @@
 # title: Ruby's own tests (Debian's source of ruby3.1, 22 files of `test/ruby`, and those of three libraries), run by Debian's ruby3.1
+# runs: /ruby3.1
 # left out: the other files, for their length
 case $1 in
 make)

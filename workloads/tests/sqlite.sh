@@ -1,4 +1,5 @@
 # title: SQLite's own tests (Debian's source of sqlite3, run by its `testfixture`): the scripts of queries, changes, functions, threads and refused memory
+# runs: /testfixture
 # left out: extensions, journals, and scripts that run for minutes
 case $1 in
 make)

@@ -1,9 +1,13 @@
 //! `cargo xtask suites`: other people's test suites with and without masu preloaded, as a table in `docs/tested-with.md`.
 //!
 //! It relies on one script a suite in `workloads/tests`. A script is run in a folder of its own: with `make`, to fetch and
-//! build what it needs, and twice with `run`, without `PRELOAD` and with it. It prints `ok NAME` or `not ok NAME` for each
-//! test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the table. The results stay in the
+//! build what it needs, and twice with `run`, without masu in `PRELOAD` and with it. It prints `ok NAME` or `not ok NAME` for
+//! each test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the table. The results stay in the
 //! target folder; of a suite that was not run there, the page keeps what it says.
+//!
+//! The hard idea: a run in which the preload was lost would pass, too. So each process that begins writes into the file
+//! `WITNESS` whose `malloc` it has (`workloads/tests/witness.c`, preloaded in both runs): with masu it must be masu's
+//! everywhere, and among them must be the programs that `# runs:` names, by a part of their paths.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,6 +33,12 @@ struct Suite {
     folder: PathBuf,
 }
 
+/// What is preloaded.
+struct Libraries {
+    masu: PathBuf,
+    witness: PathBuf,
+}
+
 /// Runs all suites, or those that are named, or (`--table`) none; keeps the table.
 ///
 /// # Errors
@@ -45,10 +55,11 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     if !is_table_alone {
         let build = ["build", "--release", "--locked", "-p", "masu-abi"];
         steps::succeed(&mut steps::cargo(root, &build))?;
-        let library = steps::target_folder()?.join("release/libmasu.so");
+        let masu = steps::target_folder()?.join("release/libmasu.so");
+        let libraries = Libraries { masu, witness: witness(root, &made)? };
         for suite in &all {
             if names.is_empty() || names.contains(&suite.name.as_str()) {
-                steps::take(&suite.name, || suite.run(&made.join("apt"), &library))?;
+                steps::take(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
             }
         }
     }
@@ -71,6 +82,16 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Builds the library that says whose `malloc` a process has.
+fn witness(root: &Path, made: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(made)?;
+    let library = made.join("witness.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Werror", "-fPIC", "-shared", "-o"]).arg(&library);
+    steps::succeed(cc.arg(root.join("workloads/tests/witness.c")).arg("-ldl"))?;
+    Ok(library)
+}
+
 fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
     let mut suites = Vec::new();
     for entry in fs::read_dir(scripts).with_context(|| format!("no {}", scripts.display()))? {
@@ -86,7 +107,7 @@ fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
 }
 
 impl Suite {
-    fn run(&self, apt: &Path, library: &Path) -> Result<()> {
+    fn run(&self, apt: &Path, libraries: &Libraries) -> Result<()> {
         fs::create_dir_all(&self.folder)?;
         let made = self.part("make", apt).status().context("bash does not start")?;
         if made.code() == LACKING {
@@ -96,12 +117,18 @@ impl Suite {
         if !made.success() {
             bail!("{} could not be made: {made}", self.name);
         }
-        for (preload, kept) in [(Path::new(""), "out.without"), (library, "out.with")] {
+        let Libraries { masu, witness } = libraries;
+        let both = format!("{}:{}", witness.display(), masu.display());
+        for (preload, kind) in [(witness.as_os_str(), "without"), (both.as_ref(), "with")] {
+            let witnessed = self.folder.join(format!("witnessed.{kind}"));
+            fs::write(&witnessed, "")?;
             let mut run = self.part("run", apt);
-            let status = run.env("PRELOAD", preload).stdout(File::create(self.folder.join(kept))?);
-            steps::succeed(status)?;
+            run.env("PRELOAD", preload).env("WITNESS", witnessed);
+            run.stdout(File::create(self.folder.join(format!("out.{kind}")))?);
+            steps::succeed(&mut run)?;
         }
-        Ok(fs::write(self.folder.join("date"), records::today())?)
+        fs::write(self.folder.join("date"), records::today())?;
+        self.row().map(drop)
     }
 
     /// A part of the script, in the suite's folder, with what every script has.
@@ -131,6 +158,9 @@ impl Suite {
             return Ok(None);
         };
         let date = read("date").unwrap_or_default();
+        let programs = self.says("runs").next().context("its script does not say what it runs")?;
+        let processes = processes(programs, &read("witnessed.without")?, &read("witnessed.with")?)
+            .with_context(|| format!("{} shows nothing", self.name))?;
         let (without, with) = (outcomes(&without), outcomes(&with));
         if without.is_empty() {
             bail!("{} ran no test", self.name);
@@ -141,6 +171,7 @@ impl Suite {
             title: self.title().to_owned(),
             left_out: self.says("left out").map(str::to_owned).collect(),
             date,
+            processes,
             run: without.len(),
             without: without.values().filter(|passed| **passed).count(),
             with: with.values().filter(|passed| **passed).count(),
@@ -174,10 +205,34 @@ fn outcomes(printed: &str) -> BTreeMap<String, bool> {
     outcomes
 }
 
+/// How many processes of these programs had masu's `malloc`, by what all processes of both runs wrote.
+fn processes(programs: &str, without: &str, with: &str) -> Result<usize> {
+    let has_masu = |line: &&str| {
+        let library = line.split_once('\t').map_or("", |(_, library)| library);
+        Path::new(library)
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"libmasu."))
+    };
+    if let Some(line) = without.lines().find(has_masu) {
+        bail!("masu was in the run without it: {line}");
+    }
+    if let Some(line) = with.lines().find(|line| !has_masu(line)) {
+        bail!("masu was not in all of the run with it: {line}");
+    }
+    let is_of =
+        |line: &&str| line.split_once('\t').is_some_and(|(program, _)| program.contains(programs));
+    match (without.lines().filter(is_of).count(), with.lines().filter(is_of).count()) {
+        (0, _) | (_, 0) => bail!("no process of {programs} was seen"),
+        (_, processes) => Ok(processes),
+    }
+}
+
 struct Row {
     title: String,
     left_out: Vec<String>,
     date: String,
+    /// With masu's `malloc`.
+    processes: usize,
     run: usize,
     without: usize,
     with: usize,
@@ -194,8 +249,8 @@ struct Entry {
 
 impl Entry {
     fn new(row: &Row) -> Entry {
-        let Row { title, date, run, without, with, .. } = row;
-        let line = format!("| {title} | {date} | {run} | {without} | {with} |");
+        let Row { title, date, processes, run, without, with, .. } = row;
+        let line = format!("| {title} | {date} | {run} | {without} | {with} | {processes} |");
         let mut below = format!("{title}:\n\n");
         for left_out in &row.left_out {
             let _ = writeln!(below, "- left out: {left_out}");
@@ -224,7 +279,10 @@ impl Entry {
 }
 
 fn table(entries: &[Entry]) -> String {
-    let mut text = "| suite | date | tests | passed without masu | passed with masu |\n|---|---|--:|--:|--:|\n".to_owned();
+    let mut text =
+        "| suite | date | tests | passed without masu | passed with masu | processes with masu |\n\
+        |---|---|--:|--:|--:|--:|\n"
+            .to_owned();
     for Entry { line, .. } in entries {
         let _ = writeln!(text, "{line}");
     }
@@ -246,11 +304,25 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_lost_its_preload_shows_nothing() {
+        let [with, without] = ["libmasu.so", "libc.so.6"].map(|library| {
+            format!("/usr/bin/timeout\t/lib/{library}\n/usr/bin/perl\t/lib/{library}\n")
+        });
+        assert_eq!(processes("/perl", &without, &with).ok(), Some(1));
+        assert!(processes("/perl", &with, &with).is_err());
+        assert!(processes("/perl", &without, &without).is_err());
+        assert!(processes("/perl", &without, &format!("{with}{without}")).is_err());
+        assert!(processes("/ruby", &without, &with).is_err());
+        assert!(processes("/perl", &without, "").is_err());
+    }
+
+    #[test]
     fn what_a_page_says_of_a_suite_is_read_as_it_was_written() {
         let row = |title: &str, explained: &[&str]| Row {
             title: title.to_owned(),
             left_out: vec!["what is long".to_owned()],
             date: "2026-11-23".to_owned(),
+            processes: 4,
             run: 3,
             without: 3,
             with: 2,
