@@ -116,6 +116,47 @@ pub const ORDINARY: &[Need] = &[
     program("sort", "coreutils", "diagnosed"),
 ];
 
+/// What is diagnosed and then measured to judge the diagnosis, beside those above: see `judge.rs`.
+pub const JUDGED: &[Need] = &[
+    program("gawk", "gawk", "judged: an interpreter"),
+    program("mawk", "mawk", "judged: another"),
+    program("convert", "imagemagick", "judged: pictures"),
+    program("rsvg-convert", "librsvg2-bin", "judged: drawings"),
+    program("clang++", "clang", "judged: a compiler"),
+    program("dot", "graphviz", "judged: graph layout"),
+    program("cppcheck", "cppcheck", "judged: looks through source code"),
+    program("xsltproc", "xsltproc", "judged: stylesheets"),
+    program("gp", "pari-gp", "judged: algebra"),
+    program("ledger", "ledger", "judged: accounts"),
+    program("php", "php-cli", "judged: an interpreter"),
+    program("luajit", "luajit", "judged: a compiler at run time"),
+    program("xz", "xz-utils", "judged: a compressor"),
+    program("zstd", "zstd", "judged: another"),
+    program("groff", "groff", "judged: typesetting"),
+    program("cmark", "cmark", "judged: Markdown"),
+    program("bison", "bison", "judged: makes parsers"),
+    program("m4", "m4", "judged: macros"),
+    program("cvc5", "cvc5", "judged: a solver"),
+    program("tclsh", "tcl", "judged: an interpreter"),
+    program("swipl", "swi-prolog-nox", "judged: an interpreter of logic"),
+    program("protoc", "protobuf-compiler", "judged: a compiler of messages"),
+    program("tidy", "tidy", "judged: pages of the web"),
+    program("glpsol", "glpk-utils", "judged: linear programs"),
+    program("samtools", "samtools", "judged: reads of genes"),
+    program("ruby", "ruby", "judged: an interpreter"),
+    program("node", "nodejs", "judged: a compiler at run time"),
+    program("guile", "guile-3.0", "judged: an interpreter"),
+    program("sbcl", "sbcl", "judged: Lisp"),
+    program("gs", "ghostscript", "judged: PostScript"),
+    program("pdftotext", "poppler-utils", "judged: PDF"),
+    program("iverilog", "iverilog", "judged: circuits"),
+    program("nasm", "nasm", "judged: an assembler"),
+    program("git", "git", "judged: histories; and makes one"),
+    program("sort", "coreutils", "judged: lines"),
+    program("optipng", "optipng", "judged: a compressor of pictures"),
+    program("flac", "flac", "judged: a compressor of sound"),
+];
+
 /// What `masu compare` is held against, and what builds the program that both are asked about.
 pub const DUEL: &[Need] = &[
     program("hyperfine", "hyperfine", "times commands too"),

@@ -29,7 +29,7 @@ use xtask::{benchmarks, kept, links, machine, records, root, steps};
 
 /// Chores of `xtask-measure`.
 const MEASURING: &[&str] =
-    &["bench", "causes", "duel", "layout", "misuse", "peers", "profile", "rust"];
+    &["bench", "causes", "duel", "judge", "layout", "misuse", "peers", "profile", "rust"];
 
 const USAGE: &str = "\
 Usage: cargo xtask CHORE
@@ -64,6 +64,8 @@ Usage: cargo xtask CHORE
                (about 6 minutes; --rounds N)
   causes       masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes;
                --language c|rust|all, --only NAME; --record writes docs/causes.md)
+  judge        What masu diagnose says of real programs beside what other mallocs and settings give them (about an hour;
+               --quick, --rounds N, --half tuning|judging, --only NAME, --again; --record writes docs/judgement.md)
   misuse       What each malloc does when a program misuses memory (about 3 minutes, after peers; --malloc NAME,
                --only NAME, --runs N; --record writes docs/misuse.md; --check: masu's own columns against it;
                --prices: what safety costs, about 10 minutes)

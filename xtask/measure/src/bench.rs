@@ -16,7 +16,7 @@ use masu_lab::{Libc, Variant};
 use xtask::{machine, records, steps};
 
 mod aims;
-mod builds;
+pub(crate) mod builds;
 mod figures;
 pub(crate) mod pattern;
 mod programs;

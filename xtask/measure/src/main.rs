@@ -6,6 +6,7 @@
 mod bench;
 mod causes;
 mod duel;
+mod judge;
 mod layout;
 mod misuse;
 mod peers;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
         ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
         ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
+        ["judge", options @ ..] => root().and_then(|root| judge::run(root, options)),
         ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
         ["misuse", options @ ..] => root().and_then(|root| misuse::run(root, options)),
         ["peers", options @ ..] => peers::run(options),

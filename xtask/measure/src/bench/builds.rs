@@ -33,9 +33,9 @@ pub(super) struct Programs {
 }
 
 /// masu's library as users get it, and the C library that it and what it is measured with work with.
-pub(super) struct Library {
-    pub(super) path: PathBuf,
-    pub(super) libc: Libc,
+pub(crate) struct Library {
+    pub(crate) path: PathBuf,
+    pub(crate) libc: Libc,
 }
 
 /// Builds masu's library.
@@ -92,7 +92,7 @@ fn make(sources: &Path, out: &Path, libc: Libc) -> Result<()> {
 
 /// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest
 /// release of each, and what the folders of `others` hold.
-pub(super) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
+pub(crate) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
     let folders = crate::peers::folder().into_iter().chain(others).collect();
     let mut places = Places { folders, ..Places::default() };
     let path = Some(library.path.clone());

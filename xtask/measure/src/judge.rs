@@ -1,0 +1,239 @@
+//! `cargo xtask judge`: what `masu diagnose` says of real programs, held against what changing their memory gives.
+//!
+//! Relies on `workloads/judgement.toml` for the programs, on the command for every diagnosis and on the lab's engine for
+//! every run under other mallocs and settings. Here is only what to run and what a verdict is (`verdict.rs`). The hard
+//! idea is that a judge must not learn from what it judges: every second program is of the half that the diagnosis may be
+//! mended on, the others are looked at when that is done.
+
+mod page;
+mod said;
+mod truth;
+mod verdict;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use masu_lab::{Stop, Suite};
+use serde_json::{Value, json};
+
+use xtask::{machine, records, steps};
+
+use crate::bench::builds;
+use said::Said;
+use truth::Extent;
+use verdict::Judged;
+
+const USAGE: &str = "\
+Usage: cargo xtask judge [--half tuning|judging] [--only NAME]... [--again | --kept] [--quick] [--rounds N]
+                         [--built DIR] [--record]
+  --half H    only the programs that the diagnosis is mended on, or only those that judge it
+  --only NAME only this program; repeats
+  --again     diagnose again what was diagnosed before; what was measured is kept
+  --quick     few mallocs, and no more rounds than a verdict takes
+  --rounds N  rounds, each with one run of every malloc and setting
+  --kept      run nothing: judge what was diagnosed and measured before
+  --built DIR masu and libmasu.so from there; else they are built
+  --record    write docs/judgement.md";
+
+/// The suite, from the workspace's root.
+const FILE: &str = "workloads/judgement.toml";
+
+/// The page that `--record` writes, from the workspace's root.
+const PAGE: &str = "docs/judgement.md";
+
+/// What the diagnosis was mended on, and what judges it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Tuning,
+    Judging,
+}
+
+impl Half {
+    const ALL: [Half; 2] = [Half::Tuning, Half::Judging];
+
+    /// The half of the program that has this place in the suite.
+    fn of(place: usize) -> Half {
+        Half::ALL[place % 2]
+    }
+}
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    half: Option<Half>,
+    only: Vec<String>,
+    again: bool,
+    kept: bool,
+    extent: Extent,
+    built: Option<PathBuf>,
+    record: bool,
+}
+
+impl Request {
+    fn parse(arguments: &[&str]) -> Result<Request> {
+        let mut request = Request::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            match (*option, rest.as_slice().first()) {
+                ("--again", _) => request.again = true,
+                ("--kept", _) => request.kept = true,
+                ("--quick", _) => request.extent.quick = true,
+                ("--record", _) => request.record = true,
+                (_, Some(value)) => {
+                    rest.next();
+                    match (*option, *value) {
+                        ("--half", "tuning") => request.half = Some(Half::Tuning),
+                        ("--half", "judging") => request.half = Some(Half::Judging),
+                        ("--built", folder) => request.built = Some(folder.into()),
+                        ("--only", name) => request.only.push(name.to_owned()),
+                        ("--rounds", number) => {
+                            let rounds = number.parse().ok().filter(|rounds| *rounds > 0);
+                            request.extent.rounds = Some(rounds.with_context(|| {
+                                format!("judge: `{number}` is no number of rounds\n{USAGE}")
+                            })?);
+                        }
+                        _ => bail!("judge: `{option} {value}` is not understood\n{USAGE}"),
+                    }
+                }
+                _ => bail!("judge: `{option}` is no option, or lacks its value\n{USAGE}"),
+            }
+        }
+        if request.record && (request.half.is_some() || !request.only.is_empty()) {
+            bail!("judge: a record holds everything; leave --record or the choice out\n{USAGE}");
+        }
+        Ok(request)
+    }
+
+    /// The programs that are wanted, each with its half.
+    fn choose(&self, suite: &Suite) -> Result<Vec<(String, Half)>> {
+        let all = suite.entries.iter().enumerate();
+        let all: Vec<_> = all.map(|(place, one)| (one.name.clone(), Half::of(place))).collect();
+        if let Some(name) = self.only.iter().find(|name| all.iter().all(|(one, _)| one != *name)) {
+            let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+            bail!("judge: no program is called `{name}`; there are {}", names.join(", "));
+        }
+        let is_wanted = |(name, half): &(String, Half)| {
+            self.half.is_none_or(|wanted| wanted == *half)
+                && (self.only.is_empty() || self.only.contains(name))
+        };
+        Ok(all.into_iter().filter(is_wanted).collect())
+    }
+}
+
+/// Has every program diagnosed and measured, as far as that was not done before, and says of each whether the diagnosis
+/// was right.
+///
+/// # Errors
+///
+/// When something cannot be built or installed, a program does not run, or an argument is wrong. A wrong diagnosis is a
+/// row of the table.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
+    let request = Request::parse(arguments)?;
+    let target = steps::target_folder()?;
+    let folder = target.join("judge");
+    let needs = machine::PATTERNS.iter().chain(machine::PEERS).chain(machine::PROGRAMS);
+    machine::provide(&needs.chain(machine::JUDGED).collect::<Vec<_>>())?;
+    let built = request.built.clone().unwrap_or(target.join("release"));
+    let built = std::path::absolute(built).context("the folder of what is built")?;
+    if request.built.is_none() && !request.kept {
+        steps::take("build masu and libmasu.so", || {
+            let build = ["build", "--release", "--package", "masu-cli", "--package", "masu-abi"];
+            steps::succeed(&mut steps::cargo(root, &build))
+        })?;
+    }
+    let library = builds::Library { path: built.join("libmasu.so"), libc: masu_lab::Libc::Glibc };
+    let made = folder.join("made");
+    steps::take("make what the programs read", || {
+        steps::make(&root.join("workloads/judgement"), &made)
+    })?;
+    let mut suite = Suite::read(&root.join(FILE))?;
+    for (_, value) in suite.values.iter_mut().filter(|(name, _)| name == "made") {
+        made.to_str().context("the path of the build folder is no text")?.clone_into(value);
+    }
+    let bench = Bench {
+        masu: built.join("masu"),
+        ground: truth::Ground { suite, catalogue: builds::catalogue(&library, Vec::new()) },
+        folder,
+        commit: records::commit(root),
+    };
+    let stop = Stop::on_signals()?;
+    let mut judged = Vec::new();
+    for (name, half) in request.choose(&bench.ground.suite)? {
+        println!("==> {name}");
+        match bench.judge(&name, half, &request, &stop) {
+            Ok(one) => {
+                println!("    {}", one.line());
+                judged.push(one);
+            }
+            Err(error) => println!("    left out: {error:#}"),
+        }
+        if stop.requested() {
+            bail!("stopped; the same call goes on");
+        }
+    }
+    println!("\n{}", page::tables(&judged));
+    if request.record {
+        let text = page::text(&judged, bench.ground.suite.entries.len(), bench.commit.as_deref());
+        std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
+        println!("record: {PAGE}");
+    }
+    Ok(())
+}
+
+/// What programs are judged with.
+struct Bench {
+    masu: PathBuf,
+    ground: truth::Ground,
+    /// Where results are kept, a file for each program.
+    folder: PathBuf,
+    commit: Option<String>,
+}
+
+impl Bench {
+    fn judge(&self, name: &str, half: Half, request: &Request, stop: &Stop) -> Result<Judged> {
+        let file = self.folder.join(format!("{name}.json"));
+        let mut kept = read(&file).unwrap_or_else(|| json!({}));
+        if request.kept && kept["truth"].is_null() {
+            bail!("it was not measured yet");
+        }
+        if request.again || kept["said"].is_null() {
+            let load = records::load();
+            let workload = self.ground.workload(name)?;
+            let (diagnosis, seconds) = said::diagnose(&self.masu, &workload)?;
+            kept["said"] = json!({
+                "diagnosis": diagnosis, "seconds": seconds, "load": load, "commit": self.commit,
+            });
+            write(&file, &kept)?;
+        }
+        let said = Said::read(&kept["said"])?;
+        println!("    {}", said.line());
+        let results = |part: &str| self.folder.join(format!("{name}{part}.jsonl"));
+        if kept["truth"].is_null() {
+            let plan = self.ground.plan(name, &request.extent)?;
+            kept["truth"] = truth::measure(&plan, &results(""), stop)?;
+            write(&file, &kept)?;
+        }
+        // What the diagnosis names and is not among what every program is run under.
+        let others = said.named_beside(&kept["truth"], &kept["beside"]);
+        if !others.is_empty() && !request.kept {
+            let plan = self.ground.plan_of(name, &others, &request.extent)?;
+            kept["beside"] = truth::measure(&plan, &results("-beside"), stop)?;
+            write(&file, &kept)?;
+        }
+        let effects = verdict::effects(&[&kept["truth"], &kept["beside"]])?;
+        let own_s = kept["truth"]["reference"]["cpu_s"].as_f64();
+        Ok(Judged::new(name, half, said, effects, own_s))
+    }
+}
+
+fn read(file: &Path) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+fn write(file: &Path, kept: &Value) -> Result<()> {
+    std::fs::write(file, format!("{kept:#}\n"))
+        .with_context(|| format!("writing {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests;

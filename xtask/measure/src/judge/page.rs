@@ -1,0 +1,130 @@
+//! The page of the docs: what was said of each program, what is true, and how often the two agree.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use masu_lab::Machine;
+
+use xtask::records;
+
+use super::Half;
+use super::verdict::{Judged, Verdict, figure};
+
+const OPENING: &str = "\
+# What `masu diagnose` says of real programs, and what is true
+
+`cargo xtask judge --record` writes this page. Each program of [workloads/judgement.toml](../workloads/judgement.toml) is
+diagnosed by `masu diagnose -- PROGRAM …`, then run under the mallocs and settings below in alternating rounds, by CPU time with
+intervals that all hold together with 99 %.
+
+- **Missed**: something takes 8 % of the time off or more, and no remedy that was named gets half of that. **Denied**: the same,
+  and memory was called fine.
+- **False**: a finding names a malloc or a setting, and none that it names gains anything (or, where it speaks of memory held,
+  makes the program smaller).
+- **Wrong remedy**: one that was named and gains nothing, whatever stands beside it.
+- **Not decided**: no gain of 8 % was shown, and the runs leave room for one. On a quiet machine few rows are.
+
+The diagnosis was mended on every second program, and nothing was changed for the others.
+";
+
+/// The whole page.
+pub(super) fn text(judged: &[Judged], all: usize, commit: Option<&str>) -> String {
+    let machine = Machine::here();
+    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+    let mut text = OPENING.to_owned();
+    let _ = writeln!(
+        text,
+        "\n{} of {all} programs, run on {} at {}: {}, {} CPUs that others used too (the load stands beside each), {}, Linux {}, transparent huge \
+         pages `{}`.",
+        judged.len(),
+        records::today(),
+        commit.unwrap_or("an unknown commit"),
+        or_unknown(machine.cpu),
+        machine.cpus,
+        or_unknown(machine.system),
+        or_unknown(machine.kernel),
+        or_unknown(machine.huge_pages),
+    );
+    let labels = judged.iter().flat_map(|one| &one.effects).map(|effect| &effect.label);
+    let labels: BTreeSet<String> = labels.map(|label| format!("`{label}`")).collect();
+    let labels: Vec<String> = labels.into_iter().collect();
+    let _ = writeln!(
+        text,
+        "\nRun under {}; the reference is the malloc that the program has.",
+        labels.join(", ")
+    );
+    text.push_str(&tables(judged));
+    text
+}
+
+/// A table for each half, with what is wrong counted.
+pub(super) fn tables(judged: &[Judged]) -> String {
+    let mut text = String::new();
+    for half in Half::ALL {
+        let rows: Vec<&Judged> = judged.iter().filter(|one| one.half == half).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let title = match half {
+            Half::Tuning => "The half that it was mended on",
+            Half::Judging => "The half that judges it",
+        };
+        let _ = writeln!(text, "\n## {title}\n\n{}\n", counted(&rows));
+        text.push_str(
+            "| program | CPU time | diagnosed in | load | found | best of all | |\n|---|---|---|---|---|---|---|\n",
+        );
+        for row in rows {
+            text.push_str(&line(row));
+        }
+    }
+    text
+}
+
+/// What is wrong in `rows`, counted.
+fn counted(rows: &[&Judged]) -> String {
+    let of = |wanted: &dyn Fn(&&&Judged) -> bool| rows.iter().filter(wanted).count();
+    let denied = |confidence: &str| {
+        of(&|one| matches!(&one.verdict, Verdict::Denied(so) if so == confidence))
+    };
+    let false_ones = |confidence: &str| -> usize {
+        let all = rows.iter().flat_map(|one| &one.false_ones);
+        all.filter(|one| one.confidence == confidence).count()
+    };
+    let named: usize = rows.iter().map(|one| one.said.named().len()).sum();
+    let wrong: usize = rows.iter().map(|one| one.wrong.len()).sum();
+    let mut slowdowns: Vec<f64> =
+        rows.iter().filter_map(|one| Some(one.said.seconds / one.own_s?)).collect();
+    slowdowns.sort_by(f64::total_cmp);
+    format!(
+        "{} of {} right, {} not decided. Gains of 8 % and more missed: {}; denied: {} high, {} medium, {} low. False findings: {} high, {} medium, \
+         {} low. Remedies that gain nothing: {wrong} of {named}. A diagnosis took {:.0} times as long as the program \
+         (median), at most {:.0} s.",
+        of(&|one| one.is_right()),
+        rows.len(),
+        of(&|one| one.verdict == Verdict::Open),
+        of(&|one| one.verdict == Verdict::Missed),
+        denied("high"),
+        denied("medium"),
+        denied("low"),
+        false_ones("high"),
+        false_ones("medium"),
+        false_ones("low"),
+        slowdowns.get(slowdowns.len() / 2).copied().unwrap_or_default(),
+        rows.iter().map(|one| one.said.seconds).fold(0.0, f64::max),
+    )
+}
+
+fn line(row: &Judged) -> String {
+    let best = row.best().map_or("–".to_owned(), |effect| {
+        format!("{} {}", effect.label, effect.time.as_ref().map_or(String::new(), figure))
+    });
+    let own = row.own_s.map_or("–".to_owned(), |own_s| format!("{own_s:.2} s"));
+    let load = row.said.load.split(' ').next().unwrap_or_default();
+    let said = row.said.line();
+    format!(
+        "| {} | {own} | {:.0} s | {load} | {said} | {best} | {} |\n",
+        row.name,
+        row.said.seconds,
+        row.words()
+    )
+}

@@ -1,0 +1,121 @@
+//! What was said: the command's diagnosis of a program, as a user types it.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use masu_lab::Workload;
+use serde_json::Value;
+
+use super::verdict::labels;
+
+/// Variables that would change the malloc, or where it is looked for.
+const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
+
+/// What a diagnosis said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Said {
+    pub(super) findings: Vec<Finding>,
+    /// How long it took, all its runs included.
+    pub(super) seconds: f64,
+    /// The load average before it.
+    pub(super) load: String,
+    /// The share of the CPUs that others had during the counted run.
+    pub(super) others_share: Option<f64>,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    pub(super) id: String,
+    pub(super) confidence: String,
+    pub(super) share: Option<f64>,
+    pub(super) title: String,
+    /// The variants that it names as remedies.
+    pub(super) variants: Vec<String>,
+}
+
+/// Diagnoses the workload; returns what was printed, and how long it took.
+///
+/// # Errors
+///
+/// When the command fails or prints what is no diagnosis.
+pub(super) fn diagnose(masu: &std::path::Path, workload: &Workload) -> Result<(Value, f64)> {
+    let mut command = Command::new(masu);
+    command.args(["diagnose", "--json", "--"]).args(&workload.arguments).stdin(Stdio::null());
+    command.current_dir(workload.folder.as_deref().context("a program without a folder")?);
+    for variable in UNSET {
+        command.env_remove(variable);
+    }
+    let began = Instant::now();
+    let output = command.output().context("cannot start masu")?;
+    let seconds = began.elapsed().as_secs_f64();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        bail!("masu diagnose: {}: {last}", output.status);
+    }
+    let diagnosis = serde_json::from_slice(&output.stdout).context("the diagnosis is no JSON")?;
+    Ok((diagnosis, seconds))
+}
+
+impl Said {
+    /// Reads what was kept.
+    ///
+    /// # Errors
+    ///
+    /// When it is no diagnosis.
+    pub(super) fn read(kept: &Value) -> Result<Said> {
+        let diagnosis = &kept["diagnosis"];
+        let findings = diagnosis["findings"].as_array().context("the diagnosis has no findings")?;
+        let finding = |one: &Value| -> Option<Finding> {
+            let word = |name: &str| one[name].as_str().map(str::to_owned);
+            let remedies = one["remedies"].as_array()?;
+            let variants = remedies.iter().filter_map(|remedy| remedy["variant"].as_str());
+            Some(Finding {
+                id: word("id")?,
+                confidence: word("confidence")?,
+                share: one["share"].as_f64(),
+                title: word("title")?,
+                variants: variants.map(str::to_owned).collect(),
+            })
+        };
+        let findings = findings.iter().map(finding).collect::<Option<Vec<_>>>();
+        Ok(Said {
+            findings: findings.context("a finding of the diagnosis lacks something")?,
+            seconds: kept["seconds"].as_f64().unwrap_or_default(),
+            load: kept["load"].as_str().unwrap_or("unknown").to_owned(),
+            others_share: diagnosis["facts"]["others"]["share"].as_f64(),
+        })
+    }
+
+    /// The variants that it names, each once.
+    pub(super) fn named(&self) -> Vec<String> {
+        let mut named: Vec<String> = Vec::new();
+        for variant in self.findings.iter().flat_map(|finding| &finding.variants) {
+            if !named.contains(variant) {
+                named.push(variant.clone());
+            }
+        }
+        named
+    }
+
+    /// Those of them that were not all measured: none, or all that are not in `truth`.
+    pub(super) fn named_beside(&self, truth: &Value, beside: &Value) -> Vec<String> {
+        let (truth, beside) = (labels(truth), labels(beside));
+        let others: Vec<String> =
+            self.named().into_iter().filter(|label| !truth.contains(label)).collect();
+        if others.iter().all(|label| beside.contains(label)) { Vec::new() } else { others }
+    }
+
+    /// All findings in a line.
+    pub(super) fn line(&self) -> String {
+        let short = |one: &Finding| {
+            let share =
+                one.share.map_or(String::new(), |share| format!(", {:.0} %", share * 100.0));
+            format!("{} ({}{share})", one.id, one.confidence)
+        };
+        let all: Vec<String> = self.findings.iter().map(short).collect();
+        if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+    }
+}

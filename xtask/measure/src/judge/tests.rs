@@ -1,0 +1,117 @@
+//! The judge, on diagnoses and measurements that were written for it.
+
+use serde_json::{Value, json};
+
+use super::said::Said;
+use super::verdict::{Judged, Verdict, effects};
+use super::{Half, Request, page};
+use masu_lab::Suite;
+
+fn said(findings: &[(&str, &str, &[&str])]) -> Said {
+    let finding = |(id, confidence, variants): &(&str, &str, &[&str])| {
+        let remedies: Vec<Value> = variants.iter().map(|one| json!({"variant": one})).collect();
+        json!({"id": id, "confidence": confidence, "title": id, "share": 0.2, "remedies": remedies})
+    };
+    let findings: Vec<Value> = findings.iter().map(finding).collect();
+    let kept = json!({"diagnosis": {"findings": findings}, "seconds": 8.0, "load": "1.50 1 1"});
+    Said::read(&kept).unwrap()
+}
+
+fn proof(of: &[(&str, f64)]) -> Value {
+    let ratio = |estimate: f64| json!({"estimate": estimate, "interval": [estimate - 0.03, estimate + 0.03], "pairs": 12});
+    let remedy = |(label, estimate): &(&str, f64)| json!({"label": label, "cpu": ratio(*estimate), "peak_rss": ratio(1.3)});
+    json!({"remedies": of.iter().map(remedy).collect::<Vec<_>>()})
+}
+
+fn judged(findings: &[(&str, &str, &[&str])], of: &[(&str, f64)]) -> Judged {
+    let effects = effects(&[&proof(of), &Value::Null]).unwrap();
+    Judged::new("a", Half::Judging, said(findings), effects, Some(0.5))
+}
+
+const GAINS: &[(&str, f64)] = &[("masu", 0.8), ("jemalloc", 1.0), ("glibc:huge_pages=1", 1.1)];
+
+#[test]
+fn a_gain_that_a_remedy_gets_is_right() {
+    assert!(judged(&[("gain-shown", "high", &["masu"])], GAINS).is_right());
+    assert!(judged(&[("memory-is-fine", "high", &[])], &[("masu", 0.97)]).is_right());
+}
+
+#[test]
+fn a_gain_is_missed_or_denied() {
+    let one = judged(&[("cpu-bound", "high", &[])], GAINS);
+    assert_eq!(one.verdict, Verdict::Missed);
+    let one = judged(&[("memory-is-fine", "low", &[])], GAINS);
+    assert_eq!(one.verdict, Verdict::Denied("low".to_owned()));
+}
+
+#[test]
+fn a_finding_is_false_where_no_remedy_gains() {
+    let one = judged(&[("many-allocations", "medium", &["jemalloc", "glibc:huge_pages=1"])], GAINS);
+    assert_eq!(one.false_ones.len(), 1);
+    assert_eq!(one.wrong, ["jemalloc", "glibc:huge_pages=1"]);
+    // What needs code, and what could not be run, is not judged.
+    let one = judged(&[("serial-phase", "high", &[]), ("first-touch", "low", &["other"])], &[]);
+    assert!(one.is_right());
+}
+
+#[test]
+fn runs_that_leave_room_for_a_gain_decide_nothing() {
+    let one = judged(&[("many-allocations", "high", &["masu"])], &[("masu", 0.94)]);
+    assert_eq!(one.verdict, Verdict::Right, "a gain, if a small one");
+    let one = judged(&[("many-allocations", "high", &["masu"])], &[("masu", 0.975), ("b", 0.9)]);
+    assert_eq!((&one.verdict, one.false_ones.len()), (&Verdict::Missed, 1));
+    let mut wide = proof(&[("masu", 0.97)]);
+    wide["remedies"][0]["cpu"]["interval"] = json!([0.8, 1.1]);
+    let said = said(&[("many-allocations", "high", &["masu"])]);
+    let one = Judged::new("a", Half::Tuning, said, effects(&[&wide]).unwrap(), None);
+    assert_eq!((&one.verdict, one.false_ones.len(), one.wrong.len()), (&Verdict::Open, 0, 0));
+}
+
+#[test]
+fn one_remedy_of_several_may_be_wrong() {
+    let one = judged(&[("many-allocations", "high", &["masu", "jemalloc"])], GAINS);
+    assert!(one.false_ones.is_empty() && one.verdict == Verdict::Right);
+    assert_eq!(one.wrong, ["jemalloc"]);
+}
+
+#[test]
+fn memory_that_is_held_is_judged_by_memory() {
+    let one = judged(&[("retention", "high", &["masu"])], GAINS);
+    assert_eq!(one.false_ones.len(), 1);
+}
+
+#[test]
+fn what_is_named_beside_is_measured_once() {
+    let said = said(&[("heap-call-storm", "high", &["glibc:top_pad=1M", "masu"])]);
+    let truth = proof(GAINS);
+    assert_eq!(said.named_beside(&truth, &Value::Null), ["glibc:top_pad=1M"]);
+    assert!(said.named_beside(&truth, &proof(&[("glibc:top_pad=1M", 0.9)])).is_empty());
+}
+
+#[test]
+fn every_second_program_is_of_the_half_that_may_be_learned_from() {
+    let root = xtask::root().unwrap();
+    let suite = Suite::read(&root.join(super::FILE)).unwrap();
+    let all = Request::default().choose(&suite).unwrap();
+    assert!(all.len() >= 40);
+    for name in ["gawk", "imagemagick", "clang++", "graphviz", "xmllint", "arrays"] {
+        assert!(all.contains(&(name.to_owned(), Half::Tuning)), "{name}");
+    }
+    let only = Request::parse(&["--only", "mawk", "--half", "judging"]).unwrap();
+    assert_eq!(only.choose(&suite).unwrap(), [("mawk".to_owned(), Half::Judging)]);
+    assert!(Request::parse(&["--record", "--only", "mawk"]).is_err());
+    assert!(Request::parse(&["--rounds", "0"]).is_err());
+    assert!(Request::parse(&["--only"]).is_err());
+}
+
+#[test]
+fn the_page_counts_what_is_wrong() {
+    let rows = [
+        judged(&[("memory-is-fine", "low", &[])], GAINS),
+        judged(&[("gain-shown", "high", &["masu"])], GAINS),
+    ];
+    let text = page::text(&rows, 46, Some("0123456"));
+    assert!(text.contains("1 of 2 right, 0 not decided"), "{text}");
+    assert!(text.contains("denied: 0 high, 0 medium, 1 low"), "{text}");
+    assert!(text.contains("| a | 0.50 s | 8 s | 1.50 |"), "{text}");
+}

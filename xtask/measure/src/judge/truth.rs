@@ -1,0 +1,134 @@
+//! What is true: the program under every malloc of this machine and the main settings, in alternating runs of the lab's
+//! engine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use masu_lab::compare::Destination;
+use masu_lab::plan;
+use masu_lab::results::Rounds;
+use masu_lab::statistics::{Level, pairs_needed};
+use masu_lab::{Catalogue, CompareOptions, Event, Plan, Row, Stop, Suite, Workload, prove};
+use serde_json::Value;
+
+/// What is tried beside the mallocs as they come.
+const SETTINGS: [&str; 3] = [
+    "glibc:huge_pages=1",
+    "glibc:top_pad=64M,trim_threshold=64M",
+    // For heaps of any size, not of eight huge pages and more alone.
+    "masu:env.MASU_HUGE_PAGES_FROM=0",
+];
+
+/// The mallocs of `--quick`, beside the program's own.
+const QUICK: [&str; 4] = ["masu", "jemalloc", "mimalloc3", "tcmalloc"];
+
+/// Rounds beyond those a verdict needs at least, so that one disturbed run does not decide.
+const SPARE_ROUNDS: usize = 2;
+
+/// How much is to be measured.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) quick: bool,
+    pub(super) rounds: Option<usize>,
+}
+
+impl Extent {
+    /// Rounds for so many variants beside the reference.
+    fn rounds(&self, variants: usize) -> usize {
+        let spare = if self.quick { 0 } else { SPARE_ROUNDS };
+        self.rounds.unwrap_or(pairs_needed(variants.max(1), Level::TABLE) + spare)
+    }
+}
+
+/// The programs, and the mallocs there are for them.
+pub(super) struct Ground {
+    pub(super) suite: Suite,
+    pub(super) catalogue: Catalogue,
+}
+
+impl Ground {
+    /// The program under every malloc that was found.
+    fn whole(&self, name: &str) -> Result<Plan> {
+        let mut suite = self.suite.clone();
+        suite.keep_only(&[name.to_owned()])?;
+        let catalogue = &self.catalogue;
+        let mut ground =
+            |_| plan::Ground { catalogue: catalogue.clone(), ..plan::Ground::default() };
+        let mut plan = Plan::make(&suite, &mut ground)?;
+        let rows = &mut plan.cases.first_mut().context("a suite without a program")?.rows;
+        rows.iter_mut().skip(1).for_each(|row| row.optional = true);
+        Ok(plan)
+    }
+
+    /// What the program called `name` is.
+    pub(super) fn workload(&self, name: &str) -> Result<Workload> {
+        let plan = self.whole(name)?;
+        let row = plan.cases.into_iter().flat_map(|case| case.rows).next();
+        Ok(row.context("a program without rows")?.workload)
+    }
+
+    /// The program under all mallocs and the main settings.
+    pub(super) fn plan(&self, name: &str, extent: &Extent) -> Result<Plan> {
+        let mut plan = self.whole(name)?;
+        let case = &mut plan.cases[0];
+        let mut place = 0;
+        case.rows.retain(|row| {
+            place += 1;
+            place == 1 || !extent.quick || QUICK.contains(&row.variant.label.as_str())
+        });
+        self.add(&mut plan, SETTINGS);
+        plan.rounds = Rounds::Fixed(extent.rounds(plan.cases[0].rows.len() - 1));
+        Ok(plan)
+    }
+
+    /// The program under the variants called `labels`.
+    pub(super) fn plan_of(&self, name: &str, labels: &[String], extent: &Extent) -> Result<Plan> {
+        let mut plan = self.whole(name)?;
+        plan.cases[0].rows.truncate(1);
+        self.add(&mut plan, labels.iter().map(String::as_str));
+        plan.rounds = Rounds::Fixed(extent.rounds(plan.cases[0].rows.len() - 1));
+        Ok(plan)
+    }
+
+    /// Adds rows for those variants that the program can have.
+    fn add<'a>(&self, plan: &mut Plan, labels: impl IntoIterator<Item = &'a str>) {
+        let rows = &mut plan.cases[0].rows;
+        let workload = rows[0].workload.clone();
+        for label in labels {
+            let spec = label.parse().ok();
+            let variant =
+                spec.and_then(|spec| self.catalogue.resolve(&spec, &workload.program).ok());
+            rows.extend(variant.map(|variant| Row {
+                variant,
+                workload: workload.clone(),
+                optional: true,
+            }));
+        }
+    }
+}
+
+/// Runs the plan, going on with what is in `results`, and returns what it showed as JSON.
+///
+/// # Errors
+///
+/// When the program cannot be run, or it was stopped.
+pub(super) fn measure(plan: &Plan, results: &Path, stop: &Stop) -> Result<Value> {
+    let mut observe = |event: Event<'_>| {
+        if let Event::LeftOut { left_out, .. } = event {
+            println!("    without {}: {}", left_out.label, left_out.reason);
+        }
+    };
+    let mut made = |results| {
+        let options = CompareOptions { results, ..CompareOptions::default() };
+        prove(plan, &options, stop, &mut observe)
+    };
+    // What an earlier call made under another plan is of no use.
+    let proof = match results.exists().then(|| made(Destination::Resume(results.to_owned()))) {
+        Some(Ok(proof)) => proof,
+        _ => made(Destination::New(results.to_owned()))?,
+    };
+    if proof.stopped {
+        bail!("stopped");
+    }
+    Ok(serde_json::to_value(proof)?)
+}

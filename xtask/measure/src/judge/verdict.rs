@@ -1,0 +1,226 @@
+//! Whether a diagnosis was right: what it said beside what is true, both as numbers. Nothing is run here.
+
+use anyhow::{Context, Result};
+use masu_lab::statistics::Ratio;
+use serde_json::Value;
+
+use super::Half;
+use super::said::{Finding, Said};
+
+/// A gain of this share of the time must not be missed.
+const MUST_BE_SEEN: f64 = 0.08;
+
+/// A remedy gets a gain where it gives this share of the largest one.
+const GETS: f64 = 0.5;
+
+/// What says that memory is not the problem.
+const FINE: &str = "memory-is-fine";
+
+/// Findings whose remedies make a program smaller and not faster.
+const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
+
+/// What a variant does to the program, by the program as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Effect {
+    pub(super) label: String,
+    /// CPU time; none where it could not take part.
+    pub(super) time: Option<Ratio>,
+    /// Peak resident memory.
+    pub(super) memory: Option<Ratio>,
+}
+
+/// Whether all of the interval lies below 1.
+fn is_gain(ratio: &Ratio) -> bool {
+    ratio.interval.is_some_and(|(_, high)| high < 1.0)
+}
+
+/// Whether a gain that must be seen may hide in it: the runs were too few, or too unlike.
+fn is_open(ratio: &Ratio) -> bool {
+    !is_gain(ratio) && ratio.interval.is_none_or(|(low, _)| low <= 1.0 - MUST_BE_SEEN)
+}
+
+/// Whether it is no gain, and no large one may hide in it.
+fn is_nothing(ratio: &Ratio) -> bool {
+    !is_gain(ratio) && !is_open(ratio)
+}
+
+/// Whether all of the interval lies above 1.
+fn is_loss(ratio: &Ratio) -> bool {
+    ratio.interval.is_some_and(|(low, _)| low > 1.0)
+}
+
+/// Reads effects from proofs that were kept.
+///
+/// # Errors
+///
+/// When one is no proof.
+pub(super) fn effects(proofs: &[&Value]) -> Result<Vec<Effect>> {
+    let remedies = proofs.iter().filter_map(|proof| proof["remedies"].as_array()).flatten();
+    let ratio = |one: &Value| -> Result<Option<Ratio>> {
+        Ok(if one.is_null() { None } else { Some(serde_json::from_value(one.clone())?) })
+    };
+    let effect = |one: &Value| -> Result<Effect> {
+        Ok(Effect {
+            label: one["label"].as_str().context("a remedy without a label")?.to_owned(),
+            time: ratio(&one["cpu"])?,
+            memory: ratio(&one["peak_rss"])?,
+        })
+    };
+    remedies.map(effect).collect()
+}
+
+/// The variants that a proof is of.
+pub(super) fn labels(proof: &Value) -> Vec<String> {
+    let remedies = proof["remedies"].as_array().into_iter().flatten();
+    remedies.filter_map(|one| Some(one["label"].as_str()?.to_owned())).collect()
+}
+
+/// What is to be said of a diagnosis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// There was no gain to be seen, or a remedy gets it.
+    Right,
+    /// No gain was seen, and the runs leave room for one.
+    Open,
+    /// There was one, and no remedy gets it.
+    Missed,
+    /// The same, and memory was said to be fine, so surely.
+    Denied(String),
+}
+
+/// A program and what came of it.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) name: String,
+    pub(super) half: Half,
+    pub(super) said: Said,
+    pub(super) effects: Vec<Effect>,
+    /// The program's own CPU time.
+    pub(super) own_s: Option<f64>,
+    pub(super) verdict: Verdict,
+    /// Findings of which no remedy that was run gains anything.
+    pub(super) false_ones: Vec<Finding>,
+    /// Remedies that were named and gain nothing.
+    pub(super) wrong: Vec<String>,
+}
+
+impl Judged {
+    pub(super) fn new(
+        name: &str,
+        half: Half,
+        said: Said,
+        effects: Vec<Effect>,
+        own_s: Option<f64>,
+    ) -> Judged {
+        let is_false = |finding: &&Finding| {
+            let ratios: Vec<&Ratio> =
+                finding.variants.iter().filter_map(|label| of(&effects, finding, label)).collect();
+            !ratios.is_empty() && ratios.iter().all(|ratio| is_nothing(ratio))
+        };
+        let false_ones = said.findings.iter().filter(is_false).cloned().collect();
+        let mut wrong: Vec<String> = Vec::new();
+        for finding in &said.findings {
+            for label in &finding.variants {
+                let is_wrong = of(&effects, finding, label).is_some_and(is_nothing);
+                if is_wrong && !wrong.contains(label) {
+                    wrong.push(label.clone());
+                }
+            }
+        }
+        let mut judged = Judged {
+            name: name.to_owned(),
+            half,
+            said,
+            effects,
+            own_s,
+            verdict: Verdict::Right,
+            false_ones,
+            wrong,
+        };
+        judged.verdict = judged.of_gains();
+        judged
+    }
+
+    fn of_gains(&self) -> Verdict {
+        let largest = self.best().map_or(0.0, gain);
+        let may_hide = self.effects.iter().filter_map(|one| one.time.as_ref()).any(is_open);
+        if largest < MUST_BE_SEEN && may_hide {
+            return Verdict::Open;
+        }
+        if largest < MUST_BE_SEEN || self.named_best().map_or(0.0, gain) >= GETS * largest {
+            return Verdict::Right;
+        }
+        match self.said.findings.iter().find(|finding| finding.id == FINE) {
+            Some(finding) => Verdict::Denied(finding.confidence.clone()),
+            None => Verdict::Missed,
+        }
+    }
+
+    /// What gains most.
+    pub(super) fn best(&self) -> Option<&Effect> {
+        best(self.effects.iter())
+    }
+
+    /// What gains most of what was named.
+    pub(super) fn named_best(&self) -> Option<&Effect> {
+        let named = self.said.named();
+        best(self.effects.iter().filter(|effect| named.contains(&effect.label)))
+    }
+
+    /// Whether nothing is wrong with the diagnosis.
+    pub(super) fn is_right(&self) -> bool {
+        self.verdict == Verdict::Right && self.false_ones.is_empty() && self.wrong.is_empty()
+    }
+
+    /// The verdict in words.
+    pub(super) fn words(&self) -> String {
+        let mut parts = match &self.verdict {
+            Verdict::Right => Vec::new(),
+            Verdict::Open => vec!["not decided".to_owned()],
+            Verdict::Missed => vec!["**missed**".to_owned()],
+            Verdict::Denied(confidence) => vec![format!("**denied** ({confidence})")],
+        };
+        let told = |one: &Finding| format!("**false**: {} ({})", one.id, one.confidence);
+        parts.extend(self.false_ones.iter().map(told));
+        if !self.wrong.is_empty() {
+            parts.push(format!("wrong remedy: {}", self.wrong.join(" and ")));
+        }
+        if parts.is_empty() { "right".to_owned() } else { parts.join(", ") }
+    }
+
+    /// One line of progress.
+    pub(super) fn line(&self) -> String {
+        let best = self.best().map_or("nothing".to_owned(), |effect| {
+            format!("{} {}", effect.label, effect.time.as_ref().map_or(String::new(), figure))
+        });
+        format!("{}; best of all: {best}", self.words())
+    }
+}
+
+/// What a finding promises of a variant: less time, or less memory.
+fn of<'a>(effects: &'a [Effect], finding: &Finding, label: &str) -> Option<&'a Ratio> {
+    let effect = effects.iter().find(|effect| effect.label == label)?;
+    if OF_SIZE.contains(&finding.id.as_str()) {
+        effect.memory.as_ref()
+    } else {
+        effect.time.as_ref()
+    }
+}
+
+/// The share of the time that it takes off, where that was shown.
+fn gain(effect: &Effect) -> f64 {
+    effect.time.filter(is_gain).map_or(0.0, |ratio| 1.0 - ratio.estimate)
+}
+
+fn best<'a>(effects: impl Iterator<Item = &'a Effect>) -> Option<&'a Effect> {
+    effects.filter(|one| gain(one) > 0.0).max_by(|a, b| gain(a).total_cmp(&gain(b)))
+}
+
+/// A ratio with its interval.
+pub(super) fn figure(ratio: &Ratio) -> String {
+    let worse = if is_loss(ratio) { ", slower" } else { "" };
+    match ratio.interval {
+        Some((low, high)) => format!("×{:.2} ({low:.2}–{high:.2}{worse})", ratio.estimate),
+        None => format!("×{:.2}", ratio.estimate),
+    }
+}
