@@ -3,10 +3,12 @@
 //! Relies on prices and counts. Where stops are few, their number and price say it. Where they are many, on a busy machine
 //! above all, they take longer than their price: a stopped thread waits for its tracer, which waits for a CPU. Then
 //! what was counted, at its price, stands for the time in the kernel, and the clock is what the program did and what it
-//! slept. In between the one goes over into the other, so that a little more or less of it changes no verdict.
+//! slept. In between the one goes over into the other, so that a little more or less of it changes no verdict. Few stops
+//! take longer than their price too where the tracer has to wait for a CPU: a run works, sleeps, waits for a CPU or is
+//! stopped, so what is none of the others was a stop.
 
-use super::facts::{Clock, Facts};
-use super::thresholds::{LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
+use super::facts::{Clock, Facts, Threads};
+use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
 use crate::prices::Service;
 
 /// Notes what stops to be counted took of the run's times.
@@ -21,7 +23,7 @@ pub(super) fn note_counting(facts: &mut Facts) {
     let share = cpu_s / clock.sys_s.max(1e-9);
     let doubt = ((share - STOPS_SHARE) / (STOPS_SHARE_MUCH - STOPS_SHARE)).clamp(0.0, 1.0);
     if !is_met || doubt == 0.0 {
-        facts.clock = by_price;
+        facts.clock = without_waits_for_the_tracer(by_price, threads);
         return;
     }
     let known_sys_s = own_sys_s.min(known_sys_s(facts));
@@ -29,11 +31,23 @@ pub(super) fn note_counting(facts: &mut Facts) {
     let own_wall_s = threads.idle_s + (clock.user_s + known_sys_s) / at_once as f64;
     let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(0.0);
     let between = |one: f64, other: f64| one + doubt * (other - one);
-    facts.clock = Clock {
+    let between = Clock {
         own_sys_s: between(by_price.own_sys_s, known_sys_s),
         counting_s: between(by_price.counting_s, counting_s),
         ..clock
     };
+    facts.clock = without_waits_for_the_tracer(between, threads);
+}
+
+/// The clock with everything in it that was neither work nor sleep nor waiting for a CPU counted as stops.
+fn without_waits_for_the_tracer(clock: Clock, threads: &Threads) -> Clock {
+    if threads.looks < LOOKS_MIN {
+        return clock;
+    }
+    let unseen_s = (clock.wall_s - threads.looked_s).max(0.0);
+    let own_wall_s = clock.own_cpu_s() + threads.idle_s + unseen_s;
+    let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(clock.counting_s);
+    Clock { counting_s, ..clock }
 }
 
 /// What the kernel did for the program, as far as that was counted and has a price.
@@ -54,7 +68,7 @@ fn known_sys_s(facts: &Facts) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::facts::{CallFacts, Threads};
+    use crate::diagnose::facts::CallFacts;
     use crate::prices::{Price, Prices};
 
     /// A second in the kernel, of which stops at their price took this share.
@@ -78,7 +92,13 @@ mod tests {
         let mut facts = Facts {
             clock,
             calls: Some(CallFacts::default()),
-            threads: Threads { looks: 400, looked_s: 4.0, alone_s: 3.0, ..Threads::default() },
+            threads: Threads {
+                looks: 400,
+                looked_s: 4.0,
+                alone_s: 3.0,
+                idle_s: 1.0,
+                ..Threads::default()
+            },
             prices: Prices { known, unknown: Vec::new() },
             cpus: 2,
             ..Facts::default()
@@ -104,6 +124,20 @@ mod tests {
         assert!((few.own_sys_s - 0.95).abs() < 1e-6 && (few.counting_s - 0.1).abs() < 1e-6);
         let many = stopped(0.5);
         assert!(many.own_sys_s < 1e-6, "{many:?}");
-        assert!((many.counting_s - 2.0).abs() < 1e-6, "{many:?}");
+        assert!((many.counting_s - 1.0).abs() < 1e-6, "{many:?}");
+    }
+
+    #[test]
+    fn a_tracer_that_waits_for_a_cpu_is_no_time_of_the_program() {
+        let threads = Threads { looks: 40, looked_s: 4.0, idle_s: 0.5, ..Threads::default() };
+        let clock = Clock { wall_s: 4.0, user_s: 0.4, queued_s: 2.0, ..Clock::default() };
+        let busy = without_waits_for_the_tracer(clock, &threads);
+        assert!((busy.own_wall_s(2) - 0.9).abs() < 1e-9, "{busy:?}");
+        // What nobody looked at may have been the program's.
+        let unseen = Threads { looked_s: 3.5, ..threads.clone() };
+        let less = without_waits_for_the_tracer(clock, &unseen);
+        assert!((less.own_wall_s(2) - 1.4).abs() < 1e-9, "{less:?}");
+        let few = Threads { looks: 3, ..threads };
+        assert_eq!(without_waits_for_the_tracer(clock, &few), clock);
     }
 }
