@@ -17,12 +17,12 @@ Runs the program once, counts what it asks of the kernel, looks at its threads
 and its memory, and says what that costs on this machine: calls times price.
 Its output is read and not shown. The cause stands first; below each finding
 what to do, from allocating less over settings to another malloc. Needs no
-rights. Ctrl-C ends the program and judges what was seen. If nothing stands out
-and the program is short, it runs again beside another malloc and two settings,
-for up to 40 seconds; --once leaves that out. With --inside it runs twice more:
-on masu with statistics, and with its requests for memory counted. With --prove
-the settings and mallocs among the remedies run against it, as in masu compare.
-How many runs that takes is said before.
+rights. Ctrl-C ends the program and judges what was seen. If it is short and
+memory may have a part in it, it runs again with what the findings name, another
+malloc and some settings, for up to a minute; --once leaves that out. With
+--inside it runs twice more: on masu with statistics, and with its requests for
+memory counted. With --prove the settings and mallocs among the remedies run
+against it, as in masu compare. How many runs that takes is said before.
 
 With -p: a process that runs already, from /proc and samples of the CPU clock.
 It is not stopped, and its system calls are not counted. With --attach they are:

@@ -1,4 +1,4 @@
-//! The trial after a diagnosis: the program beside another malloc and settings, where nothing stood out.
+//! The trial after a diagnosis: the program beside the mallocs and settings that it names, and beside a few others.
 //!
 //! Relies on the lab to say what is tried and what it showed. A trial that cannot be made is named among what was
 //! not seen; it never makes the diagnosis fail.
@@ -24,7 +24,7 @@ pub(super) fn perform(
         Err(reason) => return diagnosis.not_seen.push(reason),
     };
     aside::say(notice(&format!(
-        "Nothing stands out. Running it beside others ({}): {}; --once leaves that out.",
+        "Running it with and without what may help ({}): {}; --once leaves that out.",
         trial.what, trial.forecast
     )));
     let progress = Progress::on_stderr();
@@ -32,7 +32,10 @@ pub(super) fn perform(
     let proof = prove(&trial.plan, &options, stop, &mut |event| progress.observe(&event));
     progress.finish();
     match proof {
-        Ok(proof) => trial::conclude(diagnosis, proof),
+        Ok(proof) => {
+            trial::conclude(diagnosis, proof);
+            diagnosis.not_seen.extend(trial.untried);
+        }
         Err(error) => {
             diagnosis.not_seen.push(format!("whether another malloc or a setting gains: {error}"));
         }

@@ -1,8 +1,9 @@
-//! A trial: a program beside another malloc and two settings, where a diagnosis found no cause in its memory.
+//! A trial: a program beside the mallocs and settings that a diagnosis names, and beside a few that help many programs.
 //!
 //! Counts and samples of one run cannot show that memory is no problem: how blocks lie, and how long the malloc's own
-//! code takes, cost time that nothing counts. So "memory is not its problem" is said only where short alternating
-//! runs looked for a gain and found none. Relies on [`prove`](mod@crate::prove) for the runs. The hard idea is what a
+//! code takes, cost time that nothing counts. Nor can they show that a remedy helps. So "memory is not its problem" is
+//! said only where short alternating runs looked for a gain and found none, and a remedy that gained nothing is taken
+//! back. Relies on [`prove`](mod@crate::prove) for the runs. The hard idea is what a
 //! trial may cost: its length is announced, it ends within [`LONGEST`], and a program that is too long for it is
 //! not tried but named as not tried.
 
@@ -17,15 +18,18 @@ use crate::statistics::{Level, pairs_needed};
 use crate::{Catalogue, Libc, Measure, Plan, Variant, Workload};
 
 /// A trial takes no longer than this, warm-ups included.
-pub const LONGEST: Duration = Duration::from_secs(40);
+pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// More rounds than this narrow the intervals by too little.
 const ROUNDS_MAX: usize = 16;
 
-/// What is tried, in this order: of a longer program only the first. Each with what it is called.
-const CANDIDATES: [(&str, &str); 3] = [
+/// What is tried after what the diagnosis names, in this order: of a longer program only the first. Each with what it is
+/// called.
+const CANDIDATES: [(&str, &str); 4] = [
     ("masu", "another malloc"),
     ("glibc:huge_pages=1", "huge pages"),
+    // Heaps too small for eight huge pages miss the TLB too.
+    ("masu:env.MASU_HUGE_PAGES_FROM=0", "another malloc with huge pages"),
     ("glibc:top_pad=64M,trim_threshold=64M", "keeping free memory"),
 ];
 
@@ -41,11 +45,13 @@ pub struct Trial {
     pub forecast: Forecast,
     /// What is tried, in words: `another malloc, huge pages`.
     pub what: String,
+    /// What there is no time for, as a sentence for [`Diagnosis::not_seen`].
+    pub untried: Option<String>,
 }
 
 /// Whether a trial is worth making after a diagnosis, and what it is.
 ///
-/// `None` where a cause in the program's memory was found, so that nothing is denied.
+/// `None` where the cause lies elsewhere, so that nothing of memory is denied or advised.
 ///
 /// # Errors
 ///
@@ -58,7 +64,8 @@ pub fn after(
 ) -> Result<Option<Trial>, String> {
     let is_open = |finding: &Finding| matches!(finding.id, Id::MemoryIsFine | Id::FirstTouch);
     let has_cause = diagnosis.findings.iter().any(|one| one.id.kind() == Kind::Cause);
-    if has_cause && !diagnosis.findings.iter().any(is_open) {
+    let named = named(&diagnosis.findings);
+    if has_cause && named.is_empty() && !diagnosis.findings.iter().any(is_open) {
         return Ok(None);
     }
     // A program that failed is to be mended first, and one that is over at once has nothing to gain.
@@ -69,15 +76,12 @@ pub fn after(
     if let Some(refusal) = &workload.program.refusal {
         return Err(format!("whether another malloc gains: none can be preloaded, {refusal}"));
     }
-    let has_settings = workload.program.libc == Libc::Glibc && diagnosis.facts.malloc.name == GLIBC;
-    let variants: Vec<(Variant, &str)> = CANDIDATES
-        .iter()
-        .filter(|(spec, _)| has_settings || !spec.starts_with(GLIBC))
-        .filter(|(spec, _)| reference.label != *spec)
-        .filter_map(|(spec, name)| {
-            let variant = catalogue.resolve(&spec.parse().ok()?, &workload.program).ok()?;
-            Some((variant, *name))
-        })
+    let has_settings = workload.program.libc == Libc::Glibc && facts.malloc.name == GLIBC;
+    let variants: Vec<Variant> = candidates(named)
+        .into_iter()
+        .filter(|spec| has_settings || !spec.starts_with(GLIBC))
+        .filter(|spec| reference.label != *spec)
+        .filter_map(|spec| catalogue.resolve(&spec.parse().ok()?, &workload.program).ok())
         .collect();
     let run_s = facts.clock.own_wall_s(facts.cpus);
     let Some((count, rounds)) = affordable(variants.len(), run_s) else {
@@ -87,20 +91,55 @@ pub fn after(
             line(&diagnosis.command)
         ));
     };
-    let tried = &variants[..count];
-    let remedies: Vec<Variant> = tried.iter().map(|(variant, _)| variant.clone()).collect();
-    let names: Vec<&str> = tried.iter().map(|(_, name)| *name).collect();
-    let mut plan = prove::plan(workload, reference, &remedies, rounds);
+    let (tried, untried) = variants.split_at(count);
+    let names = |variants: &[Variant]| {
+        let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
+        names.join(", ")
+    };
+    let mut plan = prove::plan(workload, reference, tried, rounds);
     let threads = &facts.threads;
     if threads.together_s <= PARALLEL_SHARE * threads.looked_s {
         // Where threads never work side by side, CPU time is the same gain and does not see who else is busy here.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);
     }
+    // Runs wait for a CPU as the counted one did.
+    let waited = facts.others.waited_share.clamp(0.0, 0.95);
     Ok(Some(Trial {
         plan,
-        forecast: prove::forecast(count, rounds, run_s),
-        what: names.join(", "),
+        forecast: prove::forecast(count, rounds, run_s / (1.0 - waited)),
+        what: names(tried),
+        untried: (!untried.is_empty()).then(|| {
+            let line = line(&diagnosis.command);
+            format!("what there was no time to try: {}; {line} does", names(untried))
+        }),
     }))
+}
+
+/// The variants that findings name against lost time, each once.
+fn named(findings: &[Finding]) -> Vec<String> {
+    let mut named: Vec<String> = Vec::new();
+    for remedy in findings.iter().filter(|one| !is_of_size(one.id)).flat_map(|one| &one.remedies) {
+        if let Some(variant) = remedy.variant.as_ref().filter(|variant| !named.contains(variant)) {
+            named.push(variant.clone());
+        }
+    }
+    named
+}
+
+/// What is tried: what was `named`, then what helps many programs.
+fn candidates(named: Vec<String>) -> Vec<String> {
+    let mut all = named;
+    for (spec, _) in CANDIDATES {
+        if !all.iter().any(|known| known == spec) {
+            all.push(spec.to_owned());
+        }
+    }
+    all
+}
+
+/// Whether a finding is about memory that is held, which runs judged by their time cannot refute.
+fn is_of_size(id: Id) -> bool {
+    matches!(id, Id::Retention | Id::HugePageWaste | Id::Swap | Id::Growth)
 }
 
 /// How many of `candidates` can be tried within [`LONGEST`], and in how many rounds.
@@ -129,34 +168,65 @@ pub fn conclude(diagnosis: &mut Diagnosis, proof: Proof) {
 }
 
 fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
-    let tried: Vec<String> =
+    let mut evidence: Vec<String> =
         proof.remedies.iter().map(|one| in_a_line(one, proof.primary)).collect();
     let gain = gain(proof);
     let mut kept = Vec::new();
-    let mut evidence = tried;
     for mut finding in findings {
         match (finding.id, &gain) {
             // The gain says it better, and was shown.
             (Id::MemoryIsFine, Some(_)) => {}
+            (Id::MemoryIsFine, None) => kept.push(fine(finding, proof, &evidence)),
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
             }
-            (Id::FirstTouch, _) => {
-                finding.confidence = Confidence::Low;
-                finding.remedies.retain(|remedy| remedy.variant.is_none());
-                kept.push(finding.seeing("huge pages were tried and gained nothing worth it here"));
-            }
-            (Id::MemoryIsFine, None) => kept.push(fine(finding, proof, &evidence)),
-            _ => kept.push(finding),
+            _ => kept.push(held_against(finding, proof)),
         }
     }
-    if let Some(gain) = gain {
+    // Where a finding names what gains most, it says why as well.
+    let is_named =
+        |remedy: &Remedy| named(&kept).iter().any(|one| remedy.variant.as_ref() == Some(one));
+    if let Some(gain) = gain.filter(|gain| !gain.remedies.iter().any(is_named)) {
         let mut finding =
             Finding::new(Id::GainShown, Confidence::High, gain.title).sharing(gain.share);
         finding.evidence = evidence;
         kept.push(finding.remedied(gain.remedies));
     }
     kept
+}
+
+/// A finding whose remedies were tried: what was shown to gain stays, what was shown to gain little goes, and the finding
+/// is less sure.
+fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
+    if is_of_size(finding.id) {
+        return finding;
+    }
+    let (mut gains, mut is_open, mut refuted) = (false, false, false);
+    let evidence = &mut finding.evidence;
+    finding.remedies.retain(|remedy| {
+        let is_it = |one: &&Proved| remedy.variant.as_ref() == Some(&one.medians.label);
+        let Some(one) = proof.remedies.iter().find(is_it) else { return true };
+        if matches!(one.shown, Shown::LeftOut { .. }) {
+            return true;
+        }
+        evidence.push(format!("tried: {}", in_a_line(one, proof.primary)));
+        let stays = one.shown == Shown::Gain || could_hide(one, proof.primary) >= GAIN_DENIED;
+        gains |= one.shown == Shown::Gain;
+        is_open |= stays && one.shown != Shown::Gain;
+        refuted |= !stays;
+        stays
+    });
+    if gains {
+        return finding;
+    }
+    if is_open {
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+        finding.evidence.push("the runs were too few, or too unlike, to show a gain".to_owned());
+    } else if refuted {
+        finding.confidence = Confidence::Low;
+        finding.evidence.push("what was tried gained nothing worth a change".to_owned());
+    }
+    finding
 }
 
 /// What a trial that showed no gain makes of "memory is not its problem".
@@ -230,7 +300,7 @@ fn gain(proof: &Proof) -> Option<Gain> {
         percent(1.0 - low)
     );
     let remedies = shown.iter().map(|(remedy, _, _)| remedy_of(remedy)).collect();
-    let is_of_huge_pages = first.medians.label.contains("huge_pages");
+    let is_of_huge_pages = first.medians.label.to_ascii_lowercase().contains("huge_pages");
     Some(Gain { title, share: gain, remedies, is_of_huge_pages })
 }
 
@@ -248,8 +318,9 @@ fn remedy_of(remedy: &Proved) -> Remedy {
 }
 
 /// What a candidate is called.
-fn name_of(label: &str) -> &str {
-    CANDIDATES.iter().find(|(spec, _)| *spec == label).map_or(label, |(_, name)| *name)
+fn name_of(label: &str) -> &'static str {
+    let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
+    known.unwrap_or(if label.starts_with(GLIBC) { "the setting" } else { "the other malloc" })
 }
 
 /// What one candidate's runs showed, in a line.

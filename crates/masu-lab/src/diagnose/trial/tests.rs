@@ -95,6 +95,62 @@ fn a_refuted_remedy_goes_down_and_says_so() {
 }
 
 #[test]
+fn what_a_finding_names_is_tried_first_and_once() {
+    let storm = Finding::new(Id::HeapCallStorm, Confidence::High, "A storm").remedied([
+        Remedy::setting("keep it", "glibc:top_pad=64M,trim_threshold=1G".to_owned(), "memory"),
+        Remedy::allocator("another", "masu", "another malloc"),
+    ]);
+    let held = Finding::new(Id::Retention, Confidence::High, "Held").remedied([Remedy::allocator(
+        "another",
+        "jemalloc",
+        "another malloc",
+    )]);
+    let all = candidates(named(&[storm, held]));
+    assert_eq!(all[..2], ["glibc:top_pad=64M,trim_threshold=1G", "masu"]);
+    assert_eq!(all.iter().filter(|one| *one == "masu").count(), 1);
+    assert!(
+        all.contains(&"glibc:huge_pages=1".to_owned()) && !all.contains(&"jemalloc".to_owned())
+    );
+}
+
+fn many() -> Vec<Finding> {
+    let many = Finding::new(Id::ManyAllocations, Confidence::High, "Asking").sharing(0.2);
+    vec![many.remedied([
+        Remedy::code(1, "allocate less", "a change of the program"),
+        Remedy::allocator("a shorter way", "masu", "another malloc"),
+    ])]
+}
+
+#[test]
+fn a_cause_whose_remedy_gains_stands_for_the_gain() {
+    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.81, 0.77, 0.86)]));
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!((findings[0].id, findings[0].confidence), (Id::ManyAllocations, Confidence::High));
+    assert!(findings[0].evidence.iter().any(|line| line.contains("×0.810")), "{findings:?}");
+}
+
+#[test]
+fn a_cause_whose_remedy_gains_nothing_is_hardly_one() {
+    let findings = with_trial(many(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
+    assert_eq!((findings[0].id, findings[0].confidence), (Id::ManyAllocations, Confidence::Low));
+    assert!(findings[0].remedies.iter().all(|remedy| remedy.variant.is_none()), "{findings:?}");
+    // What the runs leave open is left open.
+    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.95, 0.8, 1.1)]));
+    assert_eq!(findings[0].confidence, Confidence::Medium);
+    assert_eq!(findings[0].remedies.len(), 2);
+}
+
+#[test]
+fn what_gains_more_than_a_cause_names_is_named_beside_it() {
+    let both = proof(vec![
+        remedy("masu", 0.95, 0.92, 0.98),
+        remedy("glibc:huge_pages=1", 0.70, 0.67, 0.74),
+    ]);
+    let ids: Vec<Id> = with_trial(many(), &both).iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, [Id::ManyAllocations, Id::GainShown]);
+}
+
+#[test]
 fn long_programs_are_tried_with_less_or_not_at_all() {
     assert_eq!(affordable(3, 0.1), Some((3, ROUNDS_MAX)));
     let (count, rounds) = affordable(3, 1.5).expect("a second and a half can be afforded");
