@@ -280,16 +280,7 @@ pub(crate) fn books_of(class: Class) -> (usize, usize) {
     if !IS_BUILT_IN {
         return (0, 0);
     }
-    let Some(pool) = Pool::get() else { return (0, 0) };
-    let made = pool.made_of(class.page_index());
-    // Of most classes there never was one, and slots may be thousands.
-    if made == 0 {
-        return (0, 0);
-    }
-    let of_class = |slot: &slots::Slot| {
-        slot.state() == State::Live && !slot.is_exact() && slot.class_index() == class.page_index()
-    };
-    (pool.slots().filter(of_class).count(), made)
+    Pool::get().map_or((0, 0), |pool| pool.books_of(class.page_index()))
 }
 
 /// Holds the lock of this room across `fork`.

@@ -80,6 +80,7 @@ pub(crate) struct Pool {
     stack: *mut u8,
     made: AtomicUsize,
     made_of: [AtomicUsize; CLASSES],
+    freed_of: [AtomicUsize; CLASSES],
 }
 
 // SAFETY: Of the stack, the pool only says where it is.
@@ -188,6 +189,7 @@ impl Pool {
             stack: place.as_ptr().wrapping_add(bytes),
             made: AtomicUsize::new(0),
             made_of: [const { AtomicUsize::new(0) }; CLASSES],
+            freed_of: [const { AtomicUsize::new(0) }; CLASSES],
         };
         pool.ring.iter().enumerate().for_each(|(index, word)| set(word, index));
         *RING.lock() = [0, slots];
@@ -253,9 +255,13 @@ impl Pool {
         get(&self.made)
     }
 
-    /// Those of them that are in the books of the class with this index.
-    pub(super) fn made_of(&self, class_index: usize) -> usize {
-        get(&self.made_of[class_index])
+    /// Those of them that are in the books of the class with this index: how many live, and how many there ever were.
+    pub(super) fn books_of(&self, class_index: usize) -> (usize, usize) {
+        // A block is made before it is freed: in this order, never more were freed than made.
+        // ORDERING: Acquire pairs with the Release in `begin_to_free`: what is counted freed here is counted made.
+        let freed = self.freed_of[class_index].load(Ordering::Acquire);
+        let made = get(&self.made_of[class_index]);
+        (made - freed, made)
     }
 }
 
@@ -383,7 +389,13 @@ impl Slot {
         let (live, changing) = (State::Live as usize, State::Changing as usize);
         let state = &self.record().state;
         // ORDERING: Acquire pairs with the Release in `set_state`; of two threads one goes on.
-        state.compare_exchange(live, changing, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let is_ours =
+            state.compare_exchange(live, changing, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if is_ours && !self.is_exact() {
+            // ORDERING: Release: a reader of this count sees that the block was counted as made.
+            self.pool.freed_of[self.class_index()].fetch_add(1, Ordering::Release);
+        }
+        is_ours
     }
 
     /// Notes who freed the block; whether it is in the heap profile.

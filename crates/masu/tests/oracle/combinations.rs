@@ -45,6 +45,8 @@ const SEEDS: usize = 16;
 const SEARCH_PLANTED: Duration = Duration::from_secs(240);
 /// What a seed may take until it is said to hang.
 const LIMIT: Duration = Duration::from_secs(if IS_PLANTED { 20 } else { 300 });
+/// With `MASU_SOAK`: where many blocks are guarded, an operation costs a hundred times the usual one.
+const LIMIT_SOAK: Duration = Duration::from_secs(1_800);
 
 /// The number that a variable holds.
 fn number(variable: &str) -> Option<usize> {
@@ -219,6 +221,7 @@ fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) 
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     let is_over = AtomicBool::new(false);
+    let limit = if is_soak() { LIMIT_SOAK } else { LIMIT };
     let work = || {
         // ORDERING: Relaxed: the flag stands for itself.
         while !is_over.load(Ordering::Relaxed) {
@@ -227,7 +230,7 @@ fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) 
             if enough(place) {
                 break;
             }
-            let outcome = run_seed(first.wrapping_add(place as u64), operations, LIMIT);
+            let outcome = run_seed(first.wrapping_add(place as u64), operations, limit);
             println!("seed {}: {} operations", outcome.seed, outcome.operations);
             // ORDERING: As above.
             is_over.fetch_or(outcome.fault.is_some(), Ordering::Relaxed);
