@@ -1,10 +1,11 @@
 //! Unwind tables: whether an object's `.eh_frame` can be trusted to the unwinder, and telling it.
 //!
 //! Relies on libgcc's `__register_frame`, found through the dynamic linker. The one hard idea:
-//! unwinders walk these tables without asking whether they end, so their structure is checked
-//! first. Each object is registered by itself, because newer unwinders keep one span of addresses
-//! for each registration and spans must not overlap.
+//! unwinders walk these tables without asking whether they end, and believe which code a frame is of, so
+//! both are checked first, as relocations left them. Each object is registered by itself, because newer unwinders
+//! keep one span of addresses for each registration and spans must not overlap.
 
+use std::ops::Range as Bytes;
 use std::sync::OnceLock;
 
 use crate::process;
@@ -47,19 +48,25 @@ impl Reader<'_> {
         None
     }
 
-    /// Steps over a pointer.
-    fn pointer(&mut self, encoding: u8) -> Option<()> {
+    /// Steps over a pointer; its bytes as a number, without what it is relative to.
+    fn pointer(&mut self, encoding: u8) -> Option<usize> {
         if encoding == OMITTED {
-            return Some(());
+            return Some(0);
         }
-        match encoding & 0x0f {
-            0x00 | 0x04 | 0x0c => self.take(8)?,
-            0x02 | 0x0a => self.take(2)?,
-            0x03 | 0x0b => self.take(4)?,
-            0x01 | 0x09 => return self.leb().map(drop),
+        let (size, signed) = match encoding & 0x0f {
+            0x00 | 0x04 | 0x0c => (8, false),
+            0x02 => (2, false),
+            0x0a => (2, true),
+            0x03 => (4, false),
+            0x0b => (4, true),
+            0x01 | 0x09 => return self.leb().map(|value| value as usize),
             _ => return None,
         };
-        Some(())
+        let bytes = self.take(size)?;
+        let filling = if signed && bytes[size - 1] >= 0x80 { 0xff } else { 0 };
+        let mut word = [filling; 8];
+        word[..size].copy_from_slice(bytes);
+        Some(usize::from_le_bytes(word))
     }
 }
 
@@ -70,9 +77,10 @@ struct Common {
     has_length: bool,
 }
 
-/// Whether the table is one that an unwinder can walk: every length inside it, every frame with a
-/// common entry before it, every augmentation known. An error says where it is not.
-pub(crate) fn check(table: &[u8]) -> Result<(), String> {
+/// Whether a table that will stand at `start`, relocated, can be trusted to an unwinder: every length inside it, every
+/// frame with a common entry before it, every augmentation known, and every frame of code that lies in one of `texts`.
+/// An error says where it cannot.
+pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Result<(), String> {
     let mut commons: Vec<Common> = Vec::new();
     let mut at = 0;
     while at < table.len() {
@@ -92,7 +100,12 @@ pub(crate) fn check(table: &[u8]) -> Result<(), String> {
         } else {
             let parent = body.checked_sub(identity);
             let parent = commons.iter().rev().find(|common| Some(common.at) == parent);
-            frame(parent.ok_or_else(wrong)?, &mut reader).ok_or_else(wrong)?;
+            let code = frame(parent.ok_or_else(wrong)?, &mut reader, start).ok_or_else(wrong)?;
+            let is_inside = |text: &Bytes<usize>| text.start <= code.start && code.end <= text.end;
+            if code.start != 0 && !texts.iter().any(is_inside) {
+                let why = "the unwind table is about code that is not the object's own, at offset";
+                return Err(format!("{why} {at:#x}"));
+            }
         }
         at = end;
     }
@@ -141,14 +154,22 @@ fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
     (reader.at <= end && known && sized).then_some(Common { at, encoding, has_length: true })
 }
 
-fn frame(parent: &Common, reader: &mut Reader<'_>) -> Option<()> {
-    reader.pointer(parent.encoding)?;
-    reader.pointer(parent.encoding & 0x0f)?;
+/// The addresses of the code that a frame is about: from 0 where unwinders pass over it.
+fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes<usize>> {
+    let place = start.wrapping_add(reader.at);
+    let value = reader.pointer(parent.encoding)?;
+    let first = match (value, parent.encoding & 0x70) {
+        (0, _) => 0,
+        (value, 0x10) => place.wrapping_add(value),
+        (value, _) => value,
+    };
+    // A length is a number without a sign, whatever the address is.
+    let length = reader.pointer(parent.encoding & 0x07)?;
     if parent.has_length {
         let length = usize::try_from(reader.leb()?).ok()?;
         reader.take(length)?;
     }
-    Some(())
+    Some(first..first.checked_add(length)?)
 }
 
 type Tell = unsafe extern "C" fn(*const u8);
@@ -173,8 +194,7 @@ fn functions() -> Option<(Tell, Tell)> {
 ///
 /// # Safety
 ///
-/// - The table passed [`check`] before it was relocated, ends with four zeros, and stays until
-///   [`deregister`].
+/// - The table passed [`check`] as it stands there, ends with four zeros, and stays until [`deregister`].
 pub(crate) unsafe fn register(table: usize) -> bool {
     let Some((register, _)) = functions() else { return false };
     // SAFETY: The caller's conditions.
@@ -198,19 +218,27 @@ pub(crate) unsafe fn deregister(table: usize) {
 mod tests {
     use super::*;
 
+    /// Where the table stands, and the code that it is about.
+    const START: usize = 0x1000;
+    const CODE: Bytes<usize> = 0x103c..0x1041;
+
+    fn check_there(table: &[u8]) -> Result<(), String> {
+        check(table, START, &[CODE])
+    }
+
     /// A common entry `zR` with addresses relative to the place, and a frame of it.
     fn table() -> Vec<u8> {
         let mut table =
             vec![16, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0];
-        table.extend([16, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+        table.extend([16, 0, 0, 0, 24, 0, 0, 0, 0x20, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
         table
     }
 
     #[test]
     fn a_table_as_compilers_write_it_is_fine() {
-        assert_eq!(check(&table()), Ok(()));
-        assert_eq!(check(&[]), Ok(()));
-        assert_eq!(check(&[0; 8]), Ok(()));
+        for table in [&table()[..], &[], &[0; 8]] {
+            assert_eq!(check_there(table), Ok(()));
+        }
     }
 
     #[test]
@@ -221,10 +249,25 @@ mod tests {
         {
             let mut broken = table();
             broken[at] = value;
-            assert!(check(&broken).is_err(), "{at}");
+            assert!(check_there(&broken).is_err(), "{at}");
         }
         for length in 1..table().len() {
-            assert!(length == 20 || check(&table()[..length]).is_err(), "{length}");
+            assert!(length == 20 || check_there(&table()[..length]).is_err(), "{length}");
         }
+    }
+
+    #[test]
+    fn a_frame_of_code_that_is_not_the_objects_own_is_told() {
+        // Before the code, behind it, longer than it, and a number that lies before the table.
+        for (at, value) in [(28, 0x1f), (28, 0x21), (32, 6), (31, 0x80)] {
+            let mut foreign = table();
+            foreign[at] = value;
+            let why = check_there(&foreign).expect_err("it is foreign");
+            assert!(why.contains("not the object's own"), "{at}: {why}");
+        }
+        // The frame of a function that was dropped.
+        let mut dropped = table();
+        dropped[28] = 0;
+        assert_eq!(check_there(&dropped), Ok(()));
     }
 }

@@ -10,6 +10,7 @@ mod fixture;
 #[path = "fixture/mutation.rs"]
 mod mutation;
 
+use std::ops::Range;
 use std::path::Path;
 
 use attempt::Attempts;
@@ -96,6 +97,33 @@ fn objects_broken_at_random_are_an_error_or_load() {
     }
     // Both happen often, or the test tests nothing.
     assert!(loaded > rounds / 100 && loaded < rounds * 99 / 100, "{loaded} of {rounds}");
+}
+
+/// Where the relocations of the unwind table stand in an object's file.
+fn relocations_of_frames(object: &[u8]) -> Vec<Range<usize>> {
+    use object::{Object as _, ObjectSection as _};
+    let Ok(file) = object::File::parse(object) else { return Vec::new() };
+    let tables = file.sections().filter(|section| section.name() == Ok(".rela.eh_frame"));
+    let ranges = tables.filter_map(|table| table.file_range());
+    ranges.map(|(start, size)| start as usize..(start + size) as usize).collect()
+}
+
+#[test]
+fn unwind_tables_about_other_code_are_refused_before_an_exception_meets_them() {
+    let workshop = Workshop::open();
+    let (mut attempts, mut random) = (Attempts::new(), Random(1));
+    let (mut loaded, mut refused) = (0, 0);
+    for object in corpus(&workshop) {
+        for at in relocations_of_frames(&object).into_iter().flatten() {
+            let mut object = object.clone();
+            object[at] ^= 1 << random.below(8);
+            object[attempt::CHOICE] = random.next() as u8;
+            let is_loaded = attempt(&mut attempts, &object, &format!("byte {at}"));
+            *if is_loaded { &mut loaded } else { &mut refused } += 1;
+        }
+    }
+    // Nearly each change leads a frame to code of others.
+    assert!(loaded > 0 && refused > loaded, "{loaded} loaded, {refused} refused");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use object::LittleEndian;
 use super::{Batch, Plan, Target, site};
 use crate::error::Error;
 use crate::memory::Region;
-use crate::object::{Rela, Section};
+use crate::object::{Object, Rela, Section};
 use crate::relocation::{
     Field, HOST, Origin, Quantity, Rewrite, Rule, STUB, Values, Wrong, aarch64, x86_64,
 };
@@ -76,14 +76,16 @@ impl<'a> Batch<'_, 'a> {
         let input = &inputs[index];
         for (number, section) in input.object.sections.iter().enumerate() {
             let Some(region) = section.region.filter(|_| !plan.drops(number)) else { continue };
-            if section.is_frames {
-                unwind::check(section.bytes).map_err(|why| Error::malformed(input.name, why))?;
-            }
             let start = plan.sections[number];
             let bytes = self.fill(section, region, start);
             let mut place = Place { bytes, start, object: index, section: number };
             for relocation in section.relocations {
                 self.apply(&mut place, plan, relocation)?;
+            }
+            if section.is_frames {
+                let texts = own_text(&input.object, plan);
+                unwind::check(place.bytes, start, &texts)
+                    .map_err(|why| Error::malformed(input.name, why))?;
             }
         }
         let clean = |address: usize, size: usize| {
@@ -359,6 +361,14 @@ impl<'a> Batch<'_, 'a> {
 enum Trouble {
     Storage(&'static str),
     Full(Error),
+}
+
+/// Where the code of an object will lie.
+fn own_text(object: &Object<'_>, plan: &Plan) -> Vec<Bytes<usize>> {
+    let sections = object.sections.iter().zip(&plan.sections);
+    let texts =
+        sections.filter(|(section, start)| section.region == Some(Region::Text) && **start != 0);
+    texts.map(|(section, start)| *start..*start + section.size).collect()
 }
 
 /// Tables in which a dropped function may be left out, as linkers do.
