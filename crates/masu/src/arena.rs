@@ -28,8 +28,10 @@ const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 const COMMIT_STEP_MIN: usize = 256 << 10;
 /// The shortest huge page that there is, the unit of bigger steps.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// A huge page is worth its memory from a heap of so many on.
-const HUGE_PAGES_MIN: usize = 8;
+/// A huge page is worth its memory from a heap of so many on, where small blocks will fill it.
+const HUGE_PAGES_MIN: usize = 2;
+/// The same for a large block, of which a program may use little.
+const HUGE_PAGES_MIN_LARGE: usize = 8;
 /// The most arenas at once: 16 TiB.
 const ARENAS_MAX: usize = 16 << 10;
 
@@ -375,8 +377,8 @@ impl Arena {
     }
 
     /// Commits up to slice `end`, and some way ahead: returns how far, to be noted. `None` where the kernel commits no
-    /// more. `live_bytes` is what the program holds, for the choice of huge pages. The caller holds the lock of growth.
-    pub(crate) fn commit(&self, end: usize, live_bytes: usize) -> Option<usize> {
+    /// more. `huge` asks for huge pages. The caller holds the lock of growth.
+    pub(crate) fn commit(&self, end: usize, huge: bool) -> Option<usize> {
         let committed = self.committed.get();
         if end <= committed {
             return Some(committed);
@@ -386,13 +388,11 @@ impl Arena {
         }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
         let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
-        let whole = step >= HUGE_PAGE_BYTES
-            || options::huge_pages_from().is_some_and(|from| live_bytes >= from);
-        let unit = if whole { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
+        let unit = if huge || step >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
         let most = self.reserved.get().min(self.slices.get());
         let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(most);
-        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, live_bytes))
+        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, huge))
     }
 
     /// Notes how far the arena is committed. The caller holds the lock of growth and the ranges' lock, or nobody knows of
@@ -401,7 +401,7 @@ impl Arena {
         self.committed.set(end);
     }
 
-    fn commit_exactly(&self, end: usize, live_bytes: usize) -> bool {
+    fn commit_exactly(&self, end: usize, huge: bool) -> bool {
         let from = self.committed.get() * SLICE_BYTES;
         let length = end * SLICE_BYTES - from;
         let start = ptr::with_exposed_provenance_mut(self.address() + from);
@@ -411,7 +411,13 @@ impl Arena {
         if unsafe { kernel::commit(start, length) }.is_err() {
             return false;
         }
-        if let Some(advice) = huge_page_advice(live_bytes) {
+        // Before its first touch: advice on touched memory does nothing.
+        let advice = if options::huge_pages() {
+            huge.then_some(Advice::HugePage)
+        } else {
+            Some(Advice::NoHugePage)
+        };
+        if let Some(advice) = advice {
             // SAFETY: As above. Where the advice is refused everything works.
             let _ = unsafe { kernel::advise(start, length, advice) };
         }
@@ -419,22 +425,16 @@ impl Arena {
     }
 }
 
-/// What to advise for memory that joins a heap of `live_bytes`, before its first touch: advice on
-/// touched memory does nothing.
-fn huge_page_advice(live_bytes: usize) -> Option<Advice> {
-    if !options::huge_pages() {
-        return Some(Advice::NoHugePage);
+/// Whether memory that joins a heap of `live_bytes` is worth huge pages; `large` where it is for a large block, and not for
+/// pages of small ones.
+pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
+    if let Some(from) = options::huge_pages_from() {
+        return live_bytes >= from;
     }
     // A huge page is worth its memory where it is a small part of what the program holds.
-    let is_worth_it = match options::huge_pages_from() {
-        Some(from) => live_bytes >= from,
-        // A little program does not ask how long they are here.
-        None => {
-            live_bytes >= HUGE_PAGES_MIN * HUGE_PAGE_BYTES
-                && live_bytes >= HUGE_PAGES_MIN * huge_page_bytes()
-        }
-    };
-    is_worth_it.then_some(Advice::HugePage)
+    let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
+    // A little program does not ask how long they are here.
+    live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
 }
 
 /// Bytes of a huge page here: it stands for an OS page full of addresses of OS pages. 2 MiB where those are of 4

@@ -127,7 +127,7 @@ macro_rules! option_rows {
             /// asked for all memory: faster where most of it is used, and more resident where not.
             HugePagesFrom, huge_pages_from(bytes: usize), "MASU_HUGE_PAGES_FROM",
             Bytes 0 to BYTES_MAX, accepts "a number of bytes, such as 65536, 64K or 1M",
-            default "8 huge pages: 16M where OS pages are of 4 KiB, 256M of 16 KiB, 4G of 64 KiB",
+            default "2 huge pages for small blocks, 8 for a large one: 4M and 16M where OS pages are of 4 KiB, 64M and 256M of 16 KiB, 1G and 4G of 64 KiB",
             holds "for memory that is added from then on";
 
             /// Whether the program ends with a message where there is no memory to be had, instead of

@@ -15,7 +15,7 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 
 use super::{Ranges, Run, seems_used};
-use crate::arena::{Arena, GROWTH};
+use crate::arena::{self, Arena, GROWTH};
 use crate::kernel;
 use crate::options;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
@@ -193,7 +193,7 @@ impl Held<'_> {
         }
         let run = match self.take_ready(padded) {
             Some(run) => run,
-            None => self.take_slow(padded, used_bytes)?,
+            None => self.take_slow(padded, used_bytes, kind)?,
         };
         let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
         self.note_allocated(run, slices, kind);
@@ -203,34 +203,35 @@ impl Held<'_> {
     /// A run of exactly `slices`, where none is ready.
     #[cold]
     #[inline(never)]
-    fn take_slow(&mut self, slices: usize, used_bytes: usize) -> Option<Run> {
-        if let Some(run) = self.extend(slices, used_bytes) {
+    fn take_slow(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
+        if let Some(run) = self.extend(slices, used_bytes, kind) {
             return Some(run);
         }
         if !self.settles {
             return None;
         }
         self.purge_down_to(0);
-        self.extend(slices, used_bytes)
+        self.extend(slices, used_bytes, kind)
     }
 
     /// A run from an arena that grows for it, or from a new one.
-    fn extend(&mut self, slices: usize, used_bytes: usize) -> Option<Run> {
+    fn extend(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
         let _growth = self.guard.unlocked(|| GROWTH.lock());
-        let live_bytes = self.live_bytes() + used_bytes;
+        let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
+        let huge = arena::is_worth_huge_pages(self.live_bytes() + used_bytes, large);
         // Others may have freed something, or made an arena grow.
         loop {
             if let Some(run) = self.take_ready(slices) {
                 return Some(run);
             }
             let Some(arena) = self.arena else { break };
-            if !self.commit(arena, slices, live_bytes) {
+            if !self.commit(arena, slices, huge) {
                 break;
             }
         }
         let arena = self.guard.unlocked(|| {
             let arena = Arena::reserve(slices)?;
-            match arena.commit(arena.front_end(slices)?, live_bytes) {
+            match arena.commit(arena.front_end(slices)?, huge) {
                 Some(committed) => arena.note_committed(committed),
                 None => {
                     arena.leave();
@@ -250,9 +251,9 @@ impl Held<'_> {
 
     /// Makes an arena grow until it has so many slices at its front, whatever others take of them in between;
     /// whether it did. The caller holds the lock of growth.
-    fn commit(&mut self, arena: &'static Arena, slices: usize, live_bytes: usize) -> bool {
+    fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };
-        let committed = self.guard.unlocked(|| arena.commit(end, live_bytes));
+        let committed = self.guard.unlocked(|| arena.commit(end, huge));
         committed.is_some_and(|committed| {
             arena.note_committed(committed);
             true
@@ -273,10 +274,11 @@ impl Held<'_> {
         if arena.is_front(behind) && arena.committed_front_slices() < more {
             let (growth, seems_used) =
                 self.guard.unlocked(|| (GROWTH.lock(), seems_used(first, slices)));
-            let live_bytes = if seems_used { self.live_bytes() } else { 0 };
+            let huge =
+                arena::is_worth_huge_pages(if seems_used { self.live_bytes() } else { 0 }, true);
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
-                || self.commit(arena, more, live_bytes);
+                || self.commit(arena, more, huge);
             drop(growth);
             if !grown {
                 return false;
