@@ -117,6 +117,9 @@ impl Suite {
         if !made.success() {
             bail!("{} could not be made: {made}", self.name);
         }
+        // Without its date a run counts for nothing: it was not finished, or shows nothing.
+        let date = self.folder.join("date");
+        let _ = fs::remove_file(&date);
         let Libraries { masu, witness } = libraries;
         let both = format!("{}:{}", witness.display(), masu.display());
         for (preload, kind) in [(witness.as_os_str(), "without"), (both.as_ref(), "with")] {
@@ -127,8 +130,8 @@ impl Suite {
             run.stdout(File::create(self.folder.join(format!("out.{kind}")))?);
             steps::succeed(&mut run)?;
         }
-        fs::write(self.folder.join("date"), records::today())?;
-        self.row().map(drop)
+        fs::write(&date, records::today())?;
+        self.row().map(drop).inspect_err(|_| drop(fs::remove_file(&date)))
     }
 
     /// A part of the script, in the suite's folder, with what every script has.
@@ -154,14 +157,11 @@ impl Suite {
     /// The suite's row; none where it was not run here.
     fn row(&self) -> Result<Option<Row>> {
         let read = |kept| fs::read_to_string(self.folder.join(kept));
-        let (Ok(without), Ok(with)) = (read("out.without"), read("out.with")) else {
-            return Ok(None);
-        };
-        let date = read("date").unwrap_or_default();
+        let Ok(date) = read("date") else { return Ok(None) };
         let programs = self.says("runs").next().context("its script does not say what it runs")?;
         let processes = processes(programs, &read("witnessed.without")?, &read("witnessed.with")?)
             .with_context(|| format!("{} shows nothing", self.name))?;
-        let (without, with) = (outcomes(&without), outcomes(&with));
+        let (without, with) = (outcomes(&read("out.without")?), outcomes(&read("out.with")?));
         if without.is_empty() {
             bail!("{} ran no test", self.name);
         }
