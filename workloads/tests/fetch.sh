@@ -74,7 +74,7 @@ rust_tests() {
     local target=$1
     shift
     case ${PRELOAD-} in *libmasu*) set -- "$@" --features with_masu ;; esac
-    MASU_VERBOSE=2 RUSTFLAGS=--cap-lints=allow CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR="$PWD/target" timeout 2400 \
+    MASU_VERBOSE=2 CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR="$PWD/target" timeout 2400 \
         cargo test --tests --target "$target" --no-fail-fast "$@" 2>&1 | tee -a log | awk -v witness="${WITNESS-/dev/null}" '
             function end() { if (program != "") print program "\t" allocator >>witness }
             /^ +Running / {
