@@ -65,6 +65,12 @@ fn runs_that_leave_room_for_a_gain_decide_nothing() {
     let said = said(&[("many-allocations", "high", &["masu"])]);
     let one = Judged::new("a", Half::Tuning, said, effects(&[&wide]).unwrap(), None);
     assert_eq!((&one.verdict, one.false_ones.len(), one.wrong.len()), (&Verdict::Open, 0, 0));
+    // The other malloc's gain was shown, that of the one that was named is as large and was not.
+    let mut both = proof(&[("masu", 0.8), ("jemalloc", 0.8)]);
+    both["remedies"][0]["cpu"]["interval"] = json!([0.6, 1.1]);
+    let said = self::said(&[("many-allocations", "high", &["masu"])]);
+    let one = Judged::new("a", Half::Tuning, said, effects(&[&both]).unwrap(), None);
+    assert_eq!(one.verdict, Verdict::Open);
 }
 
 #[test]

@@ -150,6 +150,15 @@ impl Judged {
         if largest < MUST_BE_SEEN || self.named_best().map_or(0.0, gain) >= GETS * largest {
             return Verdict::Right;
         }
+        // What was named may gain as much, as far as such unlike runs can say.
+        let named = self.said.named();
+        let may_get = |one: &&Effect| {
+            let ratio = one.time.as_ref().filter(|ratio| is_open(ratio));
+            ratio.is_some_and(|ratio| 1.0 - ratio.estimate >= GETS * largest)
+        };
+        if self.effects.iter().filter(|one| named.contains(&one.label)).any(|one| may_get(&one)) {
+            return Verdict::Open;
+        }
         match self.said.findings.iter().find(|finding| finding.id == FINE) {
             Some(finding) => Verdict::Denied(finding.confidence.clone()),
             None => Verdict::Missed,
