@@ -6,16 +6,19 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
+use masu_lab::diagnose::{self, diagnose};
+use masu_lab::plan::Ground;
 use masu_lab::results::Rounds;
 use masu_lab::suite::{Choice, Entry, Named, Source};
-use masu_lab::tune::{Event, Form, Goal, worth_trying};
+use masu_lab::tune::{Event, Form, Goal, named_by, worth_trying};
 use masu_lab::{
-    CompareOptions, Hooks, Limits, Plan, Program, Scratch, Spec, Stop, Suite, compare, report, tune,
+    CompareOptions, Error, Hooks, Limits, Plan, Program, Scratch, Spec, Stop, Suite, Workload,
+    compare, report, tune,
 };
 
 use crate::compare::{ground, own_input};
 use crate::exit::Ending;
-use crate::progress::Progress;
+use crate::progress::{Progress, Ticking};
 use crate::{arguments, aside};
 
 /// A search ready to be made.
@@ -26,18 +29,35 @@ pub(crate) struct Request {
     options: CompareOptions,
     forms: Vec<Form>,
     json: bool,
+    stop: Stop,
 }
+
+/// The part of the budget that the first look may take at most, as a divisor: of a run that takes longer there is no
+/// time for enough runs either.
+const FIRST_LOOK: u32 = 10;
 
 impl Request {
     /// Looks up the program and what there is to try on it.
     pub(crate) fn prepare(arguments: arguments::Tune) -> Result<Self> {
-        let words = arguments.program.words;
+        let stop = Stop::on_signals()?;
+        let words = arguments.program.words.clone();
         let first = words.first().cloned().unwrap_or_default();
-        let variants = if arguments.variants.is_empty() {
-            let program = Program::find(&first)?;
-            worth_trying(&ground(program.libc).catalogue, &program)
-        } else {
-            named(arguments.variants)
+        let variants = if arguments.variants.is_empty() { None } else { Some(named(&arguments)) };
+        let input = own_input()?;
+        let variants = match variants {
+            Some(variants) => variants,
+            None => {
+                let program = Program::find(&first)?;
+                let ground = ground(program.libc);
+                let workload = Workload {
+                    arguments: words.clone(),
+                    program,
+                    input: input.clone(),
+                    folder: None,
+                };
+                let first = first_look(&arguments, &workload, &ground, &stop)?;
+                worth_trying(&ground.catalogue, &workload.program, &first)
+            }
         };
         let scratch = match arguments.scratch {
             None => Scratch::None,
@@ -48,7 +68,7 @@ impl Request {
         let entry = Entry {
             name: first.to_string_lossy().into_owned(),
             command: words,
-            input: Source::Ready(own_input()?),
+            input: Source::Ready(input),
             variants: Choice::Named(variants),
             limits: Limits { time: arguments.timeout, memory_bytes: arguments.memory_limit },
             hooks: Hooks { setup, prepare, cleanup },
@@ -57,21 +77,22 @@ impl Request {
         };
         // How many rounds each stage has is for the search to say.
         let plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut ground)?;
-        let all = || Form::ALL.map(|(form, _)| form).to_vec();
-        let forms = if arguments.forms.is_empty() { all() } else { arguments.forms };
+        let usual = || vec![Form::Environment, Form::Systemd, Form::Docker];
+        let forms = if arguments.forms.is_empty() { usual() } else { arguments.forms };
         let options = CompareOptions { seed: arguments.seed, ..CompareOptions::default() };
         let (goal, budget, json) = (arguments.primary, arguments.budget, arguments.json);
-        Ok(Self { plan, goal, budget, options, forms, json })
+        Ok(Self { plan, goal, budget, options, forms, json, stop })
     }
 
     /// Searches and prints what came of it.
     pub(crate) fn perform(self) -> Result<Ending> {
-        let stop = Stop::on_signals()?;
+        let stop = self.stop;
         let progress = Progress::on_stderr();
         let count: usize = self.plan.cases.iter().map(|case| case.rows.len() - 1).sum();
         aside::say(report::notice(&format!(
-            "Tuning within {}: {count} variants to try, after a first look at the program as it is.",
-            report::about(self.budget)
+            "Tuning within {}: {} to try, after a run of the program as it is.",
+            report::about(self.budget),
+            variants(count)
         )));
         let made = tune(&self.plan, self.goal, self.budget, &self.options, &stop, &mut |event| {
             observe(&progress, &event);
@@ -89,12 +110,45 @@ impl Request {
     }
 }
 
+/// What a diagnosis names as remedies, from one counted run: tried first. Nothing where runs need something around
+/// them, and where that run says nothing.
+fn first_look(
+    arguments: &arguments::Tune,
+    workload: &Workload,
+    ground: &Ground,
+    stop: &Stop,
+) -> Result<Vec<Spec>> {
+    let arguments::Tune { setup, prepare, cleanup, scratch, .. } = arguments;
+    let is_bare = setup.is_none() && prepare.is_none() && cleanup.is_none() && scratch.is_none();
+    if !is_bare || workload.program.preloadable().is_err() {
+        return Ok(Vec::new());
+    }
+    aside::say(report::notice("A first look: one counted run, to try first what it points to."));
+    let longest = arguments.budget / FIRST_LOOK;
+    let time = arguments.timeout.map_or(longest, |timeout| timeout.min(longest));
+    let limits = Limits { time: Some(time), memory_bytes: arguments.memory_limit };
+    let options = diagnose::Options { limits, ..diagnose::Options::default() };
+    let system = ground.catalogue.resolve(&"system".parse()?, &workload.program)?;
+    let clock = Ticking::on_stderr();
+    let made = diagnose(workload, &system, &ground.catalogue, &options, stop, &mut |_| {});
+    drop(clock);
+    if stop.requested() {
+        return Err(Error::Stopped.into());
+    }
+    // Without it the usual order holds.
+    Ok(made.map(|diagnosis| named_by(&diagnosis.findings)).unwrap_or_default())
+}
+
 /// The program as it is, then what was named and must work.
-fn named(specs: Vec<Spec>) -> Vec<Named> {
+fn named(arguments: &arguments::Tune) -> Vec<Named> {
     let system = Spec { allocator: "system".to_owned(), settings: Vec::new() };
-    let others = specs.into_iter().filter(|spec| *spec != system).collect::<Vec<_>>();
+    let others = arguments.variants.iter().filter(|spec| **spec != system).cloned();
     let all = std::iter::once(system.clone()).chain(others);
     all.map(|spec| Named { spec, optional: false }).collect()
+}
+
+fn variants(count: usize) -> String {
+    if count == 1 { "1 variant".to_owned() } else { format!("{count} variants") }
 }
 
 fn observe(progress: &Progress, event: &Event<'_>) {
@@ -106,7 +160,9 @@ fn observe(progress: &Progress, event: &Event<'_>) {
         Event::Stage { number, candidates, rounds, estimate, confirms } => {
             let what = if *confirms { "confirming by fresh runs" } else { "searching" };
             progress.say(&format!(
-                "Stage {number}, {what}: {candidates} variants, {rounds} rounds, {}.",
+                "Stage {number}, {what}: {}, {}, {}.",
+                variants(*candidates),
+                if *rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") },
                 report::about(*estimate)
             ));
         }

@@ -18,6 +18,10 @@ use crate::{
     compare,
 };
 
+mod values;
+
+pub(crate) use values::Values;
+
 /// Rounds of a proof where the caller does not say: under 2 % noise, enough to show a gain of 5 % in
 /// nearly every proof of a few remedies, and two thirds of what a comparison takes.
 pub const DEFAULT_ROUNDS: usize = 20;
@@ -179,6 +183,16 @@ pub fn prove(
     stop: &Stop,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Proof, Error> {
+    prove_with_values(plan, options, stop, observe).map(|(proof, _)| proof)
+}
+
+/// [`prove`], with what each run took.
+pub(crate) fn prove_with_values(
+    plan: &Plan,
+    options: &CompareOptions,
+    stop: &Stop,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<(Proof, Values), Error> {
     let [case] = plan.cases.as_slice() else {
         return Err(Error::Compare("a proof is of one command".to_owned()));
     };
@@ -200,7 +214,13 @@ pub fn prove(
     };
     let seconds = began.elapsed().as_secs_f64();
     match made {
-        Ok(comparison) => Ok(Proof { rounds, seconds, ..of_comparison(&labels, &comparison) }),
+        Ok(comparison) => {
+            let proof = of_comparison(&labels, &comparison);
+            let values = comparison.tables.first().map_or_else(Values::default, |table| {
+                Values::of(&labels, &table.case.labels(), proof.primary, &table.runs)
+            });
+            Ok((Proof { rounds, seconds, ..proof }, values))
+        }
         Err(error) => {
             // The engine does not go on with the reference alone; that is an answer too.
             let is_optional = |label: &str| {
@@ -211,7 +231,7 @@ pub fn prove(
             };
             left_out.push(LeftOut { label: label.to_owned(), reason: error.to_string() });
             let proof = Proof::of(&labels, case.primary, None, &left_out);
-            Ok(Proof { rounds, seconds, runs: labels.len(), ..proof })
+            Ok((Proof { rounds, seconds, runs: labels.len(), ..proof }, Values::default()))
         }
     }
 }

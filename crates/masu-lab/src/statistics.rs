@@ -23,6 +23,7 @@ mod sequential;
 mod signed_rank;
 
 pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks, is_narrow};
+pub(crate) use signed_rank::normal_tail;
 
 /// How sure all verdicts of a table are together.
 pub const CONFIDENCE: f64 = 0.99;

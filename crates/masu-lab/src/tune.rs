@@ -1,9 +1,9 @@
 //! Tuning: the smallest change to a program's malloc that is worth making, found within a budget of time.
 //!
 //! Relies on [`prove`](mod@crate::prove) for every run. `candidates.rs` says what is tried, `search.rs` how
-//! often, `choice.rs` what is named in the end, `paste.rs` how it is written down. Search and choice are
-//! pure: they know of time only what they are given, so they are tested on made-up programs whose best
-//! change is known (`tests.rs`).
+//! often, `choice.rs` what is named in the end, `sure.rs` how sure it is that nothing better was passed over,
+//! `paste.rs` how it is written down. Search and choice are pure: they know of time only what they are given, so they
+//! are tested on made-up programs whose best change is known (`tests.rs`).
 //!
 //! The hard idea is that the best of many is often a lucky one too. So the runs that
 //! choose say nothing in the end: what is left is run again, and only those fresh runs count.
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::prove::{self, Proof, Shown};
+use crate::prove::{self, Proof, Shown, Values};
 use crate::results::{LeftOut, Rounds};
 use crate::statistics::Ratio;
 use crate::{CompareOptions, Error, Limits, Measure, Plan, Stop, Variant, compare};
@@ -23,11 +23,14 @@ mod candidates;
 mod choice;
 mod paste;
 mod search;
+mod sure;
 #[cfg(test)]
 mod tests;
 
-pub use candidates::{Step, worth_trying};
+pub use candidates::{Step, named_by, worth_trying};
 pub use paste::{Form, paste};
+
+pub(crate) use choice::ENOUGH as NEARLY_ALL;
 
 use candidates::Candidate;
 use search::{Found, Next, Trials};
@@ -166,8 +169,27 @@ pub struct Tuning {
     pub tried: Vec<Tried>,
     /// Labels of what there was no time for.
     pub not_tried: Vec<String>,
+    /// Labels of settings of mallocs that were in the worse half without them, and not tried therefore.
+    pub passed_over: Vec<String>,
+    /// How sure it is that nothing else that was tried is better; none where nothing else was, or nothing is known.
+    pub others: Option<Others>,
+    /// A budget that has room for what there was no time for, in seconds; none where there was time for all.
+    pub enough_s: Option<f64>,
     /// What could not take part, with reasons.
     pub left_out: Vec<LeftOut>,
+}
+
+/// What can be said of what was tried and not confirmed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Others {
+    /// How many they are.
+    pub count: usize,
+    /// By how much, relative to the best that was confirmed, one of them must be better to count: 0.03.
+    pub by: f64,
+    /// How sure it is that none of them is, as a share.
+    pub sure: f64,
+    /// Labels of those of which it is not 90 % sure.
+    pub doubtful: Vec<String>,
 }
 
 /// A change that is worth making.
@@ -181,6 +203,10 @@ pub struct Change {
     pub best: String,
     /// What part of the largest gain it has: 0.97.
     pub share: f64,
+    /// What it takes by what the best takes, from runs of the same rounds; none where it is the best.
+    pub against: Option<Ratio>,
+    /// Whether these show that it takes at most 3 % more; true of the best.
+    pub is_shown: bool,
     /// What is paid for it: memory by that of the program as it is, or time where memory was the goal.
     pub price: Option<Ratio>,
     /// Changes that are smaller still, and what part of the largest gain each has.
@@ -196,6 +222,8 @@ pub struct Smaller {
     pub variant: String,
     /// What part of the largest gain it has.
     pub share: f64,
+    /// What part it surely has, at least and at most; none where there are too few runs.
+    pub between: Option<(f64, f64)>,
 }
 
 /// A change as a line to paste.
@@ -300,12 +328,13 @@ impl About<'_> {
         let change = found.proof.as_ref().and_then(|proof| {
             let confirmed: Vec<&Candidate> =
                 found.confirmed.iter().map(|index| &candidates[*index]).collect();
-            let chosen = choice::choose(&confirmed, proof, goal)?;
+            let chosen = choice::choose(&confirmed, proof, &found.values, goal)?;
             let variant = self.variants[found.confirmed[chosen.smallest]];
             let pasted = |(form, _): (Form, &str)| Pasted { form, text: paste(variant, form) };
-            let smaller = |(place, share): &(usize, f64)| Smaller {
-                variant: confirmed[*place].label.clone(),
-                share: *share,
+            let smaller = |part: &choice::Part| Smaller {
+                variant: confirmed[part.place].label.clone(),
+                share: part.share,
+                between: part.between,
             };
             Some(Change {
                 variant: variant.label.clone(),
@@ -314,6 +343,8 @@ impl About<'_> {
                 step: confirmed[chosen.smallest].step,
                 best: confirmed[chosen.best].label.clone(),
                 share: chosen.share,
+                against: chosen.against,
+                is_shown: chosen.is_shown,
                 paste: Form::ALL.into_iter().map(pasted).collect(),
             })
         });
@@ -325,12 +356,12 @@ impl About<'_> {
         });
         let is_left_out = |label: &str| left_out.iter().any(|one| one.label == label);
         let mut tried: Vec<Tried> = Vec::new();
-        let mut not_tried = Vec::new();
+        let (mut not_tried, mut passed_over) = (Vec::new(), Vec::new());
         for (index, (candidate, seen)) in candidates.iter().zip(&found.tried).enumerate() {
             let (label, step) = (candidate.label.clone(), candidate.step);
             match seen {
                 _ if is_left_out(&label) => {}
-                Some(search::Tried { stage, rounds, proved }) => tried.push(Tried {
+                Some(search::Tried { stage, rounds, proved, .. }) => tried.push(Tried {
                     variant: label,
                     step,
                     stage: *stage,
@@ -339,9 +370,17 @@ impl About<'_> {
                     peak_rss: proved.peak_rss,
                 }),
                 None if found.confirmed.contains(&index) => {}
+                None if found.passed_over.contains(&index) => passed_over.push(label),
                 None => not_tried.push(label),
             }
         }
+        let best = best_ratio(&found, goal);
+        let others = sure::of_the_others(&found, goal, best).map(|sure| Others {
+            count: sure.others,
+            by: sure::MISSED,
+            sure: sure.sure,
+            doubtful: sure.doubtful.iter().map(|one| candidates[*one].label.clone()).collect(),
+        });
         let gain = |one: &Tried| {
             let ratio = if goal == Goal::PeakRss { one.peak_rss } else { one.time };
             ratio.map_or(f64::INFINITY, |ratio| ratio.estimate)
@@ -362,10 +401,21 @@ impl About<'_> {
             front: front.unwrap_or_default(),
             confirmation: found.proof,
             tried,
+            enough_s: (!not_tried.is_empty()).then_some(found.enough_s),
             not_tried,
+            passed_over,
+            others,
             left_out,
         }
     }
+}
+
+/// The smallest ratio that was confirmed as a gain; 1 where nothing gains.
+fn best_ratio(found: &Found, goal: Goal) -> f64 {
+    let remedies = found.proof.iter().flat_map(|proof| &proof.remedies);
+    let gains = remedies.filter(|remedy| remedy.shown == Shown::Gain);
+    let ratios = gains.filter_map(|remedy| Some(remedy.ratio(goal.primary())?.estimate));
+    ratios.fold(1.0, f64::min)
 }
 
 /// The lab's engine as what measures.
@@ -412,14 +462,14 @@ impl Trials for Engine<'_, '_> {
         });
     }
 
-    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<Proof, Error> {
+    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<(Proof, Values), Error> {
         let plan = self.stage(candidates, rounds);
         // An order of runs of its own for each stage, and the same for the same seed.
         let seed = self.options.seed.map(|seed| seed.wrapping_add(self.stages));
         let options = CompareOptions { seed, ..self.options.clone() };
         self.stages += 1;
         let observe = &mut *self.observe;
-        let proof = prove::prove(&plan, &options, self.stop, &mut |event| {
+        let (proof, values) = prove::prove_with_values(&plan, &options, self.stop, &mut |event| {
             observe(Event::Measuring(event));
         })?;
         for remedy in &proof.remedies {
@@ -434,6 +484,6 @@ impl Trials for Engine<'_, '_> {
             let longest_s = wall_s * SLOWER_TIMES + SLOWER_BEYOND_S;
             self.longest = Duration::try_from_secs_f64(longest_s).ok();
         }
-        Ok(proof)
+        Ok((proof, values))
     }
 }

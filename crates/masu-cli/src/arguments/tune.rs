@@ -21,9 +21,11 @@ Examples:
   masu tune --budget 1h --primary peak_rss --as systemd -- ./nightly
 Exit: 0 done, 2 usage or failure, 130 stopped")]
 #[command(after_long_help = "\
-Runs the program under settings of its malloc and under every other malloc
-found, each with the settings worth a try: all of them a little, the better half
-a little more. What is left is run anew, and only those runs say what is shown.
+Runs the program once, counted, to see what to try first; then under settings of
+its malloc and under every other malloc found, each with the settings worth a
+try: all of them a little, the better half a little more. What is left is run
+again, and only those runs say what is shown. It says how many were tried of how
+many, and how sure it is that nothing better is among the others.
 Prints the front of time and memory, and the smallest change that gets 95 % of
 the largest gain: a setting before another malloc, few settings before many.
 Where nothing gains it says so.
@@ -80,9 +82,9 @@ pub(crate) struct Tune {
     /// available.
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = AROUND)]
     pub(crate) memory_limit: Option<u64>,
-    /// Lines to paste: env, systemd or docker; repeats
+    /// Lines to paste: env, systemd, docker, kubernetes
     ///
-    /// Without: all three.
+    /// Repeats. Without: the first three.
     #[arg(long = "as", value_name = "FORM", help_heading = RESULT)]
     pub(crate) forms: Vec<Form>,
     /// As JSON

@@ -69,6 +69,6 @@ fn what_cannot_be_tuned_is_refused_with_what_to_do() {
     assert!(refused(&["--budget", "5x", "--", "true"]).contains("90s, 10m or 1.5h"));
     let goal = refused(&["--primary", "throughput", "--", "true"]);
     assert!(goal.contains("wall, cpu, peak_rss"), "{goal}");
-    assert!(refused(&["--as", "bash", "--", "true"]).contains("env, systemd, docker"));
+    assert!(refused(&["--as", "bash", "--", "true"]).contains("env, systemd, docker, kubernetes"));
     assert!(refused(&["--", "no-such-program"]).contains("no-such-program"));
 }

@@ -4,6 +4,8 @@
 //! Relies on [`Tuning`] for every judgement. The one idea: figures that chose and figures that count stand apart,
 //! and only the latter have intervals.
 
+use std::collections::BTreeSet;
+
 use anstyle::Style;
 
 use super::lines::{labelled, line, paragraph, visible};
@@ -14,9 +16,13 @@ use crate::Measure;
 use crate::prove::{Proof, Shown};
 use crate::results::LeftOut;
 use crate::statistics::Ratio;
-use crate::tune::{Change, Form, Goal, Smaller, Tried, Tuning};
+use crate::suite::written_budget;
+use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning};
 
 const BOLD: Style = Style::new().bold();
+
+/// So many names of variants that may be better are enough.
+const DOUBTFUL_MOST: usize = 3;
 
 /// The page for `tuning` with lines to paste in these forms, ready to print.
 #[must_use]
@@ -24,12 +30,13 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
     let mut page = String::new();
     paragraph(&mut page, &tuning.command.join(" "), BOLD);
     let text = format!(
-        "Tuned for {}: {} runs in {:.0} s of {:.0} s, {} stages.",
+        "Tuned for {}: {}, {} runs in {:.0} s of {:.0} s, {}.",
         measure::name(tuning.goal.primary()),
+        how_many(tuning),
         quantity::count(small(tuning.runs)),
         tuning.spent_s,
         tuning.budget_s,
-        tuning.stages
+        if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) }
     );
     paragraph(&mut page, &text, DIM);
     if !tuning.repeatable {
@@ -47,6 +54,7 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
         ),
         None => paragraph(&mut page, "Nothing that was tried could take part.", Style::new()),
     }
+    of_the_others(&mut page, tuning);
     if let Some(change) = &tuning.change {
         for form in forms {
             page.push('\n');
@@ -60,6 +68,53 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
         page.push_str(&aside);
     }
     page
+}
+
+/// `27 of 32 variants tried`.
+fn how_many(tuning: &Tuning) -> String {
+    let not_tried = tuning.not_tried.len() + tuning.passed_over.len();
+    let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
+    let labels = tuning.tried.iter().map(|one| one.variant.as_str());
+    let labels = labels.chain(confirmed.map(|one| one.medians.label.as_str()));
+    let is_in = |label: &&str| !tuning.left_out.iter().any(|one| one.label == *label);
+    let tried = labels.filter(is_in).collect::<BTreeSet<_>>().len();
+    let all = tried + not_tried;
+    match (tried, not_tried) {
+        (1, 0) => "the one variant tried".to_owned(),
+        (_, 0) => format!("all {all} variants tried"),
+        _ => format!("{tried} of {all} variants tried"),
+    }
+}
+
+/// How sure it is that nothing better is among what was not confirmed.
+fn of_the_others(page: &mut String, tuning: &Tuning) {
+    if let Some(Others { count, by, sure, doubtful }) = &tuning.others {
+        let by = quantity::percent(*by);
+        let text = if doubtful.is_empty() {
+            format!(
+                "{:.0} % sure that none of the others tried ({count}) is better by {by} or more.",
+                sure * 100.0
+            )
+        } else {
+            let few: Vec<&str> = doubtful.iter().take(DOUBTFUL_MOST).map(String::as_str).collect();
+            let more = doubtful.len().saturating_sub(DOUBTFUL_MOST);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(
+                "Of the others tried ({count}, by few runs) these may be better by {by} or more: {}{more}. \
+                 More time would tell (--budget).",
+                few.join("; ")
+            )
+        };
+        paragraph(page, &text, Style::new());
+    }
+    if let Some(enough_s) = tuning.enough_s {
+        let count = tuning.not_tried.len();
+        let text = format!(
+            "Nothing is known of what was not tried ({count}): --budget {} has room for all.",
+            written_budget(enough_s)
+        );
+        paragraph(page, &text, BOLD);
+    }
 }
 
 /// What fresh runs showed, and the verdict on all of it.
@@ -90,15 +145,39 @@ fn confirmed(page: &mut String, tuning: &Tuning, proof: &Proof) {
 }
 
 fn worth_making(page: &mut String, goal: Goal, change: &Change) {
-    let Change { variant, best, share, .. } = change;
-    let text = if variant == best {
-        format!("The smallest change that gets nearly all there is to gain: {variant}")
-    } else {
-        format!(
-            "The smallest change that gets nearly all there is to gain: {variant} ({:.0} % of what {best} \
-             gains)",
-            share * 100.0
-        )
+    let Change { variant, best, share, is_shown, .. } = change;
+    let against = change.against.and_then(|ratio| ratio.interval);
+    let is_smallest = change.smaller.iter().all(|one| one.between.is_some_and(falls_short));
+    let text = match (variant == best, is_smallest) {
+        (true, true) => {
+            format!("The smallest change that gets nearly all there is to gain: {variant}")
+        }
+        (true, false) => format!("The change that gains most: {variant}"),
+        (false, _) => {
+            let claim = if *is_shown { "gets" } else { "may get" };
+            let beside = match against {
+                None => "; too few runs to be sure".to_owned(),
+                Some((_, high)) if *is_shown && high < 1.001 => {
+                    ", and surely takes no more".to_owned()
+                }
+                Some((_, high)) if *is_shown => {
+                    format!(
+                        ", and surely takes no more than {} more",
+                        quantity::percent(high - 1.0)
+                    )
+                }
+                Some((low, high)) => format!(
+                    ", and takes {} to {} times as much",
+                    quantity::ratio(low),
+                    quantity::ratio(high)
+                ),
+            };
+            format!(
+                "The smallest change that {claim} nearly all there is to gain: {variant} ({:.0} % of what \
+                 {best} gains{beside})",
+                share * 100.0
+            )
+        }
     };
     paragraph(page, &text, GOOD.bold());
     let surely = |ratio: &Ratio| ratio.interval.is_some_and(|(low, high)| high < 1.0 || low > 1.0);
@@ -107,13 +186,29 @@ fn worth_making(page: &mut String, goal: Goal, change: &Change) {
         let text = format!("It takes {}× the {what}.", quantity::ratio(price.estimate));
         paragraph(page, &text, Style::new());
     }
-    let smaller = |one: &Smaller| format!("{} ({:.0} %)", one.variant, one.share * 100.0);
-    let smaller: Vec<String> = change.smaller.iter().map(smaller).collect();
+    let smaller: Vec<String> = change.smaller.iter().map(part).collect();
     if !smaller.is_empty() {
-        let text = format!("Smaller changes have a part of the gain: {}.", smaller.join("; "));
+        let verb = if is_smallest { "have a part of the gain" } else { "may do as well" };
+        let text = format!("Smaller changes {verb}: {}.", smaller.join("; "));
         paragraph(page, &text, Style::new());
     }
     paragraph(page, &format!("To try it: masu run -a '{variant}' -- PROGRAM"), Style::new());
+}
+
+/// Whether a change that has so much of the largest gain was shown to have less than nearly all.
+fn falls_short((_, high): (f64, f64)) -> bool {
+    high < NEARLY_ALL
+}
+
+/// `glibc:arenas=1 (24–36 %)`.
+fn part(smaller: &Smaller) -> String {
+    let Smaller { variant, share, between } = smaller;
+    match between {
+        Some((low, high)) => {
+            format!("{variant} (between {:.0} and {:.0} % of it)", low * 100.0, high * 100.0)
+        }
+        None => format!("{variant} ({:.0} %, by too few runs to be sure)", share * 100.0),
+    }
 }
 
 /// Nothing gains: what that rests on, and where there may be something else to gain.
@@ -165,6 +260,13 @@ fn rest(page: &mut String, tuning: &Tuning) {
         let text = format!("{} (more time: --budget)", tuning.not_tried.join("; "));
         labelled(page, "Not tried", &text, DIM);
     }
+    if !tuning.passed_over.is_empty() {
+        let text = format!(
+            "{} (settings of a malloc that was in the worse half without them)",
+            tuning.passed_over.join("; ")
+        );
+        labelled(page, "Passed over", &text, DIM);
+    }
     for LeftOut { label, reason } in &tuning.left_out {
         if !confirmed.contains(&label.as_str()) {
             labelled(page, label, &format!("left out: {reason}"), DIM);
@@ -184,6 +286,7 @@ fn pasted(page: &mut String, change: &Change, form: Form) {
         Form::Environment => "In a shell, before the command:",
         Form::Systemd => "In systemd's drop-in of a service (systemctl edit NAME):",
         Form::Docker => "In a Dockerfile:",
+        Form::Kubernetes => "In Kubernetes, in the container of a pod:",
     };
     let Some(pasted) = change.paste.iter().find(|pasted| pasted.form == form) else { return };
     line(page, heading, BOLD);
@@ -223,7 +326,13 @@ mod tests {
             best: labels[2].clone(),
             share: 0.976,
             price: ratio(0.9, 0.91),
-            smaller: vec![Smaller { variant: "glibc:arenas=1".to_owned(), share: 0.304 }],
+            against: ratio(1.0, 1.019),
+            is_shown: true,
+            smaller: vec![Smaller {
+                variant: "glibc:arenas=1".to_owned(),
+                share: 0.304,
+                between: Some((0.251, 0.352)),
+            }],
             paste: vec![Pasted {
                 form: Form::Environment,
                 text: "GLIBC_TUNABLES=glibc.malloc.top_pad=67108864".to_owned(),
@@ -253,7 +362,10 @@ mod tests {
             front: vec!["masu".to_owned()],
             confirmation: Some(proof),
             tried: vec![tried],
-            not_tried: vec!["masu:huge_pages=0".to_owned()],
+            not_tried: vec!["jemalloc".to_owned()],
+            passed_over: vec!["tcmalloc:release_rate=0".to_owned()],
+            others: Some(Others { count: 1, by: 0.03, sure: 0.983, doubtful: Vec::new() }),
+            enough_s: Some(250.0),
             left_out: vec![LeftOut { label: "hoard".to_owned(), reason }],
         }
     }
@@ -266,7 +378,8 @@ mod tests {
     fn the_page_has_what_counts_then_what_to_paste_then_what_was_tried() {
         let expected = "\
 sed -f
-Tuned for wall-clock time: 214 runs in 58 s of 60 s, 4 stages.
+Tuned for wall-clock time: 3 of 5 variants tried, 214 runs in 58 s of 60 s, 4
+stages.
 
   glibc         the reference: 1.20 s, 27.3 MiB
   glibc:top_pad=64M,trim_threshold=64M
@@ -279,17 +392,23 @@ in brackets. * on the front: nothing here is better in time or memory and not
 worse in the other.
 
 The smallest change that gets nearly all there is to gain:
-glibc:top_pad=64M,trim_threshold=64M (98 % of what masu gains)
+glibc:top_pad=64M,trim_threshold=64M (98 % of what masu gains, and surely takes
+no more than 1.9 % more)
 It takes 0.905× the peak resident memory.
-Smaller changes have a part of the gain: glibc:arenas=1 (30 %).
+Smaller changes have a part of the gain: glibc:arenas=1 (between 25 and 35 % of
+it).
 To try it: masu run -a 'glibc:top_pad=64M,trim_threshold=64M' -- PROGRAM
+98 % sure that none of the others tried (1) is better by 3 % or more.
+Nothing is known of what was not tried (1): --budget 5m has room for all.
 
 In a shell, before the command:
   GLIBC_TUNABLES=glibc.malloc.top_pad=67108864
 
 Tried too       glibc:arenas=1 ×0.970 (× by few runs, which choose and show
                 nothing)
-Not tried       masu:huge_pages=0 (more time: --budget)
+Not tried       jemalloc (more time: --budget)
+Passed over     tcmalloc:release_rate=0 (settings of a malloc that was in the
+                worse half without them)
 hoard           left out: it crashes
 ";
         assert_eq!(page(&made_up(true)), expected);
@@ -303,6 +422,38 @@ hoard           left out: it crashes
         assert!(page.contains("There may be peak resident memory to gain"), "{page}");
         assert!(page.contains("--primary peak_rss"), "{page}");
         assert!(!page.contains("In a shell"), "{page}");
+    }
+
+    #[test]
+    fn what_was_not_shown_is_no_claim() {
+        let mut tuning = made_up(true);
+        if let Some(change) = &mut tuning.change {
+            (change.is_shown, change.against.as_mut().unwrap().interval) =
+                (false, Some((0.96, 1.07)));
+        }
+        let page = page(&tuning).replace('\n', " ");
+        assert!(page.contains("The smallest change that may get nearly all"), "{page}");
+        assert!(page.contains("takes 0.960 to 1.070 times as much"), "{page}");
+    }
+
+    #[test]
+    fn what_was_not_shown_to_be_the_smallest_is_not_called_so() {
+        let mut tuning = made_up(true);
+        if let Some(change) = &mut tuning.change {
+            (change.variant, change.against) = (change.best.clone(), None);
+            change.smaller[0].between = Some((0.8, 1.05));
+        }
+        tuning.others = Some(Others {
+            count: 9,
+            by: 0.03,
+            sure: 0.4,
+            doubtful: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+        });
+        let page = page(&tuning).replace('\n', " ");
+        assert!(page.contains("The change that gains most: masu It takes"), "{page}");
+        let said = "Smaller changes may do as well: glibc:arenas=1 (between 80 and 105 % of it).";
+        assert!(page.contains(said), "{page}");
+        assert!(page.contains("may be better by 3 % or more: a; b; c and 1 more."), "{page}");
     }
 
     #[test]

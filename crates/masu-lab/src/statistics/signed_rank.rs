@@ -184,20 +184,24 @@ fn cut_approximated(differences: usize, alpha: f64) -> usize {
     (mean - 0.5 - normal_quantile(1.0 - alpha / 2.0) * deviation).floor() as usize
 }
 
-/// The quantile of the standard normal distribution for `probability` above one half, by bisection
-/// of its tail (Abramowitz and Stegun, 26.2.17, error below 7.5·10⁻⁸).
+/// The chance that a standard normal number is above `x` (Abramowitz and Stegun, 26.2.17, error below 7.5·10⁻⁸).
+pub(crate) fn normal_tail(x: f64) -> f64 {
+    if x < 0.0 {
+        return 1.0 - normal_tail(-x);
+    }
+    let t = 1.0 / (1.0 + 0.231_641_9 * x);
+    let coefficients =
+        [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
+    let sum = coefficients.iter().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
+    sum * (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+/// The quantile of the standard normal distribution for `probability` above one half, by bisection of its tail.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
-    let upper_tail = |x: f64| {
-        let t = 1.0 / (1.0 + 0.231_641_9 * x);
-        let coefficients =
-            [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
-        let sum = coefficients.iter().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
-        sum * (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
-    };
     let (mut low, mut high) = (0.0, 10.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        if upper_tail(middle) > 1.0 - probability {
+        if normal_tail(middle) > 1.0 - probability {
             low = middle;
         } else {
             high = middle;

@@ -196,6 +196,15 @@ fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
+/// A time that is enough, as [`parse_duration`] understands it: whole seconds or minutes, rounded up.
+pub(crate) fn written_budget(seconds: f64) -> String {
+    if seconds <= 90.0 {
+        format!("{:.0}s", seconds.ceil())
+    } else {
+        format!("{:.0}m", (seconds / 60.0).ceil())
+    }
+}
+
 /// Understands `90s`, `500ms`, `10m`, `1.5h`, and a bare number of seconds; none for anything else
 /// and for no time at all.
 ///

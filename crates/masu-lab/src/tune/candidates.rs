@@ -1,13 +1,14 @@
 //! What may be changed about a program's memory without changing the program: the mallocs that can
 //! serve it and the settings of each that are worth a try, and how large a change each of them is.
 //!
-//! Relies on the catalogue for what is there and on `variant/settings.rs` for what can be set. The one
-//! hard idea is the order, which is a guess made beforehand: where time is short the first are
-//! tried and the others named as not tried, so what helped most programs stands first.
+//! Relies on the catalogue for what is there and on `variant/settings.rs` for what can be set. The hard idea is the
+//! order: where time is short the first are tried and the others named as not tried. What a diagnosis names stands
+//! first, by what it costs the program; then what helped most programs.
 
 use serde::Serialize;
 
 use crate::catalogue::HARDENED;
+use crate::diagnose::Finding;
 use crate::suite::Named;
 use crate::variant::family;
 use crate::{Catalogue, Program, Spec, Variant};
@@ -53,6 +54,8 @@ const SETTINGS: &[(&str, &[&str])] = &[
         &[
             // Growing and shrinking the heap at every turn: one alone makes mappings of it instead.
             "top_pad=64M,trim_threshold=64M",
+            // Large arrays and many blocks: fewer faults, fewer misses of the TLB.
+            "huge_pages=1",
             // The same where blocks are large enough for mappings of their own.
             "mmap_threshold=32M,top_pad=64M,trim_threshold=1G",
             "top_pad=1M,trim_threshold=16M",
@@ -61,7 +64,6 @@ const SETTINGS: &[(&str, &[&str])] = &[
             "arenas=2",
             "tcache_count=2000",
             "mmap_threshold=32M",
-            "huge_pages=1",
             // Less memory: large blocks go back, and so does what is free at the end.
             "mmap_threshold=64K,trim_threshold=64K",
         ],
@@ -93,25 +95,54 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The variants worth a try on `program`: the first is the program as it is, every other is left out
-/// where it does not work. What this machine's release of a malloc does not have is not among them.
+/// How many settings of the own malloc are tried before another malloc is.
+const OWN_FIRST: usize = 2;
+
+/// Other mallocs, those first that helped most programs; what is not named here comes last.
+const MALLOCS: [&str; 4] = ["masu", "mimalloc", "jemalloc", "tcmalloc"];
+
+/// The variants worth a try on `program`, those of `first` before all others: the program as it is, then what
+/// may be left out where it does not work. What this machine's release of a malloc does not have is not among them.
 #[must_use]
-pub fn worth_trying(catalogue: &Catalogue, program: &Program) -> Vec<Named> {
+pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) -> Vec<Named> {
     let mut found = catalogue.variants_for(program);
-    // Nobody takes it to be faster.
+    // It is not there to be faster.
     found.retain(|variant| variant.allocator != HARDENED);
-    let Some((reference, others)) = found.split_first() else { return Vec::new() };
-    // Of a program that is linked with a malloc nobody knows what that one's settings are.
+    let Some((reference, others)) = found.split_first_mut() else { return Vec::new() };
+    let place = |variant: &Variant| {
+        MALLOCS.iter().position(|name| *name == family(&variant.label)).unwrap_or(MALLOCS.len())
+    };
+    others.sort_by_key(place);
+    // The settings of a malloc that a program is linked with are not known.
     let own = if program.linked_malloc.is_none() { reference.allocator.as_str() } else { "" };
-    let mut first = settings_of(own).into_iter();
-    let mut specs: Vec<Spec> = first.by_ref().take(1).collect();
+    let mut settings = settings_of(own).into_iter();
+    let mut specs: Vec<Spec> = first.to_vec();
+    specs.extend(settings.by_ref().take(OWN_FIRST));
     specs.extend(others.iter().map(|variant| bare(&variant.label)));
-    specs.extend(first);
+    specs.extend(settings);
     specs.extend(others.iter().flat_map(|variant| settings_of(&variant.label)));
-    specs.retain(|spec| catalogue.resolve(spec, program).is_ok());
+    let mut labels: Vec<String> = Vec::new();
+    specs.retain(|spec| {
+        let Ok(variant) = catalogue.resolve(spec, program) else { return false };
+        let is_first = !labels.contains(&variant.label) && changes(&variant, reference);
+        labels.push(variant.label);
+        is_first
+    });
     let reference = Named { spec: bare("system"), optional: false };
     let optional = |spec| Named { spec, optional: true };
     std::iter::once(reference).chain(specs.into_iter().map(optional)).collect()
+}
+
+/// Whether `variant` is anything but the program as it is.
+fn changes(variant: &Variant, reference: &Variant) -> bool {
+    variant.library != reference.library || count_settings(variant) > 0
+}
+
+/// What a diagnosis names as remedies, in the order of its findings: the cause that costs most first.
+#[must_use]
+pub fn named_by(findings: &[Finding]) -> Vec<Spec> {
+    let remedies = findings.iter().flat_map(|finding| &finding.remedies);
+    remedies.filter_map(|remedy| remedy.variant.as_ref()?.parse().ok()).collect()
 }
 
 fn bare(allocator: &str) -> Spec {
@@ -155,6 +186,7 @@ mod tests {
     use std::ffi::OsStr;
 
     use super::*;
+    use crate::diagnose::{Confidence, Id, Remedy, RemedyKind};
     use crate::variant::settings::Setting;
     use crate::{Libc, Places};
 
@@ -198,17 +230,53 @@ mod tests {
     #[test]
     fn the_program_as_it_is_comes_first_and_must_work() {
         let program = Program::find(OsStr::new("sh")).unwrap();
-        let named = worth_trying(&Catalogue::find(&Places::default()), &program);
+        let named = worth_trying(&Catalogue::find(&Places::default()), &program, &[]);
         assert!(!named[0].optional && named[0].spec.settings.is_empty(), "{named:?}");
         assert!(named[1..].iter().all(|one| one.optional));
         let labels: Vec<String> = named.iter().map(|one| one.spec.to_string()).collect();
         assert_eq!(labels[0], "system");
         if program.libc == Libc::Glibc {
             assert_eq!(labels[1], "glibc:top_pad=64M,trim_threshold=64M");
+            assert_eq!(labels[2], "glibc:huge_pages=1", "huge pages are second");
         }
         let mut once = labels.clone();
         once.sort();
         once.dedup();
         assert_eq!(once.len(), labels.len(), "{labels:?}");
+    }
+
+    /// A finding with these variants as its remedies.
+    fn finding(variants: &[&str]) -> Finding {
+        let remedy = |variant: &&str| Remedy {
+            kind: RemedyKind::Setting,
+            rung: 2,
+            what: String::new(),
+            variant: Some((*variant).to_owned()),
+            cost: String::new(),
+            paste: None,
+        };
+        Finding {
+            id: Id::MallocLock,
+            title: String::new(),
+            confidence: Confidence::High,
+            share: None,
+            evidence: Vec::new(),
+            remedies: variants.iter().map(remedy).collect(),
+        }
+    }
+
+    #[test]
+    fn what_a_diagnosis_names_is_tried_first_and_once() {
+        let program = Program::find(OsStr::new("sh")).unwrap();
+        if program.libc != Libc::Glibc {
+            return;
+        }
+        let remedies = ["glibc:arenas=1", "no-such-malloc", "glibc:huge_pages=1"];
+        let first = named_by(&[finding(&[]), finding(&remedies)]);
+        let named = worth_trying(&Catalogue::find(&Places::default()), &program, &first);
+        let labels: Vec<String> = named.iter().map(|one| one.spec.to_string()).collect();
+        let pair = "glibc:top_pad=64M,trim_threshold=64M";
+        assert_eq!(labels[..4], ["system", "glibc:arenas=1", "glibc:huge_pages=1", pair]);
+        assert_eq!(labels.iter().filter(|label| *label == "glibc:huge_pages=1").count(), 1);
     }
 }

@@ -3,34 +3,57 @@
 //!
 //! Relies on the runs of the last stage alone. The one idea is DESIGN's ladder: a setting goes before
 //! another malloc, few settings before many, and a larger change must gain noticeably more to be
-//! named instead.
+//! named instead. That a smaller change is nearly as good is claimed only where their own runs show it, round by round:
+//! an estimate that happens to lie near the best is no claim.
 
 use super::Goal;
 use super::candidates::Candidate;
-use crate::prove::{Proof, Proved, Shown};
+use crate::prove::{Proof, Proved, Shown, Values};
+use crate::statistics::Ratio;
 
 /// The share of the largest gain that is enough.
-pub(super) const ENOUGH: f64 = 0.95;
+pub(crate) const ENOUGH: f64 = 0.95;
 
 /// The relative difference below which two are as good as each other, and a gain not worth a line.
 pub(super) const WORTH: f64 = 0.01;
+
+/// How much more than the best a smaller change may take and still be shown to be nearly as good.
+pub(super) const NEAR: f64 = 0.03;
 
 /// What was chosen, as places among what was confirmed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chosen {
     /// The smallest change that gains enough.
     pub(super) smallest: usize,
+    /// Whether its own runs show that it takes at most [`NEAR`] more than the best.
+    pub(super) is_shown: bool,
     /// The one that gains most.
     pub(super) best: usize,
     /// What part of that gain the smallest has.
     pub(super) share: f64,
-    /// Changes that are smaller still, and the parts that they have.
-    pub(super) smaller: Vec<(usize, f64)>,
+    /// What the smallest takes by what the best takes; none where it is the best.
+    pub(super) against: Option<Ratio>,
+    /// Changes that are smaller still, and what of that gain they have.
+    pub(super) smaller: Vec<Part>,
 }
 
-/// The smallest change among `confirmed`, whose runs came to `proof`, that gets [`ENOUGH`] of the largest
-/// gain shown; none where no gain of [`WORTH`] was shown.
-pub(super) fn choose(confirmed: &[&Candidate], proof: &Proof, goal: Goal) -> Option<Chosen> {
+/// What a change has of the largest gain.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    pub(super) place: usize,
+    pub(super) share: f64,
+    /// What it surely has, at least and at most; none where there are too few runs.
+    pub(super) between: Option<(f64, f64)>,
+}
+
+/// The smallest change among `confirmed`, whose runs came to `proof` and took `values`, that gets [`ENOUGH`] of the
+/// largest gain shown; none where no gain of [`WORTH`] was shown.
+pub(super) fn choose(
+    confirmed: &[&Candidate],
+    proof: &Proof,
+    values: &Values,
+    goal: Goal,
+) -> Option<Chosen> {
     let gain = |proved: &Proved| match proved.shown {
         Shown::Gain => Some(1.0 - proved.ratio(goal.primary())?.estimate),
         _ => None,
@@ -47,15 +70,33 @@ pub(super) fn choose(confirmed: &[&Candidate], proof: &Proof, goal: Goal) -> Opt
         proof.remedies[place].ratio(goal.other()).map_or(1.0, |ratio| ratio.estimate)
     };
     let size = |place: usize| (confirmed[place].step, confirmed[place].settings);
+    // Which of them is the best is known only from the same runs, so each pair may be asked about.
+    let claims = confirmed.len() * confirmed.len().saturating_sub(1) / 2;
+    let against = |place: usize| values.between(place, best, claims).filter(|_| place != best);
+    let is_near = |ratio: Ratio| ratio.interval.is_some_and(|(_, high)| high <= 1.0 + NEAR);
     let enough = gains.iter().copied().filter(|(_, gain)| *gain >= ENOUGH * most);
     let smallest = enough.min_by(|(a, _), (b, _)| {
         size(*a).cmp(&size(*b)).then_with(|| price(*a).total_cmp(&price(*b)))
     });
     let (smallest, gain) = smallest?;
     let is_smaller = |(place, _): &(usize, f64)| size(*place) < size(smallest);
-    let smaller = gains.iter().copied().filter(is_smaller);
-    let smaller = smaller.map(|(place, gain)| (place, gain / most)).collect();
-    Some(Chosen { smallest, best, share: gain / most, smaller })
+    // 1 − ρ(1 − g) of g, where ρ is what it takes by what the best takes.
+    let share = |ratio: f64| (1.0 - ratio * (1.0 - most)) / most;
+    let part = |(place, gain): (usize, f64)| Part {
+        place,
+        share: gain / most,
+        between: against(place)
+            .and_then(|ratio| ratio.interval)
+            .map(|(low, high)| (share(high), share(low))),
+    };
+    Some(Chosen {
+        smallest,
+        is_shown: smallest == best || against(smallest).is_some_and(is_near),
+        best,
+        share: gain / most,
+        against: against(smallest),
+        smaller: gains.iter().copied().filter(is_smaller).map(part).collect(),
+    })
 }
 
 /// Whether the reference, and then each of what was confirmed, is on the front of time and memory: no other
@@ -84,10 +125,9 @@ pub(super) fn front(proof: &Proof, goal: Goal) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Measure;
     use crate::prove::Medians;
-    use crate::statistics::Ratio;
     use crate::tune::candidates::Step;
+    use crate::{Measure, Run};
 
     fn ratio(estimate: f64) -> Option<Ratio> {
         Some(Ratio { estimate, interval: Some((estimate - 0.01, estimate + 0.01)), pairs: 20 })
@@ -101,6 +141,28 @@ mod tests {
     fn proof(remedies: Vec<Proved>) -> Proof {
         let empty = Proof::of(&["a".to_owned()], Measure::Wall, None, &[]);
         Proof { remedies, ..empty }
+    }
+
+    /// What twenty rounds took in which remedies take so many seconds and the program as it is one; each run is off by
+    /// up to `noise`, those of a round in different ways.
+    fn values(times: &[f64], noise: f64) -> Values {
+        let labels: Vec<String> = (0..=times.len()).map(|index| index.to_string()).collect();
+        let all: Vec<f64> = std::iter::once(1.0).chain(times.iter().copied()).collect();
+        let off = |round: usize, variant: usize| {
+            let turn = (round * (variant + 2) * 7 + variant * 3) % 11;
+            1.0 + noise * (f64::from(u32::try_from(turn).unwrap()) - 5.0) / 5.0
+        };
+        let run = |round: usize, variant: usize| Run {
+            variant,
+            round: Some(round),
+            wall_s: all[variant] * off(round, variant),
+            ..Run::default()
+        };
+        let runs: Vec<Run> = (0..20)
+            .flat_map(|round| (0..all.len()).map(move |variant| (round, variant)))
+            .map(|(round, variant)| run(round, variant))
+            .collect();
+        Values::of(&labels, &labels, Measure::Wall, &runs)
     }
 
     fn candidate(step: Step, settings: usize) -> Candidate {
@@ -117,7 +179,7 @@ mod tests {
         let confirmed = [&pair, &malloc, &both];
         let at = |times: [f64; 3]| {
             let proof = proof(times.map(|time| proved(time, 1.0, Shown::Gain)).to_vec());
-            let chosen = choose(&confirmed, &proof, Goal::Wall).unwrap();
+            let chosen = choose(&confirmed, &proof, &values(&times, 0.001), Goal::Wall).unwrap();
             (chosen.smallest, chosen.best)
         };
         assert_eq!(at([0.615, 0.7, 0.60]), (0, 2), "38.5 of 40 are over 95 per cent");
@@ -126,22 +188,45 @@ mod tests {
     }
 
     #[test]
+    fn a_smaller_change_that_was_not_shown_to_be_as_good_is_not_called_so() {
+        let [pair, malloc] = [candidate(Step::Settings, 2), candidate(Step::Malloc, 0)];
+        let times = [0.605, 0.6];
+        let proof = proof(times.map(|time| proved(time, 1.0, Shown::Gain)).to_vec());
+        let at =
+            |noise| choose(&[&pair, &malloc], &proof, &values(&times, noise), Goal::Wall).unwrap();
+        let shown = at(0.001);
+        assert_eq!((shown.smallest, shown.best, shown.is_shown), (0, 1, true));
+        assert!(shown.against.unwrap().interval.unwrap().1 <= 1.0 + NEAR, "{shown:?}");
+        let unclear = at(0.2);
+        assert_eq!((unclear.smallest, unclear.best, unclear.is_shown), (0, 1, false));
+        let (low, high) = unclear.against.unwrap().interval.unwrap();
+        assert!(low < 1.0 && high > 1.0 + NEAR, "it may be either: {unclear:?}");
+        let few = choose(&[&pair, &malloc], &proof, &Values::default(), Goal::Wall).unwrap();
+        assert_eq!((few.smallest, few.is_shown, few.against), (0, false, None));
+    }
+
+    #[test]
     fn of_changes_of_one_size_the_one_that_costs_less_is_taken() {
         let [one, other] = [candidate(Step::Malloc, 0), candidate(Step::Malloc, 0)];
         let remedies = vec![proved(0.5, 2.0, Shown::Gain), proved(0.51, 1.0, Shown::Gain)];
-        let chosen = choose(&[&one, &other], &proof(remedies), Goal::Wall).unwrap();
+        let values = values(&[0.5, 0.51], 0.001);
+        let chosen = choose(&[&one, &other], &proof(remedies), &values, Goal::Wall).unwrap();
         assert_eq!((chosen.smallest, chosen.best), (1, 0));
         assert!((chosen.share - 0.98).abs() < 1e-9);
         assert_eq!(chosen.smaller, []);
     }
 
     #[test]
-    fn smaller_changes_that_gain_less_are_told_with_what_they_have() {
+    fn smaller_changes_that_gain_less_are_named_with_what_they_have() {
         let [pair, malloc] = [candidate(Step::Settings, 2), candidate(Step::Malloc, 0)];
         let remedies = vec![proved(0.8, 1.0, Shown::Gain), proved(0.6, 2.0, Shown::Gain)];
-        let chosen = choose(&[&pair, &malloc], &proof(remedies), Goal::Wall).unwrap();
-        let [(place, share)] = chosen.smaller[..] else { panic!("{chosen:?}") };
+        let values = values(&[0.8, 0.6], 0.001);
+        let chosen = choose(&[&pair, &malloc], &proof(remedies), &values, Goal::Wall).unwrap();
+        let [Part { place, share, between: Some((low, high)) }] = chosen.smaller[..] else {
+            panic!("{chosen:?}")
+        };
         assert!(chosen.smallest == 1 && place == 0 && (share - 0.5).abs() < 1e-9, "{chosen:?}");
+        assert!(low < 0.5 && high > 0.5 && high - low < 0.01, "{low} {high}");
     }
 
     #[test]
@@ -150,7 +235,7 @@ mod tests {
         let nothing = Shown::NoDifference { could_have_seen: 0.1 };
         for (time, shown) in [(0.8, nothing), (0.995, Shown::Gain), (1.3, Shown::Worse)] {
             let proof = proof(vec![proved(time, 1.0, shown)]);
-            assert_eq!(choose(&[&malloc], &proof, Goal::Wall), None);
+            assert_eq!(choose(&[&malloc], &proof, &Values::default(), Goal::Wall), None);
         }
     }
 
@@ -158,8 +243,9 @@ mod tests {
     fn memory_may_be_what_is_to_be_gained() {
         let malloc = candidate(Step::Malloc, 0);
         let proof = proof(vec![proved(1.2, 0.5, Shown::Gain)]);
-        assert!(choose(&[&malloc], &proof, Goal::PeakRss).is_some());
-        assert_eq!(choose(&[&malloc], &proof, Goal::Wall), None);
+        let none = Values::default();
+        assert!(choose(&[&malloc], &proof, &none, Goal::PeakRss).is_some());
+        assert_eq!(choose(&[&malloc], &proof, &none, Goal::Wall), None);
     }
 
     #[test]

@@ -21,12 +21,18 @@ pub enum Form {
     Systemd,
     /// A Dockerfile.
     Docker,
+    /// A container of a pod, in Kubernetes' YAML.
+    Kubernetes,
 }
 
 impl Form {
     /// Every form with its name.
-    pub const ALL: [(Form, &str); 3] =
-        [(Form::Environment, "env"), (Form::Systemd, "systemd"), (Form::Docker, "docker")];
+    pub const ALL: [(Form, &str); 4] = [
+        (Form::Environment, "env"),
+        (Form::Systemd, "systemd"),
+        (Form::Docker, "docker"),
+        (Form::Kubernetes, "kubernetes"),
+    ];
 }
 
 impl fmt::Display for Form {
@@ -94,13 +100,41 @@ pub fn paste(variant: &Variant, form: Form) -> String {
             text
         }
         Form::Docker => in_a_container(variant, &set),
+        Form::Kubernetes => in_a_pod(variant, &set),
     }
+}
+
+/// Where the container finds the library of `variant`; none where it needs none.
+fn inside(variant: &Variant) -> Option<String> {
+    let file = variant.library.as_ref()?.file_name()?;
+    Some(format!("{IN_A_CONTAINER}/{}", file.to_string_lossy()))
+}
+
+/// What a container's entry in a pod takes; its image must have the library.
+fn in_a_pod(variant: &Variant, set: &[(String, String)]) -> String {
+    let inside = inside(variant);
+    let mut lines = Vec::new();
+    if let (Some(library), Some(inside)) = (&variant.library, &inside) {
+        lines.push(format!("# the image needs {} as {inside} (see docker)", library.display()));
+    }
+    lines.push("env:".to_owned());
+    for (name, value) in set {
+        let value = match (&inside, name.as_str()) {
+            (Some(inside), "LD_PRELOAD") => inside,
+            _ => value,
+        };
+        // Kubernetes expands $(NAME) in values, and takes $$ for a dollar.
+        let value = escaped(value, &['\\', '"'], '\\').replace('$', "$$");
+        lines.push(format!("  - name: {name}"));
+        lines.push(format!("    value: \"{value}\""));
+    }
+    lines.join("\n")
 }
 
 fn in_a_container(variant: &Variant, set: &[(String, String)]) -> String {
     let mut lines = Vec::new();
     let file = variant.library.as_ref().and_then(|path| path.file_name());
-    let inside = file.map(|file| format!("{IN_A_CONTAINER}/{}", file.to_string_lossy()));
+    let inside = inside(variant);
     if let (Some(library), Some(inside)) = (&variant.library, &inside) {
         let file = file.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
         lines.push(format!("# beside the Dockerfile: {}", library.display()));
@@ -177,6 +211,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_has_names_and_values() {
+        assert_eq!(
+            paste(&variant(), Form::Kubernetes),
+            "# the image needs /usr/lib/libjemalloc.so.2 as /usr/local/lib/libjemalloc.so.2 (see docker)\n\
+             env:\n  \
+               - name: LD_PRELOAD\n    \
+                 value: \"/usr/local/lib/libjemalloc.so.2\"\n  \
+               - name: MALLOC_CONF\n    \
+                 value: \"dirty_decay_ms:0,muzzy_decay_ms:0\""
+        );
+    }
+
+    #[test]
     fn what_is_special_to_each_form_stays_what_it_is() {
         let value = "a b'c\"d$e%f\\g";
         let variables = vec![("ODD".to_owned(), value.to_owned())];
@@ -187,6 +234,8 @@ mod tests {
         let systemd = paste(&odd, Form::Systemd);
         assert_eq!(systemd, "[Service]\nEnvironment=\"ODD=a b'c\\\"d$e%%f\\\\g\"");
         assert_eq!(paste(&odd, Form::Docker), "ENV ODD=\"a b'c\\\"d\\$e%f\\\\g\"");
+        let pod = "env:\n  - name: ODD\n    value: \"a b'c\\\"d$$e%f\\\\g\"";
+        assert_eq!(paste(&odd, Form::Kubernetes), pod);
     }
 
     #[test]
@@ -196,6 +245,6 @@ mod tests {
             assert_eq!(name.parse::<Form>().unwrap(), form);
             assert_eq!(form.to_string(), name);
         }
-        assert!("bash".parse::<Form>().unwrap_err().to_string().contains("env, systemd, docker"));
+        assert!("bash".parse::<Form>().unwrap_err().to_string().contains("docker, kubernetes"));
     }
 }

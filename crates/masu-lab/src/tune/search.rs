@@ -14,8 +14,9 @@
 use super::Goal;
 use super::candidates::{Candidate, Step};
 use crate::Error;
-use crate::prove::{Proof, Proved};
+use crate::prove::{Proof, Proved, Values};
 use crate::statistics::{Level, pairs_needed};
+use crate::suite::written_budget;
 
 /// The share of the budget that is kept for the last stage, whose runs alone count.
 pub(super) const CONFIRMING: f64 = 0.4;
@@ -25,6 +26,10 @@ const OF_ONE_STAGE: f64 = 0.6;
 
 /// Rounds of a stage of the search, at least: one may be anything, and of two none is in the middle.
 const ROUNDS_LEAST: usize = 3;
+
+/// Rounds of the first stage where there is no time for more: of a candidate that was run once something is known,
+/// of one that was not tried nothing is.
+const ROUNDS_FIRST: usize = 1;
 
 /// Rounds of a stage of the search at most: what is not distinguished by these is alike.
 const ROUNDS_MOST: usize = 20;
@@ -42,7 +47,7 @@ pub(super) trait Trials {
 
     /// Makes a warm-up and `rounds` rounds of the program as it is and of `candidates`, by runs that were
     /// not made before. The remedies of the proof are these candidates in this order.
-    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<Proof, Error>;
+    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<(Proof, Values), Error>;
 }
 
 /// What comes next.
@@ -65,6 +70,14 @@ pub(super) struct Found {
     pub(super) confirmed: Vec<usize>,
     /// What the last stage showed of them; none where it was not reached.
     pub(super) proof: Option<Proof>,
+    /// What the runs of the last stage took.
+    pub(super) values: Values,
+    /// How much a ratio of one round varied in it; none where that was not seen.
+    pub(super) noise: Option<f64>,
+    /// Candidates that were not tried because the same malloc, as it comes, was in the worse half.
+    pub(super) passed_over: Vec<usize>,
+    /// A budget that has room for all other candidates, in seconds.
+    pub(super) enough_s: f64,
     /// Runs made, warm-ups included.
     pub(super) runs: usize,
     /// What they took in wall-clock seconds.
@@ -81,6 +94,8 @@ pub(super) struct Tried {
     pub(super) stage: usize,
     pub(super) rounds: usize,
     pub(super) proved: Proved,
+    /// How much a ratio of one round varied in that stage; none where it had one round.
+    pub(super) noise: Option<f64>,
 }
 
 /// Searches `candidates` within `budget_s` seconds.
@@ -100,6 +115,10 @@ pub(super) fn search(
         stages: 0,
         confirmed: Vec::new(),
         proof: None,
+        values: Values::default(),
+        noise: None,
+        passed_over: Vec::new(),
+        enough_s: 0.0,
         runs: 0,
         spent_s: 0.0,
         repeatable: true,
@@ -157,7 +176,7 @@ impl Search<'_> {
         reason = "a rough number of runs, not negative"
     )]
     fn probe(&mut self) -> Result<(), Error> {
-        let probe = self.trials.measure(&[], 1)?;
+        let (probe, _) = self.trials.measure(&[], 1)?;
         self.account(&[], &probe);
         let run_s = self.cost_s(&[]);
         let needed_s = run_s * RUNS_LEAST;
@@ -166,7 +185,7 @@ impl Search<'_> {
                 "a run takes {run_s:.1} s, and in {:.0} s nothing could be shown; allow at least {} \
                  (--budget), or give the program less to do",
                 self.budget_s,
-                in_words(needed_s)
+                written_budget(needed_s)
             )));
         }
         let runs = (self.left_s() / run_s.max(1e-6)) as usize;
@@ -196,8 +215,10 @@ impl Search<'_> {
                 let joins = |index: &usize| {
                     self.candidates[*index].parent.is_some_and(|parent| left.contains(&parent))
                 };
-                let joining: Vec<usize> = waiting.drain(..).filter(joins).collect();
+                let (joining, others): (Vec<usize>, Vec<usize>) =
+                    waiting.drain(..).partition(joins);
                 left.extend(joining);
+                self.pass_over(others);
             }
             let stages = self.stages_to_come(&left, &waiting);
             if stages == 0 {
@@ -209,22 +230,50 @@ impl Search<'_> {
             let set: Vec<usize> = frugal.into_iter().chain(left.iter().copied()).collect();
             let least_s = self.cost_s(&set) * small(ROUNDS_LEAST + 1);
             let share_s = (left_s / small(stages)).max(least_s.min(left_s * OF_ONE_STAGE));
-            let set = self.fitting(&set, share_s);
+            let first = if number == 1 { ROUNDS_FIRST } else { ROUNDS_LEAST };
+            let set = self.fitting(&set, share_s, first);
             if set.is_empty() {
                 // The time to search is over; the best that are known go on to the last stage.
                 left = self.best_of_each(&left);
                 break;
             }
-            let rounds = self.rounds_in(&set, share_s).clamp(ROUNDS_LEAST, ROUNDS_MOST);
-            let proof = self.stage(&set, rounds, false)?;
-            self.note(&set, rounds, &proof);
+            let rounds = self.rounds_in(&set, share_s).clamp(first, ROUNDS_MOST);
+            let (proof, values) = self.stage(&set, rounds, false)?;
+            self.note(&set, rounds, &proof, values.noise());
             // INVARIANT: Each stage halves what it was given of each step, so the loop ends; who is there
             // for the other measure alone is not counted among them.
             left.retain(|one| set.contains(one));
             left = self.better_half(&left);
             self.frugal = self.most_frugal(&set);
         }
+        self.pass_over(waiting);
+        self.found.enough_s = self.enough_s();
         Ok(left)
+    }
+
+    /// Keeps which of these are not tried because of their malloc, and not for want of time.
+    fn pass_over(&mut self, dropped: Vec<usize>) {
+        let was_tried = |index: &usize| {
+            let parent = self.candidates[*index].parent;
+            parent.is_some_and(|parent| self.found.tried[parent].is_some())
+        };
+        let passed_over: Vec<usize> = dropped.into_iter().filter(was_tried).collect();
+        self.found.passed_over.extend(passed_over);
+    }
+
+    /// A budget that has room for all: the first stage, and the second, which settings of other mallocs join.
+    fn enough_s(&self) -> f64 {
+        let all = 0..self.candidates.len();
+        let (first, later): (Vec<usize>, Vec<usize>) =
+            all.partition(|one| self.candidates[*one].parent.is_none());
+        let joining = later.into_iter().filter(|one| !self.found.passed_over.contains(one));
+        let second: Vec<usize> =
+            first.iter().copied().take(first.len().div_ceil(2)).chain(joining).collect();
+        let [first_s, second_s] =
+            [first, second].map(|set| self.cost_s(&set) * small(ROUNDS_LEAST + 1));
+        // The first may take an equal share of all stages and no less than it needs, the second a part of the rest.
+        let both_s = (first_s + second_s / OF_ONE_STAGE).max(1.5 * second_s / OF_ONE_STAGE);
+        both_s.max(first_s / OF_ONE_STAGE) / (1.0 - CONFIRMING)
     }
 
     /// Runs those left again.
@@ -245,25 +294,32 @@ impl Search<'_> {
         let rounds = self.rounds_in(&finalists, left_s).min(ROUNDS_CONFIRMING_MOST);
         let rounds = rounds.max(needed(&finalists));
         finalists.sort_by_key(|one| (self.candidates[*one].step, *one));
-        let proof = self.stage(&finalists, rounds, true)?;
+        let (proof, values) = self.stage(&finalists, rounds, true)?;
         self.found.stopped |= proof.stopped;
+        self.found.noise = values.noise();
+        self.found.values = values;
         self.found.confirmed = finalists;
         self.found.proof = Some(proof);
         Ok(())
     }
 
-    fn stage(&mut self, set: &[usize], rounds: usize, confirms: bool) -> Result<Proof, Error> {
+    fn stage(
+        &mut self,
+        set: &[usize],
+        rounds: usize,
+        confirms: bool,
+    ) -> Result<(Proof, Values), Error> {
         self.found.stages += 1;
         let seconds = self.cost_s(set) * small(rounds + 1);
         let number = self.found.stages;
         let candidates = set.len();
         self.trials.announce(Next::Stage { number, candidates, rounds, seconds, confirms });
-        let proof = self.trials.measure(set, rounds)?;
+        let (proof, values) = self.trials.measure(set, rounds)?;
         self.account(set, &proof);
         if proof.stopped && !confirms {
             return Err(Error::Stopped);
         }
-        Ok(proof)
+        Ok((proof, values))
     }
 
     /// Keeps what a stage took, and learns from it what the next will.
@@ -301,12 +357,12 @@ impl Search<'_> {
         ((seconds / self.cost_s(set).max(1e-6)) as usize).saturating_sub(1)
     }
 
-    /// As many of `set` as can be tried in `seconds`, in their order.
-    fn fitting(&self, set: &[usize], seconds: f64) -> Vec<usize> {
+    /// As many of `set` as can be tried in `least` rounds in `seconds`, in their order.
+    fn fitting(&self, set: &[usize], seconds: f64, least: usize) -> Vec<usize> {
         let mut fitting: Vec<usize> = Vec::new();
         for index in set {
             fitting.push(*index);
-            if self.rounds_in(&fitting, seconds) < ROUNDS_LEAST {
+            if self.rounds_in(&fitting, seconds) < least {
                 fitting.pop();
                 break;
             }
@@ -327,11 +383,11 @@ impl Search<'_> {
         set.iter().filter(|index| self.candidates[**index].step == step).count()
     }
 
-    fn note(&mut self, set: &[usize], rounds: usize, proof: &Proof) {
+    fn note(&mut self, set: &[usize], rounds: usize, proof: &Proof, noise: Option<f64>) {
         let stage = self.found.stages;
         for (index, proved) in set.iter().zip(&proof.remedies) {
             let proved = proved.clone();
-            self.found.tried[*index] = Some(Tried { stage, rounds, proved });
+            self.found.tried[*index] = Some(Tried { stage, rounds, proved, noise });
         }
     }
 
@@ -387,13 +443,4 @@ impl Search<'_> {
 #[expect(clippy::cast_precision_loss, reason = "rounds and stages are few")]
 fn small(count: usize) -> f64 {
     count as f64
-}
-
-/// A time that is enough, as it is written behind `--budget`.
-fn in_words(seconds: f64) -> String {
-    if seconds <= 90.0 {
-        format!("{:.0}s", seconds.ceil())
-    } else {
-        format!("{:.0}m", (seconds / 60.0).ceil())
-    }
 }

@@ -3,8 +3,8 @@
 
 use super::candidates::{Candidate, Step};
 use super::search::{CONFIRMING, Found, Next, Trials, search};
-use super::{Goal, choice};
-use crate::prove::{Proof, Shown};
+use super::{Goal, choice, sure};
+use crate::prove::{Proof, Shown, Values};
 use crate::random::Random;
 use crate::statistics::Look;
 use crate::summary::simulation::{Comparison, Machine, Noise};
@@ -108,7 +108,7 @@ impl<'a> MadeUp<'a> {
         let chosen = found.proof.as_ref().and_then(|proof| {
             let confirmed: Vec<&Candidate> =
                 found.confirmed.iter().map(|index| &candidates[*index]).collect();
-            choice::choose(&confirmed, proof, self.goal)
+            choice::choose(&confirmed, proof, &found.values, self.goal)
         });
         (chosen.map(|chosen| found.confirmed[chosen.smallest]), found)
     }
@@ -130,7 +130,7 @@ impl Trials for MadeUp<'_> {
         clippy::cast_sign_loss,
         reason = "bytes of a program"
     )]
-    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<Proof, Error> {
+    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<(Proof, Values), Error> {
         let stages =
             self.announced.iter().filter(|next| matches!(next, Next::Stage { .. })).count();
         if stages > self.stages_most {
@@ -158,7 +158,8 @@ impl Trials for MadeUp<'_> {
         let summary = summarise_measures(&MEASURES, &there, primary, Look::ONLY, &runs);
         let seconds = runs.iter().map(|run| run.wall_s).sum::<f64>() + times.iter().sum::<f64>();
         let proof = Proof::of(&all, self.goal.primary(), Some(&summary), &[]);
-        Ok(Proof { rounds, seconds, runs: runs.len() + times.len(), ..proof })
+        let values = Values::of(&all, &there, self.goal.primary(), &runs);
+        Ok((Proof { rounds, seconds, runs: runs.len() + times.len(), ..proof }, values))
     }
 }
 
@@ -302,6 +303,58 @@ fn what_there_was_no_time_for_was_not_tried_and_the_first_were() {
     let long = MadeUp::new(&all, Noise::Normal(0.02), 1).search(6000.0).unwrap();
     let tried = long.tried.iter().take(14).filter(|one| one.is_some()).count();
     assert_eq!(tried, 14);
+}
+
+#[test]
+fn with_little_time_more_are_run_once_than_would_be_three_times() {
+    let mut all = nothing_helps();
+    all[MALLOC].time = 0.7;
+    let mut trials = MadeUp::new(&all, Noise::Normal(0.02), 1);
+    let found = trials.search(60.0).unwrap();
+    let Next::Stage { candidates, rounds, .. } = trials.announced[1] else { panic!("no stage") };
+    // A minute has room for 21 runs of a second in one stage: with a warm-up each, three rounds of four.
+    assert!(candidates > 4 && rounds < 3, "{candidates} in {rounds} rounds");
+    assert!(found.enough_s > 60.0 && found.enough_s < 900.0, "{}", found.enough_s);
+    let long = MadeUp::new(&all, Noise::Normal(0.02), 1).search(found.enough_s).unwrap();
+    let not_tried = (0..all.len()).filter(|one| long.tried[*one].is_none());
+    let untimely = not_tried.filter(|one| !long.passed_over.contains(one)).count();
+    assert_eq!(untimely, 0, "what is said to be enough is: {:?}", long.passed_over);
+}
+
+#[test]
+fn what_is_denied_of_the_others_is_true() {
+    // One of those that are tried first is better than all that the noise lets the search see.
+    let mut all = nothing_helps();
+    (all[MALLOC].time, all[SINGLE].time) = (0.9, 0.85);
+    let (mut missed, mut denied) = (0, 0);
+    for noise in NOISES {
+        for seed in 0..searches() {
+            let (named, found) = MadeUp::new(&all, noise, seed as u64).named(100.0);
+            let confirmed = |index: &usize| found.confirmed.contains(index);
+            if named.is_none() || confirmed(&SINGLE) || found.tried[SINGLE].is_none() {
+                continue;
+            }
+            missed += 1;
+            let best = named.map_or(1.0, |named| all[named].time);
+            let sure = sure::of_the_others(&found, Goal::Wall, best);
+            denied += usize::from(sure.is_some_and(|sure| sure.sure >= 0.95));
+        }
+    }
+    println!("missed {missed}, of which denied {denied}");
+    let searches = NOISES.len() * searches();
+    assert!(denied <= searches / 20, "{denied} of {missed} missed in {searches}");
+}
+
+#[test]
+fn where_one_is_far_ahead_it_is_sure_that_no_other_is_better() {
+    let mut all = nothing_helps();
+    all[PAIR].time = 0.6;
+    let found = MadeUp::new(&all, Noise::Normal(0.02), 1).search(BUDGET_S).unwrap();
+    let sure = sure::of_the_others(&found, Goal::Wall, 0.6).unwrap();
+    assert!(sure.sure >= 0.99 && sure.doubtful.is_empty() && sure.others > 9, "{sure:?}");
+    // Where nothing gains, as many are near the best, and a few rounds cannot tell.
+    let near = sure::of_the_others(&found, Goal::Wall, 1.06).unwrap();
+    assert!(near.sure < 0.9 && !near.doubtful.is_empty(), "{near:?}");
 }
 
 #[test]
