@@ -233,7 +233,10 @@ pub(crate) struct Server {
     #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
     pub(crate) load: Vec<String>,
     /// Ready when this answers [default: the load's URL]
-    #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
+    ///
+    /// HOST:PORT is ready when it takes connections, a URL when it is answered below 400, a command
+    /// when it returns 0.
+    #[arg(long, value_name = "URL|HOST:PORT|CMD", requires = "server", help_heading = SERVER)]
     #[arg(hide_short_help = true)]
     pub(crate) ready: Option<String>,
     /// How long that may take [default: 60s]

@@ -71,7 +71,7 @@ impl Hook {
         let _alone = alone();
         kernel::become_subreaper().doing(doing)?;
         // A file and no pipe: what a hook leaves in the background may go on writing.
-        let mut said = unlinked_file("hook")?;
+        let said = unlinked_file("hook")?;
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null());
         shell.stderr(said.try_clone().doing(doing)?);
@@ -106,7 +106,7 @@ impl Hook {
             Status::Exited(code) => Ending::Exited(code),
             Status::Signalled(signal) => Ending::Signalled(signal),
         };
-        let reason = match last_line(&mut said) {
+        let reason = match last_line(&said) {
             Some(line) => format!("it {ending} and said: {line}"),
             None => format!("it {ending} and said nothing on standard error"),
         };
@@ -116,7 +116,7 @@ impl Hook {
 }
 
 /// The last line with something in it.
-fn last_line(file: &mut File) -> Option<String> {
+pub(crate) fn last_line(mut file: &File) -> Option<String> {
     let end = file.seek(SeekFrom::End(0)).ok()?;
     file.seek(SeekFrom::Start(end.saturating_sub(TAIL_BYTES))).ok()?;
     let mut tail = Vec::new();

@@ -41,6 +41,7 @@ pub use asked::Asked;
 use guard::Guard;
 pub use latency_rate::LatencyRate;
 use place::Place;
+use ready::NotReady;
 pub use ready::Ready;
 use running::Running;
 use steady::Point;
@@ -340,10 +341,12 @@ impl<'a> Servers<'a> {
         }
         match ready {
             Ok(_) => Ok(running),
-            Err(reason) => {
+            Err(NotReady { reason, is_impossible: true }) => {
+                Err(wrong(format!("was not ready {reason}")))
+            }
+            Err(NotReady { reason, .. }) => {
                 let words = running.last_words(&Ending::TimedOut);
-                let within = within.as_secs();
-                Err(wrong(format!("was not ready within {within} s ({reason}): it {words}")))
+                Err(wrong(format!("was not ready {reason}: it {words}")))
             }
         }
     }

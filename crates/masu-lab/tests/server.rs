@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use masu_lab::load::DEFAULT_TIMEOUT;
 use masu_lab::results::Rounds;
@@ -308,6 +308,29 @@ fn a_server_that_never_gets_ready_is_an_error_and_is_ended() {
         let text = error.to_string();
         assert!(text.contains("not ready") && text.contains(word), "{text}");
     }
+    log.assert_gone(0);
+}
+
+#[test]
+fn a_question_that_cannot_be_asked_is_said_at_once() {
+    let log = Log::new("unaskable");
+    let ready = Ready::parse("masu-no-such-command {port}").unwrap();
+    let began = Instant::now();
+    let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..plan() };
+    let text = made(&workload(&log, "", "exec"), plan, 2).unwrap_err().to_string();
+    assert!(text.contains("`masu-no-such-command") && text.contains("127"), "{text}");
+    assert!(began.elapsed() < Duration::from_secs(300), "it waited all the same");
+    log.assert_gone(0);
+}
+
+#[test]
+fn host_and_port_are_ready_when_they_take_connections() {
+    let log = Log::new("address");
+    let ready = Ready::parse("127.0.0.1:{port}").unwrap();
+    // A load that no machine is too busy for.
+    let plan = ServerPlan { ready, load: Load::Command("true".to_owned()), ..plan() };
+    let comparison = made(&workload(&log, "", "exec"), plan, 1).unwrap();
+    assert_eq!(runs(&comparison, 0).len(), 1);
     log.assert_gone(0);
 }
 

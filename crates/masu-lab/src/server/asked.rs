@@ -17,7 +17,7 @@ pub(super) const ARRIVALS: Arrivals = Arrivals::Random(1);
 /// What was asked for; what was not is none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asked {
-    /// A URL or a command that tells whether a server is ready.
+    /// A URL, an address or a command that tells whether a server is ready.
     pub ready: Option<String>,
     /// How long that may take.
     pub ready_within: Option<Duration>,
@@ -117,7 +117,7 @@ impl ServerPlan {
     pub(crate) fn texts(&self) -> Vec<&OsStr> {
         let ready = match &self.ready {
             Ready::Port => None,
-            Ready::Url(text) | Ready::Command(text) => Some(text),
+            Ready::Address(text) | Ready::Url(text) | Ready::Command(text) => Some(text),
         };
         let load = match &self.load {
             Load::Command(text) => std::slice::from_ref(text),
@@ -133,7 +133,7 @@ impl ServerPlan {
         let mut plan = self.clone();
         match &mut plan.ready {
             Ready::Port => {}
-            Ready::Url(text) | Ready::Command(text) => *text = settle(text),
+            Ready::Address(text) | Ready::Url(text) | Ready::Command(text) => *text = settle(text),
         }
         match &mut plan.load {
             Load::Command(text) => *text = settle(text),
@@ -150,7 +150,9 @@ impl ServerPlan {
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
         match &self.ready {
             Ready::Port => {}
-            Ready::Url(text) | Ready::Command(text) => add("ready", text.clone()),
+            Ready::Address(text) | Ready::Url(text) | Ready::Command(text) => {
+                add("ready", text.clone());
+            }
         }
         match &self.load {
             Load::Command(text) => add("load", text.clone()),
@@ -207,6 +209,9 @@ mod tests {
         let ready = Some("redis-cli -p {port} ping".to_owned());
         let plan = Asked { ready, ..load(&["true"]) }.plan().unwrap();
         assert!(matches!(plan.ready, Ready::Command(_)));
+        let ready = Some("127.0.0.1:{port}".to_owned());
+        let plan = Asked { ready, ..load(&["true"]) }.plan().unwrap();
+        assert_eq!(plan.settings()[0], ("ready".to_owned(), "127.0.0.1:{port}".to_owned()));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use std::fs;
 
+use super::ready::NotReady;
 use super::running::Running;
 use super::{Servers, ready};
 use crate::execute::Ending;
@@ -53,15 +54,16 @@ impl Servers<'_> {
 fn judge(
     row: &Row,
     run: &Run,
-    ready: Result<bool, String>,
+    ready: Result<bool, NotReady>,
     mut evidence: Evidence,
 ) -> Result<Evidence, Error> {
     let variant = row.variant.label.clone();
     let said = run.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
     let said = if said.is_empty() { String::new() } else { format!("; the last it said: {said}") };
     match (&run.ending, ready) {
-        (Ending::Stopped, Err(reason)) => {
-            let reason = format!("was not ready ({reason}){said}");
+        (Ending::Stopped, Err(NotReady { reason, is_impossible })) => {
+            let said = if is_impossible { "" } else { said.as_str() };
+            let reason = format!("was not ready {reason}{said}");
             return Err(Error::Server { variant, reason });
         }
         (Ending::Stopped, Ok(_)) => {}

@@ -1,5 +1,6 @@
 //! Whether a server is ready: asked again and again, for a limited time.
 
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::place::Place;
 use crate::load::{self, Target};
-use crate::{Error, Row, kernel};
+use crate::workload::unlinked_file;
+use crate::{Error, Row, hooks, kernel};
 
 /// The first pause between two questions; each next one is longer, up to a limit.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -24,6 +26,8 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 pub enum Ready {
     /// It takes connections at `{port}`.
     Port,
+    /// It takes connections at this `HOST:PORT`.
+    Address(String),
     /// This URL is answered with a status below 400.
     Url(String),
     /// This command of the shell returns 0.
@@ -31,7 +35,7 @@ pub enum Ready {
 }
 
 impl Ready {
-    /// A URL if it begins like one, otherwise a command.
+    /// A URL if it begins like one, an address if it is `HOST:PORT`, otherwise a command.
     ///
     /// # Errors
     ///
@@ -41,28 +45,64 @@ impl Ready {
             Target::check(&text.replace("{port}", "1"))?;
             return Ok(Ready::Url(text.to_owned()));
         }
+        if is_address(text) {
+            return Ok(Ready::Address(text.to_owned()));
+        }
         Ok(Ready::Command(text.to_owned()))
     }
 }
 
+/// Whether `text` is `HOST:PORT`, be the port a placeholder: no command has a number behind a colon and nothing else.
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_port = port == "{port}" || port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_of_host = |c: char| c.is_ascii_alphanumeric() || "-._[]:{}".contains(c);
+    is_port && !host.is_empty() && host.chars().all(is_of_host)
+}
+
+/// Why waiting for a server came to nothing.
+#[derive(Debug)]
+pub(super) struct NotReady {
+    /// What goes on behind "was not ready".
+    pub(super) reason: String,
+    /// Whether there was no use in waiting.
+    pub(super) is_impossible: bool,
+}
+
+/// Why a server is not ready.
+enum Refusal {
+    /// It may be later.
+    NotYet(String),
+    /// It never can be.
+    Never(String),
+}
+
 /// Asks until the server in `place` is ready, `sooner` tells that there is no use in waiting, or
-/// `within` has passed; then the reason of the last refusal is returned. Whether it is ready.
+/// `within` has passed, or asking is impossible; then the reason is returned. Whether it is ready.
 pub(super) fn wait(
     ready: &Ready,
     place: &Place,
     row: &Row,
     within: Duration,
     sooner: &mut dyn FnMut() -> bool,
-) -> Result<bool, String> {
+) -> Result<bool, NotReady> {
     let deadline = Instant::now() + within;
     let mut pause = PAUSE_MIN;
     loop {
         if sooner() {
             return Ok(false);
         }
-        let Err(reason) = ask(ready, place, row, sooner) else { return Ok(true) };
-        if Instant::now() >= deadline {
-            return Err(reason);
+        match ask(ready, place, row, sooner) {
+            Ok(()) => return Ok(true),
+            Err(Refusal::Never(reason)) => {
+                let reason = format!("and cannot be seen to be: {reason}");
+                return Err(NotReady { reason, is_impossible: true });
+            }
+            Err(Refusal::NotYet(reason)) if Instant::now() >= deadline => {
+                let reason = format!("within {} s ({reason})", within.as_secs_f64());
+                return Err(NotReady { reason, is_impossible: false });
+            }
+            Err(Refusal::NotYet(_)) => {}
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
@@ -74,6 +114,10 @@ pub(super) fn address(ready: &Ready, place: &Place, row: &Row) -> Result<Vec<Soc
     Ok(match ready {
         Ready::Port => vec![SocketAddr::from(([127, 0, 0, 1], place.port))],
         Ready::Url(url) => Target::new(&place.text(url, row))?.addresses().to_vec(),
+        // As a URL is: a host that is not known is said before anything starts.
+        Ready::Address(text) => {
+            Target::new(&format!("http://{}/", place.text(text, row)))?.addresses().to_vec()
+        }
         Ready::Command(_) => Vec::new(),
     })
 }
@@ -89,33 +133,75 @@ fn ask(
     place: &Place,
     row: &Row,
     sooner: &mut dyn FnMut() -> bool,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     match ready {
         Ready::Port => {
             let address = SocketAddr::from(([127, 0, 0, 1], place.port));
-            let connected = TcpStream::connect_timeout(&address, ANSWER_WITHIN);
-            connected.map(drop).map_err(|error| format!("port {}: {error}", place.port))
+            connected(&address).map_err(|error| format!("port {}: {error}", place.port))
+        }
+        Ready::Address(text) => {
+            let addresses = address(ready, place, row).map_err(|error| error.to_string());
+            addresses.and_then(|addresses| {
+                let mut refusal = format!("{}: no address", place.text(text, row));
+                for address in &addresses {
+                    match connected(address) {
+                        Ok(()) => return Ok(()),
+                        Err(error) => refusal = format!("{address}: {error}"),
+                    }
+                }
+                Err(refusal)
+            })
         }
         Ready::Url(url) => {
             let url = place.text(url, row);
             load::ask_once(&url, ANSWER_WITHIN).map_err(|reason| format!("{url}: {reason}"))
         }
-        Ready::Command(command) => {
-            let command = place.text(command, row);
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", &command]).stdin(Stdio::null());
-            if let Some(folder) = &row.workload.folder {
-                shell.current_dir(folder).env("PWD", folder);
-            }
-            // A group of its own, so that what it starts can be ended with it.
-            shell.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-            let child = shell.spawn().map_err(|error| format!("`{command}`: {error}"))?;
-            returned_zero(child, sooner).map_err(|reason| format!("`{command}` {reason}"))
-        }
+        Ready::Command(command) => return ask_command(command, place, row, sooner),
     }
+    .map_err(Refusal::NotYet)
 }
 
-fn returned_zero(mut child: Child, sooner: &mut dyn FnMut() -> bool) -> Result<(), String> {
+fn connected(address: &SocketAddr) -> io::Result<()> {
+    TcpStream::connect_timeout(address, ANSWER_WITHIN).map(drop)
+}
+
+/// What shells return for a command that they cannot start, and for one that they do not find.
+const CANNOT_RUN: [i32; 2] = [126, 127];
+
+fn ask_command(
+    command: &str,
+    place: &Place,
+    row: &Row,
+    sooner: &mut dyn FnMut() -> bool,
+) -> Result<(), Refusal> {
+    let command = place.text(command, row);
+    let said = unlinked_file("ready");
+    let said = said.map_err(|error| Refusal::NotYet(error.to_string()))?;
+    let stderr = said.try_clone().map_or_else(|_| Stdio::null(), Stdio::from);
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &command]).stdin(Stdio::null());
+    if let Some(folder) = &row.workload.folder {
+        shell.current_dir(folder).env("PWD", folder);
+    }
+    // A group of its own, so that what it starts can be ended with it.
+    shell.stdout(Stdio::null()).stderr(stderr).process_group(0);
+    let child = shell.spawn();
+    let child = child.map_err(|error| Refusal::Never(format!("`{command}`: {error}")))?;
+    returned_zero(child, sooner).map_err(|(code, reason)| {
+        let words = hooks::last_line(&said).map(|line| format!(" and said: {line}"));
+        let reason = format!("`{command}` {reason}{}", words.unwrap_or_default());
+        match code {
+            Some(code) if CANNOT_RUN.contains(&code) => Refusal::Never(reason),
+            _ => Refusal::NotYet(reason),
+        }
+    })
+}
+
+/// The exit code, if there is one, and what happened, unless it is 0.
+fn returned_zero(
+    mut child: Child,
+    sooner: &mut dyn FnMut() -> bool,
+) -> Result<(), (Option<i32>, String)> {
     let group = child.id().cast_signed();
     let deadline = Instant::now() + ANSWER_WITHIN;
     let has_ended = loop {
@@ -131,9 +217,9 @@ fn returned_zero(mut child: Child, sooner: &mut dyn FnMut() -> bool) -> Result<(
     kernel::kill_group(group);
     let outcome = match child.wait() {
         Ok(status) if has_ended && status.success() => Ok(()),
-        Ok(status) if has_ended => Err(format!("ended with {status}")),
-        Ok(_) => Err(format!("did not end within {} s", ANSWER_WITHIN.as_secs())),
-        Err(error) => Err(format!("cannot be waited for: {error}")),
+        Ok(status) if has_ended => Err((status.code(), format!("ended with {status}"))),
+        Ok(_) => Err((None, format!("did not end within {} s", ANSWER_WITHIN.as_secs()))),
+        Err(error) => Err((None, format!("cannot be waited for: {error}"))),
     };
     kernel::reap_group(group);
     outcome
@@ -144,6 +230,17 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn an_address_takes_connections_and_anything_else_is_a_command() {
+        for text in ["127.0.0.1:{port}", "localhost:6379", "[::1]:{port}", "db-1.local:5432"] {
+            assert_eq!(Ready::parse(text).unwrap(), Ready::Address(text.to_owned()), "{text}");
+        }
+        for text in ["redis-cli -p {port} ping", "test -e a:", ":80", "a:0", "a:b", "./ask:8 x:80"]
+        {
+            assert!(matches!(Ready::parse(text).unwrap(), Ready::Command(_)), "{text}");
+        }
+    }
 
     /// Whether the command was seen to return 0, and the process whose number it wrote.
     fn ask_with(command: &str, patient: bool) -> (bool, String) {
