@@ -17,7 +17,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 pub(crate) use code::{Code, CodeCommand, CodeLoad, CodeMap};
 pub(crate) use diagnose::Diagnose;
 pub(crate) use experiment::Experiment;
-pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View};
+pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View, Which};
 use masu_lab::report::Format;
 use masu_lab::server::LatencyRate;
 use masu_lab::variant::parse_size;
@@ -311,8 +311,8 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    let size = parse_size(text).filter(|size| *size > 0);
-    size.ok_or_else(|| "write a number of bytes such as 512M or 2G".to_owned())
+    let size = parse_size(text).filter(|size| *size >= 1 << 20);
+    size.ok_or_else(|| "write a number of bytes from 1M on, such as 512M or 2G".to_owned())
 }
 
 /// Per cent above zero, as a share.
@@ -378,7 +378,7 @@ pub(crate) struct Top {
 
 /// Saved results as text, Markdown, CSV, HTML, JSON
 #[derive(Debug, Args)]
-#[command(override_usage = "masu report [OPTIONS] FILE…")]
+#[command(override_usage = "masu report [OPTIONS] FILE…\n       masu report [OPTIONS] - < FILE")]
 #[command(after_help = "\
 The files are what `masu compare --json FILE` writes; one that is still being
 written, or was cut off, is shown as far as it goes. Several files of the same
@@ -392,7 +392,7 @@ Examples:
   masu report runs.jsonl
   masu report laptop.jsonl server.jsonl -o both.html")]
 pub(crate) struct Report {
-    /// Results files
+    /// Results files; - is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// text, markdown, csv, html or json [default: what the name of --output ends in, else text]
@@ -431,8 +431,8 @@ pub(crate) struct List {
     /// Every option of masu, the allocator, and what it makes of glibc's
     #[arg(long, conflicts_with = "settings")]
     pub(crate) options: bool,
-    /// With --options: as JSON
-    #[arg(long, requires = "options")]
+    /// As JSON: the allocators, or with --options the options
+    #[arg(long, conflicts_with = "settings")]
     pub(crate) json: bool,
 }
 

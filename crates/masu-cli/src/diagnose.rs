@@ -7,13 +7,14 @@ mod prove;
 mod trial;
 
 use std::io::Write;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use masu_lab::diagnose::{
     self, Facts, Finding, Hold, Kind, Means, Options, Remedy, RemedyKind, Step,
 };
-use masu_lab::report::{bytes, notice};
+use masu_lab::report::{bytes, notice, width};
 use masu_lab::{Diagnosis, Limits, Stop, Workload};
 
 use crate::compare::own_input;
@@ -28,11 +29,18 @@ const CAUSE: Style = AnsiColor::Red.on_default().bold();
 const REMARK: Style = AnsiColor::Yellow.on_default().bold();
 const CLEAR: Style = AnsiColor::Green.on_default().bold();
 
-/// What a terminal holds.
-const WIDTH: usize = 80;
+/// How long a process that runs already is looked at.
+const USUAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Diagnoses and prints.
 pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
+    if arguments.pid.is_none() && (arguments.attach || arguments.patience.is_some()) {
+        let option = if arguments.attach { "--attach" } else { "--for" };
+        bail!(
+            "{option} is about a process that runs already: give its number with -p PID (`pidof NAME` says it), \
+             and no program"
+        );
+    }
     let stop = Stop::on_signals()?;
     let json = arguments.json;
     let diagnosis = match arguments.pid {
@@ -49,7 +57,7 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
 }
 
 fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
-    let patience = arguments.patience;
+    let patience = arguments.patience.unwrap_or(USUAL_PATIENCE);
     let hold = if arguments.attach { Hold::Attached } else { Hold::None };
     aside::say(notice(&match hold {
         Hold::None => format!("Looking at process {pid}."),
@@ -119,15 +127,15 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
 }
 
 fn page(diagnosis: &Diagnosis) -> String {
-    let mut page = format!("{BOLD}{}{BOLD:#}\n", shortened(&diagnosis.command, WIDTH));
-    for line in wrapped(&ran(diagnosis), WIDTH) {
+    let mut page = format!("{BOLD}{}{BOLD:#}\n", shortened(&diagnosis.command, width()));
+    for line in wrapped(&ran(diagnosis), width()) {
         page.push_str(&format!("{DIM}{line}{DIM:#}\n"));
     }
     let names_places =
         diagnosis.findings.iter().any(|finding| finding.id == diagnose::Id::CpuBound);
     let places = diagnosis.facts.sampled().map(|sampled| sampled.told()).unwrap_or_default();
     if !names_places && !places.is_empty() {
-        for line in wrapped(&format!("Most of its own code's time: {places}."), WIDTH) {
+        for line in wrapped(&format!("Most of its own code's time: {places}."), width()) {
             page.push_str(&format!("{DIM}{line}{DIM:#}\n"));
         }
     }
@@ -198,7 +206,7 @@ fn told(page: &mut String, finding: &Finding, command: &[String], said: &mut Vec
         Kind::Remark => REMARK,
         Kind::AllClear => CLEAR,
     };
-    for line in wrapped(&finding.title, WIDTH) {
+    for line in wrapped(&finding.title, width()) {
         page.push_str(&format!("{style}{line}{style:#}\n"));
     }
     let mut about = vec![finding.id.name().to_owned()];
@@ -239,7 +247,7 @@ fn remedied(page: &mut String, remedy: &Remedy, command: &[String]) {
             _ => format!("masu run -a {variant} -- "),
         };
         // A line to paste stays a line, however long.
-        page.push_str(&format!("      {BOLD}{start}{}{BOLD:#}\n", shortened(command, WIDTH / 2)));
+        page.push_str(&format!("      {BOLD}{start}{}{BOLD:#}\n", shortened(command, width() / 2)));
     }
     if let Some(paste) = remedy.paste.as_ref().filter(|paste| !paste.is_empty()) {
         page.push_str(&format!("      {BOLD}{paste}{BOLD:#}\n"));
@@ -253,7 +261,7 @@ fn remedied(page: &mut String, remedy: &Remedy, command: &[String]) {
 /// Text in lines, the first of which begins with `mark`.
 fn listed(page: &mut String, mark: &str, text: &str) {
     let indent = mark.chars().count();
-    for (index, line) in wrapped(text, WIDTH - indent).iter().enumerate() {
+    for (index, line) in wrapped(text, width() - indent).iter().enumerate() {
         let front = if index == 0 { mark.to_owned() } else { " ".repeat(indent) };
         page.push_str(&format!("{front}{line}\n"));
     }

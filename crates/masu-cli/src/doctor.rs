@@ -8,15 +8,13 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 use masu_lab::doctor::{Checkup, Standing};
 use masu_lab::prices::{Price, Unpriced};
+use masu_lab::report::width;
 
 use crate::{arguments, aside, carried};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const LIMIT: Style = AnsiColor::Yellow.on_default().bold();
-
-/// What a terminal holds.
-const WIDTH: usize = 80;
 
 /// Where values begin.
 const INDENT: usize = 23;
@@ -89,13 +87,13 @@ fn page(checkup: &Checkup) -> String {
 /// A line of the page: a name, its value, and below it what to do.
 fn entry(page: &mut String, limits: bool, name: &str, value: &str, remedy: Option<&str>) {
     let mark = if limits { format!("{LIMIT}!{LIMIT:#}") } else { " ".to_owned() };
-    let mut lines = wrapped(value, WIDTH - INDENT).into_iter();
+    let mut lines = wrapped(value, width() - INDENT).into_iter();
     let first = lines.next().unwrap_or_default();
     page.push_str(&format!("{mark} {name:<width$}{first}\n", width = INDENT - 2));
     for line in lines {
         page.push_str(&format!("{:INDENT$}{line}\n", ""));
     }
-    for line in remedy.map(|remedy| wrapped(remedy, WIDTH - INDENT - 2)).into_iter().flatten() {
+    for line in remedy.map(|remedy| wrapped(remedy, width() - INDENT - 2)).into_iter().flatten() {
         page.push_str(&format!("{:INDENT$}{DIM}  {line}{DIM:#}\n", ""));
     }
 }

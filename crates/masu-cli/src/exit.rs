@@ -7,8 +7,9 @@ use std::env;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Error, Result};
@@ -53,6 +54,20 @@ pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {
             complain(&error);
             let is_stop = matches!(error.downcast_ref(), Some(LabError::Stopped));
             if is_stop { INTERRUPTED.into() } else { FAILED.into() }
+        }
+    }
+}
+
+/// The exit code of a program that masu stayed beside: the program's, or what a shell makes of its signal.
+pub(crate) fn of_watched(outcome: Result<ExitStatus>) -> ExitCode {
+    match outcome {
+        Ok(status) => {
+            let code = status.code().or(status.signal().map(|signal| 128 + signal));
+            code.and_then(|code| u8::try_from(code).ok()).unwrap_or(RUN_FAILED).into()
+        }
+        Err(error) => {
+            complain(&error);
+            RUN_FAILED.into()
         }
     }
 }

@@ -1,18 +1,24 @@
-//! `masu heap`: heap profiles, read, given names and shown.
+//! `masu heap`: heap profiles, read, given names and shown; or a program run with its profile on.
 //!
 //! Relies on the lab for all of that. What is decided here is the shape and where it goes.
 
+use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use masu_lab::heap::{Profile, Shape, ask};
+use masu_lab::heap::{Profile, Shape, ask, written_in};
+use masu_lab::launch::launch_beside;
+use masu_lab::{Input, Spec, Stop, Workload, report};
 
-use crate::arguments::{HeapCommand, HeapDiff, HeapShow, View};
-use crate::aside;
+use crate::arguments::{HeapCommand, HeapDiff, HeapShow, Program, View, Which};
 use crate::exit::Ending;
+use crate::{aside, carried};
 
 /// How long a process may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,14 +47,80 @@ pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
     }
 }
 
+/// Runs a program under masu with its heap profile on, and shows what it never freed. Its exit code is the program's.
+pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
+    let workload = Workload::new(program.words.clone(), Input::Empty)?;
+    let spec: Spec = "masu".parse()?;
+    let catalogue = carried::catalogue_for(std::slice::from_ref(&spec), &workload.program)?;
+    let variant = catalogue.resolve(&spec, &workload.program)?;
+    let folder = Folder::new()?;
+    let prefix = folder.0.join("heap");
+    let mut variables = vec![(PROFILE, prefix.as_os_str())];
+    if env::var_os(INTERVAL).is_none() {
+        // A program that allocates little has samples too.
+        variables.push((INTERVAL, OsStr::new(FINE)));
+    }
+    // Ctrl-C is for the program; what it held is shown then.
+    let _stop = Stop::on_signals()?;
+    let (process, status) = launch_beside(&workload, &variant, &variables)?;
+    let files = written_in(&folder.0, process);
+    let Some(file) = files.first() else {
+        aside::say(report::notice(
+            "No profile was written: a program writes it at its end, and not where a signal or _exit ends it. While it \
+             runs: MASU_PROFILE=/tmp/heap masu run -- PROGRAM, then masu heap show -p PID.",
+        ));
+        return Ok(status);
+    };
+    let profile = Profile::read(file)?;
+    let asks_more = view.blocks || matches!(view.of, Which::Allocated);
+    if view.output.is_some() || view.format.is_some() || asks_more {
+        show(&profile, view, &workload.arguments[0].to_string_lossy())?;
+    } else {
+        aside::say(format_args!("\n{}", profile.never_freed().trim_end()));
+        aside::say("-o heap.svg draws it; --of allocated counts all there ever was.");
+    }
+    if files.len() > 1 {
+        let others = files.len() - 1;
+        aside::say(format_args!(
+            "Processes that it started wrote {others} more, which are not shown."
+        ));
+    }
+    Ok(status)
+}
+
+/// Where the program writes its profile, and how many bytes lie between two samples.
+const PROFILE: &str = "MASU_PROFILE";
+const INTERVAL: &str = "MASU_PROFILE_INTERVAL";
+const FINE: &str = "64K";
+
+/// A folder for the profiles, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let path = env::temp_dir().join(format!("masu-heap-{}", std::process::id()));
+        // One left by a process that was killed and had this number.
+        let _ = fs::remove_dir_all(&path);
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("creating {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
     let shape = match (view.format, &view.output) {
         (Some(shape), _) => shape,
         (None, None) => Shape::Text,
         (None, Some(path)) => Shape::of_file(path).with_context(|| {
             format!(
-                "{}: the name says no format; end it in .txt, .folded, .svg or .pb.gz, or \
-                 give --format",
+                "{}: the name says no format; end it in .txt, .folded, .svg, .json or .pb.gz, \
+                 or give --format",
                 path.display()
             )
         })?,

@@ -15,6 +15,7 @@ use std::path::Path;
 use anstyle::Style;
 use anyhow::{Context, Result};
 use masu_lab::{Allocator, Catalogue, Libc};
+use serde_json::{Value, json};
 
 use crate::{arguments, carried};
 
@@ -39,7 +40,11 @@ pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
         if arguments.json { options::json() } else { options::page() }
     } else {
         let (catalogue, absences) = carried::whole_catalogue();
-        page(&catalogue, &absences, env::var_os("HOME").as_deref())
+        if arguments.json {
+            json(&catalogue, &absences)
+        } else {
+            page(&catalogue, &absences, env::var_os("HOME").as_deref())
+        }
     };
     write!(anstream::stdout(), "{page}").context("printing the list")
 }
@@ -49,18 +54,13 @@ fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> Str
     for allocator in &catalogue.allocators {
         let Allocator { name, path, version, libc, notes, .. } = allocator;
         let version = version.as_deref().unwrap_or("–");
-        let libc = match libc {
-            Libc::Glibc => "glibc",
-            Libc::Musl => "musl",
-            Libc::Static => "any",
-        };
+        let libc = library_of(*libc);
         page.push_str(&format!("{name:<17} {version:<10} {libc:<6} {}\n", short(path, home)));
         for note in notes {
             page.push_str(&format!("{DIM}{:18}{note}{DIM:#}\n", ""));
         }
     }
-    let missing: Vec<_> =
-        PACKAGED.iter().filter(|(name, _)| catalogue.get(name, Libc::Glibc).is_none()).collect();
+    let missing: Vec<_> = missing(catalogue).collect();
     if !missing.is_empty() {
         page.push_str(&format!("\n{BOLD}{:<18}Debian package{BOLD:#}\n", "not installed"));
     }
@@ -71,6 +71,48 @@ fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> Str
         page.push_str(&format!("\n{DIM}{absence}{DIM:#}\n"));
     }
     page
+}
+
+/// The form of the JSON; a change that a reader could trip over is a new one.
+const VERSION: u32 = 1;
+
+/// The same for programs.
+fn json(catalogue: &Catalogue, absences: &[String]) -> String {
+    let allocator = |one: &Allocator| {
+        let Allocator { name, path, version, libc, notes, .. } = one;
+        json!({
+            "name": name,
+            "version": version,
+            "for": library_of(*libc),
+            "file": path.to_string_lossy(),
+            "notes": notes,
+        })
+    };
+    let allocators: Vec<Value> = catalogue.allocators.iter().map(allocator).collect();
+    let missing =
+        missing(catalogue).map(|(name, package)| json!({"name": name, "package": package}));
+    let all = json!({
+        "schema": "masu-list",
+        "version": VERSION,
+        "allocators": allocators,
+        "not_installed": missing.collect::<Vec<Value>>(),
+        "absences": absences,
+    });
+    format!("{all:#}\n")
+}
+
+/// What a malloc is for, in a word.
+fn library_of(libc: Libc) -> &'static str {
+    match libc {
+        Libc::Glibc => "glibc",
+        Libc::Musl => "musl",
+        Libc::Static => "any",
+    }
+}
+
+/// Packaged allocators that are not here.
+fn missing(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static str)> {
+    PACKAGED.into_iter().filter(|(name, _)| catalogue.get(name, Libc::Glibc).is_none())
 }
 
 /// `path`, with `~` for the user's home as in a shell.
@@ -93,6 +135,15 @@ mod tests {
         for home in [None, Some(""), Some("/"), Some("/home/ab"), Some("home")] {
             assert_eq!(short(path, home.map(OsStr::new)), "/home/a/.cache/masu/lib.so");
         }
+    }
+
+    #[test]
+    fn the_json_has_what_is_there_and_what_is_not() {
+        let text = json(&Catalogue::default(), &["no musl here".to_owned()]);
+        let list: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&list["schema"], &list["version"]), (&"masu-list".into(), &1.into()));
+        assert_eq!(list["not_installed"][0]["package"], "libjemalloc2");
+        assert_eq!(list["absences"][0], "no musl here");
     }
 
     #[test]

@@ -34,6 +34,7 @@ use crate::arguments::{Arguments, Command};
 use crate::exit::Ending;
 
 fn main() -> ExitCode {
+    report::fit_terminal();
     let command = match Arguments::try_parse() {
         Ok(arguments) => arguments.command,
         Err(error) => return exit::of_usage(&error),
@@ -56,7 +57,10 @@ fn main() -> ExitCode {
             exit::of(code::perform(&arguments.command).map(|()| Ending::Done))
         }
         Command::Top(arguments) => exit::of(top::perform(&arguments).map(|()| Ending::Done)),
-        Command::Heap(arguments) => exit::of(heap::perform(arguments.command)),
+        Command::Heap(arguments) => match arguments.command {
+            Some(command) => exit::of(heap::perform(command)),
+            None => exit::of_watched(heap::run(&arguments.program, &arguments.view)),
+        },
         Command::Diagnose(arguments) => exit::of(diagnose::perform(*arguments)),
         Command::Experiment(arguments) => exit::of(experiment::perform(&arguments)),
         Command::Doctor(arguments) => exit::of(doctor::perform(&arguments).map(|()| Ending::Done)),

@@ -3,16 +3,28 @@
 //! Relies on the lab for reading and for every page. What is decided here is the form that the page
 //! takes and where it goes.
 
+use std::env;
 use std::fs;
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use masu_lab::report::{Document, Format, render};
+use masu_lab::report::{Document, Format, render, set_width};
+use ratatui::crossterm;
 
 use crate::arguments;
 use crate::aside;
 use crate::exit::Ending;
+
+/// Makes pages as wide as the terminal, or as `COLUMNS` says where there is none.
+pub(crate) fn fit_terminal() {
+    let of_terminal = || crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
+    let said = || env::var("COLUMNS").ok()?.parse::<usize>().ok();
+    let columns = if io::stdout().is_terminal() { of_terminal() } else { said() };
+    if let Some(columns) = columns.filter(|columns| *columns > 0) {
+        set_width(columns);
+    }
+}
 
 /// A report ready to be made.
 pub(crate) struct Request {

@@ -19,6 +19,12 @@ mod version;
 /// What masu's hardened build is called.
 pub(crate) const HARDENED: &str = "masu-secure";
 
+/// The names that a variant may begin with, whether the malloc is on this machine or not.
+#[must_use]
+pub fn known_names() -> Vec<&'static str> {
+    ["system", "glibc", "musl"].into_iter().chain(known::names()).collect()
+}
+
 /// Where to look besides the loader's own folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {

@@ -11,6 +11,7 @@ mod flame;
 mod message;
 pub(crate) mod names;
 mod shape;
+mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -162,8 +163,15 @@ impl Profile {
             Shape::Text => table::text(self, what, title).into_bytes(),
             Shape::Folded => self.folded(what).into_bytes(),
             Shape::Flame => flame::svg(self, what, title).into_bytes(),
+            Shape::Speedscope => speedscope::json(self, what, title).into_bytes(),
             Shape::Pprof => message::write(self),
         }
+    }
+
+    /// What was never freed, for the terminal: how much, and by which calls the most of it was allocated.
+    #[must_use]
+    pub fn never_freed(&self) -> String {
+        table::never_freed(self)
     }
 
     /// Folded stacks, a line each: functions from the outermost on, semicolons between them, and
@@ -179,6 +187,28 @@ impl Profile {
         let lines = folded.iter().filter(|(_, number)| **number != 0);
         lines.map(|(stack, number)| format!("{stack} {number}\n")).collect()
     }
+}
+
+/// The profiles that a folder holds, the one of `process` first; newest of each process.
+#[must_use]
+pub fn written_in(folder: &Path, process: u32) -> Vec<PathBuf> {
+    let process_of = |path: &PathBuf| -> Option<(u32, u64)> {
+        let name = path.file_name()?.to_str()?.strip_suffix(".pb")?;
+        let mut parts = name.rsplit('.');
+        let number = parts.next()?.parse().ok()?;
+        Some((parts.next()?.parse().ok()?, number))
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut newest: BTreeMap<(bool, u32), (u64, PathBuf)> = BTreeMap::new();
+    for path in paths {
+        let Some((of, number)) = process_of(&path) else { continue };
+        let known = newest.entry((of != process, of)).or_insert_with(|| (number, path.clone()));
+        if known.0 < number {
+            *known = (number, path);
+        }
+    }
+    newest.into_values().map(|(_, path)| path).collect()
 }
 
 /// Takes the allocator's own functions off the front of a stack that starts with the innermost.

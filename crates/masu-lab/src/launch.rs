@@ -4,10 +4,11 @@
 //! are the program's own by construction.
 
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use crate::process::VARIABLE;
 use crate::variant::family;
@@ -28,6 +29,25 @@ pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Erro
     }
     let source = command.exec();
     Err(refused(workload, source))
+}
+
+/// Starts the program of `workload` under `variant` with `variables` in its environment besides, and waits for its end.
+/// Standard streams are as for [`launch`]. Its process, and how it ended.
+///
+/// # Errors
+///
+/// When the program could not be started.
+pub fn launch_beside(
+    workload: &Workload,
+    variant: &Variant,
+    variables: &[(&str, &OsStr)],
+) -> Result<(u32, ExitStatus), Error> {
+    let mut command = command(workload, variant, None);
+    command.envs(variables.iter().copied());
+    let mut child = command.spawn().map_err(|source| refused(workload, source))?;
+    let process = child.id();
+    let status = child.wait().map_err(|source| refused(workload, source))?;
+    Ok((process, status))
 }
 
 /// The command of one run, with the variant's environment; standard streams are inherited. It starts
@@ -73,8 +93,6 @@ pub(crate) fn refused(workload: &Workload, source: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-
     use super::*;
     use crate::Input;
 

@@ -34,6 +34,7 @@ mod tuned;
 mod verdict;
 
 pub use document::{Document, Extent, Source, Table};
+pub use lines::{set_width, width};
 pub use plot::{Bar, Chart, Line, bars, bars_of_bytes, lines, standalone};
 pub use proved::proved;
 pub use quantity::{about, bytes, count};

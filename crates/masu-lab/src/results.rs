@@ -5,6 +5,7 @@
 //! [`summarise`](crate::summary::summarise) makes again from the runs.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -177,14 +178,21 @@ pub enum Record {
     },
 }
 
-/// Reads a results file. A last line that was cut off in the middle is left out.
+/// Reads a results file, or standard input where the path is `-`. A last line that was cut off in the middle is left
+/// out.
 ///
 /// # Errors
 ///
 /// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
 /// a file that does not begin with a header, or one written by a later version.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
-    understand(path, &fs::read(path).doing(|| format!("reading {}", path.display()))?)
+    let read = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(path)
+    };
+    understand(path, &read.doing(|| format!("reading {}", path.display()))?)
 }
 
 /// The records that `bytes`, the content of `path`, hold.

@@ -45,12 +45,11 @@ pub(crate) struct Diagnose {
     #[arg(short, long, value_name = "PID", conflicts_with = "words")]
     pub(crate) pid: Option<u32>,
     /// With -p: count its system calls; stops it at each
-    #[arg(long, requires = "pid", conflicts_with = "words")]
+    #[arg(long)]
     pub(crate) attach: bool,
-    /// With -p: look for so long
-    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
-    #[arg(requires = "pid", conflicts_with = "words")]
-    pub(crate) patience: Duration,
+    /// With -p: look for so long [default: 5s]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(crate) patience: Option<Duration>,
     /// Two more runs: who frees, what lives, how often
     #[arg(long, conflicts_with = "pid")]
     pub(crate) inside: bool,
@@ -73,7 +72,8 @@ pub(crate) struct Diagnose {
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "pid")]
     pub(crate) memory_limit: Option<u64>,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required_unless_present = "pid", trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["pid", "attach", "patience"])]
+    #[arg(trailing_var_arg = true)]
     #[arg(hide = true)]
     pub(crate) words: Vec<OsString>,
 }

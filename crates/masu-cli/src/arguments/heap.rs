@@ -7,16 +7,33 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use masu_lab::heap::{Shape, What};
 
+use super::Program;
+
 /// Who allocated what lives: heap profiles
 #[derive(Debug, Args)]
-#[command(override_usage = "masu heap show FILE | -p PID\n       masu heap diff OLD NEW")]
+#[command(
+    override_usage = "masu heap [OPTIONS] -- PROGRAM [ARGS…]\n       masu heap show FILE | -p PID\n       masu heap diff OLD NEW"
+)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
+With a program: runs it under masu with its profile on, and says at its end what
+it never freed and which calls had allocated that. Its exit code is the
+program's.
+
 A program under masu takes a heap profile where MASU_PROFILE says so:
   MASU_PROFILE=/tmp/heap masu run -- ./program
-It writes /tmp/heap.PID.0.pb at its end, and further ones when it is asked.")]
+It writes /tmp/heap.PID.0.pb at its end, and further ones when it is asked.
+
+Examples:
+  masu heap -- ./job input
+  masu heap -o leaks.svg -- ./job input")]
 pub(crate) struct Heap {
     #[command(subcommand)]
-    pub(crate) command: HeapCommand,
+    pub(crate) command: Option<HeapCommand>,
+    #[command(flatten)]
+    pub(crate) view: View,
+    #[command(flatten)]
+    pub(crate) program: Program,
 }
 
 #[derive(Debug, Subcommand)]
@@ -71,7 +88,7 @@ pub(crate) struct View {
     /// Count blocks instead of bytes
     #[arg(long)]
     pub(crate) blocks: bool,
-    /// text, folded, svg or pprof [default: what the name of --output ends in, else text]
+    /// text, folded, svg, speedscope or pprof [default: what the name of --output ends in, else text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Shape>,
     /// Write to this file, replacing it, instead of standard output

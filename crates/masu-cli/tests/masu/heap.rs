@@ -204,3 +204,32 @@ fn what_is_no_profile_is_refused_by_name() {
     let (message, code) = failure(&["heap", "show"]);
     assert!(code == 2 && message.contains("-p PID"), "{message}");
 }
+
+#[test]
+fn a_program_is_run_and_what_it_never_freed_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("leak.c");
+    fs::write(
+        &source,
+        "#include <stdlib.h>\n#include <string.h>\n\
+         __attribute__((noinline)) char *keep(int n) { char *p = malloc(n); memset(p, 1, n); return p; }\n\
+         int main() { for (int i = 0; i < 2000; i++) { char *p = keep(5000); if (i % 2) free(p); } return 3; }\n",
+    )
+    .unwrap();
+    let program = folder.path().join("leak");
+    let built = Command::new("cc")
+        .args(["-g", "-O1", "-fno-builtin", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status();
+    assert!(built.unwrap().success());
+    let output = masu(&["heap", "--"]).arg(&program).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "the exit code is the program's: {said}");
+    assert!(said.contains("Never freed: about ") && said.contains("  keep"), "{said}");
+    let picture = folder.path().join("leak.json");
+    let output = masu(&["heap", "-o"]).arg(&picture).arg("--").arg(&program).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let json = fs::read_to_string(picture).unwrap();
+    assert!(json.contains("speedscope.app") && json.contains("keep"), "{json}");
+}

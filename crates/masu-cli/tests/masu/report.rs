@@ -135,3 +135,11 @@ fn styles_are_for_terminals_and_for_those_who_ask() {
     assert!(styled(&[("CLICOLOR_FORCE", "1")]));
     assert!(!styled(&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]));
 }
+
+#[test]
+fn a_file_may_come_from_standard_input() {
+    let (folder, page) = compared("echo");
+    let file = fs::File::open(folder.path().join("runs.jsonl")).unwrap();
+    let output = masu(&["report", "-"]).stdin(file).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), page);
+}

@@ -28,6 +28,11 @@ const fn plain(
     Known { name, files, packages, note: None, tunable: None }
 }
 
+/// What the libraries that are known are called.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|known| known.name)
+}
+
 const CHECKS: &str = "a hardened allocator: part of its time buys checks";
 
 static KNOWN: [Known; 15] = [

@@ -11,16 +11,19 @@ pub enum Shape {
     Folded,
     /// A flame graph, one SVG file that needs no other.
     Flame,
+    /// The JSON of speedscope.app: a sampled profile whose weights are what is counted.
+    Speedscope,
     /// pprof's `profile.proto` with names in it, compressed by gzip.
     Pprof,
 }
 
 impl Shape {
     /// All of them with their names.
-    pub const ALL: [(Shape, &'static str); 4] = [
+    pub const ALL: [(Shape, &'static str); 5] = [
         (Shape::Text, "text"),
         (Shape::Folded, "folded"),
         (Shape::Flame, "svg"),
+        (Shape::Speedscope, "speedscope"),
         (Shape::Pprof, "pprof"),
     ];
 
@@ -35,6 +38,7 @@ impl Shape {
             "txt" => Some(Shape::Text),
             "folded" => Some(Shape::Folded),
             "svg" => Some(Shape::Flame),
+            "json" => Some(Shape::Speedscope),
             "pb" | "pprof" => Some(Shape::Pprof),
             _ => None,
         }
@@ -46,6 +50,8 @@ impl std::str::FromStr for Shape {
 
     fn from_str(text: &str) -> Result<Shape, String> {
         let found = Shape::ALL.iter().find(|(_, name)| *name == text);
-        found.map(|(shape, _)| *shape).ok_or_else(|| "write text, folded, svg or pprof".to_owned())
+        found
+            .map(|(shape, _)| *shape)
+            .ok_or_else(|| "write text, folded, svg, speedscope or pprof".to_owned())
     }
 }

@@ -62,6 +62,62 @@ pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
     text
 }
 
+/// Stacks of what was never freed that are shown, and frames of each.
+const LEAKS: usize = 5;
+const LEAK_FRAMES: usize = 6;
+
+/// What was live when the profile was written at a program's end.
+pub(super) fn never_freed(profile: &Profile) -> String {
+    let mut text = String::new();
+    let sums = profile.sum();
+    let bytes = |number| amount(number, What::LiveBytes);
+    if sums.live_bytes <= 0 {
+        let _ = writeln!(
+            text,
+            "Nothing was left at its end, as far as was seen: {} allocated,\n\
+             a sample every {}.",
+            bytes(sums.allocated_bytes),
+            bytes(profile.interval_bytes),
+        );
+    } else {
+        let _ = writeln!(
+            text,
+            "Never freed: about {} in {} blocks, of {} allocated ({} %).\n\
+             Estimates, a sample every {}. The most of it by:",
+            bytes(sums.live_bytes),
+            sums.live_blocks,
+            bytes(sums.allocated_bytes),
+            share(sums.live_bytes, sums.allocated_bytes),
+            bytes(profile.interval_bytes),
+        );
+    }
+    for remark in &profile.remarks {
+        let _ = writeln!(text, "Note: {remark}");
+    }
+    let mut stacks: Vec<_> = profile
+        .stacks
+        .iter()
+        .filter(|(_, sums)| sums.live_bytes > 0)
+        .map(|(frames, sums)| (*sums, frames))
+        .collect();
+    stacks.sort_by_key(|(sums, _)| std::cmp::Reverse(sums.live_bytes));
+    for (own, frames) in stacks.iter().take(LEAKS) {
+        let part = share(own.live_bytes, sums.live_bytes);
+        let _ =
+            writeln!(text, "\n{} in {} blocks ({part} %)", bytes(own.live_bytes), own.live_blocks);
+        for frame in frames.iter().rev().take(LEAK_FRAMES) {
+            let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
+        }
+        if frames.len() > LEAK_FRAMES {
+            let _ = writeln!(text, "  and {} callers", frames.len() - LEAK_FRAMES);
+        }
+    }
+    if stacks.len() > LEAKS {
+        let _ = writeln!(text, "\nand {} places more", stacks.len() - LEAKS);
+    }
+    text
+}
+
 /// Functions with what they asked for themselves and with all they called, the greatest first.
 fn by_function(profile: &Profile, what: What) -> Vec<(&str, i64, i64)> {
     let mut functions: BTreeMap<&str, (i64, i64)> = BTreeMap::new();

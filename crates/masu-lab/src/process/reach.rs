@@ -168,11 +168,21 @@ fn hidden(pid: u32, error: &io::Error) -> Error {
             pid,
             reason: "its statistics page is gone; it may have become another program".to_owned(),
         },
-        io::ErrorKind::PermissionDenied => Error::Process {
-            pid,
-            reason: "this user may not look into it; try as its user, or as root".to_owned(),
-        },
+        io::ErrorKind::PermissionDenied => {
+            Error::Process { pid, reason: refused(kernel::effective_ids().0 == 0).to_owned() }
+        }
         _ => Error::Process { pid, reason: format!("it cannot be looked into: {error}") },
+    }
+}
+
+/// What is in the way of a user, or of root.
+fn refused(is_root: bool) -> &'static str {
+    if is_root {
+        "the kernel lets not even this root look into it: it was started outside this container, or has \
+         capabilities that this process lacks; look from the host, or give the container \
+         --cap-add SYS_PTRACE"
+    } else {
+        "this user may not look into it; try as its user, or as root"
     }
 }
 
@@ -197,6 +207,12 @@ mod tests {
     fn a_process_without_masu_is_told_how_to_have_it() {
         let Err(error) = Reach::find(std::process::id()) else { panic!("no page is here") };
         assert!(error.to_string().contains("masu run --"), "{error}");
+    }
+
+    #[test]
+    fn root_is_not_sent_to_become_root() {
+        assert!(refused(false).contains("as root"));
+        assert!(refused(true).contains("SYS_PTRACE") && !refused(true).contains("as root"));
     }
 
     #[test]

@@ -1,14 +1,33 @@
-//! Lines of text: styled, padded by what is seen rather than by bytes, wrapped at 80 columns.
+//! Lines of text: styled, padded by what is seen rather than by bytes, wrapped at the width of the page.
 //!
 //! Relies on every character being one column wide, which holds for what masu itself prints. Words
 //! that come from elsewhere are made [`visible`]: a results file must not steer a terminal.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anstyle::Style;
 
-/// What a terminal holds.
-const WIDTH: usize = 80;
+/// What a page holds where nobody says otherwise, and between what it may be: narrower ones cannot hold a label and a
+/// figure, wider ones are hard to read.
+const USUAL_WIDTH: usize = 80;
+const WIDTHS: std::ops::RangeInclusive<usize> = 40..=120;
+
+static WIDTH: AtomicUsize = AtomicUsize::new(USUAL_WIDTH);
+
+/// Makes pages for the terminal so many columns wide, at least 40 and at most 120; 80 where it is not called. For a
+/// program to call once, with the width of its terminal.
+pub fn set_width(columns: usize) {
+    // ORDERING: A number that nothing else depends on.
+    WIDTH.store(columns.clamp(*WIDTHS.start(), *WIDTHS.end()), Ordering::Relaxed);
+}
+
+/// Columns of a page for the terminal.
+#[must_use]
+pub fn width() -> usize {
+    // ORDERING: As in `set_width`.
+    WIDTH.load(Ordering::Relaxed)
+}
 
 /// The first column; labels that would fill it stand on a line of their own.
 pub(super) const LABEL_WIDTH: usize = 16;
@@ -47,7 +66,7 @@ pub(super) fn label_column(label: &str) -> String {
 /// `label` in the first column, `text` beside it, wrapped under itself.
 pub(super) fn labelled(page: &mut String, label: &str, text: &str, style: Style) {
     page.push_str(&label_column(label));
-    for (index, part) in wrap(text, WIDTH - LABEL_WIDTH).iter().enumerate() {
+    for (index, part) in wrap(text, width() - LABEL_WIDTH).iter().enumerate() {
         if index > 0 {
             page.push_str(&" ".repeat(LABEL_WIDTH));
         }
@@ -57,14 +76,14 @@ pub(super) fn labelled(page: &mut String, label: &str, text: &str, style: Style)
 
 /// `text` as a paragraph, styled line by line.
 pub(super) fn paragraph(page: &mut String, text: &str, style: Style) {
-    for part in wrap(text, WIDTH) {
+    for part in wrap(text, width()) {
         line(page, &part, style);
     }
 }
 
 /// `text` as a paragraph.
 pub(super) fn wrapped(text: &str) -> String {
-    wrap(text, WIDTH).join("\n")
+    wrap(text, width()).join("\n")
 }
 
 /// Whether a label may be broken behind `c`: behind the punctuation of variants, so that their numbers stay whole.

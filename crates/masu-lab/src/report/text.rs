@@ -1,13 +1,15 @@
 //! The page for the terminal: what was compared, a table of medians and ratios a case, a verdict for
 //! each variant in plain words, and what to know before trusting them.
 //!
-//! Relies on the lab's summaries for every figure. Nothing here is wider than 80 columns unless the
-//! user's own words are. Styles are for a terminal; a caller that writes elsewhere strips them.
+//! Relies on the lab's summaries for every figure. Nothing here is wider than the page unless the
+//! user's own words are; a table that would be goes on below itself. Styles are for a terminal; a caller that writes elsewhere strips them.
 
 use anstyle::Style;
 
 use super::document::{Document, Source, Table};
-use super::lines::{LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible, wrapped};
+use super::lines::{
+    self, LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible, wrapped,
+};
 use super::overview::overviews;
 use super::verdict::{self, DIM};
 use super::{measure, quantity, settings};
@@ -142,33 +144,50 @@ fn case(page: &mut String, source: &Source, table: &Table) {
 
 /// Medians, and below each its ratio to the reference.
 fn figures(page: &mut String, summary: &Summary) {
-    let columns = measure::shown(summary);
-    headings(page, &columns);
-    for row in &summary.rows {
-        figures_of(page, &columns, &row.variant, row);
+    for (index, columns) in fitting(&measure::shown(summary)).iter().enumerate() {
+        if index > 0 {
+            page.push('\n');
+        }
+        headings(page, columns);
+        for row in &summary.rows {
+            figures_of(page, columns, &row.variant, row);
+        }
     }
 }
 
-fn headings(page: &mut String, columns: &[Measure]) {
-    let mut heading = " ".repeat(LABEL_WIDTH);
+/// The columns in tables that fit the page, each column with its place among all.
+fn fitting(columns: &[Measure]) -> Vec<Vec<(usize, Measure)>> {
+    let mut tables: Vec<Vec<(usize, Measure)>> = vec![Vec::new()];
+    let mut used = LABEL_WIDTH;
     for (index, column) in columns.iter().enumerate() {
-        heading.push_str(&right(measure::heading(*column), width(index)));
+        if used + width(index) > lines::width() && used > LABEL_WIDTH {
+            tables.push(Vec::new());
+            used = LABEL_WIDTH;
+        }
+        used += width(index);
+        tables.last_mut().expect("there is always one table").push((index, *column));
+    }
+    tables
+}
+
+fn headings(page: &mut String, columns: &[(usize, Measure)]) {
+    let mut heading = " ".repeat(LABEL_WIDTH);
+    for (index, column) in columns {
+        heading.push_str(&right(measure::heading(*column), width(*index)));
     }
     line(page, &heading, BOLD);
 }
 
 /// The two lines of `row`, called `label`.
-fn figures_of(page: &mut String, columns: &[Measure], label: &str, row: &Row) {
-    let primary = columns[0];
-    let cells = |cell: fn(&Estimate, Measure) -> (String, Style)| -> String {
-        let columns = columns.iter().enumerate();
-        let cell = |(index, column): (usize, &Measure)| {
+fn figures_of(page: &mut String, columns: &[(usize, Measure)], label: &str, row: &Row) {
+    let cells = |cell: fn(&Estimate, bool) -> (String, Style)| -> String {
+        let cell = |(index, column): &(usize, Measure)| {
             let estimate = row.estimate(*column);
-            let (text, style) = estimate.map(|it| cell(it, primary)).unwrap_or_default();
-            let gap = " ".repeat(width(index).saturating_sub(text.chars().count()));
+            let (text, style) = estimate.map(|it| cell(it, *index == 0)).unwrap_or_default();
+            let gap = " ".repeat(width(*index).saturating_sub(text.chars().count()));
             format!("{gap}{style}{text}{style:#}")
         };
-        columns.map(cell).collect()
+        columns.iter().map(cell).collect()
     };
     page.push_str(&label_column(label));
     line(page, &if is_empty(row) { no_runs() } else { cells(median) }, Style::new());
@@ -189,20 +208,20 @@ fn no_runs() -> String {
     right("no run that counts", PRIMARY_WIDTH)
 }
 
-fn median(estimate: &Estimate, _primary: Measure) -> (String, Style) {
+fn median(estimate: &Estimate, _is_primary: bool) -> (String, Style) {
     let text = estimate.median.map(|median| measure::value(estimate.measure, median));
     (text.unwrap_or_else(|| "–".to_owned()), Style::new())
 }
 
 /// `×0.893`, and for the primary measure the interval before it.
-fn ratio(estimate: &Estimate, primary: Measure) -> (String, Style) {
+fn ratio(estimate: &Estimate, is_primary: bool) -> (String, Style) {
     let Some(ratio) = estimate.ratio else {
         return Default::default();
     };
     let text = format!("×{}", quantity::ratio(ratio.estimate));
     let style = verdict::style(estimate.measure, &ratio);
     match ratio.interval {
-        Some((low, high)) if estimate.measure == primary => {
+        Some((low, high)) if is_primary => {
             (format!("({}–{}) {text}", quantity::ratio(low), quantity::ratio(high)), style)
         }
         _ => (text, style),

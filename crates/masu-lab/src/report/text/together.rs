@@ -4,10 +4,12 @@
 
 use anstyle::Style;
 
-use super::{BOLD, figures_of, headings, measure};
+use super::{BOLD, figures_of, fitting, headings, measure};
 use crate::report::across::{self, Group};
 use crate::report::document::Document;
-use crate::report::lines::{label_column, labelled, line, paragraph, right, visible};
+use crate::report::lines::{
+    self, LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible,
+};
 use crate::report::overview::{Overview, overviews};
 use crate::report::quantity;
 use crate::report::verdict::DIM;
@@ -49,13 +51,14 @@ fn group(page: &mut String, group: &Group<'_>, noun: &str) {
     let first = group.first();
     line(page, &visible(&first.case.name), BOLD);
     paragraph(page, &first.command(), DIM);
-    let columns = measure::shown(&first.summary);
-    headings(page, &columns);
     let variants = group.variants();
-    for variant in &variants {
-        line(page, &visible(variant.variant), Style::new());
-        for (index, row) in &variant.rows {
-            figures_of(page, &columns, &format!("  {}", across::name(*index)), row);
+    for columns in fitting(&measure::shown(&first.summary)) {
+        headings(page, &columns);
+        for variant in &variants {
+            line(page, &visible(variant.variant), Style::new());
+            for (index, row) in &variant.rows {
+                figures_of(page, &columns, &format!("  {}", across::name(*index)), row);
+            }
         }
     }
     page.push('\n');
@@ -84,10 +87,20 @@ fn shortfalls(page: &mut String, document: &Document, group: &Group<'_>) {
 pub(super) fn overview(page: &mut String, overview: &Overview) {
     let title =
         format!("{} cases, {} × the reference", overview.cases, measure::name(overview.primary));
-    line(page, &title, BOLD);
+    paragraph(page, &title, BOLD);
     let cells = |cells: [&str; 8]| -> String {
         const WIDTHS: [usize; 8] = [9, 8, 8, 7, 7, 8, 8, 9];
-        cells.iter().zip(WIDTHS).map(|(text, width)| right(text, width)).collect()
+        let mut used = LABEL_WIDTH;
+        let mut text = String::new();
+        for (cell, width) in cells.iter().zip(WIDTHS) {
+            if used + width > lines::width() {
+                text.push_str(&format!("\n{:LABEL_WIDTH$}", ""));
+                used = LABEL_WIDTH;
+            }
+            used += width;
+            text.push_str(&right(cell, width));
+        }
+        text
     };
     let heading = ["mean", "least", "most", "better", "worse", "no diff", "too few", "peak RSS"];
     line(page, &format!("{}{}", label_column(""), cells(heading)), BOLD);
@@ -109,7 +122,7 @@ pub(super) fn overview(page: &mut String, overview: &Overview) {
         ];
         line(page, &cells(text.each_ref().map(String::as_str)), Style::new());
     }
-    line(page, "Geometric means, for information: cases are a choice and no sample.", DIM);
+    paragraph(page, "Geometric means, for information: cases are a choice and no sample.", DIM);
 }
 
 fn foot(page: &mut String, document: &Document, noun: &str) {
