@@ -20,6 +20,7 @@ pub(crate) use experiment::Experiment;
 pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View, Which};
 use masu_lab::report::Format;
 use masu_lab::server::LatencyRate;
+use masu_lab::summary::Criterion;
 use masu_lab::variant::parse_size;
 use masu_lab::{Measure, Parameter, Spec, suite};
 pub(crate) use tune::Tune;
@@ -103,7 +104,7 @@ With --server, {port} and {dir} are each server's own, also in --load and
 --ready. Every other brace stays as it is.
 
 A comparison that was stopped, or cut off by a crash or a full disk, goes on
-with --resume FILE in place of --json FILE and everything else as it was.
+with --resume FILE alone, in the same folder and with the same input.
 
 Suite files are described in docs/suites.md.
 
@@ -196,15 +197,25 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "PCT", value_parser = per_cent, help_heading = RESULT)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) fail_if_slower: Option<f64>,
+    /// Fix a criterion first: 'masu if wall <= 0.97'
+    ///
+    /// By intervals of ratios to the reference; more conditions behind `and`, of any measure, with <= or >=. It is
+    /// kept in FILE, and the exit code follows it: 0 where all of it is shown to hold, 1 where it is not, 2 where
+    /// there is no verdict.
+    #[arg(long, value_name = "CRITERION", conflicts_with = "fail_if_slower")]
+    #[arg(help_heading = RESULT)]
+    pub(crate) decide: Option<Criterion>,
     /// Write every run to FILE, a line of JSON each
     #[arg(long, value_name = "FILE", conflicts_with = "resume", help_heading = RESULT)]
     pub(crate) json: Option<PathBuf>,
     /// Go on with the comparison that FILE holds
+    ///
+    /// Alone, without a program: with what it was begun with.
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     pub(crate) resume: Option<PathBuf>,
     /// Keep names of user, host, home out, or TEXT
     #[arg(long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "", help_heading = RESULT)]
+    #[arg(default_missing_value = "", help_heading = RESULT, hide_short_help = true)]
     pub(crate) redact: Vec<String>,
     /// The order of runs that an earlier one drew
     #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
@@ -214,7 +225,8 @@ pub(crate) struct Compare {
     #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
     pub(crate) help: Option<bool>,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required_unless_present = "suite", trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["suite", "resume"])]
+    #[arg(trailing_var_arg = true)]
     #[arg(hide = true)]
     pub(crate) words: Vec<OsString>,
 }
@@ -310,6 +322,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     interval.ok_or_else(|| "write a time from 100ms on, such as 2s or 1m".to_owned())
 }
 
+/// A limit below which no program can even start: it was meant in other units.
 fn size(text: &str) -> Result<u64, String> {
     let size = parse_size(text).filter(|size| *size >= 1 << 20);
     size.ok_or_else(|| "write a number of bytes from 1M on, such as 512M or 2G".to_owned())

@@ -3,6 +3,7 @@
 //! Relies on the lab to look everything up, to run and to judge. The arguments become a suite, as a
 //! suite file does, so that there is one road from what is asked to what is measured.
 
+use std::env;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,20 +11,21 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
-use masu_lab::report::{self, Document};
-use masu_lab::results::{LeftOut, Rounds};
+use masu_lab::report::{self, Document, Table};
+use masu_lab::results::{self, LeftOut, Record, Rounds};
 use masu_lab::server::{Asked, urls_of};
 use masu_lab::statistics::DEFAULT_PRECISION;
 use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
-use masu_lab::summary::{Gate, Standing, gate};
+use masu_lab::summary::{Criterion, Gate, Held, Standing, decide, gate};
 use masu_lab::{
     Catalogue, CompareOptions, Comparison, Hooks, Input, Libc, Limits, Places, Plan, Redact,
     Scratch, ServerPlan, Stop, Suite, compare,
 };
 
-use crate::arguments;
+use crate::arguments::{self, Arguments, Command};
 use crate::aside;
 use crate::carried;
 use crate::exit::Ending;
@@ -43,10 +45,61 @@ pub(crate) struct Request {
     gate: Option<f64>,
 }
 
+/// What is asked for, and the words for it. `--resume` alone asks for what the file's comparison was begun with.
+fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>)> {
+    let own = own_words(given.words.len());
+    let Some(path) = given.resume.as_deref() else { return Ok((given, own)) };
+    if !given.words.is_empty() || given.suite.is_some() {
+        return Ok((given, own));
+    }
+    let records = results::read(path)?;
+    let asked = match records.first() {
+        Some(Record::Header(header)) => header.asked.clone(),
+        _ => Vec::new(),
+    };
+    if asked.is_empty() {
+        bail!(
+            "{}: it does not say with which words it was begun (an earlier masu, or --redact); give them \
+             again behind --resume",
+            path.display()
+        );
+    }
+    aside::say(report::notice(&format!("Going on with: masu compare {}", asked.join(" "))));
+    let words = ["masu", "compare"].into_iter().map(str::to_owned).chain(asked.clone());
+    match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
+        Ok(Command::Compare(begun)) => {
+            let fail_if_slower = given.fail_if_slower.or(begun.fail_if_slower);
+            let resume = given.resume;
+            Ok((arguments::Compare { resume, json: None, fail_if_slower, ..*begun }, asked))
+        }
+        _ => bail!("{}: this masu does not understand how it was begun", path.display()),
+    }
+}
+
+/// The words behind `compare` on the command line, without where results go; nothing where they are no text.
+fn own_words(count: usize) -> Vec<String> {
+    let all: Option<Vec<String>> =
+        env::args_os().skip(2).map(|word| word.into_string().ok()).collect();
+    let Some(mut options) = all else { return Vec::new() };
+    let program = options.split_off(options.len().saturating_sub(count));
+    let mut kept = Vec::new();
+    let mut words = options.into_iter();
+    while let Some(word) = words.next() {
+        if ["--json", "--resume"].contains(&word.as_str()) {
+            words.next();
+        } else if !word.starts_with("--json=") && !word.starts_with("--resume=") {
+            kept.push(word);
+        }
+    }
+    kept.extend(program);
+    kept
+}
+
 impl Request {
     /// Looks up the programs and the allocators.
-    pub(crate) fn prepare(mut arguments: arguments::Compare) -> Result<Self> {
-        let mut options = options(&mut arguments);
+    pub(crate) fn prepare(arguments: arguments::Compare) -> Result<Self> {
+        let (mut arguments, asked) = resumed(arguments)?;
+        let mut options = options(&mut arguments, asked);
         let gate = arguments.fail_if_slower;
         if arguments.suite.is_none() && rounds(&arguments).is_none() {
             options.within = Some(USUAL_TIME);
@@ -71,22 +124,23 @@ impl Request {
         let file = self.options.results.path().map(std::path::Path::display);
         if comparison.stopped {
             if let Some(file) = file {
-                aside::say(format_args!("To go on, put --resume {file} in place of --json."));
+                aside::say(format_args!("To go on: masu compare --resume {file}"));
             }
             return Ok(Ending::Stopped);
         }
         if let Some(file) = file {
             aside::say(format_args!("Every run is in {file}."));
         }
-        match self.gate {
-            Some(limit) => judge(&comparison, limit),
-            None => Ok(Ending::Done),
+        match (self.gate, &self.options.decide) {
+            (Some(limit), _) => judge(&comparison, limit),
+            (None, Some(criterion)) => decided(&comparison, criterion),
+            (None, None) => Ok(Ending::Done),
         }
     }
 }
 
 /// What goes around the whole comparison.
-fn options(arguments: &mut arguments::Compare) -> CompareOptions {
+fn options(arguments: &mut arguments::Compare, asked: Vec<String>) -> CompareOptions {
     let results = match (arguments.json.take(), arguments.resume.take()) {
         (_, Some(path)) => Destination::Resume(path),
         (Some(path), None) => Destination::New(path),
@@ -98,7 +152,11 @@ fn options(arguments: &mut arguments::Compare) -> CompareOptions {
         redact = redact.and(Redact::own());
     }
     redact = redact.and(Redact::texts(redacted));
-    CompareOptions { seed: arguments.seed, results, redact, ..CompareOptions::default() }
+    // Words that something is to be kept out of are not kept.
+    let keeps = redact.is_empty() && results.path().is_some();
+    let asked = if keeps { asked } else { Vec::new() };
+    let (seed, decide) = (arguments.seed, arguments.decide.take());
+    CompareOptions { seed, results, redact, asked, decide, ..CompareOptions::default() }
 }
 
 /// How many rounds are asked for, if it is said.
@@ -274,6 +332,29 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
         );
     }
     Ok(ending)
+}
+
+/// Whether the criterion is shown to hold in every table that has its variant. The page says why.
+fn decided(comparison: &Comparison, criterion: &Criterion) -> Result<Ending> {
+    let has_it =
+        |table: &&Table| table.summary.rows.iter().any(|row| row.variant == criterion.variant);
+    let decisions: Vec<Held> = comparison
+        .tables
+        .iter()
+        .filter(has_it)
+        .map(|table| decide(&table.summary, criterion).holds)
+        .collect();
+    if decisions.iter().any(|held| matches!(held, Held::No | Held::Open)) {
+        return Ok(Ending::GateFailed);
+    }
+    if decisions.is_empty() || decisions.contains(&Held::Unknown) {
+        bail!(
+            "the criterion cannot be judged: {} has too few runs that count (ask for more with -n), or was \
+             left out (the table says why)",
+            criterion.variant
+        );
+    }
+    Ok(Ending::Done)
 }
 
 /// Standard input, read to its end; says so where that takes a while, because a user who gave none

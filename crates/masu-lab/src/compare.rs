@@ -15,6 +15,7 @@ use crate::plan::{Plan, Prepared};
 use crate::report::{Extent, Source, Table};
 use crate::results::{Case, Journal, LeftOut, Record, Rounds};
 use crate::server::Servers;
+use crate::summary::{Condition, Criterion};
 use crate::{Error, Evidence, Header, Redact, Run, Stop, Summary, Variant};
 
 mod clock;
@@ -107,6 +108,10 @@ pub struct Options {
     pub offsets: bool,
     /// What is taken out of everything that is kept or returned.
     pub redact: Redact,
+    /// A criterion that is fixed before the first run and kept with the results.
+    pub decide: Option<Criterion>,
+    /// The words with which to ask for this comparison again, kept with the results; empty for not to keep any.
+    pub asked: Vec<String>,
     /// How long the timed runs should take together, as far as the warm-ups tell. Where the plan's rounds would take
     /// longer, fewer are made, but never too few for a verdict (12). Settled before the first timed run.
     pub within: Option<Duration>,
@@ -115,7 +120,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let (results, redact) = (Destination::Nowhere, Redact::default());
-        Options { seed: None, results, offsets: true, redact, within: None }
+        let (decide, asked) = (None, Vec::new());
+        Options { seed: None, results, offsets: true, redact, decide, asked, within: None }
     }
 }
 
@@ -212,7 +218,8 @@ pub struct Comparison {
 /// [`Error::Compare`] for a case without rows or with two equal labels, and for no rounds;
 /// [`Error::NotInEffect`] when a warm-up shows that the library of a variant that must work did not
 /// serve the program; [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`]
-/// when stopped before the first timed run; [`Error::Resume`] when the results to go on with are
+/// when stopped before the first timed run; [`Error::Compare`] too for a budget in which no verdict is possible, and
+/// for a criterion about what is not compared; [`Error::Resume`] when the results to go on with are
 /// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for what is around the runs;
 /// [`Error::System`] when the system or the results file refuses. A stop later returns what was
 /// measured, with [`Comparison::stopped`] set.
@@ -243,6 +250,7 @@ fn compare_with(
     make: &mut Make<'_>,
 ) -> Result<Comparison, Error> {
     check(plan)?;
+    check_criterion(plan, options.decide.as_ref())?;
     let (whole, mut plan) = (plan, plan.clone());
     let (journal, earlier) = match &options.results {
         Destination::Resume(path) => Journal::resume(path, &options.redact)?,
@@ -286,6 +294,30 @@ fn check(plan: &Plan) -> Result<(), Error> {
                 return Err(Error::Compare(format!("`{label}` is given twice")));
             }
         }
+    }
+    Ok(())
+}
+
+/// The criterion is about a variant that some table has, and by measures that it has.
+fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Error> {
+    let Some(criterion) = criterion else { return Ok(()) };
+    let others = |case: &Prepared| -> Vec<String> {
+        case.rows.iter().skip(1).map(|row| row.variant.label.clone()).collect()
+    };
+    let has_it = |case: &&Prepared| others(case).contains(&criterion.variant);
+    let Some(case) = plan.cases.iter().find(has_it) else {
+        let known: Vec<String> = plan.cases.first().map(others).unwrap_or_default();
+        return Err(Error::Compare(format!(
+            "the criterion is about `{}`, which is not held against the reference; there are {}",
+            criterion.variant,
+            known.join(", ")
+        )));
+    };
+    let is_of_servers = |condition: &&Condition| condition.measure.is_of_servers();
+    if case.server.is_none() && criterion.conditions.iter().any(|one| is_of_servers(&one)) {
+        return Err(Error::Compare(
+            "the criterion asks for what only a server has; take wall, cpu, peak_rss, …".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -353,7 +385,7 @@ impl Engine<'_, '_> {
     ) -> Result<(Header, Begun, Option<Remaining<'p>>), Error> {
         let seed = self.options.seed.unwrap_or_else(header::seed_from_clock);
         // Before minutes are spent on a file that cannot be read.
-        let mut header = header::header(plan, seed)?;
+        let mut header = header::header(plan, seed, self.options)?;
         let mut cases = Vec::new();
         let mut records = Vec::new();
         let mut warm = None;
@@ -385,7 +417,8 @@ impl Engine<'_, '_> {
             plan.rounds = series::rounds_within(plan, &cases, within);
             header.rounds = plan.rounds;
         }
-        let written = self.write_beginning(&header, &records);
+        let written = series::check_budget(plan, &cases)
+            .and_then(|()| self.write_beginning(&header, &records));
         if let (Err(_), Some(warm)) = (&written, &mut warm) {
             warm.finish()?;
         }
@@ -407,7 +440,8 @@ impl Engine<'_, '_> {
             plan.rounds = earlier.rounds;
         }
         header::leave_out_again(plan, earlier, redact);
-        let mut planned = header::header(plan, self.options.seed.unwrap_or(earlier.seed))?;
+        let seed = self.options.seed.unwrap_or(earlier.seed);
+        let mut planned = header::header(plan, seed, self.options)?;
         redact.header(&mut planned);
         let path = self.options.results.path().unwrap_or(Path::new(""));
         header::check_same(path, earlier, &planned)?;

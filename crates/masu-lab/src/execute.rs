@@ -199,6 +199,23 @@ pub struct Output {
 impl Output {
     /// How much of the end of standard error is kept, in bytes.
     pub const TAIL_BYTES: usize = 2048;
+
+    /// How many lines are repeated of what a program said, and how many letters.
+    const LINES_SAID: usize = 3;
+    const LETTERS_SAID: usize = 300;
+
+    /// The first lines that a program wrote, in one: the first complaint is the one that counts. Where only the end was
+    /// kept, the last ones; empty for nothing.
+    pub(crate) fn said(&self) -> String {
+        let lines = self.tail.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines: Vec<&str> = if self.bytes > Output::TAIL_BYTES as u64 {
+            let all: Vec<&str> = lines.collect();
+            all[all.len().saturating_sub(Output::LINES_SAID)..].to_vec()
+        } else {
+            lines.take(Output::LINES_SAID).collect()
+        };
+        lines.join(" / ").chars().take(Output::LETTERS_SAID).collect()
+    }
 }
 
 /// What a run may use before it is killed.

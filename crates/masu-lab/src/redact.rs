@@ -143,6 +143,8 @@ impl Redact {
     /// and a kernel, not a host.
     pub fn header(&self, header: &mut Header) {
         self.all(&mut header.suite);
+        self.all(&mut header.decide);
+        self.all(&mut header.asked);
         header.cases.iter_mut().for_each(|case| self.case(case));
         for FileMark { path, .. } in &mut header.files {
             self.one(path);

@@ -40,6 +40,12 @@ pub struct Header {
     pub seed: u64,
     /// The machine.
     pub machine: Machine,
+    /// What was fixed beforehand: `masu if wall <= 0.97`; none where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<String>,
+    /// The words with which to ask for the same again; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
     /// What was measured, so that a comparison goes on only with the same: libraries, programs and
     /// inputs, each once.
     #[serde(default)]

@@ -10,6 +10,7 @@ use crate::execute::{Ending, Run};
 use crate::results::{Row, Summary};
 use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted, Verdict};
 
+mod decide;
 mod gate;
 mod neighbours;
 mod series;
@@ -19,6 +20,7 @@ mod warnings;
 
 use series::Series;
 
+pub use decide::{Condition, Criterion, Decision, Held, decide};
 pub use gate::{Gate, Standing, gate};
 
 /// Summarises `runs` of the variants called `labels`, the first of which is the reference;
@@ -52,17 +54,21 @@ pub(crate) fn summarise_measures(
         .zip(&table.series)
         .filter_map(|(label, runs)| Series::of(label, primary, runs))
         .collect();
+    let rows: Vec<Row> = (0..labels.len()).map(|index| table.row(index)).collect();
     let mut warnings = warnings::of_runs(labels, runs, &valid);
     warnings.extend(neighbours::warnings(labels, runs, &valid));
     warnings.extend(series::warnings(&series, labels.len()));
     warnings.extend((1..labels.len()).filter_map(|index| table.zeros(index)));
+    let mut notes: Vec<String> =
+        warnings::hidden_peaks(labels, &table.series).into_iter().collect();
+    notes.extend(neighbours::cpu_beside(&rows, primary, &valid));
     Summary {
         primary,
-        rows: (0..labels.len()).map(|index| table.row(index)).collect(),
+        rows,
         confidence: CONFIDENCE,
         look,
         warnings,
-        notes: warnings::hidden_peaks(labels, &table.series).into_iter().collect(),
+        notes,
         repeatable: warnings::is_repeatable(runs),
     }
 }

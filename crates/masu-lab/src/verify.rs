@@ -16,9 +16,11 @@ use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
 
 mod crash;
+mod deepbind;
 mod loader;
 
 pub(crate) use crash::accuse_pair;
+pub(crate) use deepbind::culprit as bound_deep;
 
 /// What the traced warm-up run of a variant showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -193,3 +193,102 @@ fn running(program: &Path) -> usize {
         .filter(|one| fs::read_link(one.path().join("exe")).is_ok_and(|exe| exe == program))
         .count()
 }
+
+#[test]
+fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let decided = |criterion: &str, runs: &str| {
+        let arguments =
+            ["compare", "-n", runs, "-a", "system", "-a", "masu", "--decide", criterion];
+        let mut masu = masu(&arguments);
+        masu.arg("--json").arg(&results).args(["--", "sh", "-c", ":"]);
+        let output = masu.stdin(Stdio::null()).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.code().unwrap())
+    };
+    // Bounds that no machine misses, however busy it is.
+    let (page, code) = decided("masu if wall <= 1000 and wall >= 0.001", "10");
+    assert_eq!(code, 0, "{page}");
+    assert!(page.contains("Decided         masu: wall ×"), "{page}");
+    let again = masu(&["report", results.to_str().unwrap()]).output().unwrap();
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), page);
+    let (page, code) = decided("masu if wall <= 0.0001", "10");
+    assert!(code == 1 && page.contains("Decided         not masu: wall ×"), "{code} {page}");
+    let (page, code) = decided("masu if wall <= 1000", "2");
+    assert!(code == 2 && page.contains("could not be judged"), "{code} {page}");
+    let refused = |criterion: &str| {
+        let (message, code) =
+            failure(&["compare", "-a", "masu", "--decide", criterion, "--", "true"]);
+        assert_eq!(code, 2, "{message}");
+        message
+    };
+    assert!(refused("masu if speed <= 1").contains("known: wall"));
+    assert!(refused("jemalloc if wall <= 1").contains("there are masu"));
+    assert!(refused("masu if throughput >= 1").contains("only a server"));
+}
+
+#[test]
+fn a_file_alone_is_enough_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let path = results.to_str().unwrap();
+    let begun = compare(&["--json", path, "--", "sh", "-c", "echo --json"]);
+    let whole = page(&begun);
+    let text = fs::read_to_string(&results).unwrap();
+    // Cut off after the first timed run that counts.
+    let is_run = |line: &&str| {
+        line.starts_with("{\"record\":\"run\"") && line.contains("\"replaced\":false")
+    };
+    let end = text.find(text.lines().find(is_run).unwrap()).unwrap();
+    let end = end + text[end..].find('\n').unwrap() + 1;
+    fs::write(&results, &text[..end]).unwrap();
+    let output = masu(&["compare", "--resume", path]).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("Going on with: masu compare -n 2"), "{said}");
+    assert!(said.contains("1 run is there already"), "{said}");
+    let resumed = page(&output);
+    assert_eq!(resumed.lines().next(), whole.lines().next());
+    assert_eq!(timed_runs(&results).len(), 4);
+    let (message, code) = failure(&["compare", "--redact", "--json", path, "-n1", "--", "no-such"]);
+    assert_eq!(code, 2, "{message}");
+    let redacted = compare(&["--redact", "--json", path, "--", "true"]);
+    let _ = page(&redacted);
+    let (message, code) = failure(&["compare", "--resume", path]);
+    assert!(code == 2 && message.contains("does not say with which words"), "{message}");
+}
+
+#[test]
+fn a_budget_without_room_for_a_verdict_is_refused_with_one_that_has() {
+    let arguments =
+        ["compare", "--budget", "1s", "-a", "system", "-a", "masu", "--", "sleep", "0.5"];
+    let output = masu(&arguments).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("a verdict takes 8") && said.contains("(--budget)"), "{said}");
+}
+
+#[test]
+fn a_variant_that_fails_is_named_with_what_it_said_first() {
+    let script = "[ -z \"$LD_PRELOAD\" ] || { echo first words >&2; echo more >&2; exit 3; }";
+    let page = page(&compare(&["--", "sh", "-c", script]));
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("returned 3 where the reference returned 0 and said: first words"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_narrow_page_is_not_wider_than_it_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("runs.jsonl");
+    let path = results.to_str().unwrap();
+    let _ = page(&compare(&["--json", path, "--", "sh", "-c", ":"]));
+    for columns in ["40", "80", "120"] {
+        let output = masu(&["report", path]).env("COLUMNS", columns).output().unwrap();
+        let page = page(&output);
+        let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns.parse().unwrap(), "{widest}: {page}");
+        assert!(page.contains("peak RSS") && page.contains("faults"), "{page}");
+    }
+}

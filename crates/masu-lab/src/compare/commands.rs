@@ -9,7 +9,7 @@ use crate::execute::{Conditions, Fresh, Offsets, execute_under};
 use crate::hooks::Hook;
 use crate::parameter::{self, Values};
 use crate::plan::Prepared;
-use crate::verify::{accuse_pair, verify_under};
+use crate::verify::{accuse_pair, bound_deep, verify_under};
 use crate::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
 /// The rows of one table.
@@ -122,7 +122,9 @@ impl Executor for Commands<'_> {
             None => self.reference = Some(run.ending.clone()),
             Some(ending) => {
                 let reference = (self.rows[0].variant.label.as_str(), ending);
-                accuse_pair(&self.rows[index].variant, &run, reference)?;
+                let Row { variant, workload, .. } = &self.rows[index];
+                let deep = || bound_deep(workload, variant, self.limits, stop);
+                accuse_pair(variant, &run, reference, deep)?;
             }
         }
         Ok((run, evidence))

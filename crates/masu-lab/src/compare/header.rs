@@ -8,17 +8,18 @@ use std::time::SystemTime;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::Options;
 use crate::error::Doing;
 use crate::plan::{Plan, Prepared};
 use crate::results::{FileMark, SCHEMA_VERSION};
 use crate::{Error, Header, Machine, Redact};
 
-/// What `plan` is about, to be run in the order of `seed`.
+/// What `plan` is about, to be run in the order of `seed`, as `options` have it.
 ///
 /// # Errors
 ///
 /// [`Error::System`] when a library, a program or an input cannot be read.
-pub(super) fn header(plan: &Plan, seed: u64) -> Result<Header, Error> {
+pub(super) fn header(plan: &Plan, seed: u64, options: &Options) -> Result<Header, Error> {
     Ok(Header {
         schema_version: SCHEMA_VERSION,
         masu_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -28,6 +29,8 @@ pub(super) fn header(plan: &Plan, seed: u64) -> Result<Header, Error> {
         rounds: plan.rounds,
         seed,
         machine: Machine::here(),
+        decide: options.decide.as_ref().map(ToString::to_string),
+        asked: options.asked.clone(),
         files: marks(plan)?,
     })
 }
@@ -107,8 +110,9 @@ pub(super) fn check_same(path: &Path, earlier: &Header, planned: &Header) -> Res
     let plain = |header: &Header| {
         let mut value = serde_json::to_value(header).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
-            // When it began is no part of what was compared.
+            // When it began is no part of what was compared, nor is with which words.
             fields.remove("began");
+            fields.remove("asked");
         }
         value
     };

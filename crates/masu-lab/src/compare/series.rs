@@ -15,6 +15,7 @@ use super::{BegunCase, Event, Executor, Order};
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
 use crate::statistics::{Level, Look, Looks, is_narrow, pairs_needed};
+use crate::suite::written_budget;
 use crate::summary::summarise;
 use crate::{Ending, Error, Evidence, Run, Stop, Summary};
 
@@ -110,6 +111,45 @@ pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) 
     )]
     let fitting = (within.as_secs_f64() / round_s.max(1e-3)) as usize;
     Rounds::Fixed(fitting.max(fewest).min(most))
+}
+
+/// How far a budget may be below what a verdict takes by the warm-ups, which may have found cold caches.
+const BUDGET_LEAST: f64 = 0.8;
+
+/// Whether the plan's budget has room for as many rounds as a verdict takes, judged by warm-ups.
+///
+/// # Errors
+///
+/// [`Error::Compare`] with a budget that has.
+#[expect(clippy::cast_precision_loss, reason = "rounds and cases are few")]
+pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error> {
+    let Rounds::Budget { seconds: budget_s, .. } = plan.rounds else { return Ok(()) };
+    let case = |(prepared, case): (&Prepared, &BegunCase)| {
+        let expected = case.warm_ups.iter().map(|warm| expected_s(prepared, warm));
+        let (all_s, rows) = (expected.clone().sum::<f64>(), prepared.rows.len());
+        // Warm-ups of a preload are traced, and slower; the first is mostly the reference's, which is not.
+        let round_s =
+            expected.take(1).fold(all_s, |all_s, first_s| all_s.min(first_s * rows as f64));
+        let needed = pairs_needed(rows.saturating_sub(1).max(1), Level::TABLE);
+        if rows > 1 { (round_s, needed) } else { (round_s, 1) }
+    };
+    let cases = plan.cases.iter().zip(begun).map(case);
+    let longest = cases.max_by(|a, b| (a.0 * a.1 as f64).total_cmp(&(b.0 * b.1 as f64)));
+    let Some((round_s, needed)) = longest else { return Ok(()) };
+    // Each case has an equal share.
+    let count = plan.cases.len() as f64;
+    let needed_s = round_s * needed as f64 * count;
+    if budget_s >= BUDGET_LEAST * needed_s {
+        return Ok(());
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few rounds")]
+    let fitting = (budget_s / count / round_s) as usize;
+    Err(Error::Compare(format!(
+        "a round takes about {}, so {fitting} fit into the budget, and a verdict takes {needed}: allow {} \
+         (--budget), or compare fewer variants (-a)",
+        crate::report::seconds(round_s),
+        written_budget(needed_s * 1.2)
+    )))
 }
 
 /// One case on its way.

@@ -82,6 +82,8 @@ fn records() -> Vec<Record> {
         rounds: Rounds::Fixed(1),
         seed: 1,
         machine: crate::Machine::here(),
+        decide: Some(text()),
+        asked: vec![text()],
         files: vec![FileMark { path: text(), bytes: 1, hash: text() }],
     };
     let output = || Output { tail: text(), ..Output::default() };

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::results::{self, Case, Record, Rounds};
 use crate::statistics::{Look, Looks};
-use crate::summary::summarise;
+use crate::summary::{Criterion, Decision, decide, summarise};
 use crate::{Comparison, Error, Evidence, Header, Run, Summary};
 
 /// One comparison, or several of the same thing from several machines or days.
@@ -254,6 +254,16 @@ impl Table {
                 format!("the results end without a summary: {made}; it is drawn from those"),
             )),
         }
+    }
+
+    /// What the table says about the criterion that was fixed before it; none where none was, or where the table has
+    /// nothing to do with it.
+    pub(super) fn decision(&self, header: &Header) -> Option<Decision> {
+        let criterion: Criterion = header.decide.as_ref()?.parse().ok()?;
+        let labels = self.case.labels();
+        let left_out = self.case.left_out.iter().map(|one| &one.label);
+        let is_here = labels.iter().skip(1).chain(left_out).any(|one| *one == criterion.variant);
+        is_here.then(|| decide(&self.summary, &criterion))
     }
 
     /// What else was asked for, on one line: `timeout 30s, folder data`; none for nothing.

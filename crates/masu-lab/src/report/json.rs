@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::document::{Document, Extent};
 use super::overview::{Count, Overview, Spread, overviews};
 use super::{across, document};
+use crate::summary::Decision;
 use crate::{Evidence, Header, Summary};
 
 #[derive(Serialize)]
@@ -35,6 +36,9 @@ struct Table<'a> {
     extent: Extent,
     runs: usize,
     evidence: &'a [Evidence],
+    /// What was decided by the criterion that was fixed beforehand, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
     summary: &'a Summary,
 }
 
@@ -75,17 +79,18 @@ fn comparison((index, source): (usize, &document::Source)) -> Comparison<'_> {
         name: across::name(index),
         file: source.file.as_deref(),
         header: &source.header,
-        tables: source.tables.iter().map(table).collect(),
+        tables: source.tables.iter().map(|it| table(it, &source.header)).collect(),
         overviews: overviews(source),
     }
 }
 
-fn table(table: &document::Table) -> Table<'_> {
+fn table<'a>(table: &'a document::Table, header: &Header) -> Table<'a> {
     Table {
         case: &table.case.name,
         extent: table.extent,
         runs: table.runs.len(),
         evidence: &table.evidence,
+        decision: table.decision(header),
         summary: &table.summary,
     }
 }

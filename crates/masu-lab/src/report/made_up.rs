@@ -32,6 +32,8 @@ pub(crate) fn header(cases: Vec<Case>) -> Header {
         rounds: Rounds::Fixed(20),
         seed: 4711,
         machine: machine("Made-Up 9000"),
+        decide: None,
+        asked: Vec::new(),
         files: Vec::new(),
     }
 }

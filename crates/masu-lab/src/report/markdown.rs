@@ -69,6 +69,9 @@ fn case(page: &mut String, source: &Source, table: &Table) {
         let (words, _) = verdict::words(row, summary.primary);
         item(page, &row.variant, &words);
     }
+    if let Some(decision) = table.decision(&source.header) {
+        item(page, "Decided", &verdict::decided(&decision).0);
+    }
     for (label, text) in settings::lines(&table.case.variants) {
         item(page, label, &text);
     }

@@ -119,6 +119,10 @@ fn case(page: &mut String, source: &Source, table: &Table) {
         let (words, style) = verdict::words(row, summary.primary);
         labelled(page, &row.variant, &words, style);
     }
+    if let Some(decision) = table.decision(&source.header) {
+        let (words, style, _) = verdict::decided(&decision);
+        labelled(page, "Decided", &words, style.bold());
+    }
     for (label, text) in settings::lines(&table.case.variants) {
         labelled(page, label, &text, DIM);
     }

@@ -9,6 +9,7 @@ use super::measure::{self, Side};
 use super::quantity;
 use crate::results::Row;
 use crate::statistics::Ratio;
+use crate::summary::{Condition, Decision, Held};
 use crate::{Measure, Verdict};
 
 pub(super) const GOOD: Style = AnsiColor::Green.on_default();
@@ -32,6 +33,41 @@ pub(super) fn words(row: &Row, primary: Measure) -> (String, Style) {
         Verdict::TooFewRuns { pairs, needed } => {
             (format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"), DIM)
         }
+    }
+}
+
+/// What was decided by a criterion that was fixed beforehand, as a sentence, its style, and the class of HTML.
+pub(super) fn decided(decision: &Decision) -> (String, Style, &'static str) {
+    let Decision { variant, holds, conditions, .. } = decision;
+    let said = |(condition, ratio, held): &(Condition, Option<Ratio>, Held)| {
+        let name = measure::heading(condition.measure);
+        let bound = format!("{} {}", condition.sign(), condition.bound);
+        let Some(ratio) = ratio else { return format!("{name} unknown, asked {bound}") };
+        let times = format!("{name} ×{}", quantity::ratio(ratio.estimate));
+        let times = match ratio.interval {
+            Some((low, high)) => {
+                format!("{times} ({}–{})", quantity::ratio(low), quantity::ratio(high))
+            }
+            None => times,
+        };
+        match held {
+            Held::Yes => format!("{times} is {bound}"),
+            Held::No => format!("{times} is not {bound}"),
+            Held::Open => format!("{times} is not shown to be {bound}"),
+            Held::Unknown => format!("{times}, too few runs that count for {bound}"),
+        }
+    };
+    let said: Vec<String> = conditions.iter().map(said).collect();
+    let said = said.join("; ");
+    match holds {
+        Held::Yes => (format!("{variant}: {said}"), GOOD, "better"),
+        Held::No => (format!("not {variant}: {said}"), BAD, "worse"),
+        Held::Open => (
+            format!("not {variant}, as far as was shown: {said}; more runs tell more"),
+            BAD,
+            "worse",
+        ),
+        Held::Unknown => (format!("none: {variant} could not be judged: {said}"), BAD, "open"),
     }
 }
 

@@ -32,6 +32,8 @@ fn header() -> Header {
         rounds: Rounds::Fixed(1),
         seed: 7,
         machine: Machine::here(),
+        decide: None,
+        asked: Vec::new(),
         files: Vec::new(),
     }
 }

@@ -5,7 +5,8 @@
 //! them alike. Said is what can be changed, with the figures that show it.
 
 use crate::execute::Run;
-use crate::statistics;
+use crate::results::Row;
+use crate::statistics::{self, Measure};
 
 /// The share of a table's runs that may be starved before it is worth a word.
 const STARVED_SHARE: f64 = 0.1;
@@ -51,6 +52,34 @@ fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
         kept + repeated,
         valid.len() + repeated,
         whose.join(", "),
+    ))
+}
+
+/// The share of a table's runs that must be starved for the clock to say little.
+const NEARLY_ALL_STARVED: f64 = 0.5;
+
+/// Ratios of CPU time, where most runs waited for a CPU and the clock decides: waiting lengthens it, and not them.
+#[expect(clippy::cast_precision_loss, reason = "runs are few")]
+pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Option<String> {
+    let starved = valid.iter().filter(|run| run.starved).count();
+    if primary != Measure::Wall || starved as f64 <= NEARLY_ALL_STARVED * valid.len() as f64 {
+        return None;
+    }
+    let of = |row: &Row| {
+        let ratio = row.estimate(Measure::Cpu)?.ratio?;
+        let (low, high) = ratio.interval?;
+        Some(format!("`{}` ×{:.3} ({low:.3}–{high:.3})", row.variant, ratio.estimate))
+    };
+    let ratios: Vec<String> = rows.iter().skip(1).filter_map(of).collect();
+    let beside = if ratios.is_empty() {
+        String::new()
+    } else {
+        format!(" Of CPU time: {}.", ratios.join(", "))
+    };
+    Some(format!(
+        "{starved} of {} runs waited long for a CPU, which lengthens wall-clock time and not CPU time: \
+         --primary cpu lets that decide.{beside}",
+        valid.len()
     ))
 }
 

@@ -42,27 +42,33 @@ fn label(labels: &[String], run: &Run) -> String {
 /// Runs that ended differently from the reference's, one line for each variant and way.
 fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let Some(usual) = valid.first().map(|run| &run.ending) else { return Vec::new() };
-    let mut said: Vec<(String, usize)> = Vec::new();
+    // Each variant and way once, with what its first run said.
+    let mut known: Vec<(&Run, usize)> = Vec::new();
     for run in runs {
         if run.ending == *usual || run.ending == Ending::Stopped {
             continue;
         }
+        let same = |(first, _): &&mut (&Run, usize)| {
+            first.variant == run.variant && first.ending == run.ending
+        };
+        match known.iter_mut().find(same) {
+            Some((_, times)) => *times += 1,
+            None => known.push((run, 1)),
+        }
+    }
+    let line = |(run, times): (&Run, usize)| {
+        let said = run.stderr.said();
+        let said = if said.is_empty() { said } else { format!(" and said: {said}") };
         let text = format!(
-            "not repeatable: `{}` {} where the reference {}; it does not count{}",
+            "not repeatable: `{}` {} where the reference {}{said}; it does not count{}",
             label(labels, run),
             run.ending,
             usual,
             advice(&run.ending),
         );
-        match said.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, times)) => *times += 1,
-            None => said.push((text, 1)),
-        }
-    }
-    let line = |(text, times): (String, usize)| {
         if times == 1 { text } else { format!("{text} ({times} runs)") }
     };
-    said.into_iter().map(line).collect()
+    known.into_iter().map(line).collect()
 }
 
 fn advice(ending: &Ending) -> &'static str {
@@ -111,7 +117,7 @@ fn failures(valid: &[&Run]) -> Option<String> {
     if first.ending == Ending::Exited(0) {
         return None;
     }
-    let said = first.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
+    let said = first.stderr.said();
     let said = if said.is_empty() { String::new() } else { format!(" and says: {said}") };
     Some(format!(
         "every run that counts {}{said}; make sure this is the work you want measured",

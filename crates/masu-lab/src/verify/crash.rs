@@ -16,9 +16,6 @@ const HARMLESS: [&str; 3] = ["sh", "-c", ":"];
 /// How long it may take to do so.
 const HARMLESS_TIME: Duration = Duration::from_secs(10);
 
-/// The most that is repeated of what a program said, in letters.
-const SAID_MAX: usize = 300;
-
 /// Whether `run` ended as programs end that crash: by a signal, in a shell that reports one, or in a
 /// loader that missed a symbol.
 pub(super) fn crashed(run: &Run) -> bool {
@@ -67,7 +64,8 @@ pub(super) fn accuse_variant(
 }
 
 /// Looks whether the program ended at its warm-up under `variant` as it does not under the reference,
-/// whose warm-up ended in `reference`, in a way that leaves nothing to compare.
+/// whose warm-up ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a
+/// library that was opened with `RTLD_DEEPBIND`.
 ///
 /// # Errors
 ///
@@ -76,13 +74,19 @@ pub(crate) fn accuse_pair(
     variant: &Variant,
     run: &Run,
     reference: (&str, &Ending),
+    bound_deep: impl FnOnce() -> Option<String>,
 ) -> Result<(), Error> {
     let is_cut_short = matches!(run.ending, Ending::TimedOut | Ending::OutOfMemory { .. });
     let (label, usual) = reference;
     if run.ending == *usual || !(is_cut_short || crashed(run)) {
         return Ok(());
     }
+    let deep = if crashed(run) { bound_deep() } else { None };
     let advice = match run.ending {
+        _ if deep.is_some() => {
+            "so that library finds the C library's free before the preloaded one, and gives it blocks of another \
+             malloc; of preloaded mallocs only masu runs such programs, for it takes the flag out"
+        }
         Ending::TimedOut => {
             "it hangs, or the limit is too tight for a warm-up, which is traced and slower: allow \
              more time, or leave it out"
@@ -96,10 +100,12 @@ pub(crate) fn accuse_pair(
     Err(Error::CannotRun {
         variant: variant.label.clone(),
         reason: format!(
-            "the program {}{} where under `{label}` it {}; {advice}",
+            "the program {}{} where under `{label}` it {}; {}{advice}",
             described(&run.ending),
             said(run),
             described(usual),
+            deep.map(|library| format!("it opens {library} with RTLD_DEEPBIND, "))
+                .unwrap_or_default(),
         ),
     })
 }
@@ -136,11 +142,8 @@ fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<O
     execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
 }
 
-/// The last thing a run said on standard error, as a part of a sentence; empty for nothing.
+/// The first lines that a run said on standard error, as a part of a sentence; empty for nothing.
 pub(super) fn said(run: &Run) -> String {
-    let last = run.stderr.tail.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    last.map_or_else(String::new, |line| {
-        let line: String = line.chars().take(SAID_MAX).collect();
-        format!(" and said: {line}")
-    })
+    let said = run.stderr.said();
+    if said.is_empty() { said } else { format!(" and said: {said}") }
 }

@@ -80,10 +80,10 @@ pub(super) fn read_log(log: &str, library: &str) -> Option<(String, Result<(), S
 }
 
 /// A folder for the logs, removed at the end.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Folder, Error> {
+    pub(super) fn new() -> Result<Folder, Error> {
         let name = format!("masu-loader-log-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // One left by a process that was killed and had our number.
@@ -93,6 +93,10 @@ impl Folder {
             .create(&path)
             .doing(|| format!("creating {}", path.display()))?;
         Ok(Folder(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

@@ -63,6 +63,10 @@ fn case(id: &str, source: &Source, table: &Table) -> CaseView {
         words: format!("left out: {}", shown(reason)),
         class: "open",
     }));
+    verdicts.extend(table.decision(&source.header).map(|decision| {
+        let (words, _, class) = verdict::decided(&decision);
+        Statement { label: "Decided".to_owned(), words: shown(&words), class }
+    }));
     let shortfall = table.shortfall(&source.header).map(|(word, words)| Statement {
         label: word.to_owned(),
         words,

@@ -1,0 +1,79 @@
+//! Why a program crashes under every preloaded malloc: libraries that it opens with `RTLD_DEEPBIND`.
+//!
+//! Such a library looks for `free` among its own dependencies first. It finds the C library's, not the preloaded one, and
+//! hands it blocks of another malloc. It relies on glibc's loader, which logs in what order each object is searched
+//! (`LD_DEBUG=scopes`): an object that is searched before the program was opened so.
+
+use std::fs;
+use std::path::Path;
+
+use super::loader::Folder;
+use crate::execute::{Conditions, execute_under};
+use crate::{Libc, Limits, Stop, Variant, Workload};
+
+/// The first library that `workload` opens so under `variant`, by name; none where there is none or nothing was seen.
+pub(crate) fn culprit(
+    workload: &Workload,
+    variant: &Variant,
+    limits: &Limits,
+    stop: &Stop,
+) -> Option<String> {
+    if workload.program.libc != Libc::Glibc {
+        return None;
+    }
+    let folder = Folder::new().ok()?;
+    let mut logged = variant.clone();
+    let log = folder.path().join("log").to_string_lossy().into_owned();
+    logged.variables.push(("LD_DEBUG".to_owned(), "scopes".to_owned()));
+    logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
+    execute_under(workload, &logged, &Conditions::from(limits.clone()), stop).ok()?;
+    let logs = fs::read_dir(folder.path()).ok()?;
+    let texts = logs.flatten().filter_map(|entry| fs::read(entry.path()).ok());
+    texts.filter_map(|text| bound_deep(&String::from_utf8_lossy(&text))).next()
+}
+
+/// The first object that `log` says is searched before the program is, with the C library among its dependencies, by its
+/// file's name. One that is searched first alone was linked so (`-Bsymbolic`) and reaches its own symbols only.
+fn bound_deep(log: &str) -> Option<String> {
+    let mut objects = log.split("object=").skip(1);
+    // The program itself, which is searched first by right.
+    objects.next();
+    objects.find_map(|object| {
+        let (name, rest) = object.split_once(" [")?;
+        let (_, scope) = rest.split_once("scope 0: ")?;
+        let mut scope = scope.lines().next()?.split_whitespace();
+        let file = Path::new(name).file_name()?.to_string_lossy().into_owned();
+        let is_first = scope.next()? == name && file.contains(".so");
+        (is_first && scope.any(|other| other.contains("/libc.so."))).then_some(file)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_searched_first_is_found() {
+        let log = "\
+     29871:\t
+     29871:\tInitial object scopes
+     29871:\tobject=php [0]
+     29871:\t scope 0: php /lib/libm.so.6 /lib/libc.so.6
+     29871:\t
+     29871:\tobject=/lib/libm.so.6 [0]
+     29871:\t scope 0: php /lib/libm.so.6 /lib/libc.so.6
+     29871:\t
+     29871:\tobject=/lib/libicuuc.so.72 [0]
+     29871:\t scope 0: /lib/libicuuc.so.72
+     29871:\t scope 1: php /lib/libm.so.6 /lib/libc.so.6
+     29871:\t
+     29871:\tobject=/usr/lib/php/xmlwriter.so [0]
+     29871:\t scope 0: /usr/lib/php/xmlwriter.so /lib/libxml2.so.2 /lib/libc.so.6
+     29871:\t scope 1: php /lib/libm.so.6 /lib/libc.so.6
+";
+        assert_eq!(bound_deep(log).as_deref(), Some("xmlwriter.so"));
+        let usual = log.replace("scope 0: /usr/lib/php/xmlwriter.so", "scope 0: php");
+        assert_eq!(bound_deep(&usual), None);
+        assert_eq!(bound_deep(""), None);
+    }
+}
