@@ -15,9 +15,9 @@ use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLE
 use crate::fault::{self, Fault};
 use crate::guards::{self, Request};
 use crate::pointer::Pointer;
-use crate::ranges::{Parked, RANGES};
+use crate::ranges::RANGES;
 use crate::slice::{SLICE_BYTES, Slice};
-use crate::{cache, heap, large, map, owner, scarce, shard, slot, thread, transfer};
+use crate::{heap, large, map, owner, ranges, scarce, shard, slot, thread, transfer};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,7 +319,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
             // SAFETY: It is a large block; the rest is the caller's condition.
             return Ok(unsafe { resize_large(first, size) });
         }
-        Pointer::Large(first) => large::usable_size(first),
+        Pointer::Large(first) => ranges::large::usable_size(first),
         // It moves: what was guarded is so to its end.
         Pointer::Guarded => guards::usable_size(block.addr().get()),
         Pointer::Small(class, _) | Pointer::Sampled(class) => {
@@ -379,7 +379,7 @@ pub(crate) fn grows_large(old_size: usize, size: usize) -> bool {
 pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let (old_size, align) = (layout.size(), layout.align());
     if is_in_table(old_size, align) && is_in_table(new_size, align) {
-        if cache::share_stack(old_size, new_size) {
+        if slot::share_stack(old_size, new_size) {
             return block;
         }
         let new = slot::get().pop_for_layout(new_size);
@@ -499,7 +499,7 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
 pub(crate) fn trim(kept_bytes: usize) -> bool {
     send_home();
     let mut ranges = RANGES.lock();
-    ranges.bring_home(Parked::of_this_thread());
+    ranges.bring_home(slot::parked());
     ranges.trim(kept_bytes)
 }
 

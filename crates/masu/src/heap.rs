@@ -111,6 +111,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn begin(&self) -> Option<&'static Owner> {
+        let _ = thread::cache();
         let made = Owner::create()?;
         let pointer = ptr::from_ref(made).cast_mut();
         // ORDERING: Release publishes the owner to the Acquire in `owner`; Acquire sees that of

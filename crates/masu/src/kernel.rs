@@ -1,6 +1,6 @@
 //! The kernel door: the only place in this crate that names a system call.
 //!
-//! It relies on nothing: the calls are made with the CPU's own instruction, so `errno` of the C
+//! It relies on nothing but atomics: the calls are made with the CPU's own instruction, so `errno` of the C
 //! library is never touched and no library stands between the allocator and the kernel. Everything
 //! above works with [`Errno`], addresses and lengths. What this door does not do: threads, signals; files
 //! that others know of only for a profile (`kernel/file.rs`).
@@ -17,9 +17,10 @@ mod advised;
 #[cfg(feature = "secure")]
 pub(crate) mod entropy;
 pub(crate) mod file;
+mod locks;
 mod shared;
 
-use crate::sync::{self, AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::atomics::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 
 pub(crate) use advised::advised;
@@ -76,6 +77,19 @@ const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 const MAP_FIXED: usize = 0x10;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+
+/// Counts a lock that this thread has just taken, or is about to release, and that others may wait for.
+#[inline(always)]
+pub(crate) fn note_lock(takes: bool) {
+    if cfg!(debug_assertions) {
+        locks::note(takes);
+    }
+}
+
+/// Whether this thread holds no lock that others may wait for, as far as a debug build knows. Other builds do not look.
+pub(crate) fn no_lock_is_held() -> bool {
+    !cfg!(debug_assertions) || locks::by_this_thread() == 0
+}
 
 fn check(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) {
@@ -155,7 +169,7 @@ fn note_refusal(refusal: Errno) -> Errno {
 ///
 /// - The range was mapped by this door and nothing refers to it any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
-    debug_assert!(sync::no_lock_is_held(), "this may take long");
+    debug_assert!(no_lock_is_held(), "this may take long");
     // SAFETY: The caller's condition.
     if unsafe { unmap_unused(start, length) }.is_err() {
         // SAFETY: As above, and nobody needs the contents.
@@ -261,7 +275,7 @@ pub(crate) unsafe fn advise(
     length: usize,
     advice: Advice,
 ) -> Result<(), Errno> {
-    debug_assert!(advice != Advice::DontNeed || sync::no_lock_is_held(), "this may take long");
+    debug_assert!(advice != Advice::DontNeed || no_lock_is_held(), "this may take long");
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
     let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };

@@ -8,32 +8,16 @@ use core::ptr;
 
 use crate::cache::ThreadCache;
 use crate::class::LARGE;
-use crate::kernel::{self, Advice};
-use crate::ranges::{Parked, RANGES, Run};
-use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
+use crate::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
+use crate::ranges::{RANGES, Run};
+use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::statistics::page;
 use crate::{map, profile, shard, slot, thread};
-
-/// No block is longer than the address space.
-const BYTES_MAX: usize = 1 << 47;
-
-fn slices_for(size: usize) -> usize {
-    size.max(1).div_ceil(SLICE_BYTES)
-}
-
-/// The slices that a block of `size` bytes aligned to `align` takes; `None` where `size` is over 128 TiB
-/// or `align` over 512 MiB.
-pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
-    (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
-}
 
 /// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
 /// `size` is over 128 TiB or `align` over 512 MiB.
 pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
-    if size > BYTES_MAX || align > ARENA_BYTES / 2 {
-        return ptr::null_mut();
-    }
-    let slices = slices_for(size);
+    let Some(slices) = slices_if_possible(size, align) else { return ptr::null_mut() };
     // A thread may ask for nothing but large blocks, and parks them from the first on.
     let parked = thread::cache().map(|cache| &cache.parked);
     if align <= SLICE_BYTES
@@ -87,21 +71,6 @@ fn count_slow(first: &'static Slice, size: usize, more: usize) {
     }
 }
 
-/// The block of `size` bytes that starts with this slice, zeroed if `zeroed`.
-pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
-    let block = first.start().as_ptr();
-    if zeroed {
-        // SAFETY: The block is that long and nobody else's.
-        unsafe { block.write_bytes(0, size) };
-    }
-    block
-}
-
-/// Bytes of the large block that starts with this slice.
-pub(crate) fn usable_size(first: &'static Slice) -> usize {
-    first.count.get() as usize * SLICE_BYTES
-}
-
 /// Frees the large block that starts with this slice.
 ///
 /// # Safety
@@ -147,57 +116,21 @@ unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static 
 ///
 /// # Safety
 ///
-/// - It was handed out and not freed, and nobody uses what lies behind its first `size` bytes.
+/// - It was handed out here and not freed, and nobody uses what lies behind its first `size` bytes.
 pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
-    let (slices, wanted) = (first.count.get() as usize, slices_for(size));
-    if wanted <= slices {
-        // Shrinking frees the tail, but not for little: the block may grow again.
-        if wanted < slices && (wanted * 2 < slices) {
-            // SAFETY: The tail belongs to this block.
-            unsafe { shrink(first, slices, wanted) };
-        }
-        if first.sampled.get() != 0 {
-            profile::resize(first.address(), size, 0);
-        }
-        return true;
-    }
-    let mut ranges = RANGES.lock();
-    ranges.bring_home(Parked::of_this_thread());
-    let grown = ranges.grow(first, slices, wanted);
-    if grown {
-        ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
-        drop(ranges);
-        // Blocks of first-class heaps are in no profile: nobody would say there that they went.
-        if slot::get().counts() && first.kind.get() == Kind::Large {
-            // What was unused in the last slice was not counted, and what will be is.
-            count_slow(first, size, (wanted - slices) * SLICE_BYTES);
-        }
-    }
-    grown
-}
-
-/// Frees the slices of a run from the `wanted`th on.
-///
-/// # Safety
-///
-/// - The run is a large block of `slices` slices, whose tail nobody uses.
-unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
-    if first.arena().is_dedicated() {
-        let kept_bytes = wanted * SLICE_BYTES;
-        // SAFETY: The tail lies in the block, whose slices may reach beyond the first GiB.
-        let tail = unsafe { first.start().add(kept_bytes) };
-        // SAFETY: Nobody uses the tail. Refused, it stays resident.
-        let _ =
-            unsafe { kernel::advise(tail, slices * SLICE_BYTES - kept_bytes, Advice::DontNeed) };
-        return;
-    }
-    first.count.set(wanted as u32);
-    // SAFETY: The tail lies in this run.
-    let tail = unsafe { first.ahead(wanted) };
-    let mut ranges = RANGES.lock();
-    ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
+    let before = usable_size(first);
     // SAFETY: The caller's condition.
-    unsafe { ranges.free(tail, slices - wanted, (slices - wanted) * SLICE_BYTES) };
+    if !unsafe { large::resize(first, size, slot::parked()) } {
+        return false;
+    }
+    let more = usable_size(first).saturating_sub(before);
+    if more > 0 && slot::get().counts() {
+        // What was unused in the last slice was not counted, and what will be is.
+        count_slow(first, size, more);
+    } else if more == 0 && first.sampled.get() != 0 {
+        profile::resize(first.address(), size, 0);
+    }
+    true
 }
 
 /// Copies a large block into a new one of `size` bytes, more than the old one holds. Null for want
@@ -240,7 +173,7 @@ mod tests {
                 // SAFETY: The block was handed out just now, as a large one.
                 unsafe { free(Slice::at(block.addr().get())) };
             }
-            let parked = Parked::of_this_thread().expect("the thread has begun");
+            let parked = slot::parked().expect("the thread has begun");
             let run = parked.take(SLICES).expect("the last block is parked");
             parked.park(run, SLICES);
         });

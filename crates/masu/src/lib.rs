@@ -27,6 +27,8 @@
 // The rooms, bottom up.
 
 // The doors.
+#[cfg_attr(all(test, loom), path = "../tests/models/atomics.rs")]
+mod atomics;
 mod kernel;
 #[cfg_attr(all(test, loom), path = "../tests/models/libc.rs")]
 mod libc;
@@ -60,6 +62,7 @@ pub mod profile;
 mod shard;
 mod transfer;
 mod unwind;
+mod whose;
 
 // Threads and what each holds.
 mod cache;

@@ -24,7 +24,7 @@ pub(crate) use found::look_for_finder;
 pub(crate) use pinned::pin;
 pub(crate) use streams::{forget_streams, hold_streams, let_go_streams};
 
-use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+use crate::atomics::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
 type Destructor = unsafe extern "C" fn(*mut c_void);
 type ForkHandler = extern "C" fn();

@@ -6,15 +6,7 @@
 
 use core::ptr;
 
-use crate::slice::Slice;
-use crate::sync::Cell;
-
-/// A slice's place in a list. All zero: in none, or alone in one.
-#[repr(C)]
-pub(crate) struct Links {
-    next: Cell<Option<&'static Slice>>,
-    previous: Cell<Option<&'static Slice>>,
-}
+use crate::slice::{Links, Slice};
 
 /// A list of slices: linked by [`Slice::dirty_links`] where `DIRTY`, else by [`Slice::links`].
 pub(crate) struct List<const DIRTY: bool = false> {

@@ -14,10 +14,10 @@ use core::ptr;
 
 use crate::class::Class;
 use crate::fault::{self, Fault};
-use crate::ranges::Run;
-use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::ranges::{Run, large};
+use crate::slice::{Kind, Slice};
 use crate::sync::{AtomicUsize, Cell, Guard, Lock, Ordering};
-use crate::{large, metadata, thread};
+use crate::{metadata, slot};
 pub(crate) use holdings::Counts;
 use holdings::Holdings;
 use mixed::PARTS;
@@ -65,12 +65,11 @@ impl All {
 }
 
 impl Owner {
-    /// An owner for a new heap; `None` for want of memory.
+    /// An owner for a new heap; `None` for want of memory. The caller's thread has begun, for this takes locks that `fork`
+    /// must not find taken.
     #[cold]
     #[inline(never)]
     pub(crate) fn create() -> Option<&'static Owner> {
-        // A thread that takes the locks here must have begun, see `thread::before_fork`.
-        let _ = thread::cache();
         let mut all = ALL.lock();
         let owner = match all.unused {
             Some(unused) => {
@@ -141,6 +140,16 @@ impl Owner {
         self.number.store(number, Ordering::Relaxed);
     }
 
+    /// Makes a slice this heap's.
+    fn take_in(&'static self, slice: &Slice) {
+        slice.set_belongs(ptr::from_ref(self).cast(), self.number());
+    }
+
+    /// Whether a slice that says whose it is is this owner's.
+    fn owns(&self, slice: &Slice) -> bool {
+        ptr::eq(slice.belongs().owner.get().cast(), self)
+    }
+
     /// What the heap owns. Ends the program where the heap is no more.
     fn holdings(&self) -> Guard<'_, Holdings, false> {
         let holdings = self.holdings.lock();
@@ -199,7 +208,7 @@ impl Owner {
     #[inline(never)]
     pub(crate) unsafe fn free_large(&'static self, first: &'static Slice) {
         let mut holdings = self.holdings();
-        if first.kind.get() != Kind::HeapLarge || !ptr::eq(first.belongs().owner.get(), self) {
+        if first.kind.get() != Kind::HeapLarge || !self.owns(first) {
             fault::stop(Fault::FreedTwice);
         }
         // SAFETY: It is this owner's, and the caller's condition.
@@ -215,12 +224,12 @@ impl Owner {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn resize_large(&'static self, first: &'static Slice, size: usize) -> bool {
-        let slices = || large::usable_size(first) / SLICE_BYTES;
+        let slices = || first.count.get().cast_signed() as isize;
         let mut holdings = self.holdings();
         let before = slices();
         // SAFETY: The caller's condition.
-        let done = unsafe { large::resize(first, size) };
-        holdings.count_large(0, slices().cast_signed() - before.cast_signed());
+        let done = unsafe { large::resize(first, size, slot::parked()) };
+        holdings.count_large(0, slices() - before);
         done
     }
 
@@ -228,6 +237,13 @@ impl Owner {
     pub(crate) fn counts(&self) -> Counts {
         self.holdings.lock().counts
     }
+}
+
+/// The owner of a slice that belongs to a heap.
+#[inline(always)]
+pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
+    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
+    unsafe { &*slice.belongs().owner.get().cast() }
 }
 
 /// What all heaps own, counted, and how many heaps there are.

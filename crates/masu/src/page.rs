@@ -8,16 +8,17 @@
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;
 
-use crate::class::{Class, FOREIGN, HEAP, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
+use crate::arena::{self, Place};
+use crate::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
-use crate::owner::Owner;
-use crate::ranges::{Parked, RANGES};
-use crate::shard::{Shard, whose};
+use crate::ranges::RANGES;
 use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
+use crate::slot;
 use crate::statistics;
 use crate::sync::Cell;
+use crate::whose::{self, NO_SHARD, Shard};
 
 /// Fewer free OS pages in a row are not worth a system call.
 const PURGE_OS_PAGES_MIN: usize = 2;
@@ -30,9 +31,6 @@ const STRETCHES_MAX: usize =
 /// page's quarter, and less than 64 of the smallest blocks.
 const LINE_BYTES: usize = 64;
 const COLOURS: usize = 15;
-
-/// What the pages and mixed slices of first-class heaps have for a shard: none that there is.
-pub(crate) const NO_SHARD: u8 = 31;
 
 /// A page, named by its first slice. Apart from creation and release, each caller of its functions
 /// holds the lock of the page's shard and class.
@@ -54,15 +52,15 @@ impl Page {
         Some(page)
     }
 
-    /// A new page of `class` that belongs to a first-class heap, likewise.
-    pub(crate) fn create_in_heap(class: Class, owner: &'static Owner) -> Option<Page> {
+    /// A new page of `class` that belongs to a first-class heap, likewise: `take_in` is called with each of its slices.
+    pub(crate) fn create_in_heap(class: Class, take_in: impl Fn(&Slice)) -> Option<Page> {
         let page = Page::allocate(class, Kind::HeapPage)?;
         whose::note_page(page.0, NO_SHARD);
         for distance in 0..class.page_slices() {
             // SAFETY: The slice lies in the run just handed out.
             let slice = unsafe { page.0.ahead(distance) };
             slice.code.set(class.index() as u8);
-            slice.set_belongs(owner);
+            take_in(slice);
         }
         map::set(page.0.address(), class.page_slices(), HEAP);
         Some(page)
@@ -71,7 +69,7 @@ impl Page {
     fn allocate(class: Class, kind: Kind) -> Option<Page> {
         let slices = class.page_slices();
         let mut ranges = RANGES.lock();
-        ranges.bring_home(Parked::of_this_thread());
+        ranges.bring_home(slot::parked());
         let run = ranges.allocate(slices, 1, kind)?;
         drop(ranges);
         for distance in 0..slices {
@@ -122,7 +120,7 @@ impl Page {
         }
         // One call may release many times: what is too much then goes back in its one step.
         let mut ranges = RANGES.lock_in_others();
-        ranges.bring_home(Parked::of_this_thread());
+        ranges.bring_home(slot::parked());
         for page in pages.iter().flatten() {
             let dirty = page.0.dirty.get() as usize;
             // SAFETY: The run was handed out to this page, whose blocks are all free.
@@ -391,6 +389,68 @@ impl Page {
         self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
         count
     }
+}
+
+impl Page {
+    /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
+    #[inline(always)]
+    pub(crate) fn check_class(self, class: Class) {
+        let code = self.0.code.get();
+        if code != class.homed().code_in(self.0.shard.get()) {
+            self.check_sampled(class);
+        }
+    }
+
+    /// The same where its code is not that class's: it may be that of sampled blocks.
+    #[cold]
+    #[inline(never)]
+    fn check_sampled(self, class: Class) {
+        let sampled = Class::from_code(self.0.sampled.get());
+        if self.owner() != Shard::SAMPLED
+            || sampled.is_none_or(|sampled| sampled.page_index() != class.page_index())
+        {
+            fault::stop(Fault::NotTheLayouts);
+        }
+    }
+
+    /// Who owns this page.
+    #[inline(always)]
+    pub(crate) fn owner(self) -> Shard {
+        let shard = self.0.shard.get();
+        debug_assert!(whose::is_admitted(shard), "no page was made for it");
+        Shard(shard)
+    }
+}
+
+/// The page in which a block lies. Ends the program where it lies in none: a layout's free looks at nothing before a
+/// block comes here.
+#[inline(always)]
+pub(crate) fn page_of(block: usize) -> Page {
+    let code = (map::double_code(block) >> 1) as u8;
+    if code < SAMPLED {
+        check_unmapped(block, code);
+    }
+    // SAFETY: The class map, or its arena, says that it lies in a page or in a mixed slice.
+    Page(unsafe { Slice::at(block) }.page())
+}
+
+/// Ends the program because of an address for which the class map has this code, unless that is for want of a map.
+#[cold]
+#[inline(never)]
+fn check_unmapped(block: usize, code: u8) {
+    fault::stop(match (arena::place_of(block), code) {
+        (Place::In(slice), FOREIGN) => match arena::code_in(slice) {
+            FOREIGN => Fault::FreedTwice,
+            LARGE => Fault::NotTheLayouts,
+            HEAP => Fault::NotTheHeaps,
+            _ if map::is_established() => Fault::FreedTwice,
+            _ => return,
+        },
+        (_, HEAP) => Fault::NotTheHeaps,
+        (_, LARGE) => Fault::NotTheLayouts,
+        (Place::Beyond, _) => Fault::NotABlock,
+        _ => Fault::ForeignPointer,
+    });
 }
 
 /// What of a page goes back to the kernel.

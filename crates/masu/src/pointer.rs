@@ -15,10 +15,11 @@ use core::ptr::NonNull;
 use crate::arena::{self, Place};
 use crate::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};
 use crate::fault::{self, Fault};
-use crate::owner::Owner;
+use crate::owner::{Owner, owner_of};
 use crate::page::Page;
-use crate::shard::Shard;
-use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::ranges::large::usable_size;
+use crate::slice::{Kind, Slice};
+use crate::whose::Shard;
 use crate::{guards, map};
 
 /// What a pointer is that may be freed.
@@ -98,7 +99,7 @@ impl Pointer {
         match self {
             Pointer::Foreign => None,
             Pointer::Small(class, _) | Pointer::Sampled(class) => Some(class.size()),
-            Pointer::Large(first) => Some(bytes_of(first)),
+            Pointer::Large(first) => Some(usable_size(first)),
             Pointer::Guarded => Some(guards::usable_size(block.addr().get())),
             Pointer::Heap => Some(OfHeap::at(block, Fault::UsedFreed).usable_size()),
         }
@@ -142,7 +143,7 @@ impl OfHeap {
     pub(crate) fn usable_size(&self) -> usize {
         match self {
             OfHeap::Small(_, class) => class.size(),
-            OfHeap::Large(first) => bytes_of(first),
+            OfHeap::Large(first) => usable_size(first),
         }
     }
 }
@@ -164,17 +165,6 @@ fn code_without_map(address: usize, freed: Fault) -> u8 {
         _ if map::is_established() => fault::stop(freed),
         code => code,
     }
-}
-
-/// The owner of a slice that belongs to a heap.
-#[inline(always)]
-pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
-    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
-    unsafe { &*slice.belongs().owner.get() }
-}
-
-fn bytes_of(first: &'static Slice) -> usize {
-    first.count.get() as usize * SLICE_BYTES
 }
 
 /// Ends the program because of a pointer into `slice`, at which no block starts.

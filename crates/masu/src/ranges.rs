@@ -9,6 +9,7 @@ mod delay;
 mod demand;
 mod held;
 mod kept;
+pub(crate) mod large;
 mod occupied;
 mod parked;
 mod together;

@@ -4,8 +4,8 @@
 //! in by, where no lock is held, so that any room may be asked; and once. What a thread that runs keeps in its
 //! own cache, or has parked, stays there, for only that thread may touch it: a bounded part of what is live.
 
-use crate::ranges::{Parked, RANGES};
-use crate::{arena, fault, front};
+use crate::ranges::RANGES;
+use crate::{arena, fault, front, slot};
 
 /// What `ask` returns for `size` bytes, which was null, once more after everything was given up. Where there is no
 /// memory even then, that may be the program's end, or else null.
@@ -36,6 +36,6 @@ fn gives_up(size: usize) -> bool {
     };
     front::send_home();
     let mut ranges = RANGES.lock();
-    ranges.bring_home(Parked::of_this_thread());
+    ranges.bring_home(slot::parked());
     ranges.live_bytes() < live_bytes
 }

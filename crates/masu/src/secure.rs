@@ -22,8 +22,8 @@ use crate::fault::{self, Fault};
 use crate::page::hardened::LIVE_MAX;
 use crate::pointer::OfHeap;
 use crate::ranges::RANGES;
-use crate::shard::Shard;
 use crate::shard::hardened::{self, Held, Wrong};
+use crate::whose::Shard;
 use crate::{heap, owner, profile, slot, statistics, thread};
 use suspect::{Call, Reason};
 

@@ -11,19 +11,18 @@ pub(crate) mod guarded;
 pub(crate) mod hardened;
 pub(crate) mod sampled;
 mod sparse;
-pub(crate) mod whose;
 
 use crate::class::{CLASSES, Class};
 use crate::fault::{self, Fault};
 use crate::guards;
 use crate::list::List;
 use crate::options::{self, SHARDS_MAX};
-use crate::page::Page;
+use crate::page::{Page, page_of};
 use crate::slot;
 use crate::sync::Lock;
+use crate::whose::{self, Shard};
 use sparse::{LeftAlone, Place};
 pub(crate) use sparse::{go_on, go_on_at_end};
-use whose::page_of;
 
 /// The pages of one class in one shard.
 pub(crate) struct ClassPages {
@@ -56,42 +55,7 @@ static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
 /// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
 static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) }; CLASSES];
 
-/// A shard, by number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shard(pub(crate) u8);
-
 impl Shard {
-    /// The owner of pages whose blocks a heap profile samples: no thread's, so that no other block
-    /// comes from them.
-    pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
-    /// The owner of slots, where blocks lie between guards. It has no books here, and no list of pages.
-    pub(crate) const GUARDED: Shard = Shard(SHARDS_MAX as u8 + 1);
-
-    /// The shard for the thread that starts as number `thread`, where there are to be `shards`; the caller holds
-    /// the lock of all threads.
-    pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
-        let shard = (thread % shards.clamp(1, SHARDS_MAX)) as u8;
-        whose::admit(shard);
-        Shard(shard)
-    }
-
-    /// Whether it is no thread's.
-    #[inline(always)]
-    fn is_unusual(self) -> bool {
-        self.0 >= Shard::SAMPLED.0
-    }
-
-    /// The shards that threads were given so far.
-    fn used() -> impl Iterator<Item = Shard> {
-        Shard::all().filter(|shard| *shard != Shard::SAMPLED)
-    }
-
-    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too. That changes only while the
-    /// lock of threads is held, as `fork` holds it.
-    fn all() -> impl Iterator<Item = Shard> {
-        (0..=Shard::SAMPLED.0).filter(|shard| whose::is_admitted(*shard)).map(Shard)
-    }
-
     fn pages(self, class: Class) -> &'static Lock<ClassPages> {
         let shard = SHARDS.get(usize::from(self.0)).unwrap_or_else(|| self.unusual_pages());
         &shard[class.page_index()].0
@@ -168,6 +132,14 @@ impl Shard {
 /// Shards that handed out less than this of a homed class make pages of their own before they take
 /// from others.
 const OWN_BYTES_MIN: usize = 1 << 20;
+
+/// Whether these blocks of a homed class are all of the lane of `shard`.
+pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
+    blocks.iter().all(|block| {
+        let owner = page_of(*block).owner();
+        class.code_in(owner.0) == class.code_in(shard.0)
+    })
+}
 
 /// Lets sampled blocks have pages; the caller holds the lock of all threads.
 pub(crate) fn prepare_samples() {
@@ -305,10 +277,10 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
 #[inline]
 fn note_brought(shard: Shard, blocks: usize) {
     if !whose::is_always_first()
-        && let Some(cache) = slot::get().cache()
-        && cache.shard != shard
+        && let Some(own) = slot::get().own()
+        && own.shard != shard
     {
-        cache.traffic.shard_blocks.add(blocks);
+        own.brought_blocks.add(blocks);
     }
 }
 

@@ -9,8 +9,6 @@
 use core::ptr::{self, NonNull};
 
 pub(crate) use crate::class::{SLICE_BYTES, SLICE_SHIFT};
-use crate::list::Links;
-use crate::owner::Owner;
 use crate::sync::{AtomicU8, Cell, Ordering};
 
 /// What is purged is remembered in pieces of so many bytes: the smallest OS page.
@@ -82,6 +80,13 @@ impl AtomicKind {
     }
 }
 
+/// A slice's place in a [`List`](crate::list::List). All zero: in none, or alone in one.
+#[repr(C)]
+pub(crate) struct Links {
+    pub(crate) next: Cell<Option<&'static Slice>>,
+    pub(crate) previous: Cell<Option<&'static Slice>>,
+}
+
 /// What is known of a slice, or of the run of slices that it starts.
 #[repr(C, align(64))]
 pub(crate) struct Slice {
@@ -126,7 +131,8 @@ pub(crate) struct Slice {
 /// Which first-class heap a slice belongs to.
 #[repr(C)]
 pub(crate) struct Belongs {
-    pub(crate) owner: Cell<*const Owner>,
+    /// Where what owns it lies; [`crate::owner`] knows what that is.
+    pub(crate) owner: Cell<*const ()>,
     /// The heap's number.
     pub(crate) number: Cell<usize>,
 }
@@ -216,10 +222,10 @@ impl Slice {
         unsafe { &*(&raw const self.dirty_links).cast() }
     }
 
-    /// Makes this slice the heap's that `owner` owns for.
-    pub(crate) fn set_belongs(&self, owner: &'static Owner) {
+    /// Makes this slice the heap's that has this number, and this owner.
+    pub(crate) fn set_belongs(&self, owner: *const (), number: usize) {
         self.belongs().owner.set(owner);
-        self.belongs().number.set(owner.number());
+        self.belongs().number.set(number);
     }
 
     /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are

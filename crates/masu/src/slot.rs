@@ -18,10 +18,17 @@ mod arch;
 #[cfg(all(test, loom))]
 #[path = "../tests/models/slot.rs"]
 mod arch;
+mod stacks;
 
 use core::arch::global_asm;
 
-use crate::cache::{EMPTY, Stacks, ThreadCache};
+use crate::ranges::Parked;
+use crate::sync::{AtomicBool, Ordering};
+#[cfg(not(feature = "secure"))]
+pub(crate) use stacks::share_stack;
+pub(crate) use stacks::{
+    CAN_COUNT, EMPTY, HOMED_STEPS, Inert, OFFSETS, Own, Shared, Stack, Stacks, State, ended,
+};
 
 /// What follows `masu_slot_` and `masu_behind_` in the variables' names.
 ///
@@ -70,15 +77,21 @@ pub(crate) fn get() -> &'static Stacks {
     unsafe { &*arch::read() }
 }
 
-/// The cache behind the stacks that are there while a heap profile is taken.
+/// What the thread has behind the stacks that are there while a heap profile is taken.
 ///
 /// # Safety
 ///
 /// - This thread's stacks were set by [`set_behind`].
 #[inline(always)]
-pub(crate) unsafe fn behind() -> &'static ThreadCache {
+pub(crate) unsafe fn behind() -> &'static Own {
     // SAFETY: `set_behind` wrote it, and caches are never unmapped.
     unsafe { &*arch::read_behind() }
+}
+
+/// What this thread has parked, where it has a cache.
+#[inline]
+pub(crate) fn parked() -> Option<&'static Parked> {
+    get().own().map(|own| &own.parked)
 }
 
 /// Makes `stacks` this thread's.
@@ -87,9 +100,24 @@ pub(crate) fn set(stacks: &'static Stacks) {
     unsafe { arch::write(stacks) };
 }
 
-/// Makes `stacks` this thread's, whose cache is `cache` all the same.
-pub(crate) fn set_behind(stacks: &'static Stacks, cache: &'static ThreadCache) {
+/// Makes `stacks` this thread's, which has `own` all the same.
+pub(crate) fn set_behind(stacks: &'static Stacks, own: &'static Own) {
     // SAFETY: As above. First, for a signal's handler may come in between.
-    unsafe { arch::write_behind(cache) };
+    unsafe { arch::write_behind(own) };
     set(stacks);
+}
+
+/// Whether there was ever a second thread.
+static SEVERAL: AtomicBool = AtomicBool::new(false);
+
+/// Whether there was ever a second thread.
+pub(crate) fn are_several() -> bool {
+    // ORDERING: Relaxed: a thread that misses the change sends a batch the longer way.
+    SEVERAL.load(Ordering::Relaxed)
+}
+
+/// There is a second thread.
+pub(crate) fn note_second() {
+    // ORDERING: Relaxed, as in `are_several`.
+    SEVERAL.store(true, Ordering::Relaxed);
 }

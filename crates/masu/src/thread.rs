@@ -10,13 +10,13 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{self, State, ThreadCache, User, idle};
+use crate::cache::{self, ThreadCache, User, idle};
 use crate::class::Class;
 use crate::libc::{self, Key};
 use crate::ranges::RANGES;
-use crate::shard::Shard;
 use crate::statistics::page;
 use crate::sync::{self, Count, Lock};
+use crate::whose::Shard;
 use crate::{guards, kernel, metadata, options, owner, profile, shard, slot, transfer};
 
 /// All caches, in use and idle.
@@ -54,7 +54,7 @@ static GENERATION: Count = Count::new(0);
 /// is no memory for one, or where the thread has ended.
 pub(crate) fn cache() -> Option<&'static ThreadCache> {
     let stacks = slot::get();
-    if stacks.state() == State::Empty { begin() } else { stacks.cache() }
+    if stacks.state() == slot::State::Empty { begin() } else { stacks.cache() }
 }
 
 #[cold]
@@ -130,7 +130,7 @@ pub(crate) fn prepare() {
 unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
-    slot::set(cache::ended());
+    slot::set(slot::ended());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
         RANGES.lock().bring_home(Some(&cache.parked));
@@ -145,7 +145,7 @@ impl Threads {
         // Most programs have one thread and never ask how many CPUs there are.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
-            transfer::share();
+            slot::note_second();
         }
         let shards = options::shards().unwrap_or(self.cpus);
         let shard = Shard::for_thread(self.made, shards);

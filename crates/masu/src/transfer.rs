@@ -10,8 +10,10 @@ use core::mem;
 use crate::class::{CODES, Class};
 use crate::metadata;
 use crate::options;
-use crate::shard::{self, Pages, Shard, whose};
+use crate::shard::{self, Pages, sampled};
+use crate::slot;
 use crate::sync::{AtomicBool, Lock, Ordering};
+use crate::whose::Shard;
 
 /// Bytes of blocks kept of each class, and blocks at most.
 const BYTES_MAX: usize = 64 << 10;
@@ -54,24 +56,9 @@ static TRANSFER: [Line; CODES] = [const { Line::new() }; CODES];
 /// empty are worth more.
 const SHARED_ONLY: usize = 4 << 10;
 
-/// Whether there was ever a second thread.
-static SHARED: AtomicBool = AtomicBool::new(false);
-
-/// Whether there was ever a second thread.
-pub(crate) fn is_shared() -> bool {
-    // ORDERING: Relaxed: a thread that misses the change sends a batch the longer way.
-    SHARED.load(Ordering::Relaxed)
-}
-
-/// There is a second thread.
-pub(crate) fn share() {
-    // ORDERING: Relaxed, as in `is_shared`.
-    SHARED.store(true, Ordering::Relaxed);
-}
-
 /// Whether blocks of this class are kept at all.
 fn keeps(class: Class) -> bool {
-    class.size() < SHARED_ONLY || is_shared()
+    class.size() < SHARED_ONLY || slot::are_several()
 }
 
 fn line(code: u8) -> &'static Line {
@@ -128,7 +115,7 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
 /// The same for one block of a class of [`SHARED_ONLY`] bytes or more; 0 for want of memory.
 #[inline(always)]
 pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
-    if !is_shared() {
+    if !slot::are_several() {
         return shard.refill_one(class);
     }
     let mut block = [0];
@@ -141,7 +128,7 @@ pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
 /// are all of the lane of `shard`.
 pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     // A thread that has not noticed a heap profile may have sampled ones among its free blocks.
-    if !keeps(class) || whose::are_sampled(blocks) {
+    if !keeps(class) || sampled::are_sampled(blocks) {
         return shard::flush(class, blocks);
     }
     let mut stale = [0; HOMEWARD_MAX];
@@ -167,7 +154,7 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
 /// The same for one block of a class of [`SHARED_ONLY`] bytes or more.
 #[inline(always)]
 pub(crate) fn give_one(class: Class, shard: Shard, block: usize) -> Pages {
-    if is_shared() { give(class, shard, &[block]) } else { shard::flush_one(class, block) }
+    if slot::are_several() { give(class, shard, &[block]) } else { shard::flush_one(class, block) }
 }
 
 impl Line {

@@ -11,6 +11,7 @@ use crate::cache::near::Near;
 use crate::class::{MIN_ALIGN, TABLE_LIMIT};
 use crate::heap::{self, HeapStatistics};
 use crate::owner::Owner;
+use crate::thread;
 
 /// A heap, for pointers to it: what is behind them is the allocator's own.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
 /// A new heap; null and `ENOMEM` where there is no memory for it.
 #[must_use]
 pub fn new() -> *mut CHeap {
+    let _ = thread::cache();
     let owner = Owner::create().map_or(ptr::null_mut(), |owner| ptr::from_ref(owner).cast_mut());
     checked(owner.cast()).cast()
 }

@@ -11,15 +11,16 @@
 //!
 //! Only its own thread changes its slot, when it takes a slow path for another reason. Until then its frees by layout
 //! may put sampled blocks into its stacks. When it notices, these are looked through once ([`ThreadCache::notice_profile`]), and what
-//! it sent on before was looked through on the way (`shard::whose::are_sampled`). A sampled block that comes home is
+//! it sent on before was looked through on the way (`shard::sampled::are_sampled`). A sampled block that comes home is
 //! taken out of the profile there (`shard::flush`).
 
 use core::ptr;
 
-use super::{Inert, Stacks, State, ThreadCache};
+use super::ThreadCache;
 use crate::arena::code_of;
 use crate::class::{Class, SAMPLED};
 use crate::profile::chance;
+use crate::slot::{CAN_COUNT, Inert, State};
 use crate::sync::{AtomicBool, Cell, Ordering};
 use crate::{guards, kernel, options, profile, shard, slot, thread};
 
@@ -33,8 +34,6 @@ pub(super) struct Countdown {
     /// Requests up to the next that is guarded, that one included; 0 at first.
     requests: Cell<usize>,
     random: Cell<u64>,
-    /// The profile this was drawn for; 0 for none.
-    session: Cell<u32>,
     /// Inside a sample: what is allocated there is not sampled.
     is_sampling: Cell<bool>,
 }
@@ -45,14 +44,10 @@ impl Countdown {
             left: Cell::new(0),
             requests: Cell::new(0),
             random: Cell::new(0),
-            session: Cell::new(0),
             is_sampling: Cell::new(false),
         }
     }
 }
-
-/// Whether anything can count in this program.
-const IS_BUILT_IN: bool = profile::IS_BUILT_IN || guards::IS_BUILT_IN;
 
 /// Whether requests are counted now, for whatever.
 #[inline(always)]
@@ -84,23 +79,8 @@ impl Inert {
 
 /// Has this thread's requests and frees take slow paths, which find `cache`.
 fn stand_before(cache: &'static ThreadCache) {
-    if IS_BUILT_IN {
+    if CAN_COUNT {
         slot::set_behind(&COUNTING.stacks, cache);
-    }
-}
-
-impl Stacks {
-    /// Whether allocations are counted.
-    #[inline(always)]
-    pub(crate) fn counts(&self) -> bool {
-        // ORDERING: Relaxed: a thread that sees it late counts a few blocks less.
-        IS_BUILT_IN && self.counts.load(Ordering::Relaxed)
-    }
-
-    /// Whether these are the ones that stand before a thread's cache.
-    #[inline(always)]
-    pub(crate) fn stands_before_a_cache(&self) -> bool {
-        IS_BUILT_IN && self.state == State::Counting
     }
 }
 
@@ -119,7 +99,7 @@ impl ThreadCache {
     /// Ends [`ThreadCache::begin_counting`]. Its own thread calls this and holds the lock of all threads.
     pub(crate) fn end_counting(&'static self) {
         slot::set(&self.stacks);
-        self.countdown.session.set(0);
+        self.session.set(0);
         for (step, offset) in self.stacks.offsets.iter().enumerate() {
             // ORDERING: Relaxed, as above.
             offset.store(self.own_offset(step), Ordering::Relaxed);
@@ -233,7 +213,7 @@ impl ThreadCache {
         // Any start will do, as long as no two threads draw the same, nor two processes.
         let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
         self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
-        self.countdown.session.set(session);
+        self.session.set(session);
         // From this interval and no other look: where a profile stops and another one starts in between, there may be none for
         // a moment, and without a draw this thread would sample nothing of the new one.
         let left = current.map_or(usize::MAX, |(interval, _)| self.draw_from(interval));
@@ -289,15 +269,9 @@ impl ThreadCache {
         }
     }
 
-    /// Whether this thread has noticed the profile that is taken: no sampled block is in its stacks.
-    #[inline(always)]
-    pub(crate) fn has_noticed(&self) -> bool {
-        self.countdown.session.get() == profile::session()
-    }
-
     /// Draws again at the next chance: a forked child's samples are not to be its parent's.
     pub(crate) fn forget_draw(&self) {
-        self.countdown.session.set(0);
+        self.session.set(0);
         self.countdown.left.set(0);
         self.countdown.requests.set(0);
     }

@@ -13,8 +13,9 @@ use core::ptr::{self, NonNull};
 use super::depth::{self, Destination};
 use super::{Shared, Stack, ThreadCache};
 use crate::class::{Class, HOMED, HOMED_FIRST, LANES};
-use crate::shard::{self, Shard, whose};
+use crate::shard;
 use crate::sync::{Cell, Count};
+use crate::whose::Shard;
 use crate::{metadata, transfer};
 
 /// Blocks that a remote stack holds at first, and after it overflowed again and again.
@@ -165,7 +166,7 @@ impl ThreadCache {
         self.traffic.lane_blocks.add(count);
         // SAFETY: The stack holds `count` entries from its lowest place on.
         let blocks = unsafe { core::slice::from_raw_parts(start, count) };
-        debug_assert!(whose::are_of_lane(class, Shard(Class::lane_of(code)), blocks));
+        debug_assert!(shard::are_of_lane(class, Shard(Class::lane_of(code)), blocks));
         let _ = match destination {
             Destination::Transfer => transfer::give(class, Shard(Class::lane_of(code)), blocks),
             Destination::Pages => shard::flush(class, blocks),

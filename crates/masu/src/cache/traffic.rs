@@ -18,8 +18,6 @@ pub(crate) struct Traffic {
     pub(crate) flushed_blocks: Count,
     /// Blocks of other lanes sent on their way home: remote frees of the smallest classes.
     pub(crate) lane_blocks: Count,
-    /// Blocks that this thread brought home to pages of another shard than its own.
-    pub(crate) shard_blocks: Count,
     /// Who uses the cache, as a number: see [`User`].
     user: Count,
     /// In which generation of forked processes its thread began.
@@ -46,7 +44,6 @@ impl Traffic {
             flushes: Count::new(0),
             flushed_blocks: Count::new(0),
             lane_blocks: Count::new(0),
-            shard_blocks: Count::new(0),
             user: Count::new(1),
             generation: Count::new(0),
         }

@@ -10,7 +10,9 @@ use core::ptr;
 use crate::cache::{ThreadCache, are_counted};
 use crate::class::{Class, SAMPLED};
 use crate::guards::{self, Request};
-use crate::shard::{Shard, guarded, sampled, whose};
+use crate::page::page_of;
+use crate::shard::{guarded, sampled};
+use crate::whose::Shard;
 use crate::{map, slot, thread};
 
 /// A cached block for `size` bytes, of which a table knows, counted, where this thread's layouts take slow paths; null
@@ -21,7 +23,7 @@ pub(super) fn cached_layout(size: usize) -> *mut u8 {
         return ptr::null_mut();
     }
     // SAFETY: These stacks are no thread's own.
-    unsafe { slot::behind() }.pop_counted(size)
+    ThreadCache::of(unsafe { slot::behind() }).pop_counted(size)
 }
 
 /// The same where only C's family takes slow paths.
@@ -106,7 +108,7 @@ pub(super) fn sees_layouts_free() -> bool {
 #[inline(never)]
 pub(super) unsafe fn free_sampled(block: *mut u8) {
     debug_assert!(crate::arena::code_of(block.addr()) == SAMPLED);
-    let page = whose::page_of(block.addr());
+    let page = page_of(block.addr());
     if guards::IS_BUILT_IN && page.owner() == Shard::GUARDED {
         return guarded::put(block.addr());
     }

@@ -9,8 +9,8 @@ use core::ptr::{self, NonNull};
 use crate::cache::near::{Near, SIZE_MAX};
 use crate::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
 use crate::fault::Fault;
-use crate::owner::Owner;
-use crate::pointer::{OfHeap, owner_of};
+use crate::owner::{Owner, owner_of};
+use crate::pointer::OfHeap;
 use crate::slice::{Kind, Slice};
 use crate::{arena, front};
 

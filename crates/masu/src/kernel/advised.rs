@@ -5,7 +5,7 @@
 //! atomic addition costs nothing.
 
 use super::{Advice, Errno};
-use crate::sync::{AtomicUsize, Ordering};
+use crate::atomics::{AtomicUsize, Ordering};
 
 /// Counts since the start of the process.
 #[derive(Clone, Copy, Debug, Default)]

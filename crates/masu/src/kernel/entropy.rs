@@ -6,8 +6,8 @@
 
 use super::arch::{self, number};
 use super::{Clock, check, nanoseconds, process_number, write_error};
+use crate::atomics::{AtomicBool, Ordering};
 use crate::libc;
-use crate::sync::{AtomicBool, Ordering};
 
 /// Fills `words` with random bytes.
 #[cold]

@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::{mem, ptr};
 
 use super::arch::weak_function;
-use crate::sync::{AtomicPtr, Ordering};
+use crate::atomics::{AtomicPtr, Ordering};
 
 /// `struct dl_find_object`.
 #[repr(C)]

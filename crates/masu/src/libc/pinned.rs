@@ -11,7 +11,7 @@ use core::mem;
 
 use super::arch::{own_headers, weak_function};
 use super::getauxval;
-use crate::sync::{AtomicBool, Ordering};
+use crate::atomics::{AtomicBool, Ordering};
 
 /// `Dl_info` of `dladdr(3)`.
 #[repr(C)]

@@ -12,7 +12,7 @@ mod arch;
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::ptr;
 
-use crate::sync::{AtomicBool, Ordering, UnsafeCell};
+use crate::atomics::{AtomicBool, Ordering, UnsafeCell};
 pub(crate) use arch::{call_on, was_write};
 
 unsafe extern "C" {

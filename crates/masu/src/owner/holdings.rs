@@ -5,8 +5,6 @@
 //! third, linked through their slices: so to release everything takes a step for each of them, however
 //! many blocks they hold.
 
-use core::ptr;
-
 use super::Owner;
 use super::mixed::Mixed;
 use crate::class::{Class, FOREIGN, HEAP, HOMED_FIRST};
@@ -14,8 +12,9 @@ use crate::fault::{self, Fault};
 use crate::list::List;
 use crate::map;
 use crate::page::Page;
-use crate::ranges::{Parked, RANGES, Run};
+use crate::ranges::{RANGES, Run};
 use crate::slice::{Kind, SLICE_BYTES, Slice};
+use crate::slot;
 
 /// Runs that are freed together under one lock of the ranges.
 const TOGETHER: usize = 64;
@@ -105,7 +104,7 @@ impl Holdings {
                     left -= self.mixed.take(class, &mut blocks[..left]);
                     continue;
                 }
-                None => match Page::create_in_heap(class, owner) {
+                None => match Page::create_in_heap(class, |slice| owner.take_in(slice)) {
                     Some(page) => {
                         self.counts.page_bytes += class.page_slices() * SLICE_BYTES;
                         self.link(class, page);
@@ -155,7 +154,7 @@ impl Holdings {
         let slice = unsafe { Slice::at(block) };
         match slice.kind.get() {
             // Only a slice of these two says whose it is.
-            Kind::HeapPage | Kind::HeapMixed if ptr::eq(slice.belongs().owner.get(), owner) => {}
+            Kind::HeapPage | Kind::HeapMixed if owner.owns(slice) => {}
             _ => fault::stop(Fault::NotTheHeaps),
         }
         if slice.kind.is(Kind::HeapMixed) {
@@ -207,7 +206,7 @@ impl Holdings {
         self.counts.page_bytes -= slices * SLICE_BYTES;
         let dirty = page.close(class);
         let mut ranges = RANGES.lock();
-        ranges.bring_home(Parked::of_this_thread());
+        ranges.bring_home(slot::parked());
         // SAFETY: The run was handed out to this page, whose blocks are all free.
         unsafe { ranges.free(page.0, slices, dirty) };
     }
@@ -242,7 +241,7 @@ impl Holdings {
         if let Some(slice) = self.mixed.close_if_empty() {
             self.counts.page_bytes -= SLICE_BYTES;
             let mut ranges = RANGES.lock();
-            ranges.bring_home(Parked::of_this_thread());
+            ranges.bring_home(slot::parked());
             // SAFETY: The slice was handed out to be mixed, and every block of it is free.
             unsafe { ranges.free(slice, 1, SLICE_BYTES) };
         }
@@ -265,11 +264,11 @@ impl Holdings {
         used_bytes: usize,
     ) -> Option<Run> {
         let mut ranges = RANGES.lock();
-        ranges.bring_home(Parked::of_this_thread());
+        ranges.bring_home(slot::parked());
         let run = ranges.allocate_for(used_bytes, slices, align, Kind::HeapLarge)?;
         ranges.count_large(1, slices.cast_signed());
         drop(ranges);
-        run.first.set_belongs(owner);
+        owner.take_in(run.first);
         self.large.push_first(run.first);
         self.count_large(1, slices.cast_signed());
         map::set(run.first.address(), 1, HEAP);
@@ -291,7 +290,7 @@ impl Holdings {
     pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = self.close_large(first);
         let mut ranges = RANGES.lock();
-        ranges.bring_home(Parked::of_this_thread());
+        ranges.bring_home(slot::parked());
         ranges.count_large(-1, -slices.cast_signed());
         // SAFETY: The run was the block's, which nobody uses.
         unsafe { ranges.free(first, slices, slices * SLICE_BYTES) };
@@ -330,7 +329,7 @@ impl Holdings {
             }
             last = count < TOGETHER;
             let mut ranges = RANGES.lock();
-            ranges.bring_home(Parked::of_this_thread());
+            ranges.bring_home(slot::parked());
             for (first, slices, dirty) in runs.into_iter().flatten() {
                 all_slices += slices;
                 // SAFETY: The run was a page's or a large block's, which nobody uses.

@@ -11,10 +11,10 @@ use super::Owner;
 use crate::class::{Class, FIRST, FOREIGN, HEAP};
 use crate::fault::{self, Fault};
 use crate::map;
-use crate::page::NO_SHARD;
-use crate::ranges::{Parked, RANGES};
-use crate::shard::whose;
+use crate::ranges::RANGES;
 use crate::slice::{BITMAP_WORDS, Kind, SLICE_BYTES, Slice};
+use crate::slot;
+use crate::whose::{self, NO_SHARD};
 
 /// Parts of a slice.
 pub(super) const PARTS: usize = BITMAP_WORDS;
@@ -88,7 +88,7 @@ impl Mixed {
     /// Takes a slice to be shared; false for want of memory.
     pub(super) fn begin(&mut self, owner: &'static Owner) -> bool {
         let mut ranges = RANGES.lock();
-        ranges.bring_home(Parked::of_this_thread());
+        ranges.bring_home(slot::parked());
         let Some(run) = ranges.allocate(1, 1, Kind::HeapMixed) else { return false };
         drop(ranges);
         let slice = run.first;
@@ -96,7 +96,7 @@ impl Mixed {
         slice.purged.set(0);
         slice.sampled.set(0);
         whose::note_page(slice, NO_SHARD);
-        slice.set_belongs(owner);
+        owner.take_in(slice);
         map::set(slice.address(), 1, HEAP);
         self.slice = Some(slice);
         true

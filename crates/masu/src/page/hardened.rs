@@ -13,9 +13,9 @@ use crate::kernel::{self, Protection};
 use crate::map;
 use crate::metadata;
 use crate::ranges::RANGES;
-use crate::shard::whose;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::{AtomicUsize, Ordering};
+use crate::whose;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

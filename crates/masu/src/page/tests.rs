@@ -3,7 +3,7 @@
 extern crate std;
 
 use super::*;
-use crate::shard::whose;
+use crate::whose;
 
 /// A shard that no thread of the tests belongs to.
 const UNUSED_SHARD: u8 = 14;

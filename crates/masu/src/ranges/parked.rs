@@ -11,7 +11,6 @@
 //! more together than would stay anyway.
 
 use crate::slice::{SLICE_BYTES, Slice};
-use crate::slot;
 use crate::sync::{AtomicUsize, Ordering};
 
 /// The bits of an entry that hold the slices.
@@ -50,12 +49,6 @@ impl Parked {
     /// Nothing, and no right to park anything.
     pub(crate) const fn new() -> Parked {
         Parked { run: AtomicUsize::new(0), last: AtomicUsize::new(0), right: AtomicUsize::new(0) }
-    }
-
-    /// This thread's, where it has a cache.
-    #[inline]
-    pub(crate) fn of_this_thread() -> Option<&'static Parked> {
-        slot::get().cache().map(|cache| &cache.parked)
     }
 
     /// Takes the parked run if it has exactly `slices` slices.

@@ -4,14 +4,13 @@
 //! profile: in pages that no shard of a thread's owns, under the same code, and brought home here.
 
 use super::Shard;
-use super::whose::note_page;
 use crate::slice::Slice;
-use crate::{guards, profile};
+use crate::{guards, profile, whose};
 
 /// Has a slice hold guarded blocks from now on.
 pub(crate) fn admit(slice: &'static Slice) {
-    super::whose::admit(Shard::GUARDED.0);
-    note_page(slice, Shard::GUARDED.0);
+    whose::admit(Shard::GUARDED.0);
+    whose::note_page(slice, Shard::GUARDED.0);
 }
 
 /// Brings a guarded block home. Ends the program with a report where there is none.

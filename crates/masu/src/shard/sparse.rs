@@ -16,8 +16,8 @@ use crate::options::{self, SHARDS_MAX};
 use crate::page::{Page, Purge};
 use crate::ranges::RANGES;
 use crate::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
+use crate::slot;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
-use crate::transfer;
 
 /// Pages of this size together are worth a thought about how few blocks keep them.
 const SPARSE_BYTES_MIN: usize = 256 << 10;
@@ -91,7 +91,7 @@ pub(crate) fn go_on() {
 
 /// System calls of one step.
 fn step_calls() -> usize {
-    if transfer::is_shared() { STEP_CALLS } else { STEP_CALLS_ALONE }
+    if slot::are_several() { STEP_CALLS } else { STEP_CALLS_ALONE }
 }
 
 /// Whether there is anything to go on with.

@@ -3,8 +3,7 @@
 
 use core::arch::asm;
 
-use super::suffix;
-use crate::cache::{Stacks, ThreadCache};
+use super::{Own, Stacks, suffix};
 
 /// Reads the variable whose name begins so.
 macro_rules! read {
@@ -62,7 +61,7 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - As [`read`].
 #[inline(always)]
-pub(super) unsafe fn read_behind() -> *const ThreadCache {
+pub(super) unsafe fn read_behind() -> *const Own {
     read!("masu_behind_")
 }
 
@@ -80,6 +79,6 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
 /// # Safety
 ///
 /// - As [`write`].
-pub(super) unsafe fn write_behind(cache: *const ThreadCache) {
-    write!("masu_behind_", cache);
+pub(super) unsafe fn write_behind(own: *const Own) {
+    write!("masu_behind_", own);
 }

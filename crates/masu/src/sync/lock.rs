@@ -5,8 +5,6 @@
 
 use core::ops::{Deref, DerefMut};
 
-#[cfg(debug_assertions)]
-use super::held;
 use super::raw_lock::{FLAGS, RawLock};
 use super::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
 use crate::kernel;
@@ -19,7 +17,7 @@ use crate::kernel;
 /// of one rank, except around `fork`.
 ///
 /// `SHARED` is whether threads with nothing in common may wait for it. Nothing that takes long is done while one such is
-/// held: debug builds watch over that by [`no_lock_is_held`].
+/// held: debug builds watch over that by [`kernel::no_lock_is_held`].
 // In this order, so that a long value's first fields lie beside the lock's word.
 #[repr(C)]
 pub(crate) struct Lock<T, const SHARED: bool = true> {
@@ -44,9 +42,8 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     /// The guard of a lock that was taken just now.
     #[inline(always)]
     fn acquired(&self) -> Guard<'_, T, SHARED> {
-        #[cfg(debug_assertions)]
         if SHARED {
-            held::note(true);
+            kernel::note_lock(true);
         }
         Guard { lock: self, releases: true }
     }
@@ -129,18 +126,6 @@ pub(crate) struct Guard<'a, T, const SHARED: bool = true> {
     releases: bool,
 }
 
-/// Whether this thread holds no shared lock, as far as a debug build knows.
-#[cfg(debug_assertions)]
-pub(crate) fn no_lock_is_held() -> bool {
-    held::by_this_thread() == 0
-}
-
-/// The same in other builds, where nobody looks.
-#[cfg(not(debug_assertions))]
-pub(crate) fn no_lock_is_held() -> bool {
-    true
-}
-
 impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     /// Does work while the lock is not held; others may have changed the value when it returns.
     pub(crate) fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
@@ -148,9 +133,8 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
         let result = work();
         if self.releases {
             self.lock.raw.acquire();
-            #[cfg(debug_assertions)]
             if SHARED {
-                held::note(true);
+                kernel::note_lock(true);
             }
         }
         result
@@ -159,9 +143,8 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     #[inline(always)]
     fn release(&self) {
         if self.releases {
-            #[cfg(debug_assertions)]
             if SHARED {
-                held::note(false);
+                kernel::note_lock(false);
             }
             self.lock.raw.release();
         }

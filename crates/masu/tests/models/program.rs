@@ -18,8 +18,7 @@ use loom::thread::{self, JoinHandle};
 use crate::arena::code_of;
 use crate::cache::idle;
 use crate::class::{Class, SAMPLED};
-use crate::sync::atomics;
-use crate::{Masu, kernel, libc, shard, transfer};
+use crate::{Masu, atomics, kernel, libc, shard, transfer};
 
 /// One model at a time: they share the statics.
 static ONE: Mutex<()> = Mutex::new(());

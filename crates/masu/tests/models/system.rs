@@ -15,7 +15,7 @@ use loom::thread::{self, Thread};
 
 pub(in crate::kernel) use real::number;
 
-use crate::sync::{AtomicU32, Ordering};
+use crate::atomics::{AtomicU32, Ordering};
 
 /// The real one is of use to nobody here.
 const _: fn() -> usize = real::thread_pointer;

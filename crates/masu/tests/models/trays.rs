@@ -9,9 +9,8 @@ use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, begin, check};
 use crate::class::Class;
-use crate::shard::Shard;
-use crate::sync::atomics;
-use crate::transfer;
+use crate::whose::Shard;
+use crate::{atomics, slot, transfer};
 
 const SIZE: usize = 64;
 
@@ -31,7 +30,7 @@ fn give(blocks: &[usize]) {
 
 /// Two threads give and take at once, and a third sends what is there home.
 fn give_and_take() {
-    transfer::share();
+    slot::note_second();
     let first = take(4);
     give(&first[..2]);
     let rest = first[2..].to_vec();

@@ -8,8 +8,8 @@
 use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refill_entries};
 use crate::cache::ThreadCache;
 use crate::class::Class;
+use crate::slot;
 use crate::statistics::page;
-use crate::transfer;
 
 /// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
 /// thread there are more looks.
@@ -78,7 +78,7 @@ impl ThreadCache {
             // The budget may have changed since, and the ceilings with it.
             for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
         } else {
-            ending &= if transfer::is_shared() { 0 } else { BIG_CLASSES };
+            ending &= if slot::are_several() { 0 } else { BIG_CLASSES };
         }
         if let Some(class) = class {
             ending &= !(1 << class.index());

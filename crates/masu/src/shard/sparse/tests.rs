@@ -4,7 +4,8 @@ extern crate std;
 
 use super::*;
 use crate::kernel;
-use crate::shard::{flush_to, whose};
+use crate::shard::flush_to;
+use crate::whose;
 use std::vec::Vec;
 
 const BLOCK_BYTES: usize = 2048;

@@ -7,8 +7,7 @@
 
 use core::arch::asm;
 
-use super::suffix;
-use crate::cache::{Stacks, ThreadCache};
+use super::{Own, Stacks, suffix};
 
 /// Where this thread's variable is whose name begins so.
 macro_rules! place {
@@ -38,7 +37,7 @@ fn slot() -> *mut *const Stacks {
 
 /// Its second word.
 #[inline(always)]
-fn behind() -> *mut *const ThreadCache {
+fn behind() -> *mut *const Own {
     place!("masu_behind_")
 }
 
@@ -59,7 +58,7 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - As [`read`].
 #[inline(always)]
-pub(super) unsafe fn read_behind() -> *const ThreadCache {
+pub(super) unsafe fn read_behind() -> *const Own {
     // SAFETY: As in `read`.
     unsafe { behind().read() }
 }
@@ -79,7 +78,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
 /// # Safety
 ///
 /// - As [`write`].
-pub(super) unsafe fn write_behind(value: *const ThreadCache) {
+pub(super) unsafe fn write_behind(value: *const Own) {
     // SAFETY: As in `read`.
     unsafe { behind().write(value) };
 }

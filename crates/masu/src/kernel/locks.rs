@@ -1,12 +1,11 @@
-//! How many locks each thread holds, in debug builds: work that takes long, the kernel's above all, must not
-//! make others wait for one.
+//! How many locks each thread holds, in debug builds: no call that may take long makes others wait for one.
 //!
-//! Relies on its parent module for the atomics, on the kernel door to tell threads apart. A thread has no word of
-//! its own here, so the counts are in a table, found by the thread's number; one that finds no place
+//! Relies on locks to say so when they are taken and released, on its parent module to tell threads apart. A thread has no
+//! word of its own here, so the counts are in a table, found by the thread's number; one that finds no place
 //! there is not watched.
 
-use super::{AtomicUsize, Ordering};
-use crate::kernel;
+use super::thread_pointer;
+use crate::atomics::{AtomicUsize, Ordering};
 
 const PLACES: usize = 512;
 const TRIES: usize = 8;
@@ -22,7 +21,7 @@ static THREADS: [Place; PLACES] =
 
 /// This thread's count; `None` where it has no place.
 fn count() -> Option<&'static AtomicUsize> {
-    let this = kernel::thread_pointer();
+    let this = thread_pointer();
     let first = (this >> 12).wrapping_mul(0x9e37_79b9) >> 8;
     let place = (0..TRIES).map(|more| &THREADS[(first + more) % PLACES]).find(|place| {
         // ORDERING: Relaxed on both: a thread acts on its own number alone.

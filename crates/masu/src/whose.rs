@@ -1,7 +1,7 @@
 //! Whose a block is: the one place that says it, for every way of freeing.
 //!
 //! Relies on slices. A page's owner stands in its first slice, written when the page is made and constant
-//! for its life. Everyone who brings a block home asks [`page_of`] and [`Page::owner`]; nobody concludes it from how many
+//! for its life. Everyone who brings a block home asks `page_of` and `Page::owner` (`page.rs`); nobody concludes it from how many
 //! threads, shards or heaps there are. The hard idea is the one shortcut: as long as every page ever made belongs to the
 //! first shard, looking is left out. What allows it is a word that the making of a page itself changes ([`note_page`]),
 //! so no feature can add an owner that this does not know.
@@ -17,25 +17,57 @@
 //! - **What an option said once is not asked for again** by what was sized by it. A thread's shard stays its own;
 //!   arrays carry their lengths (`cache/remote.rs`), limits of stacks are read from the stacks
 //!   (`cache/depth.rs`), and what is kept in the transfer cache is bounded by the room that there is.
-//! - **A remote stack holds blocks of its own lane alone** ([`are_of_lane`]): only `free` by the class map fills it.
+//! - **A remote stack holds blocks of its own lane alone** (`shard::are_of_lane`): only `free` by the class map fills it.
 //! - **A sampled block that comes home leaves the profile** before it can be handed out again (`sampled::forget`), and none is
-//!   passed on to other threads while a profile is taken ([`are_sampled`]).
+//!   passed on to other threads while a profile is taken (`sampled::are_sampled`).
 //! - **A guarded block is like a block of its class** wherever a layout may free it: as long and as aligned, for a thread
 //!   that does not know of guards puts it on the class's stack (`guards.rs`). One that is not must go by the class
 //!   map, which leads home at once.
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
-use super::Shard;
-use crate::arena::{self, Place};
-use crate::cache::ThreadCache;
-use crate::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};
-use crate::fault::{self, Fault};
-use crate::map;
 use crate::options::SHARDS_MAX;
-use crate::page::{NO_SHARD, Page};
 use crate::slice::Slice;
 use crate::sync::{AtomicU32, Ordering};
-use crate::{guards, profile, slot};
+
+/// What the pages and mixed slices of first-class heaps have for a shard: none that there is.
+pub(crate) const NO_SHARD: u8 = 31;
+
+/// A shard, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shard(pub(crate) u8);
+
+impl Shard {
+    /// The owner of pages whose blocks a heap profile samples: no thread's, so that no other block
+    /// comes from them.
+    pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
+    /// The owner of slots, where blocks lie between guards. It has no books, and no list of pages.
+    pub(crate) const GUARDED: Shard = Shard(SHARDS_MAX as u8 + 1);
+
+    /// The shard for the thread that starts as number `thread`, where there are to be `shards`; the caller holds
+    /// the lock of all threads.
+    pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
+        let shard = (thread % shards.clamp(1, SHARDS_MAX)) as u8;
+        admit(shard);
+        Shard(shard)
+    }
+
+    /// Whether it is no thread's.
+    #[inline(always)]
+    pub(crate) fn is_unusual(self) -> bool {
+        self.0 >= Shard::SAMPLED.0
+    }
+
+    /// The shards that threads were given so far.
+    pub(crate) fn used() -> impl Iterator<Item = Shard> {
+        Shard::all().filter(|shard| *shard != Shard::SAMPLED)
+    }
+
+    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too. That changes only while the
+    /// lock of threads is held, as `fork` holds it.
+    pub(crate) fn all() -> impl Iterator<Item = Shard> {
+        (0..=Shard::SAMPLED.0).filter(|shard| is_admitted(*shard)).map(Shard)
+    }
+}
 
 /// The owners that there may be pages of, as bits by number. The first shard's is there from the start, for threads without a
 /// cache use it.
@@ -54,14 +86,14 @@ pub(crate) fn admit(shard: u8) {
 }
 
 /// Whether `shard` may own pages.
-pub(super) fn is_admitted(shard: u8) -> bool {
+pub(crate) fn is_admitted(shard: u8) -> bool {
     // ORDERING: Relaxed, as above.
     OWNERS.load(Ordering::Relaxed) & 1 << shard != 0
 }
 
 /// Whether every block that was ever handed out from a page is the first shard's.
 #[inline]
-pub(super) fn is_always_first() -> bool {
+pub(crate) fn is_always_first() -> bool {
     // ORDERING: Relaxed, as above.
     let owners = OWNERS.load(Ordering::Relaxed);
     if cfg!(masu_plant = "samples_as_first") {
@@ -81,83 +113,4 @@ pub(crate) fn note_page(slice: &Slice, shard: u8) {
         admit(shard);
     }
     slice.shard.set(shard);
-}
-
-/// The page in which a block lies. Ends the program where it lies in none: a layout's free looks at nothing before a
-/// block comes here.
-#[inline(always)]
-pub(crate) fn page_of(block: usize) -> Page {
-    let code = (map::double_code(block) >> 1) as u8;
-    if code < SAMPLED {
-        check_unmapped(block, code);
-    }
-    // SAFETY: The class map, or its arena, says that it lies in a page or in a mixed slice.
-    Page(unsafe { Slice::at(block) }.page())
-}
-
-/// Ends the program because of an address for which the class map has this code, unless that is for want of a map.
-#[cold]
-#[inline(never)]
-fn check_unmapped(block: usize, code: u8) {
-    fault::stop(match (arena::place_of(block), code) {
-        (Place::In(slice), FOREIGN) => match arena::code_in(slice) {
-            FOREIGN => Fault::FreedTwice,
-            LARGE => Fault::NotTheLayouts,
-            HEAP => Fault::NotTheHeaps,
-            _ if map::is_established() => Fault::FreedTwice,
-            _ => return,
-        },
-        (_, HEAP) => Fault::NotTheHeaps,
-        (_, LARGE) => Fault::NotTheLayouts,
-        (Place::Beyond, _) => Fault::NotABlock,
-        _ => Fault::ForeignPointer,
-    });
-}
-
-impl Page {
-    /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
-    #[inline(always)]
-    pub(super) fn check_class(self, class: Class) {
-        let code = self.0.code.get();
-        if code != class.homed().code_in(self.0.shard.get()) {
-            self.check_sampled(class);
-        }
-    }
-
-    /// The same where its code is not that class's: it may be that of sampled blocks.
-    #[cold]
-    #[inline(never)]
-    fn check_sampled(self, class: Class) {
-        let sampled = Class::from_code(self.0.sampled.get());
-        if self.owner() != Shard::SAMPLED
-            || sampled.is_none_or(|sampled| sampled.page_index() != class.page_index())
-        {
-            fault::stop(Fault::NotTheLayouts);
-        }
-    }
-
-    /// Who owns this page.
-    #[inline(always)]
-    pub(crate) fn owner(self) -> Shard {
-        let shard = self.0.shard.get();
-        debug_assert!(is_admitted(shard), "no page was made for it");
-        Shard(shard)
-    }
-}
-
-/// Whether these blocks of a homed class are all of the lane of `shard`.
-pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
-    blocks.iter().all(|block| {
-        let owner = page_of(*block).owner();
-        class.code_in(owner.0) == class.code_in(shard.0)
-    })
-}
-
-/// Whether a heap profile is taken or blocks are guarded, and one of these free blocks is a sampled or a guarded one, as
-/// only a thread has them that did not notice yet.
-#[inline(always)]
-pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
-    (profile::is_running() || guards::are_on())
-        && !slot::get().cache().is_some_and(ThreadCache::has_noticed)
-        && blocks.iter().any(|block| page_of(*block).owner().is_unusual())
 }
