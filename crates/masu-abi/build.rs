@@ -43,8 +43,9 @@ fn main() {
 
 /// Rooms that run while a heap profile is taken, for guarded blocks or for first-class heaps, and at no other time, as mangled
 /// names have them.
-const COLD_ROOMS: [&str; 13] = [
+const COLD_ROOMS: [&str; 14] = [
     "4masu7profile",
+    "4masu8sampling",
     "4masu6unwind",
     "4masu6guards",
     "4masu5shard7guarded",

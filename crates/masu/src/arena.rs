@@ -14,7 +14,7 @@ use core::ptr::{self, NonNull};
 use crate::class::FOREIGN;
 use crate::kernel::{self, Advice, Protection};
 use crate::map;
-use crate::options;
+use crate::settings;
 use crate::slice::{ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
 use crate::sync::{AtomicUsize, Cell, Count, Lock, Ordering, Table};
 
@@ -191,7 +191,7 @@ impl Arena {
             Err(kernel::Errno::NOMEM | kernel::Errno::AGAIN) => return None,
             Err(_) => {}
         }
-        let wanted = options::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
+        let wanted = settings::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
         let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
         loop {
             let total = length / SLICE_BYTES;
@@ -412,7 +412,7 @@ impl Arena {
             return false;
         }
         // Before its first touch: advice on touched memory does nothing.
-        let advice = if options::huge_pages() {
+        let advice = if settings::huge_pages() {
             huge.then_some(Advice::HugePage)
         } else {
             Some(Advice::NoHugePage)
@@ -428,7 +428,7 @@ impl Arena {
 /// Whether memory that joins a heap of `live_bytes` is worth huge pages; `large` where it is for a large block, and not for
 /// pages of small ones.
 pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
-    if let Some(from) = options::huge_pages_from() {
+    if let Some(from) = settings::huge_pages_from() {
         return live_bytes >= from;
     }
     // A huge page is worth its memory where it is a small part of what the program holds.

@@ -15,7 +15,7 @@ use crate::class::MIN_ALIGN;
 use crate::fault::{self, Fault};
 use crate::front::FreedBy;
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, options, scarce, statistics, thread};
+use crate::{front, libc, scarce, settings, statistics, thread};
 
 const ENOMEM: c_int = 12;
 
@@ -216,19 +216,19 @@ pub unsafe fn usable_size(block: *mut u8) -> usize {
 
 /// Returns to the system what is free, down to about `pad` bytes; whether anything was returned.
 pub fn trim(pad: usize) -> bool {
-    front::trim(pad)
+    scarce::trim(pad)
 }
 
 /// Reads the options that `environment` holds, unless they were read before. Without this they are
 /// read as soon as the C library knows the environment.
 pub fn read_options(environment: &Environment) {
-    options::read(environment);
+    thread::read_variables(environment);
 }
 
 /// Has `value` hold for the option `name` where nobody who means masu has set it: for what was set
 /// about another malloc, in whose place this one stands.
 pub fn suggest(name: &str, value: usize) {
-    options::suggest(name, value);
+    settings::suggest(name, value);
 }
 
 /// Counts of bytes now.

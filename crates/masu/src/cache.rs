@@ -7,6 +7,7 @@
 //! have slow paths of their own: `cache/single.rs`. Blocks of homed classes whose home is another lane
 //! have stacks that only `free` uses: `cache/remote.rs`.
 
+pub(crate) mod all;
 mod counted;
 mod depth;
 pub(crate) mod idle;
@@ -55,7 +56,7 @@ pub(crate) struct ThreadCache {
     countdown: Countdown,
     /// Where the stacks for sizes of homed classes lie, whatever the table that the fast path reads says now.
     own_offsets: [u16; HOMED_STEPS],
-    /// The next in the list of all caches; see [`crate::thread`].
+    /// The next in the list of all caches; see [`all`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
     /// The next of those without a thread, and what this one held when its thread ended, in bytes.
     next_idle: Cell<Option<&'static ThreadCache>>,

@@ -214,6 +214,19 @@ impl Class {
     }
 }
 
+/// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
+/// with them this; the others stay out of the code that is inlined everywhere.
+#[inline(always)]
+pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {
+    align <= MIN_ALIGN && size <= TABLE_LIMIT
+}
+
+/// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own: what
+/// grew so far will grow on.
+pub(crate) fn grows_large(old_size: usize, size: usize) -> bool {
+    size > old_size && size > LARGEST_ALWAYS_SMALL
+}
+
 /// What follows from a class.
 #[derive(Clone, Copy)]
 struct Shape {

@@ -4,7 +4,7 @@
 //! what is broken.
 
 use crate::kernel;
-use crate::{libc, options};
+use crate::libc;
 
 /// A reason to end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Fault {
     UsedFreed,
     /// A pointer into memory of ours that never held a block.
     NeverHandedOut,
-    /// There is no memory, and the program is to end then (`options::aborts_on_oom`).
+    /// There is no memory, and the program is to end then (`settings::aborts_on_oom`).
     OutOfMemory,
     /// A block of a first-class heap was freed to something that it does not belong to.
     NotTheHeaps,
@@ -56,17 +56,6 @@ impl Fault {
             }
             Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
         }
-    }
-}
-
-/// There is no memory for a block: ends the program if that was asked for.
-#[cold]
-#[inline(never)]
-pub(crate) fn out_of_memory() {
-    // It may be the first thing that was asked for.
-    options::settle();
-    if options::aborts_on_oom() {
-        stop(Fault::OutOfMemory);
     }
 }
 

@@ -10,14 +10,17 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::arena::code_of;
-use crate::cache::idle;
-use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT};
+use crate::books::page;
+use crate::cache::all;
+use crate::class::{
+    Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT, grows_large,
+    is_in_table,
+};
 use crate::fault::{self, Fault};
 use crate::guards::{self, Request};
 use crate::pointer::Pointer;
-use crate::ranges::RANGES;
 use crate::slice::{SLICE_BYTES, Slice};
-use crate::{heap, large, map, owner, ranges, scarce, shard, slot, thread, transfer};
+use crate::{heap, large, map, ranges, scarce, slot, thread};
 
 /// A pointer that is not ours: what to do is the caller's to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +82,7 @@ fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) ->
 #[cold]
 #[inline(never)]
 fn allocate_class_slow(class: Class) -> *mut u8 {
+    page::look_at_news();
     match slot::get().cache() {
         Some(cache) => cache.pop_slow(class),
         None => allocate_class_first(class),
@@ -91,7 +95,7 @@ fn allocate_class_slow(class: Class) -> *mut u8 {
 fn allocate_class_first(class: Class) -> *mut u8 {
     match thread::cache() {
         Some(cache) => cache.pop_slow(class),
-        None => thread::take_uncached(class),
+        None => all::take_uncached(class),
     }
 }
 
@@ -109,13 +113,6 @@ pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
 #[inline(always)]
 pub(crate) fn cached_layout_counted(size: usize, align: usize) -> *mut u8 {
     if is_in_table(size, align) { counted::cached_layout(size) } else { ptr::null_mut() }
-}
-
-/// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
-/// with them this; the others stay out of the code that is inlined everywhere.
-#[inline(always)]
-pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {
-    align <= MIN_ALIGN && size <= TABLE_LIMIT
 }
 
 /// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
@@ -254,9 +251,10 @@ unsafe fn free_by_map(block: *mut u8) {
 #[cold]
 #[inline(never)]
 unsafe fn free_class_slow(block: *mut u8, class: Class) {
+    page::look_at_news();
     match thread::cache() {
         Some(cache) => cache.push_slow(class, block),
-        None => thread::put_uncached(class, block),
+        None => all::put_uncached(class, block),
     }
 }
 
@@ -265,6 +263,7 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 /// - As [`free`], and `code` is what the class map says, which stands for `class`.
 #[inline(always)]
 unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
+    page::look_at_news();
     match slot::get().cache() {
         Some(cache) => cache.push_code_slow(code, class, block),
         // SAFETY: The caller's condition.
@@ -282,7 +281,7 @@ unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
 unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
     match thread::cache() {
         Some(cache) => cache.push_code_slow(code, class, block),
-        None => thread::put_uncached(class, block),
+        None => all::put_uncached(class, block),
     }
 }
 
@@ -356,12 +355,6 @@ unsafe fn resize_large(first: &'static Slice, size: usize) -> *mut u8 {
     }
     // SAFETY: As above; it could not grow where it is, so `size` is more than it holds.
     unsafe { large::move_to_larger(first, size) }
-}
-
-/// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own: what
-/// grew so far will grow on.
-pub(crate) fn grows_large(old_size: usize, size: usize) -> bool {
-    size > old_size && size > LARGEST_ALWAYS_SMALL
 }
 
 /// Changes the size of a block that was allocated with `layout`. Null for want of memory; the block
@@ -491,28 +484,4 @@ unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
         Pointer::Heap => fault::stop(Fault::NotTheHeaps),
         Pointer::Foreign => fault::stop(Fault::ForeignPointer),
     }
-}
-
-/// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.front_trim")]
-pub(crate) fn trim(kept_bytes: usize) -> bool {
-    send_home();
-    let mut ranges = RANGES.lock();
-    ranges.bring_home(slot::parked());
-    ranges.trim(kept_bytes)
-}
-
-/// Sends home what this thread's cache, idle ones and all other rooms keep, but for the ranges.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.front_send_home")]
-pub(crate) fn send_home() {
-    if let Some(cache) = thread::cache() {
-        cache.empty_stacks();
-        cache.empty_near();
-    }
-    owner::trim();
-    idle::empty_warm();
-    transfer::trim();
-    shard::trim();
 }

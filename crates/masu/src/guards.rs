@@ -20,7 +20,7 @@ use core::ffi::c_void;
 
 use crate::class::Class;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
-use crate::{kernel, libc, options, unwind};
+use crate::{kernel, libc, settings, unwind};
 use report::Wrong;
 use slots::{FRAMES_MAX, Pool, State};
 
@@ -55,7 +55,7 @@ pub(crate) fn are_on() -> bool {
 #[inline(always)]
 pub(crate) fn are_followed() -> bool {
     // ORDERING: Relaxed, as above.
-    !IS_BUILT_IN || options::guard_rate() == FOLLOWED.load(Ordering::Relaxed)
+    !IS_BUILT_IN || settings::guard_rate() == FOLLOWED.load(Ordering::Relaxed)
 }
 
 /// Does as the option says from now on; whether that is something else than before. The caller holds the lock of all
@@ -64,7 +64,7 @@ pub(crate) fn are_followed() -> bool {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_follow")]
 pub(crate) fn follow(admit: impl Fn(&'static crate::slice::Slice)) -> bool {
-    let wanted = options::guard_rate();
+    let wanted = settings::guard_rate();
     // ORDERING: Relaxed in this function: the lock gives the order, and who looks without it may be late.
     if FOLLOWED.swap(wanted, Ordering::Relaxed) == wanted {
         return false;

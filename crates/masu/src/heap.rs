@@ -13,14 +13,13 @@ mod blocks;
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use crate::cache::near::Near;
-use crate::class::Class;
+use crate::cache::near::{self, Near};
+use crate::class::{Class, is_in_table};
 use crate::fault::{self, Fault};
-use crate::front::is_in_table;
 use crate::owner::Owner;
 use crate::pointer::{OfHeap, Pointer};
 use crate::sync::{AtomicPtr, Ordering};
-use crate::{owner, thread};
+use crate::{scarce, thread};
 pub(crate) use blocks::{allocate, free, heap_of, resize};
 
 /// A heap of its own: its blocks come from pages that no other block lies in, and all of them are free
@@ -152,7 +151,7 @@ impl Heap {
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let block = NonNull::new(allocate(self.owner_or_new()?, size, align, zeroed));
         if block.is_none() {
-            fault::out_of_memory();
+            scarce::out_of_memory();
         }
         block
     }
@@ -271,7 +270,7 @@ impl Heap {
 /// Counts of the heap that `owner` owns for.
 #[inline(never)]
 pub(crate) fn statistics_of(owner: &'static Owner) -> HeapStatistics {
-    let (cached_blocks, cached_bytes) = cached(|of| ptr::eq(of, owner));
+    let (cached_blocks, cached_bytes) = near::held_by_all(|of| ptr::eq(of, owner));
     let counts = owner.counts();
     HeapStatistics {
         live_bytes: counts.block_bytes.saturating_sub(cached_bytes) + counts.large_bytes,
@@ -281,23 +280,6 @@ pub(crate) fn statistics_of(owner: &'static Owner) -> HeapStatistics {
         cached_bytes,
         committed_bytes: counts.page_bytes + counts.large_bytes,
     }
-}
-
-/// How many heaps own something, and what all of them have handed out in blocks of pages, in bytes.
-#[inline(never)]
-pub(crate) fn totals() -> (usize, usize) {
-    let (heaps, counts) = owner::all_counts();
-    if heaps == 0 {
-        return (0, 0);
-    }
-    let (_, cached_bytes) = cached(|_| true);
-    (heaps, counts.block_bytes.saturating_sub(cached_bytes))
-}
-
-/// Blocks, and their bytes, that threads keep of the heaps whose owners `of` says are meant.
-fn cached(of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
-    let held = thread::caches().map(|cache| cache.held_of_heaps(&of));
-    held.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
 }
 
 impl Default for Heap {

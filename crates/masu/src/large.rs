@@ -6,13 +6,13 @@
 
 use core::ptr;
 
+use crate::books::page;
 use crate::cache::ThreadCache;
 use crate::class::LARGE;
 use crate::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
 use crate::ranges::{RANGES, Run};
 use crate::slice::{Kind, SLICE_BYTES, Slice};
-use crate::statistics::page;
-use crate::{map, profile, shard, slot, thread};
+use crate::{map, sampling, shard, slot, thread};
 
 /// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
 /// `size` is over 128 TiB or `align` over 512 MiB.
@@ -60,7 +60,7 @@ fn count(first: &'static Slice, size: usize) {
 #[unsafe(link_section = ".text.masu_cold.profile.large_count_slow")]
 fn count_slow(first: &'static Slice, size: usize, more: usize) {
     if first.sampled.get() != 0 {
-        return profile::resize(first.address(), size, more);
+        return sampling::resize(first.address(), size, more);
     }
     if let Some(cache) = slot::get().cache()
         && !cache.passes(more)
@@ -80,7 +80,7 @@ fn count_slow(first: &'static Slice, size: usize, more: usize) {
 pub(crate) unsafe fn free(first: &'static Slice) {
     debug_assert!(first.kind.is(Kind::Large), "a pointer's kind is looked at first");
     if first.sampled.replace(0) != 0 {
-        profile::remove(first.address());
+        sampling::remove(first.address());
     }
     let (slices, cache) = (first.count.get() as usize, slot::get().cache());
     if let Some(cache) = cache {
@@ -128,7 +128,7 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
         // What was unused in the last slice was not counted, and what will be is.
         count_slow(first, size, more);
     } else if more == 0 && first.sampled.get() != 0 {
-        profile::resize(first.address(), size, 0);
+        sampling::resize(first.address(), size, 0);
     }
     true
 }

@@ -24,7 +24,7 @@
     )
 )]
 
-// The rooms, bottom up.
+// The layers, bottom up: a module imports from its own and from those above it in this list, `cargo xtask tidy` looks.
 
 // The doors.
 #[cfg_attr(all(test, loom), path = "../tests/models/atomics.rs")]
@@ -38,39 +38,46 @@ mod sync;
 #[cfg(all(feature = "musl-memcpy", target_arch = "x86_64", any(target_env = "musl", test)))]
 mod bytes;
 
-// What the program was started with.
+// What the program was started with, what was set, and its end.
 mod environment;
-pub mod options;
+mod fault;
+mod settings;
 
-// Ground: errors, size classes, where memory comes from.
+// Memory: size classes, slices, runs of them, and where they come from.
 mod arena;
 mod class;
-mod fault;
 mod list;
 mod map;
+mod metadata;
 #[cfg(feature = "secure")]
 mod random;
 mod ranges;
 mod slice;
 
-// Blocks: pages of them, who owns pages, and how blocks travel.
+// What is known of blocks one by one, for the few that are sampled or guarded; and what is noted for readers outside.
 mod guards;
-mod metadata;
+mod news;
+mod sampling;
+mod unwind;
+
+// Blocks: what a thread has at hand, pages, who owns pages, and how blocks travel.
 mod owner;
 mod page;
-pub mod profile;
 mod shard;
+mod slot;
 mod transfer;
-mod unwind;
 mod whose;
 
-// Threads and what each holds.
+// Threads' caches.
 mod cache;
-mod slot;
+
+// All books together.
+mod books;
+
+// How threads begin and end.
 mod thread;
 
-// The front: blocks of any size, and the interfaces.
-pub mod c;
+// The front: blocks of any size.
 #[cfg(not(feature = "secure"))]
 mod front;
 mod heap;
@@ -79,6 +86,11 @@ mod pointer;
 mod scarce;
 #[cfg(feature = "secure")]
 mod secure;
+
+// What programs call.
+pub mod c;
+pub mod options;
+pub mod profile;
 pub mod statistics;
 
 // All of it under loom.
@@ -104,13 +116,13 @@ use secure as front;
 /// # assert_eq!(*one, 1);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Masu(options::Chosen);
+pub struct Masu(settings::Chosen);
 
 impl Masu {
     /// The allocator; it needs no set-up. The functions named in [`options::ALL`] set options.
     #[must_use]
     pub const fn new() -> Masu {
-        Masu(options::Chosen::NONE)
+        Masu(settings::Chosen::NONE)
     }
 
     /// Allocates where no cached block was found, be it for the first time, or was not looked for.

@@ -13,10 +13,10 @@ use crate::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMP
 use crate::fault::{self, Fault};
 use crate::kernel::{self, Advice};
 use crate::map;
+use crate::news;
 use crate::ranges::RANGES;
 use crate::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::slot;
-use crate::statistics;
 use crate::sync::Cell;
 use crate::whose::{self, NO_SHARD, Shard};
 
@@ -48,7 +48,7 @@ impl Page {
         page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
         whose::note_page(page.0, shard);
         map::set(page.0.address(), class.page_slices(), code);
-        statistics::page::look();
+        news::note();
         Some(page)
     }
 
@@ -127,7 +127,7 @@ impl Page {
             unsafe { ranges.free(page.0, class.page_slices(), dirty) };
         }
         drop(ranges);
-        statistics::page::look();
+        news::note();
     }
 
     /// Makes the page a run of slices again, without giving it back; returns how many bytes of it may

@@ -17,14 +17,14 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use crate::arena::code_of;
-use crate::class::{Class, HEAP, LARGE, LARGEST_ALWAYS_SMALL, MIN_ALIGN, TABLE_LIMIT};
+use crate::books::page;
+use crate::class::{Class, HEAP, LARGE, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
 use crate::fault::{self, Fault};
 use crate::page::hardened::LIVE_MAX;
 use crate::pointer::OfHeap;
-use crate::ranges::RANGES;
 use crate::shard::hardened::{self, Held, Wrong};
 use crate::whose::Shard;
-use crate::{heap, owner, profile, slot, statistics, thread};
+use crate::{heap, sampling, scarce, slot, thread};
 use suspect::{Call, Reason};
 
 /// What the front says of other mallocs' pointers. Here they end the program.
@@ -60,17 +60,6 @@ pub(crate) fn cached_counted(_size: usize) -> *mut u8 {
 #[inline(always)]
 pub(crate) fn cached_layout_counted(_size: usize, _align: usize) -> *mut u8 {
     ptr::null_mut()
-}
-
-/// Whether a block's class follows from the table alone, for heaps.
-#[inline(always)]
-pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {
-    align <= MIN_ALIGN && size <= TABLE_LIMIT
-}
-
-/// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own.
-pub(crate) fn grows_large(old_size: usize, size: usize) -> bool {
-    size > old_size && size > LARGEST_ALWAYS_SMALL
 }
 
 /// The class of blocks with room for `size` bytes and a canary; `None` where only a large block will
@@ -150,8 +139,8 @@ fn count_slow(address: usize, size: usize) {
 /// Takes a block out of the profile that is being taken, if it is in there.
 #[inline(always)]
 fn uncount(address: usize) {
-    if profile::is_running() {
-        profile::remove(address);
+    if sampling::is_running() {
+        sampling::remove(address);
     }
 }
 
@@ -207,7 +196,7 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
             uncount(address);
             match held.rest() {
                 // There are no slow calls here that would look.
-                Ok(true) => statistics::page::look(),
+                Ok(true) => page::look(),
                 Ok(false) => {}
                 Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
             }
@@ -339,7 +328,7 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
     // SAFETY: The caller's condition.
     let new = unsafe { resize_expected(start, new_size, expected, layout.align(), Call::Dealloc) };
     if new.is_null() {
-        fault::out_of_memory();
+        scarce::out_of_memory();
     }
     new
 }
@@ -367,8 +356,8 @@ unsafe fn resize_expected(
         stays && resize_small(address, size, call)
     };
     if stays {
-        if profile::is_running() {
-            profile::resize(address, size, size.saturating_sub(old_size));
+        if sampling::is_running() {
+            sampling::resize(address, size, size.saturating_sub(old_size));
         }
         return block.as_ptr();
     }
@@ -399,18 +388,4 @@ fn resize_small(address: usize, size: usize, call: Call) -> bool {
         // Another thread freed it just now.
         Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
     }
-}
-
-/// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
-#[inline(never)]
-pub(crate) fn trim(kept_bytes: usize) -> bool {
-    send_home();
-    RANGES.lock().trim(kept_bytes)
-}
-
-/// Sends home what heaps keep, and empty pages. What rests goes on resting.
-pub(crate) fn send_home() {
-    let _ = thread::cache();
-    owner::trim();
-    hardened::trim();
 }

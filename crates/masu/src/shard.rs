@@ -16,8 +16,8 @@ use crate::class::{CLASSES, Class};
 use crate::fault::{self, Fault};
 use crate::guards;
 use crate::list::List;
-use crate::options::{self, SHARDS_MAX};
 use crate::page::{Page, page_of};
+use crate::settings::{self, SHARDS_MAX};
 use crate::slot;
 use crate::sync::Lock;
 use crate::whose::{self, Shard};
@@ -224,7 +224,7 @@ const KEPT_BLOCKS_MIN: usize = 64;
 /// How many pages of `class` are kept when empty: one, so that blocks freed and allocated in turns
 /// cost no page, unless it holds so few that caches see to that.
 fn kept_pages(class: Class) -> u32 {
-    let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && options::retain() != Some(0);
+    let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && settings::retain() != Some(0);
     u32::from(keeps)
 }
 

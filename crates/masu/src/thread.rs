@@ -10,45 +10,14 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{self, ThreadCache, User, idle};
-use crate::class::Class;
+use crate::books::page;
+pub(crate) use crate::cache::all::follow_guards;
+use crate::cache::all::{self, THREADS};
+use crate::cache::{ThreadCache, User, idle};
+use crate::environment::Environment;
 use crate::libc::{self, Key};
 use crate::ranges::RANGES;
-use crate::statistics::page;
-use crate::sync::{self, Count, Lock};
-use crate::whose::Shard;
-use crate::{guards, kernel, metadata, options, owner, profile, shard, slot, transfer};
-
-/// All caches, in use and idle.
-struct Threads {
-    all: Option<&'static ThreadCache>,
-    made: usize,
-    cpus: usize,
-    key: Option<Key>,
-    /// `fork` is prepared for.
-    watches_fork: bool,
-    /// A `fork` is under way in a program where other threads may hold locks, and holds the streams' too.
-    has_others: bool,
-    /// It holds the locks of shards and of the transfer cache too.
-    holds_all: bool,
-}
-
-// SAFETY: The references are followed under the lock around this; what they lead to is touched by
-// the caches' threads only, or is a count.
-unsafe impl Send for Threads {}
-
-static THREADS: Lock<Threads> = Lock::new(Threads {
-    all: None,
-    made: 0,
-    cpus: 0,
-    key: None,
-    watches_fork: false,
-    has_others: false,
-    holds_all: false,
-});
-
-/// How often this process is a copy of one that forked. The threads' lock, or before there are others.
-static GENERATION: Count = Count::new(0);
+use crate::{guards, metadata, owner, sampling, settings, shard, slot, sync, transfer};
 
 /// This thread's cache for a slow path: makes one where the thread has none yet. `None` where there
 /// is no memory for one, or where the thread has ended.
@@ -57,9 +26,31 @@ pub(crate) fn cache() -> Option<&'static ThreadCache> {
     if stacks.state() == slot::State::Empty { begin() } else { stacks.cache() }
 }
 
+/// Reads the variables if nobody did so, and does what follows from them.
+pub(crate) fn settle() {
+    if let Some(environment) = settings::settle() {
+        follow(&environment);
+    }
+}
+
+/// The same where the environment is known.
+pub(crate) fn read_variables(environment: &Environment) {
+    if settings::read(environment) {
+        follow(environment);
+    }
+}
+
+fn follow(environment: &Environment) {
+    if sampling::is_asked_for(environment) && all::start_profile(None).is_ok() {
+        libc::at_exit(sampling::end);
+    }
+    follow_guards();
+    settings::say();
+}
+
 #[cold]
 fn begin() -> Option<&'static ThreadCache> {
-    options::settle();
+    settle();
     follow_guards();
     // A profile that a variable asks for begins with this thread's cache.
     if let Some(begun) = slot::get().cache() {
@@ -67,7 +58,7 @@ fn begin() -> Option<&'static ThreadCache> {
     }
     let Some(cache) = idle::take() else { return begin_anew() };
     slot::set(&cache.stacks);
-    cache.traffic.note_user(User::Unknown, GENERATION.get());
+    cache.traffic.note_user(User::Unknown, all::generation());
     // From here on the thread has a cache, so the C library may allocate in this call.
     if let Some(key) = cache.key() {
         key.set(ptr::from_ref(cache).cast());
@@ -89,7 +80,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
     drop(threads);
     if let Some(cache) = cache {
-        cache.traffic.note_user(User::Unknown, GENERATION.get());
+        cache.traffic.note_user(User::Unknown, all::generation());
         slot::set(&cache.stacks);
         // As above.
         if let Some(key) = key {
@@ -140,133 +131,6 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     shard::go_on_at_end();
 }
 
-impl Threads {
-    fn make(&mut self, key: Option<Key>) -> Option<&'static ThreadCache> {
-        // Most programs have one thread and never ask how many CPUs there are.
-        if self.made == 1 {
-            self.cpus = kernel::cpu_count();
-            slot::note_second();
-        }
-        let shards = options::shards().unwrap_or(self.cpus);
-        let shard = Shard::for_thread(self.made, shards);
-        let cache = metadata::forever(ThreadCache::new(shard, key))?;
-        cache.settle();
-        let cache: &'static ThreadCache = cache;
-        self.made += 1;
-        if cache::are_counted() {
-            cache.begin_counting();
-        }
-        cache.next.set(self.all);
-        self.all = Some(cache);
-        Some(cache)
-    }
-}
-
-/// Lets sampled blocks have pages, for a profile that is about to start.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.thread_prepare_samples")]
-pub(crate) fn prepare_samples() {
-    let _threads = THREADS.lock();
-    shard::prepare_samples();
-}
-
-/// Has all threads' allocations counted, for the profile that has just started.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.thread_count_all")]
-pub(crate) fn count_all() {
-    if guards::are_on() {
-        // A thread that counts for those may have noticed the profile's number before its interval.
-        profile::renew();
-    }
-    // This thread's too, and at once.
-    let _ = cache();
-    let threads = THREADS.lock();
-    core::iter::successors(threads.all, |cache| cache.next.get())
-        .for_each(ThreadCache::begin_counting);
-    drop(threads);
-    if let Some(cache) = slot::get().cache() {
-        cache.notice_profile();
-    }
-}
-
-/// Does as the option `guard_rate` says, if that changed. This thread notices later, as others do: it may be in the midst
-/// of a slow call, whose stack is not to be touched.
-#[inline]
-pub(crate) fn follow_guards() {
-    if !guards::are_followed() {
-        follow_guards_slow();
-    }
-}
-
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.thread_follow_guards_slow")]
-fn follow_guards_slow() {
-    let threads = THREADS.lock();
-    if guards::follow(shard::guarded::admit) {
-        // All draw again.
-        profile::renew();
-    }
-    if guards::are_on() {
-        core::iter::successors(threads.all, |cache| cache.next.get())
-            .for_each(ThreadCache::begin_counting);
-    }
-}
-
-/// Has this thread's allocations, whose cache this is, counted no longer, unless a profile has started or blocks are
-/// guarded.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.thread_end_counting")]
-pub(crate) fn end_counting(cache: &'static ThreadCache) {
-    let threads = THREADS.lock();
-    if !cache::are_counted() {
-        cache.end_counting();
-    }
-    drop(threads);
-}
-
-/// A block of `class` for a thread without a cache: straight from the pages. Null for want of
-/// memory.
-pub(crate) fn take_uncached(class: Class) -> *mut u8 {
-    let mut block = [0];
-    transfer::refill(class, Shard::default(), &mut block);
-    ptr::with_exposed_provenance_mut(block[0])
-}
-
-/// Frees a block of `class` for a thread without a cache.
-pub(crate) fn put_uncached(class: Class, block: *mut u8) {
-    let _ = shard::flush(class, &[block.expose_provenance()]);
-}
-
-/// All caches there are now, in use and idle, the youngest first. They change while they are looked at.
-pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
-    // No cache ever leaves the list, and its place is fixed before it is found there.
-    let all = THREADS.lock().all;
-    core::iter::successors(all, |cache| cache.next.get())
-}
-
-/// How often this process is a copy of one that forked.
-pub(crate) fn generation() -> usize {
-    GENERATION.get()
-}
-
-/// Whether the thread that used this cache last is one of a process that this one is a copy of: it
-/// does not go on here, and its blocks stay in its cache.
-pub(crate) fn is_left_behind(cache: &ThreadCache) -> bool {
-    cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
-}
-
-/// How many runs all threads have parked, and their slices; they change while they are counted.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.thread_parked")]
-pub(crate) fn parked() -> (usize, usize) {
-    let slices = caches().map(|cache| cache.parked.slices()).filter(|slices| *slices > 0);
-    slices.fold((0, 0), |(runs, sum), slices| (runs + 1, sum + slices))
-}
-
 /// Takes every lock, so that the child finds none held by a thread that it does not have. A
 /// program with one thread needs few: nobody touches shards and the transfer cache without having
 /// begun. Where a signal handler forks, locks that its own thread holds stay as they are: what it interrupted
@@ -292,16 +156,16 @@ extern "C" fn before_fork() {
     }
     owner::hold_for_fork();
     // The child's statistics take all of them, and must know whether they can.
-    let holds_all = has_others || options::statistics_page();
+    let holds_all = has_others || settings::statistics_page();
     if holds_all {
         shard::hold_for_fork();
         transfer::hold_for_fork();
     }
-    profile::hold_for_fork();
+    sampling::hold_for_fork();
     guards::hold_for_fork();
     metadata::hold_for_fork();
     RANGES.hold();
-    options::hold_for_fork();
+    settings::hold_for_fork();
     // SAFETY: Held above.
     let threads = unsafe { THREADS.held() };
     (threads.has_others, threads.holds_all) = (has_others, holds_all);
@@ -324,9 +188,9 @@ extern "C" fn after_fork_in_child() {
     // SAFETY: As above.
     unsafe { RANGES.take_back_after_fork() };
     // There is no other thread here that could do the same.
-    GENERATION.add(1);
+    all::begin_generation();
     if let Some(cache) = slot::get().cache() {
-        cache.traffic.note_user(User::Unknown, GENERATION.get());
+        cache.traffic.note_user(User::Unknown, all::generation());
         cache.forget_draw();
     }
     if after_fork() {
@@ -343,11 +207,11 @@ fn after_fork() -> bool {
     unsafe {
         let threads = THREADS.held();
         let (has_others, holds_all) = (threads.has_others, threads.holds_all);
-        options::let_go_after_fork();
+        settings::let_go_after_fork();
         RANGES.let_go();
         metadata::let_go_after_fork();
         guards::let_go_after_fork();
-        profile::let_go_after_fork();
+        sampling::let_go_after_fork();
         if holds_all {
             transfer::let_go_after_fork();
             shard::let_go_after_fork();

@@ -9,7 +9,7 @@ use core::mem;
 
 use crate::class::{CODES, Class};
 use crate::metadata;
-use crate::options;
+use crate::settings;
 use crate::shard::{self, Pages, sampled};
 use crate::slot;
 use crate::sync::{AtomicBool, Lock, Ordering};
@@ -200,7 +200,7 @@ impl Batch {
         }
         let Some(kept) = &mut self.blocks else { return (0, stale_count) };
         let count = self.count as usize;
-        let most = options::transfer_size().map_or(usize::MAX, |bytes| bytes / class.size());
+        let most = settings::transfer_size().map_or(usize::MAX, |bytes| bytes / class.size());
         let taken = most.min(kept.len()).saturating_sub(count).min(blocks.len());
         // The option `transfer_size` may have become less than what is here.
         debug_assert!(count + taken <= kept.len(), "an array's length holds");

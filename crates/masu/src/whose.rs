@@ -25,7 +25,7 @@
 //!   map, which leads home at once.
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
-use crate::options::SHARDS_MAX;
+use crate::settings::SHARDS_MAX;
 use crate::slice::Slice;
 use crate::sync::{AtomicU32, Ordering};
 

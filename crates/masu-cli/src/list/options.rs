@@ -12,7 +12,7 @@ use super::{BOLD, DIM};
 #[path = "../../libmasu/masu-abi/src/glibc/table.rs"]
 #[expect(unreachable_pub, reason = "it is written for the library")]
 mod glibc;
-#[path = "../../libmasu/masu/src/options/table.rs"]
+#[path = "../../libmasu/masu/src/settings/table.rs"]
 #[expect(unreachable_pub, reason = "it is written for the library")]
 mod table;
 

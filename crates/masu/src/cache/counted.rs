@@ -16,13 +16,13 @@
 
 use core::ptr;
 
-use super::ThreadCache;
+use super::{ThreadCache, all};
 use crate::arena::code_of;
 use crate::class::{Class, SAMPLED};
-use crate::profile::chance;
+use crate::sampling::chance;
 use crate::slot::{CAN_COUNT, Inert, State};
 use crate::sync::{AtomicBool, Cell, Ordering};
-use crate::{guards, kernel, options, profile, shard, slot, thread};
+use crate::{guards, kernel, sampling, settings, shard, slot};
 
 /// The stack of code 0, foreign memory: always empty, always full.
 const NOTHING: usize = 0;
@@ -52,7 +52,7 @@ impl Countdown {
 /// Whether requests are counted now, for whatever.
 #[inline(always)]
 pub(crate) fn are_counted() -> bool {
-    profile::is_running() || guards::are_on()
+    sampling::is_running() || guards::are_on()
 }
 
 /// What a request that did not pass is to be.
@@ -204,10 +204,10 @@ impl ThreadCache {
     #[unsafe(link_section = ".text.masu_cold.profile.counted_begin_session")]
     fn begin_session(&'static self) {
         // The session first: a profile that starts behind it is noticed at the next look.
-        let session = profile::session();
-        let current = profile::current();
+        let session = sampling::session();
+        let current = sampling::current();
         if current.is_none() && !guards::are_on() {
-            return thread::end_counting(self);
+            return all::end_counting(self);
         }
         let session = current.map_or(session, |(_, session)| session);
         // Any start will do, as long as no two threads draw the same, nor two processes.
@@ -220,7 +220,7 @@ impl ThreadCache {
         self.countdown.left.set(left);
         let draw = |rate| guards::blocks_to_guard(self.random(), rate);
         self.countdown.requests.set(guards::rate().map_or(usize::MAX, draw));
-        if options::layouts_are_used() {
+        if settings::layouts_are_used() {
             stand_before(self);
         }
         self.send_sampled_home();
@@ -241,7 +241,7 @@ impl ThreadCache {
     fn notice_profile_slow(&'static self) {
         if !self.has_noticed() {
             self.begin_session();
-        } else if options::layouts_are_used() && !slot::get().stands_before_a_cache() {
+        } else if settings::layouts_are_used() && !slot::get().stands_before_a_cache() {
             // Layouts may be in use since, or the thread began with a cache that had counted.
             stand_before(self);
             self.send_sampled_home();
@@ -285,7 +285,7 @@ impl ThreadCache {
 
     /// How many bytes go by until the next hit, that one included; `None` where no profile is taken.
     fn draw(&self) -> Option<usize> {
-        profile::current().map(|(interval, _)| self.draw_from(interval))
+        sampling::current().map(|(interval, _)| self.draw_from(interval))
     }
 
     /// The same where the interval is known.
@@ -302,7 +302,7 @@ impl ThreadCache {
     /// Notes the sampled block at `address`; what that allocates itself is not sampled.
     pub(crate) fn sample(&self, address: usize, bytes: usize) {
         self.countdown.is_sampling.set(true);
-        profile::add(address, bytes);
+        sampling::add(address, bytes);
         self.countdown.is_sampling.set(false);
     }
 }

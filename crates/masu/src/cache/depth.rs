@@ -16,7 +16,7 @@ use crate::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::fault::{self, Fault};
 use crate::shard::{self, Pages};
 use crate::sync::Cell;
-use crate::{metadata, options, slot, transfer};
+use crate::{metadata, settings, slot, transfer};
 
 /// The most bytes that a thread's stacks may hold together in a program with one thread. With
 /// several a trip to the pages costs more, and it is double. An option sets it for good.
@@ -95,13 +95,13 @@ impl Depth {
 /// What the stacks of a thread may hold together, in bytes.
 #[inline]
 pub(super) fn budget() -> usize {
-    options::cache_size()
+    settings::cache_size()
         .unwrap_or_else(|| if slot::are_several() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
 }
 
 /// Whether the floors count too: a budget that was set holds whatever it costs.
 pub(super) fn budget_is_strict() -> bool {
-    options::cache_size().is_some()
+    settings::cache_size().is_some()
 }
 
 /// How many blocks of `class` fit `bytes`.

@@ -11,13 +11,12 @@
 
 use core::ptr;
 
-use super::{Shared, Stack, ThreadCache};
+use super::{Shared, Stack, ThreadCache, all};
 use crate::class::{Class, FIRST, MIN_ALIGN};
 use crate::metadata;
 use crate::owner::Owner;
 use crate::slot;
 use crate::sync::{AtomicUsize, Cell, Ordering};
-use crate::thread;
 
 /// Whether threads keep blocks of heaps at all. In the hardened build each goes home when it is freed, where it is
 /// looked at.
@@ -92,14 +91,16 @@ impl Near {
         (near.number() == number).then_some(near)
     }
 
-    /// The same, and takes a place for the heap where it has none and may.
+    /// The same, and takes a place in `cache`, which is this thread's, for the heap where it has none and may.
     #[cold]
     #[inline(never)]
-    pub(crate) fn take_place(owner: &'static Owner) -> Option<&'static Near> {
+    pub(crate) fn take_place(
+        cache: &'static ThreadCache,
+        owner: &'static Owner,
+    ) -> Option<&'static Near> {
         if !KEEPS {
             return None;
         }
-        let cache = thread::cache()?;
         let number = owner.number();
         let place = &cache.near[number % PLACES];
         // SAFETY: As above.
@@ -287,6 +288,12 @@ impl ThreadCache {
         let meant = self.places().filter(|near| near.owner().is_some_and(&of));
         meant.map(Near::held).fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
     }
+}
+
+/// Blocks, and their bytes, that threads keep of the heaps whose owners `of` says are meant.
+pub(crate) fn held_by_all(of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
+    let held = all::caches().map(|cache| cache.held_of_heaps(&of));
+    held.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
 }
 
 const _: () = assert!(CLASSES.is_power_of_two() && PLACES.is_power_of_two());

@@ -7,13 +7,14 @@
 
 use core::ptr;
 
-use crate::cache::{ThreadCache, are_counted};
+use crate::books::page;
+use crate::cache::{ThreadCache, all, are_counted};
 use crate::class::{Class, SAMPLED};
 use crate::guards::{self, Request};
 use crate::page::page_of;
 use crate::shard::{guarded, sampled};
 use crate::whose::Shard;
-use crate::{map, slot, thread};
+use crate::{map, slot};
 
 /// A cached block for `size` bytes, of which a table knows, counted, where this thread's layouts take slow paths; null
 /// where they do not or there is none.
@@ -39,12 +40,13 @@ pub(super) fn cached(size: usize) -> *mut u8 {
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
 pub(super) fn allocate(request: Request) -> *mut u8 {
+    page::look_at_news();
     // Where frees by layout take slow paths too, they look at the class map.
     let kept = request.class.homed();
     match slot::get().cache() {
         Some(cache) if cache.passes_request(request.size) => cache.pop_behind(kept),
         Some(cache) => allocate_maybe_chosen(cache, request, kept),
-        None => thread::take_uncached(request.class),
+        None => all::take_uncached(request.class),
     }
 }
 
@@ -113,5 +115,5 @@ pub(super) unsafe fn free_sampled(block: *mut u8) {
         return guarded::put(block.addr());
     }
     let class = Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1));
-    thread::put_uncached(class, block);
+    all::put_uncached(class, block);
 }

@@ -12,7 +12,7 @@ use crate::class::{CLASSES, MIN_ALIGN, SAMPLED};
 use crate::kernel::{self, Protection};
 use crate::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::sync::{AtomicPtr, AtomicUsize, Lock, Ordering};
-use crate::{map, options};
+use crate::{map, settings};
 
 /// The most calls that are kept of one stack, the innermost ones.
 pub(super) const FRAMES_MAX: usize = 59;
@@ -151,7 +151,7 @@ impl Pool {
         let os_page = kernel::page_size();
         let stride = if os_page < SLICE_BYTES { SLICE_BYTES } else { 2 * SLICE_BYTES };
         let most = kernel::address_space_limit() / SHARE / stride;
-        let mut slots = options::guard_slots().unwrap_or(SLOTS).min(most);
+        let mut slots = settings::guard_slots().unwrap_or(SLOTS).min(most);
         while slots > 0 {
             if let Some(pool) = Pool::of(slots, stride, os_page) {
                 pool.slots().for_each(|slot| slot.settle(admit));

@@ -7,12 +7,12 @@
 use core::ptr::{self, NonNull};
 
 use crate::cache::near::{Near, SIZE_MAX};
-use crate::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN};
+use crate::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
 use crate::fault::Fault;
 use crate::owner::{Owner, owner_of};
 use crate::pointer::OfHeap;
 use crate::slice::{Kind, Slice};
-use crate::{arena, front};
+use crate::{arena, thread};
 
 /// Allocates `size` bytes aligned to `align`, a power of two, and zeroed if `zeroed`. Null for want of
 /// memory.
@@ -34,7 +34,7 @@ pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed:
 /// Allocates a block of `class`; null for want of memory.
 fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
     if class.size() <= SIZE_MAX
-        && let Some(near) = Near::of(owner).or_else(|| Near::take_place(owner))
+        && let Some(near) = Near::of(owner).or_else(|| Near::take_place(thread::cache()?, owner))
     {
         let block = near.pop(class.size());
         return if block.is_null() { near.pop_slow(owner, class) } else { block };
@@ -136,7 +136,7 @@ unsafe fn move_to(
     size: usize,
     align: usize,
 ) -> *mut u8 {
-    let new = if front::grows_large(old_size, size) {
+    let new = if grows_large(old_size, size) {
         owner.allocate_large(size, align, false)
     } else {
         allocate(owner, size, align, false)

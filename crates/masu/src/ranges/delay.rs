@@ -8,7 +8,7 @@
 
 use super::Ranges;
 use crate::kernel::{self, Clock};
-use crate::options;
+use crate::settings;
 
 /// The clock is asked at every so many runs taken or freed: it costs more than those do.
 const LOOKS_EVERY: u32 = 16;
@@ -45,7 +45,7 @@ impl Ranges {
             return;
         }
         let unused = self.period.fewest.min(self.dirty_bytes);
-        let kept = (self.dirty_bytes - unused).max(options::retain_min().unwrap_or(0));
+        let kept = (self.dirty_bytes - unused).max(settings::retain_min().unwrap_or(0));
         self.owe_down_to(kept);
         self.period = Period { began: now, fewest: self.dirty_bytes.min(kept) };
     }

@@ -17,7 +17,7 @@ use core::ops::{Deref, DerefMut};
 use super::{Ranges, Run, seems_used};
 use crate::arena::{self, Arena, GROWTH};
 use crate::kernel;
-use crate::options;
+use crate::settings;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::{self, AtomicBool, Guard, Lock, Ordering};
 
@@ -294,7 +294,7 @@ impl Held<'_> {
     /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
     /// back for them where it must.
     fn is_within_limit(&mut self, more: usize) -> bool {
-        let Some(limit) = options::memory_limit() else { return true };
+        let Some(limit) = settings::memory_limit() else { return true };
         let Some(room) = limit.checked_sub(self.live_bytes() + more * SLICE_BYTES) else {
             return false;
         };

@@ -8,7 +8,7 @@
 //! end, no further than it must be: the rest is what the next request takes.
 
 use super::{Demand, Ranges};
-use crate::options;
+use crate::settings;
 use crate::slice::{SLICE_BYTES, Slice};
 use crate::sync::this_holder;
 
@@ -54,7 +54,7 @@ impl Ranges {
     /// Time passes: what is remembered fades.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1);
-        if let Some(delay) = options::purge_delay_ms() {
+        if let Some(delay) = settings::purge_delay_ms() {
             self.note_time(delay);
         }
         if !self.ticks.is_multiple_of(FADES_EVERY) {
@@ -72,10 +72,10 @@ impl Ranges {
 
     /// How much free memory may stay resident now.
     pub(super) fn budget_bytes(&self) -> usize {
-        if let Some(bytes) = options::retain() {
+        if let Some(bytes) = settings::retain() {
             return bytes;
         }
-        if options::purge_delay_ms().is_some() {
+        if settings::purge_delay_ms().is_some() {
             return usize::MAX;
         }
         let live = self.live_bytes();
@@ -108,7 +108,7 @@ impl Ranges {
         }
         let most = self.most_bytes();
         if self.live_bytes() + self.dirty_bytes > most {
-            let bytes = (most - self.live_bytes()).max(options::retain_min().unwrap_or(0));
+            let bytes = (most - self.live_bytes()).max(settings::retain_min().unwrap_or(0));
             self.owe_below(bytes);
         }
     }
@@ -222,7 +222,7 @@ impl Ranges {
     pub(super) fn put_back(&mut self, run: &'static Slice, zero: bool) {
         self.away.remove(run);
         let run = self.insert(run, run.count.get() as usize, 0, zero);
-        if options::retain().is_none() {
+        if settings::retain().is_none() {
             self.release_whole(run);
         }
     }
@@ -241,10 +241,10 @@ impl Ranges {
 
 /// Whether it was said how much free memory may stay, or for how long.
 pub(super) fn is_set() -> bool {
-    options::retain().is_some() || options::purge_delay_ms().is_some()
+    settings::retain().is_some() || settings::purge_delay_ms().is_some()
 }
 
 /// Free memory that stays resident whatever else holds, in bytes.
 fn kept_bytes_min() -> usize {
-    options::retain_min().unwrap_or(KEPT_BYTES_MIN)
+    settings::retain_min().unwrap_or(KEPT_BYTES_MIN)
 }

@@ -3,7 +3,7 @@
 //! thousands of system calls for pieces that lie side by side.
 
 use super::Ranges;
-use crate::options;
+use crate::settings;
 use crate::slice::{SLICE_BYTES, Slice};
 
 impl Ranges {
@@ -27,7 +27,7 @@ impl Ranges {
         }
         let run = self.insert(first, slices, dirty, false);
         self.note_free(slices * SLICE_BYTES);
-        if options::retain().is_none() {
+        if settings::retain().is_none() {
             self.release_whole(run);
         }
     }

@@ -13,6 +13,7 @@ use core::ptr::{self, NonNull};
 
 use super::suspect::{self, Call, Reason};
 use super::{Expected, canary, count, uncount};
+use crate::books::page;
 use crate::class::{FOREIGN, LARGE};
 use crate::kernel::{self, Advice, Protection};
 use crate::map;
@@ -20,7 +21,7 @@ use crate::random::Random;
 use crate::ranges::{RANGES, Ranges, large};
 use crate::shard::hardened::Wrong;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
-use crate::{statistics, thread};
+use crate::thread;
 
 /// So many blocks rest.
 const RESTING: usize = 64;
@@ -143,7 +144,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     block.set_size(size);
     first.kind.set(Kind::Large);
     map::set(first.address(), 1, LARGE);
-    statistics::page::look_large(slices);
+    page::look_large(slices);
     count(first.address(), size);
     first.start().as_ptr()
 }
@@ -220,7 +221,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
         left = surplus.is_some();
         surplus.into_iter().for_each(leave);
     }
-    statistics::page::look_large(slices);
+    page::look_large(slices);
 }
 
 impl Resting {

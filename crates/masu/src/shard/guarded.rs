@@ -5,7 +5,7 @@
 
 use super::Shard;
 use crate::slice::Slice;
-use crate::{guards, profile, whose};
+use crate::{guards, sampling, whose};
 
 /// Has a slice hold guarded blocks from now on.
 pub(crate) fn admit(slice: &'static Slice) {
@@ -19,6 +19,6 @@ pub(crate) fn admit(slice: &'static Slice) {
 #[unsafe(link_section = ".text.masu_cold.guards.guarded_put")]
 pub(crate) fn put(block: usize) {
     if guards::free(block) {
-        profile::remove(block);
+        sampling::remove(block);
     }
 }

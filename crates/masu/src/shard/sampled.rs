@@ -8,7 +8,7 @@ use super::Shard;
 use crate::class::Class;
 use crate::page::page_of;
 use crate::slot::{self, Own};
-use crate::{guards, profile};
+use crate::{guards, sampling};
 
 /// A block of `class` from the pages of sampled blocks; null for want of memory.
 #[cold]
@@ -28,14 +28,14 @@ pub(crate) fn take(class: Class) -> *mut u8 {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.sampled_forget")]
 pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
-    blocks.for_each(profile::remove);
+    blocks.for_each(sampling::remove);
 }
 
 /// Whether a heap profile is taken or blocks are guarded, and one of these free blocks is a sampled or a guarded one, as
 /// only a thread has them that did not notice yet.
 #[inline(always)]
 pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
-    (profile::is_running() || guards::are_on())
+    (sampling::is_running() || guards::are_on())
         && !slot::get().own().is_some_and(Own::has_noticed)
         && blocks.iter().any(|block| page_of(*block).owner().is_unusual())
 }

@@ -12,9 +12,9 @@
 use super::{ClassPages, Pages, Shard, kept_pages};
 use crate::class::{CLASSES, Class};
 use crate::list::List;
-use crate::options::{self, SHARDS_MAX};
 use crate::page::{Page, Purge};
 use crate::ranges::RANGES;
+use crate::settings::{self, SHARDS_MAX};
 use crate::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
 use crate::slot;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
@@ -233,7 +233,7 @@ impl ClassPages {
         let bytes = self.partial_bytes(class);
         let before = self.handed_out_at_purge;
         let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
-        let left_alone = options::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
+        let left_alone = settings::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
         if bytes < left_alone.saturating_add(self.left_alone.bytes()) || !freed_enough {
             self.handed_out_at_purge = before.max(self.handed_out);
             return;

@@ -12,10 +12,10 @@ use crate::class::{CLASSES, CODES, Class, HOMED, TABLE_LENGTH};
 use crate::ranges::Parked;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Cell, Count, Ordering};
 use crate::whose::Shard;
-use crate::{guards, profile};
+use crate::{guards, sampling};
 
 /// Whether anything can count requests in this program.
-pub(crate) const CAN_COUNT: bool = profile::IS_BUILT_IN || guards::IS_BUILT_IN;
+pub(crate) const CAN_COUNT: bool = sampling::IS_BUILT_IN || guards::IS_BUILT_IN;
 
 /// A pointer that its thread writes and others may look at.
 #[repr(transparent)]
@@ -117,7 +117,7 @@ impl Own {
     /// Whether this thread has noticed the profile that is taken: no sampled block is in its stacks.
     #[inline(always)]
     pub(crate) fn has_noticed(&self) -> bool {
-        self.session.get() == profile::session()
+        self.session.get() == sampling::session()
     }
 }
 

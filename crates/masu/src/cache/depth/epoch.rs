@@ -8,8 +8,7 @@
 use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refill_entries};
 use crate::cache::ThreadCache;
 use crate::class::Class;
-use crate::slot;
-use crate::statistics::page;
+use crate::{news, slot};
 
 /// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
 /// thread there are more looks.
@@ -91,7 +90,7 @@ impl ThreadCache {
                 self.take_from_others(class, 0);
             }
         }
-        page::look();
+        news::note();
     }
 
     /// Sends surplus home, and marks what may turn out to be surplus next.

@@ -9,7 +9,6 @@ use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
 use super::{Index, SOURCES, Source, Sources, held};
 use crate::environment::Environment;
-use crate::{profile, thread};
 
 /// Variables of this project that are no options of the allocator, each named by its beginning: what
 /// the lab hands to the counting build, what tests are given, and where a heap profile goes.
@@ -17,23 +16,24 @@ const OTHERS: [&[u8]; 8] =
     [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
 
 /// Reads the variables, if the environment can be had and nobody did so before; waits for a thread that is setting
-/// options now.
-pub(crate) fn settle() {
+/// options now. Returns the environment if there were any, for the caller to do what follows from them.
+#[must_use]
+pub(crate) fn settle() -> Option<Environment> {
     if SOURCES.lock().variables_are_read {
-        return;
+        return None;
     }
-    if let Some(environment) = Environment::current() {
-        read(&environment);
-    }
+    Environment::current().filter(read)
 }
 
-/// Reads the variables, if nobody did so before.
+/// Reads the variables, if nobody did so before; whether there were any, and so the caller has to do what follows from
+/// them.
 #[cold]
 #[inline(never)]
-pub(crate) fn read(environment: &Environment) {
+#[must_use]
+pub(crate) fn read(environment: &Environment) -> bool {
     let mut sources = SOURCES.lock();
     if core::mem::replace(&mut sources.variables_are_read, true) {
-        return;
+        return false;
     }
     let mut any = false;
     for variable in environment.beginning_with(PREFIX) {
@@ -44,14 +44,13 @@ pub(crate) fn read(environment: &Environment) {
             take(&mut sources, end, text, environment);
         }
     }
-    // What follows asks for options itself.
-    drop(sources);
-    if any {
-        profile::read(environment);
-        check_guards();
-        thread::follow_guards();
-    }
-    if any && held(Index::Verbose) == Some(2) {
+    any
+}
+
+/// Says what of the variables has no effect, and what is set where that is asked for.
+pub(crate) fn say() {
+    check_guards();
+    if held(Index::Verbose) == Some(2) {
         list();
     }
 }
@@ -210,7 +209,7 @@ mod tests {
         let mut sources = SOURCES.lock();
         sources.variables_are_read = true;
         let other = std::thread::spawn(move || {
-            settle();
+            let _ = settle();
             super::super::value(place)
         });
         // It goes to sleep, or it does not wait.
@@ -251,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_variable_that_holds_a_text_is_no_slip() {
-        for text in crate::options::TEXTS {
+        for text in crate::settings::TEXTS {
             let end = text.variable.strip_prefix("MASU_").expect("begins so");
             assert!(is_of_others(end.as_bytes()), "{end}");
         }

@@ -14,11 +14,11 @@
 use core::ptr::{self, NonNull};
 
 use super::{CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION, collect, threads};
-use crate::cache::User;
+use crate::cache::{User, all};
 use crate::kernel::{self, Advice, Clock, Protection, SharedFile};
 use crate::slice::SLICE_BYTES;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
-use crate::{libc, options, slot, thread};
+use crate::{libc, news, settings, slot};
 
 // COUPLING: the layout stands in `crates/masu-lab/src/process/page.rs` and in
 // `docs/observing.md` too; a change is a new version. Words of 64 bits in the machine's
@@ -68,10 +68,27 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 /// The file behind the page: its descriptor, device and inode. Written by the thread that set [`BUSY`].
 static FILE: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
+/// A slow path begins: writes the page if something was noted below since the last look, and the page is old.
+#[inline(always)]
+pub(crate) fn look_at_news() {
+    if news::are_there() {
+        look_at_news_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_look_at_news_slow")]
+fn look_at_news_slow() {
+    if news::take() {
+        look_slow();
+    }
+}
+
 /// A slow path came by, of those that are taken now and then: writes the page if it is on and old.
 #[inline]
 pub(crate) fn look() {
-    if options::statistics_page() {
+    if settings::statistics_page() {
         look_slow();
     }
 }
@@ -79,7 +96,7 @@ pub(crate) fn look() {
 /// A large block of `slices` came or went.
 #[inline]
 pub(crate) fn look_large(slices: usize) {
-    if options::statistics_page() {
+    if settings::statistics_page() {
         look_large_slow(slices * SLICE_BYTES);
     }
 }
@@ -87,7 +104,7 @@ pub(crate) fn look_large(slices: usize) {
 /// A thread has begun: the first of all makes the page.
 #[inline]
 pub(crate) fn begin() {
-    if options::statistics_page() {
+    if settings::statistics_page() {
         note_thread();
         look_slow();
     }
@@ -155,7 +172,7 @@ fn note_thread() {
         && cache.traffic.user() == User::Unknown
     {
         let number = kernel::thread_number();
-        cache.traffic.note_user(User::Thread(number), thread::generation());
+        cache.traffic.note_user(User::Thread(number), all::generation());
     }
 }
 

@@ -6,8 +6,8 @@ use std::format;
 use std::string::String;
 
 use super::*;
-use crate::options::UNSET;
-use crate::options::table::BYTES_MAX;
+use crate::settings::UNSET;
+use crate::settings::table::BYTES_MAX;
 
 fn rule(name: &str) -> &'static Rule {
     all().iter().find(|rule| rule.name() == name.as_bytes()).expect("there is such an option")
