@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::execute::{Conditions, Look, Unseen};
 use crate::kernel::calls::{self as door, FutexRequest, Stopped};
@@ -30,6 +30,7 @@ mod moves;
 mod targets;
 mod writes;
 
+pub use crate::kernel::call::Call;
 pub use locks::{Lock, Owner};
 pub use moves::{Moves, OwnMoves};
 pub use targets::SmallWrites;
@@ -42,93 +43,6 @@ use moves::Books;
 use targets::Targets;
 
 type Pid = i32;
-
-/// A system call that is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each is the system call of that name")]
-#[non_exhaustive]
-pub enum Call {
-    Brk,
-    Mmap,
-    Munmap,
-    Mremap,
-    Madvise,
-    Mprotect,
-    Futex,
-    Clone,
-    Clone3,
-    Fork,
-    Vfork,
-    Execve,
-    Execveat,
-    Write,
-    Pwrite64,
-    Writev,
-    Pwritev,
-    Pwritev2,
-    Sendto,
-    Sendmsg,
-    Sendmmsg,
-    SchedYield,
-}
-
-impl Call {
-    /// Every call that is counted.
-    pub const ALL: [Call; 22] = [
-        Call::Brk,
-        Call::Mmap,
-        Call::Munmap,
-        Call::Mremap,
-        Call::Madvise,
-        Call::Mprotect,
-        Call::Futex,
-        Call::Clone,
-        Call::Clone3,
-        Call::Fork,
-        Call::Vfork,
-        Call::Execve,
-        Call::Execveat,
-        Call::Write,
-        Call::Pwrite64,
-        Call::Writev,
-        Call::Pwritev,
-        Call::Pwritev2,
-        Call::Sendto,
-        Call::Sendmsg,
-        Call::Sendmmsg,
-        Call::SchedYield,
-    ];
-
-    /// Its name as the kernel's manual has it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Call::Brk => "brk",
-            Call::Mmap => "mmap",
-            Call::Munmap => "munmap",
-            Call::Mremap => "mremap",
-            Call::Madvise => "madvise",
-            Call::Mprotect => "mprotect",
-            Call::Futex => "futex",
-            Call::Clone => "clone",
-            Call::Clone3 => "clone3",
-            Call::Fork => "fork",
-            Call::Vfork => "vfork",
-            Call::Execve => "execve",
-            Call::Execveat => "execveat",
-            Call::Write => "write",
-            Call::Pwrite64 => "pwrite64",
-            Call::Writev => "writev",
-            Call::Pwritev => "pwritev",
-            Call::Pwritev2 => "pwritev2",
-            Call::Sendto => "sendto",
-            Call::Sendmsg => "sendmsg",
-            Call::Sendmmsg => "sendmmsg",
-            Call::SchedYield => "sched_yield",
-        }
-    }
-}
 
 /// How often each call was made, be it with success or not, and what was asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

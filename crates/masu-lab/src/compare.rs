@@ -11,62 +11,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::execute::Offsets;
+use crate::executor::Executor;
 use crate::plan::{Plan, Prepared};
-use crate::report::{Extent, Source, Table};
 use crate::results::{Case, Journal, LeftOut, Record, Rounds};
 use crate::server::Servers;
 use crate::summary::{Condition, Criterion};
+use crate::tables::{Extent, Source, Table};
 use crate::{Error, Evidence, Header, Redact, Run, Stop, Summary, Variant};
 
 mod clock;
 mod commands;
 mod header;
-mod order;
 mod series;
 mod surroundings;
 mod warm_up;
 
 use commands::Commands;
-pub(crate) use order::Order;
 use series::{Progress, Series};
 use surroundings::surroundings;
 use warm_up::{Remaining, Warm, WarmUps};
-
-/// What can bring the rows of a case to run and measure them, again and again: commands that run to
-/// their end, or servers that are kept warm.
-pub(crate) trait Executor {
-    /// Brings the row at `index` to where it can be measured and proves that its variant takes
-    /// effect.
-    fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
-
-    /// Makes one timed run of the row at `index`.
-    fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
-
-    /// Ends whatever still runs, also after an error or a stop.
-    fn finish(&mut self) -> Result<(), Error>;
-
-    /// Takes in the peak RSS of a run that another executor made of these rows.
-    fn recall(&mut self, _peak_rss_bytes: u64) {}
-
-    /// What there is to say besides the runs, when everything has ended.
-    fn remarks(&self) -> Remarks {
-        Remarks::default()
-    }
-
-    /// Whether what [`warm_up`](Self::warm_up) brought to run must still be there for a timed run.
-    fn is_kept_warm(&self) -> bool {
-        false
-    }
-}
-
-/// What an executor has to say of its variants.
-#[derive(Debug, Default)]
-pub(crate) struct Remarks {
-    /// What the reader must know before trusting the verdicts, each with advice.
-    pub(crate) warnings: Vec<String>,
-    /// What else there is to know.
-    pub(crate) notes: Vec<String>,
-}
 
 /// What measures a case: from its index and its offsets an executor.
 type Make<'m> =

@@ -20,7 +20,7 @@ use crate::calls::{Calls, Owner, count_watched};
 use crate::execute::{self, Conditions, Look, Run, execute_watched};
 use crate::prices::Service;
 use crate::program::elf::is_malloc_library;
-use crate::report::{percent, seconds};
+use crate::quantity::{percent, seconds};
 use crate::{
     Catalogue, Ending, Error, Libc, Limits, Prices, Program, Proof, Spec, Stop, Variant, Workload,
 };

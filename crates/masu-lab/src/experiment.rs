@@ -9,16 +9,15 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::Error;
 use crate::error::Doing;
+use crate::outcome::claim;
 use crate::report::{self, Format};
-use crate::{Error, Machine};
 
 mod brk;
 mod build;
-mod claim;
 mod code;
 mod found;
-mod outcome;
 mod parallel;
 mod quote;
 mod search;
@@ -26,10 +25,11 @@ mod series;
 mod told;
 mod workbench;
 
-pub use claim::{Agreement, Claim, Expect, Held, Verdict};
-pub use outcome::{Block, Figure, Outcome, Sheet};
+pub use crate::outcome::{
+    Agreement, Block, Claim, Expect, Figure, Held, Missing, Outcome, Page, Sheet, Verdict,
+};
 pub use series::Series;
-pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
+pub use workbench::{Asked, Depth, News, Workbench, source_above};
 
 /// A field report that can be rerun.
 #[derive(Debug)]
@@ -63,25 +63,6 @@ pub const ALL: [&Experiment; 5] =
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.into_iter().find(|one| one.name == name)
-}
-
-/// Everything that a page shows.
-#[derive(Debug, Clone)]
-pub struct Page {
-    /// The experiment's name.
-    pub name: String,
-    /// The heading.
-    pub title: String,
-    /// When it was made, in UTC.
-    pub date: String,
-    /// The machine.
-    pub machine: Machine,
-    /// What of the machine limits the figures.
-    pub limits: Vec<String>,
-    /// What was missing, and what to do.
-    pub missing: Vec<Missing>,
-    /// What came of it.
-    pub outcome: Outcome,
 }
 
 /// Where an experiment's pages are, and what they say first.

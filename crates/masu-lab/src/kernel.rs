@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub(crate) mod attach;
+pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod lean;
 pub(crate) mod prices;

@@ -14,8 +14,8 @@ use crate::parameter::{self, Values, combinations, substitute};
 use crate::results::{Case, LeftOut, Rounds};
 use crate::suite::{Choice, Entry, Named, Source, Suite};
 use crate::{
-    Catalogue, Error, Hooks, Input, Libc, Limits, Measure, Parameter, Program, Scratch, ServerPlan,
-    Spec, Variant, Workload,
+    Catalogue, Error, Hooks, Input, Libc, Limits, Measure, Parameter, Program, Row, Scratch,
+    ServerPlan, Spec, Variant, Workload,
 };
 
 /// Everything a comparison needs.
@@ -52,17 +52,6 @@ pub struct Prepared {
     pub server: Option<ServerPlan>,
     /// What else was asked for, by its name in a suite file.
     pub settings: Vec<(String, String)>,
-}
-
-/// One row of a table: a variant and the workload with the row's parameters in it.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// What the row is called, and its malloc.
-    pub variant: Variant,
-    /// What it runs.
-    pub workload: Workload,
-    /// Whether it is left out where it does not work, instead of ending everything.
-    pub optional: bool,
 }
 
 /// The mallocs there are for programs of one C library.

@@ -154,7 +154,7 @@ pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> Forecast {
 impl fmt::Display for Forecast {
     /// As it is announced: `about 63 runs, about 2 minutes`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "about {} runs, {}", self.runs, crate::report::about(self.duration))
+        write!(f, "about {} runs, {}", self.runs, crate::quantity::about(self.duration))
     }
 }
 

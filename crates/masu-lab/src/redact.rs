@@ -3,16 +3,13 @@
 //! Results travel: into bug reports, onto web pages, to colleagues. What stands in them of the user
 //! is what the user wrote (the command, the variants) and what programs said; a name in a path is
 //! enough. The hard part is to leave what machines read alone (a user called `wall` must not lose a
-//! measure), so each record's free text is named here, and a test fills every text of a record to
+//! measure), so each record's free text is named (`results/redacted.rs`), and a test fills every text of a record to
 //! see that none was forgotten.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 
-use crate::execute::Output;
-use crate::results::{Case, FileMark, Header, LeftOut, Record, Row, Summary};
-use crate::{Ending, Evidence, Run, Variant, kernel};
+use crate::kernel;
 
 /// What is to be taken out, and what is put in its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,89 +123,9 @@ impl Redact {
         made
     }
 
-    /// Takes the words out of a line of results.
-    pub fn record(&self, record: &mut Record) {
-        match record {
-            Record::Header(header) => self.header(header),
-            Record::WarmUp { evidence, run } => {
-                self.evidence(evidence);
-                self.run(run);
-            }
-            Record::Run(run) => self.run(run),
-            Record::Summary { case: _, summary } => self.summary(summary),
-        }
-    }
-
-    /// Takes the words out of a header. The machine's description is kept: it names a model of CPU
-    /// and a kernel, not a host.
-    pub fn header(&self, header: &mut Header) {
-        self.all(&mut header.suite);
-        self.all(&mut header.decide);
-        self.all(&mut header.asked);
-        header.cases.iter_mut().for_each(|case| self.case(case));
-        for FileMark { path, .. } in &mut header.files {
-            self.one(path);
-        }
-    }
-
-    /// Takes the words out of the description of a table.
-    pub fn case(&self, case: &mut Case) {
-        self.one(&mut case.name);
-        self.all(&mut case.command);
-        self.pairs(&mut case.settings);
-        case.variants.iter_mut().for_each(|variant| self.variant(variant));
-        for LeftOut { label, reason } in &mut case.left_out {
-            self.one(label);
-            self.one(reason);
-        }
-    }
-
-    fn variant(&self, variant: &mut Variant) {
-        self.one(&mut variant.label);
-        self.one(&mut variant.allocator);
-        self.all(&mut variant.version);
-        if let Some(library) = &mut variant.library {
-            *library = PathBuf::from(self.text(&library.to_string_lossy()));
-        }
-        for pairs in [&mut variant.tunables, &mut variant.variables, &mut variant.parameters] {
-            self.pairs(pairs);
-        }
-    }
-
-    /// Takes the words out of what a warm-up showed.
-    pub fn evidence(&self, evidence: &mut Evidence) {
-        let Evidence { served, idle, not_served, notes, .. } = evidence;
-        for list in [served, idle, not_served, notes] {
-            self.all(list);
-        }
-    }
-
-    /// Takes the words out of a run: what it said, and the names of its processes.
-    pub fn run(&self, run: &mut Run) {
-        for output in [&mut run.stdout, &mut run.stderr] {
-            if output.bytes > Output::TAIL_BYTES as u64 {
-                output.tail = self.without_end(&output.tail).to_owned();
-            }
-            self.one(&mut output.tail);
-        }
-        self.all(&mut run.left_behind);
-        if let Ending::OutOfMemory { process, .. } = &mut run.ending {
-            self.one(process);
-        }
-    }
-
-    /// Takes the words out of a summary.
-    pub fn summary(&self, summary: &mut Summary) {
-        self.all(&mut summary.warnings);
-        self.all(&mut summary.notes);
-        for Row { variant, .. } in &mut summary.rows {
-            self.one(variant);
-        }
-    }
-
     /// `text`, of which the beginning was cut off, without the end of a word that it may begin with:
     /// the last half of a secret says too much.
-    fn without_end<'a>(&self, text: &'a str) -> &'a str {
+    pub(crate) fn without_end<'a>(&self, text: &'a str) -> &'a str {
         // What is left of a letter that was cut is no letter any more.
         let text = text.trim_start_matches(char::REPLACEMENT_CHARACTER);
         let left = |word: &Word| {
@@ -218,15 +135,15 @@ impl Redact {
         &text[self.words.iter().filter_map(left).max().unwrap_or(0)..]
     }
 
-    fn one(&self, text: &mut String) {
+    pub(crate) fn one(&self, text: &mut String) {
         *text = self.text(text);
     }
 
-    fn all<'a>(&self, texts: impl IntoIterator<Item = &'a mut String>) {
+    pub(crate) fn all<'a>(&self, texts: impl IntoIterator<Item = &'a mut String>) {
         texts.into_iter().for_each(|text| self.one(text));
     }
 
-    fn pairs(&self, pairs: &mut [(String, String)]) {
+    pub(crate) fn pairs(&self, pairs: &mut [(String, String)]) {
         for (name, value) in pairs {
             self.one(name);
             self.one(value);

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::experiment::Page;
+use crate::outcome::Page;
 use crate::results::Row;
 use crate::{Error, Measure};
 
@@ -27,18 +27,18 @@ mod measure;
 mod overview;
 mod plot;
 mod proved;
-mod quantity;
 mod settings;
 mod text;
 mod tuned;
 mod verdict;
 
-pub use document::{Document, Extent, Source, Table};
+pub use crate::quantity::{about, bytes, count};
+pub(crate) use crate::quantity::{percent, ratio, seconds};
+pub use crate::tables::{Extent, Source, Table};
+pub use document::Document;
 pub use lines::{set_width, width};
 pub use plot::{Bar, Chart, Line, bars, bars_of_bytes, lines, standalone};
 pub use proved::proved;
-pub use quantity::{about, bytes, count};
-pub(crate) use quantity::{percent, ratio, seconds};
 pub use text::{notice, page, plan};
 pub use tuned::tuned;
 

@@ -15,6 +15,7 @@ use crate::statistics::{Estimate, Look, Measure, Verdict};
 use crate::{Error, Evidence, Machine, Run, Variant};
 
 mod journal;
+mod redacted;
 
 pub(crate) use journal::Journal;
 
@@ -135,6 +136,24 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// Whether every run of every variant had the same output and exit code.
     pub repeatable: bool,
+}
+
+impl Summary {
+    /// Whether every variant's interval of the primary measure lies within `precision` of its estimate,
+    /// relative to it: then more rounds would not change what is known by much. A variant without one
+    /// valid pair is passed over, for it would never get an interval; one with too few for an
+    /// interval is not narrow.
+    #[must_use]
+    pub fn is_narrow(&self, precision: f64) -> bool {
+        let mut ratios =
+            self.rows.iter().skip(1).filter_map(|row| row.estimate(self.primary)?.ratio);
+        ratios.all(|ratio| {
+            let (least, most) = (1.0 - precision, 1.0 + precision);
+            ratio.interval.is_some_and(|(low, high)| {
+                low >= ratio.estimate * least && high <= ratio.estimate * most
+            })
+        })
+    }
 }
 
 /// What a comparison says about one variant.

@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::compare::{Executor, Remarks};
 use crate::execute::{self, Alone, Ending, Offsets};
+use crate::executor::{Executor, Remarks};
 use crate::hooks::Hook;
 use crate::load::{self, Client, Failures, LoadPlan, Pace, Target};
 use crate::parameter::{Values, mentions};

@@ -22,7 +22,7 @@ use crate::Run;
 mod sequential;
 mod signed_rank;
 
-pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks, is_narrow};
+pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks};
 pub(crate) use signed_rank::normal_tail;
 
 /// How sure all verdicts of a table are together.

@@ -17,7 +17,7 @@ const RULE: &str = "layers";
 
 /// Crates whose modules still import each other in circles, with the most modules that one circle has. A number may
 /// fall, never rise.
-const CIRCLES_LEFT: &[(&str, usize)] = &[("crates/masu-lab", 11)];
+const CIRCLES_LEFT: &[(&str, usize)] = &[];
 
 /// Imports that climb, and circles.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

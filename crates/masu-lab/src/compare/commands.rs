@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
-use super::Executor;
 use crate::execute::{Conditions, Fresh, Offsets, execute_under};
+use crate::executor::Executor;
 use crate::hooks::Hook;
 use crate::parameter::{self, Values};
 use crate::plan::Prepared;

@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use super::clock::{Clock, seconds};
 use super::surroundings::surroundings;
 use super::warm_up::{Warm, found_done};
-use super::{BegunCase, Event, Executor, Order};
+use super::{BegunCase, Event};
+use crate::executor::Executor;
+use crate::order::Order;
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
-use crate::statistics::{Level, Look, Looks, is_narrow, pairs_needed};
+use crate::statistics::{Level, Look, Looks, pairs_needed};
 use crate::suite::written_budget;
 use crate::summary::summarise;
 use crate::{Ending, Error, Evidence, Run, Stop, Summary};
@@ -147,7 +149,7 @@ pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error
     Err(Error::Compare(format!(
         "a round takes about {}, so {fitting} fit into the budget, and a verdict takes {needed}: allow {} \
          (--budget), or compare fewer variants (-a)",
-        crate::report::seconds(round_s),
+        crate::quantity::seconds(round_s),
         written_budget(needed_s * 1.2)
     )))
 }
@@ -293,7 +295,7 @@ impl Series<'_, '_> {
                 if spent_s + spent_s / rounds_made(rounds) > share_s {
                     return Some(summary(looks.last()));
                 }
-                looks.due(rounds).map(summary).filter(|summary| is_narrow(summary, precision))
+                looks.due(rounds).map(summary).filter(|summary| summary.is_narrow(precision))
             }
         }
     }

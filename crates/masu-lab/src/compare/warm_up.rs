@@ -4,7 +4,8 @@
 //! be missing: a malloc that was merely found is left out with its reason, one that was named must
 //! work, and so must the reference, with which the others are compared.
 
-use super::{Event, Executor, Remarks};
+use super::Event;
+use crate::executor::{Executor, Remarks};
 use crate::plan::Prepared;
 use crate::results::{LeftOut, Record};
 use crate::{Ending, Error, Evidence, Run, Stop, statistics};

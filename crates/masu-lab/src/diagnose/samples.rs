@@ -15,7 +15,7 @@ use super::malloc_code::MallocCode;
 use crate::execute::tree::{Pid, threads};
 use crate::heap::names::File;
 use crate::kernel::sample::Sampler;
-use crate::report::percent;
+use crate::quantity::percent;
 
 /// So many different places, with who called them, are kept apart.
 const KEPT_MAX: usize = 1 << 18;

@@ -13,7 +13,7 @@ use super::finding::{Confidence, Finding, Id, Remedy};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, LITTLE_SHARE, PARALLEL_SHARE};
 use super::{Diagnosis, Kind};
 use crate::prove::{self, Forecast, Proof, Proved, Shown};
-use crate::report::percent;
+use crate::quantity::percent;
 use crate::statistics::{Level, pairs_needed};
 use crate::{Catalogue, Libc, Measure, Plan, Variant, Workload};
 

@@ -1,10 +1,10 @@
 //! Measurements as parts of a page: a diagnosis in words, the ratios of the mallocs, cells of tables.
 
-use super::claim;
 use super::series::{Series, row};
 use super::{Block, Sheet};
 use crate::Measure;
 use crate::diagnose::{Diagnosis, Finding, Kind, Remedy};
+use crate::outcome::claim;
 use crate::report::{Table, bytes, count, percent, seconds};
 
 /// Findings that a page has room for.

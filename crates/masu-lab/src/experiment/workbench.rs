@@ -26,7 +26,7 @@ use crate::{
     Program, Spec, Stop, Suite, Variant, Workload, compare,
 };
 
-use super::{Block, Experiment, Outcome, Page, found, told};
+use super::{Block, Experiment, Missing, Outcome, Page, found, told};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,15 +88,6 @@ pub enum News<'a> {
     Comparing(Event<'a>),
     /// A comparison is over.
     Compared,
-}
-
-/// A part that could not be had.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// What is not in the figures for it.
-    pub what: String,
-    /// Why, and what to do.
-    pub reason: String,
 }
 
 /// Everything that an experiment works with.

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::call::Call;
 use super::trace::{machine, read_registers, resume_to_trap, write_registers};
 use super::{checked, wait_for};
-use crate::calls::Call;
 
 /// The number of each call on this CPU; a call that is not here does not exist on it.
 const NUMBERS: &[(Call, libc::c_long)] = &[

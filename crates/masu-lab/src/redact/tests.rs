@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::*;
-use crate::Measure;
 use crate::execute::Output;
-use crate::results::{Rounds, SCHEMA_VERSION};
+use crate::results::{
+    Case, FileMark, Header, LeftOut, Record, Rounds, Row, SCHEMA_VERSION, Summary,
+};
 use crate::statistics::{Look, Verdict};
+use crate::{Ending, Evidence, Measure, Run, Variant};
 
 fn set(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|&text| text.to_owned()).collect()

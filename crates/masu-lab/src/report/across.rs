@@ -7,10 +7,11 @@
 
 use serde::Serialize;
 
-use super::document::{Document, Source, Table};
+use super::document::Document;
 use super::overview::{Count, Spread};
-use super::quantity;
+use crate::quantity;
 use crate::results::Row;
+use crate::tables::{Source, Table};
 use crate::{Error, Measure};
 
 /// Tables that compare the same thing.

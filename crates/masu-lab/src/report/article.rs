@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::lines::visible;
-use crate::experiment::{Block, Page};
+use crate::outcome::{Block, Page};
 use crate::report::bytes;
 
 /// What a reader has to know of claims and ratios.
@@ -101,7 +101,7 @@ pub(super) fn spans(text: &str) -> Vec<(Mark, Cow<'_, str>)> {
 pub(super) mod made_up {
     //! A page made up for tests.
 
-    use crate::experiment::{
+    use crate::outcome::{
         Agreement, Block, Claim, Figure, Held, Missing, Outcome, Page, Sheet, Verdict,
     };
     use crate::report::{Bar, bars};

@@ -4,7 +4,8 @@
 //! seconds, memory in bytes; what a run does not have is empty. Quoting is that of RFC 4180, with
 //! `\n` at the end of a line.
 
-use super::document::{Document, Source, Table};
+use super::document::Document;
+use crate::tables::{Source, Table};
 use crate::{Ending, Run, summary};
 
 /// What a line is made from.

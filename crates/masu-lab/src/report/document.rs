@@ -1,16 +1,13 @@
 //! What a report is made from: one or several comparisons, each with the tables of its cases.
 //!
-//! Relies on results as they were written. The hard idea is that a comparison may have ended early:
-//! each table knows its [`Extent`], and one without a summary gets it from its runs.
+//! Relies on the tables of a comparison, whether it was made just now or read from a file.
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::results::{self, Case, Record, Rounds};
-use crate::statistics::{Look, Looks};
-use crate::summary::{Criterion, Decision, decide, summarise};
-use crate::{Comparison, Error, Evidence, Header, Run, Summary};
+use crate::results::{self, Rounds};
+use crate::summary::{Criterion, Decision, decide};
+use crate::tables::{Extent, Source, Table};
+use crate::{Comparison, Error, Header};
 
 /// One comparison, or several of the same thing from several machines or days.
 #[derive(Debug, Clone)]
@@ -19,44 +16,6 @@ pub struct Document {
     pub sources: Vec<Source>,
     /// What the reader must know of how they were put together.
     pub notes: Vec<String>,
-}
-
-/// One comparison.
-#[derive(Debug, Clone)]
-pub struct Source {
-    /// The results file's name; none for a comparison that was just made.
-    pub file: Option<String>,
-    /// What was compared, where and how.
-    pub header: Header,
-    /// One table a case, in the cases' order.
-    pub tables: Vec<Table>,
-}
-
-/// One case with everything that was measured of it.
-#[derive(Debug, Clone)]
-pub struct Table {
-    /// What was compared.
-    pub case: Case,
-    /// What the warm-up run of each variant showed, in the variants' order as far as they came.
-    pub evidence: Vec<Evidence>,
-    /// The timed runs in the order they were made.
-    pub runs: Vec<Run>,
-    /// What they come to.
-    pub summary: Summary,
-    /// Whether that is all there was to be.
-    pub extent: Extent,
-}
-
-/// How much of a case was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Extent {
-    /// What was asked for.
-    Whole,
-    /// It was stopped before.
-    Stopped,
-    /// Its results end without a summary: what wrote them was ended, or still writes.
-    CutOff,
 }
 
 impl Document {
@@ -119,41 +78,6 @@ impl Source {
         Ok(Source { file: Some(path.display().to_string()), ..source })
     }
 
-    /// What `records` come to, or why they are no comparison.
-    pub(crate) fn from_records(records: Vec<Record>) -> Result<Source, &'static str> {
-        let mut records = records.into_iter();
-        let Some(Record::Header(header)) = records.next() else {
-            return Err("this is no results file: its first line is no header");
-        };
-        if header.cases.iter().all(|case| case.variants.is_empty()) {
-            return Err("nothing was compared: the header names no case with variants");
-        }
-        let mut tables: Vec<Gathered> = header.cases.iter().map(|_| Gathered::default()).collect();
-        for record in records {
-            match record {
-                Record::Header(_) => return Err("the file holds a second header"),
-                Record::WarmUp { evidence, run } => {
-                    if let Some(table) = tables.get_mut(run.case) {
-                        table.evidence.push(evidence);
-                    }
-                }
-                Record::Run(run) => {
-                    if let Some(table) = tables.get_mut(run.case) {
-                        table.runs.push(run);
-                    }
-                }
-                Record::Summary { case, summary } => {
-                    if let Some(table) = tables.get_mut(case) {
-                        table.summary = Some(summary);
-                    }
-                }
-            }
-        }
-        let cases = header.cases.iter().zip(tables);
-        let tables = cases.map(|(case, gathered)| gathered.table(case, &header.rounds)).collect();
-        Ok(Source { file: None, header, tables })
-    }
-
     /// Whether both hold one comparison: begun in the same second, with the same seed, of the same
     /// cases, on the same machine.
     fn is_same(&self, other: &Source) -> bool {
@@ -179,58 +103,6 @@ impl Source {
         parts.extend(machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
         parts.join(", ")
     }
-}
-
-/// A case's records as they were read.
-#[derive(Debug, Default)]
-struct Gathered {
-    evidence: Vec<Evidence>,
-    runs: Vec<Run>,
-    summary: Option<Summary>,
-}
-
-impl Gathered {
-    fn table(self, case: &Case, rounds: &Rounds) -> Table {
-        let Gathered { evidence, runs, summary } = self;
-        let extent = match summary {
-            None => Extent::CutOff,
-            Some(_) if ended_early(case.variants.len(), rounds, &runs) => Extent::Stopped,
-            Some(_) => Extent::Whole,
-        };
-        let look = last_look(case, rounds, &runs);
-        let recomputed = || summarise(&case.labels(), case.primary, look, &runs);
-        let summary = summary.unwrap_or_else(recomputed);
-        Table { case: case.clone(), evidence, runs, summary, extent }
-    }
-}
-
-/// The look that the comparison would have taken had it ended here: what looks before it may have
-/// spent of the error is not spent again.
-fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
-    match rounds {
-        Rounds::Fixed(_) => Look::ONLY,
-        Rounds::Budget { .. } => {
-            let mut looks = Looks::new(case.variants.len().saturating_sub(1));
-            let last = runs.iter().filter_map(|run| run.round).max();
-            // A file may hold anything; there cannot be more rounds than runs.
-            let begun = last.map_or(0, |last| last.saturating_add(1)).min(runs.len());
-            for round in 1..=begun {
-                looks.due(round);
-            }
-            looks.last()
-        }
-    }
-}
-
-/// Whether rounds are missing: some variant has fewer runs than another, or than were asked for.
-fn ended_early(variants: usize, rounds: &Rounds, runs: &[Run]) -> bool {
-    let lasting =
-        |variant: usize| runs.iter().filter(|run| run.variant == variant && !run.replaced).count();
-    let asked = match rounds {
-        Rounds::Fixed(rounds) => *rounds,
-        Rounds::Budget { .. } => lasting(0),
-    };
-    (0..variants).any(|variant| lasting(variant) < asked.max(lasting(0)))
 }
 
 impl Table {

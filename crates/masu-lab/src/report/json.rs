@@ -5,10 +5,11 @@
 
 use serde::Serialize;
 
-use super::document::{Document, Extent};
+use super::across;
+use super::document::Document;
 use super::overview::{Count, Overview, Spread, overviews};
-use super::{across, document};
 use crate::summary::Decision;
+use crate::tables::{self, Extent};
 use crate::{Evidence, Header, Summary};
 
 #[derive(Serialize)]
@@ -74,7 +75,7 @@ pub(super) fn page(document: &Document) -> String {
     text + "\n"
 }
 
-fn comparison((index, source): (usize, &document::Source)) -> Comparison<'_> {
+fn comparison((index, source): (usize, &tables::Source)) -> Comparison<'_> {
     Comparison {
         name: across::name(index),
         file: source.file.as_deref(),
@@ -84,7 +85,7 @@ fn comparison((index, source): (usize, &document::Source)) -> Comparison<'_> {
     }
 }
 
-fn table<'a>(table: &'a document::Table, header: &Header) -> Table<'a> {
+fn table<'a>(table: &'a tables::Table, header: &Header) -> Table<'a> {
     Table {
         case: &table.case.name,
         extent: table.extent,

@@ -1,10 +1,11 @@
 //! Comparisons made up for tests: the same on every machine, with every measure a run can have.
 
-use super::document::{Document, Extent, Source, Table};
+use super::document::Document;
 use crate::execute::{Burst, Latencies};
 use crate::results::{Case, Rounds, SCHEMA_VERSION};
 use crate::statistics::Look;
 use crate::summary::summarise;
+use crate::tables::{Extent, Source, Table};
 use crate::{Header, Machine, Measure, Run, Variant};
 
 /// A machine that is nobody's.

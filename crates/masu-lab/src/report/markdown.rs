@@ -6,13 +6,15 @@
 //! than any row of backticks inside.
 
 use super::across::{self, Group};
-use super::document::{Document, Source, Table};
+use super::document::Document;
 use super::lines::visible;
 use super::measure::{self, Side};
 use super::overview::{Overview, overviews};
-use super::{quantity, settings, verdict};
+use super::{settings, verdict};
 use crate::Measure;
+use crate::quantity;
 use crate::results::{LeftOut, Row, Summary};
+use crate::tables::{Source, Table};
 
 mod experiment;
 

@@ -3,8 +3,8 @@
 //! Relies on [`Measure`] for what is measured. A table has room for five: the primary one with its
 //! interval, and four that say what it was paid with.
 
-use super::quantity;
 use crate::Measure;
+use crate::quantity;
 use crate::results::Summary;
 use crate::statistics::Ratio;
 

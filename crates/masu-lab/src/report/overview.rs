@@ -6,8 +6,8 @@
 
 use serde::Serialize;
 
-use super::document::Source;
 use crate::results::Row;
+use crate::tables::Source;
 use crate::{Measure, Verdict};
 
 /// The cases with the same primary measure, drawn together.

@@ -6,10 +6,11 @@
 use anstyle::Style;
 
 use super::lines::labelled;
+use super::measure;
 use super::verdict::{BAD, DIM, GOOD};
-use super::{measure, quantity};
 use crate::Measure;
 use crate::prove::{Medians, Proof, Proved, Shown};
+use crate::quantity;
 use crate::statistics::Ratio;
 
 /// The page for `proof`, ready to print.

@@ -6,15 +6,17 @@
 
 use anstyle::Style;
 
-use super::document::{Document, Source, Table};
+use super::document::Document;
 use super::lines::{
     self, LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible, wrapped,
 };
 use super::overview::overviews;
 use super::verdict::{self, DIM};
-use super::{measure, quantity, settings};
+use super::{measure, settings};
+use crate::quantity;
 use crate::results::{LeftOut, Rounds, Row, Summary};
 use crate::statistics::Estimate;
+use crate::tables::{Source, Table};
 use crate::{Measure, Variant};
 
 mod together;

@@ -9,11 +9,12 @@ use std::collections::BTreeSet;
 use anstyle::Style;
 
 use super::lines::{labelled, line, paragraph, visible};
+use super::measure;
 use super::proved::{as_it_is, remarks, words};
 use super::verdict::{DIM, GOOD};
-use super::{measure, quantity};
 use crate::Measure;
 use crate::prove::{Proof, Shown};
+use crate::quantity;
 use crate::results::LeftOut;
 use crate::statistics::Ratio;
 use crate::suite::written_budget;

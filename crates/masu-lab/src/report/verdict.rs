@@ -6,7 +6,7 @@
 use anstyle::{AnsiColor, Style};
 
 use super::measure::{self, Side};
-use super::quantity;
+use crate::quantity;
 use crate::results::Row;
 use crate::statistics::Ratio;
 use crate::summary::{Condition, Decision, Held};

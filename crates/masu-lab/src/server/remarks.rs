@@ -1,8 +1,8 @@
 //! What the reader of a table of servers must know besides its figures.
 
 use super::{Book, Load, ServerPlan};
-use crate::compare::Remarks;
 use crate::execute::Ending;
+use crate::executor::Remarks;
 use crate::{Pace, Row};
 
 /// The share of a CPU from which an idle server is said to disturb the others.

@@ -25,7 +25,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::pairs_needed;
-use crate::results::Summary;
 
 /// How far from its estimate an interval may reach, relative to it, where the caller does not say:
 /// one per cent.
@@ -127,23 +126,6 @@ impl Looks {
     pub fn last(&self) -> Look {
         Look { number: self.taken + 1, level: Level::TABLE.divided(self.taken + 1) }
     }
-}
-
-/// Whether every variant's interval of the primary measure lies within `precision` of its estimate,
-/// relative to it: then more rounds would not change what is known by much. A variant without one
-/// valid pair is passed over, for it would never get an interval; one with too few for an
-/// interval is not narrow.
-#[must_use]
-pub fn is_narrow(summary: &Summary, precision: f64) -> bool {
-    let mut ratios =
-        summary.rows.iter().skip(1).filter_map(|row| row.estimate(summary.primary)?.ratio);
-    ratios.all(|ratio| {
-        ratio.interval.is_some_and(|(low, high)| is_within(ratio.estimate, low, high, precision))
-    })
-}
-
-fn is_within(estimate: f64, low: f64, high: f64, precision: f64) -> bool {
-    low >= estimate * (1.0 - precision) && high <= estimate * (1.0 + precision)
 }
 
 #[cfg(test)]

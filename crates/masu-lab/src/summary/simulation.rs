@@ -6,7 +6,7 @@
 //! and made again, or crash, as a comparison would record it.
 
 use super::summarise_measures;
-use crate::compare::Order;
+use crate::order::Order;
 use crate::random::Random;
 use crate::results::Summary;
 use crate::statistics::{Look, Measure};

@@ -10,7 +10,7 @@ use super::super::thresholds::{
 use super::explain;
 use crate::calls::Owner;
 use crate::prices::Service;
-use crate::report::{bytes, percent, seconds};
+use crate::quantity::{bytes, percent, seconds};
 
 /// What there is to say where nothing is wrong.
 pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {

@@ -3,7 +3,7 @@
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::{BUSY_SHARE, CERTAIN_SHARE, STARVED_SHARE};
-use crate::report::percent;
+use crate::quantity::percent;
 
 /// Lowers confidence where what the findings rest on is less sure than usual.
 pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {

@@ -8,7 +8,7 @@ use super::super::thresholds::{
 use super::has;
 use crate::calls::Moves;
 use crate::prices::Service;
-use crate::report::{bytes, count, percent, seconds};
+use crate::quantity::{bytes, count, percent, seconds};
 
 /// A storm of calls, or one of page faults; never both, for they are the same seconds.
 pub(super) fn storms(facts: &Facts, found: &[Finding]) -> Option<Finding> {

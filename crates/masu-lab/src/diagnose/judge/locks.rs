@@ -9,7 +9,7 @@ use super::super::thresholds::{
 use super::threads::has_serial_phase;
 use crate::calls::{Lock, Owner};
 use crate::prices::Service;
-use crate::report::{count, percent, seconds};
+use crate::quantity::{count, percent, seconds};
 
 /// What threads wait for, if it is locks.
 pub(super) fn locks(facts: &Facts, found: &[Finding]) -> Vec<Finding> {

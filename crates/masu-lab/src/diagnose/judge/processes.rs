@@ -6,7 +6,7 @@ use super::super::thresholds::{
     CAUSE_SHARE, GROWN_BYTES, GROWN_SHARE, SPINNING_SHARE, STARTED_PROCESSES, YIELDS,
 };
 use crate::prices::Service;
-use crate::report::{bytes, count, percent, seconds};
+use crate::quantity::{bytes, count, percent, seconds};
 
 /// A process, or a program, for each little piece of work.
 pub(super) fn storm(facts: &Facts) -> Option<Finding> {

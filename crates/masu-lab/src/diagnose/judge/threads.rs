@@ -8,7 +8,7 @@ use super::super::thresholds::{
 };
 use super::has;
 use crate::prices::Service;
-use crate::report::{count, percent, seconds};
+use crate::quantity::{count, percent, seconds};
 
 /// Threads that are started for little work each.
 pub(super) fn churn(facts: &Facts) -> Option<Finding> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::report::made_up;
+use crate::results::Record;
 
 /// A results file of `records`, removed with the value.
 struct File(PathBuf);

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::view::shown;
 use super::{Cell, Figure, Sheet, SheetRow, Statement};
-use crate::experiment::{self, Agreement, Block, Held, Page};
+use crate::outcome::{self, Agreement, Block, Held, Page};
 use crate::report::article::{self, Mark};
 
 /// The whole file.
@@ -66,7 +66,7 @@ pub(in crate::report) fn experiment(page: &Page) -> String {
         blocks: blocks.iter().map(view).collect(),
         has_claims: heading == article::CLAIMS,
     };
-    let claim = |claim: &experiment::Claim| Claim {
+    let claim = |claim: &outcome::Claim| Claim {
         says: shown(&claim.says),
         then: shown(&claim.then),
         now: shown(&claim.now),
@@ -133,7 +133,7 @@ fn spans(text: &str) -> Vec<Span> {
     article::spans(text).into_iter().map(span).collect()
 }
 
-fn sheet(sheet: &experiment::Sheet) -> Sheet {
+fn sheet(sheet: &outcome::Sheet) -> Sheet {
     let cell = |text: &String| {
         let text = if text.is_empty() { "–".to_owned() } else { shown(text) };
         Cell { text, ..Cell::default() }

@@ -2,8 +2,9 @@
 
 use crate::Measure;
 use crate::parameter::{self, Parameter};
-use crate::report::document::{Source, quoted};
+use crate::report::document::quoted;
 use crate::results::Rounds;
+use crate::tables::Source;
 
 /// `masu compare -n 20 --seed 4711 -a glibc -a masu -- job`; none for a suite, whose file the
 /// results do not hold, and for what only a suite can ask or the results do not have whole.

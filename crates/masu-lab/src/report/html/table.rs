@@ -2,13 +2,13 @@
 
 use super::view::{capital, shown};
 use super::{Cell, Sheet, SheetRow};
-use crate::report::document::{Source, Table};
+use crate::quantity;
 use crate::report::measure::{self, Side};
 use crate::report::overview::Overview;
 use crate::report::plot::{LATENCIES, largest, latency_median, mean, median_run};
-use crate::report::quantity;
 use crate::results::Row;
 use crate::statistics::Ratio;
+use crate::tables::{Source, Table};
 use crate::{Measure, Run};
 
 /// Medians and ratios of the measures that the terminal shows too, intervals included.

@@ -2,13 +2,13 @@
 
 use super::table::{details, main_table, matrix, overview};
 use super::{CaseView, Figure, SourceView, Statement, VariantView, repeat};
-use crate::report::document::{Source, Table};
 use crate::report::lines::visible;
 use crate::report::measure;
 use crate::report::overview::overviews;
 use crate::report::plot::{self, Interval};
 use crate::report::{across, verdict};
 use crate::results::{LeftOut, Rounds};
+use crate::tables::{Source, Table};
 use crate::{Evidence, Measure, Run, Variant, Verdict, summary};
 
 /// `text` with what no page may hold spelt out.

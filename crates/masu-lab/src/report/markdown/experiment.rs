@@ -1,7 +1,7 @@
 //! The page of an experiment as Markdown, its plots in files beside it.
 
 use super::{code, escaped, heading, paragraph};
-use crate::experiment::{Block, Missing, Page, Sheet};
+use crate::outcome::{Block, Missing, Page, Sheet};
 use crate::report::article::{self, Mark};
 
 /// The page.

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::{LEFT, RIGHT, Rows};
-use crate::report::quantity::bytes;
+use crate::quantity::bytes;
 
 /// A row of the plot.
 #[derive(Debug, Clone, PartialEq)]

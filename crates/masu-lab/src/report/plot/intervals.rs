@@ -7,8 +7,8 @@
 use super::axis::Axis;
 use super::{LEFT, NOTES, RIGHT, Rows};
 use crate::Measure;
+use crate::quantity;
 use crate::report::measure::{self, Side};
-use crate::report::quantity;
 use crate::statistics::Ratio;
 
 /// One row.

@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::{LEFT, RIGHT, Rows};
 use crate::execute::Latencies;
-use crate::report::quantity;
+use crate::quantity;
 use crate::{Run, statistics};
 
 /// A share of the requests: its name and the latency below which it lay.

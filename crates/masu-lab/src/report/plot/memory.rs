@@ -6,7 +6,7 @@
 use super::axis::Axis;
 use super::svg::Point;
 use super::{LEFT, RIGHT, Rows};
-use crate::report::quantity;
+use crate::quantity;
 use crate::{Measure, Run, statistics};
 
 /// The run that stands for `variant`; none where no run has a curve.

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::Verdict;
-use crate::report::document::Extent;
 use crate::report::made_up;
 use crate::statistics::Ratio;
+use crate::tables::Extent;
 
 /// A row whose measures are `wall` seconds and what goes with it, `times` the reference's.
 fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {

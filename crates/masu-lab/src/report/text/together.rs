@@ -5,13 +5,13 @@
 use anstyle::Style;
 
 use super::{BOLD, figures_of, fitting, headings, measure};
+use crate::quantity;
 use crate::report::across::{self, Group};
 use crate::report::document::Document;
 use crate::report::lines::{
     self, LABEL_WIDTH, label_column, labelled, line, paragraph, right, visible,
 };
 use crate::report::overview::{Overview, overviews};
-use crate::report::quantity;
 use crate::report::verdict::DIM;
 
 /// The whole page of a document with several sources.

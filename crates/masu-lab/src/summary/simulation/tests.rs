@@ -3,7 +3,7 @@
 use super::*;
 use crate::execute::Burst;
 use crate::results::Row;
-use crate::statistics::{DEFAULT_PRECISION, Looks, Verdict, is_narrow};
+use crate::statistics::{DEFAULT_PRECISION, Looks, Verdict};
 use crate::suite::DEFAULT_ROUNDS;
 
 /// Tables a rate is counted over: a thousand, or with `MASU_SOAK=1` twenty thousand.
@@ -202,7 +202,7 @@ fn a_quiet_series_stops_earlier_than_a_noisy_one() {
     let rounds = |variation: f64| {
         let compared = Comparison::of(&[1.0, 1.0, 1.1]);
         let mut machine = Machine::new(Noise::Normal(variation), 6);
-        looked_at(&compared, &mut machine, |summary| is_narrow(summary, DEFAULT_PRECISION)).1
+        looked_at(&compared, &mut machine, |summary| summary.is_narrow(DEFAULT_PRECISION)).1
     };
     assert_eq!(rounds(0.001), 10, "at the first look");
     assert!((11..BUDGET).contains(&rounds(0.006)), "{}", rounds(0.006));
@@ -216,5 +216,5 @@ fn a_variant_that_never_works_does_not_keep_a_series_from_ending() {
         run.ending = Ending::Signalled(6);
     }
     let summary = summary_of(3, Measure::Wall, Look::ONLY, &runs);
-    assert!(is_narrow(&summary, 0.01) && !is_narrow(&summary, 0.0001), "{summary:?}");
+    assert!(summary.is_narrow(0.01) && !summary.is_narrow(0.0001), "{summary:?}");
 }

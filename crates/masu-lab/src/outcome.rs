@@ -1,6 +1,37 @@
 //! What came of an experiment, as its pages show it: text, tables and plots, each in its place.
 
-use super::{Claim, Verdict};
+pub(crate) mod claim;
+
+use crate::Machine;
+pub use claim::{Agreement, Claim, Expect, Held, Verdict};
+
+/// Everything that a page shows.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The experiment's name.
+    pub name: String,
+    /// The heading.
+    pub title: String,
+    /// When it was made, in UTC.
+    pub date: String,
+    /// The machine.
+    pub machine: Machine,
+    /// What of the machine limits the figures.
+    pub limits: Vec<String>,
+    /// What was missing, and what to do.
+    pub missing: Vec<Missing>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A part that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What is not in the figures for it.
+    pub what: String,
+    /// Why, and what to do.
+    pub reason: String,
+}
 
 /// What came of an experiment.
 #[derive(Debug, Clone)]

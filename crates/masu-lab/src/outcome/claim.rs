@@ -3,7 +3,7 @@
 //! Relies on the intervals of [`statistics`](crate::statistics). The hard idea is the third answer: where an interval
 //! reaches over the line that a claim draws, the runs cannot decide, and that is said rather than a side taken.
 
-use crate::report::ratio as written;
+use crate::quantity::ratio as written;
 use crate::statistics::Ratio;
 
 /// What a report claims, what it rests on, and what today's figures say.
