@@ -15,10 +15,6 @@ use super::tree::Tree;
 
 const RULE: &str = "layers";
 
-/// Crates whose modules still import each other in circles, with the most modules that one circle has. A number may
-/// fall, never rise.
-const CIRCLES_LEFT: &[(&str, usize)] = &[];
-
 /// Imports that climb, and circles.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let roots = tree.sources.iter().filter(|source| is_root(&source.path));
@@ -45,22 +41,8 @@ type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Place>>;
 fn check_crate(tree: &Tree, root: &Source) -> Vec<Finding> {
     let layers = layers(root);
     let Some(src) = root.path.parent() else { return Vec::new() };
-    let folder = src.parent().unwrap_or(Path::new(""));
     let imports = imports(tree, src, &layers, &handed_on(root));
-    let left = CIRCLES_LEFT.iter().find(|(name, _)| Path::new(name) == folder);
     let circle = circle(&imports);
-    if let Some((name, most)) = left {
-        let remedy = match circle.len() {
-            len if len > *most => format!(
-                "{len} modules of {name} import each other in a circle, {most} did: turn one import around"
-            ),
-            len if len < *most => format!(
-                "the largest circle of {name} has {len} modules: write that into xtask/src/tidy/layers.rs"
-            ),
-            _ => return Vec::new(),
-        };
-        return vec![Finding::at(&root.path, 0, RULE, remedy)];
-    }
     let mut findings = Vec::new();
     for (from, targets) in &imports {
         for (to, place) in targets {

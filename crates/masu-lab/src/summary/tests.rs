@@ -129,7 +129,8 @@ fn failing_starved_and_short_runs_are_said() {
         run.wall_s = 0.001;
         run.left_behind = vec!["sleep (9)".to_owned()];
     });
-    for word in ["returned 2 and says: first / no such file", "waited long", "1.0 ms", "sleep (9)"] {
+    for word in ["returned 2 and says: first / no such file", "waited long", "1.0 ms", "sleep (9)"]
+    {
         assert!(warned(&summary, word), "{word}: {:?}", summary.warnings);
     }
 }
