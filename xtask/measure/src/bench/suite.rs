@@ -76,7 +76,15 @@ mod tests {
             if matches!(
                 suite.name.as_deref(),
                 Some(
-                    "programs" | "quote" | "xquo" | "layout" | "steps" | "brk" | "jit" | "parallel"
+                    "programs"
+                        | "judgement"
+                        | "quote"
+                        | "xquo"
+                        | "layout"
+                        | "steps"
+                        | "brk"
+                        | "jit"
+                        | "parallel"
                 )
             ) {
                 // Their programs or inputs may not be here: `bench` installs them, or they are made by hand.
