@@ -189,8 +189,8 @@ impl Judged {
             Verdict::Missed => vec!["**missed**".to_owned()],
             Verdict::Denied(confidence) => vec![format!("**denied** ({confidence})")],
         };
-        let told = |one: &Finding| format!("**false**: {} ({})", one.id, one.confidence);
-        parts.extend(self.false_ones.iter().map(told));
+        let said = |one: &Finding| format!("**false**: {} ({})", one.id, one.confidence);
+        parts.extend(self.false_ones.iter().map(said));
         if !self.wrong.is_empty() {
             parts.push(format!("wrong remedy: {}", self.wrong.join(" and ")));
         }
