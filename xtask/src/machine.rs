@@ -179,6 +179,7 @@ pub const TESTED: &[Need] = &[
     file("/usr/src/googletest/googletest/CMakeLists.txt", "googletest", "its own tests"),
     VALGRIND,
     program("strace", "strace", "counts system calls"),
+    program("qemu-x86_64", "qemu-user", "counts lines that threads move between caches"),
     program("pkg-config", "pkgconf", "finds masu for programs in C"),
     program("readelf", "binutils", "lists what the library exports and needs"),
     program("ps", "procps", "looks at processes that should be gone"),
@@ -245,6 +246,13 @@ pub const GUEST: &[Need] = &[
     program("bison", "bison", "likewise"),
     program("bc", "bc", "reckons what a kernel is compiled with"),
     program("xz", "xz-utils", "unpacks the kernel's source"),
+];
+
+/// What counts the lines that threads move between caches: see `scale.rs`.
+pub const EMULATED: &[Need] = &[
+    program("qemu-x86_64", "qemu-user", "runs programs under a plugin that counts"),
+    program("nm", "binutils", "names what lies at an address"),
+    program("addr2line", "binutils", "names the line of an instruction"),
 ];
 
 /// The target whose programs bring no C library with them.

@@ -29,7 +29,7 @@ use xtask::{benchmarks, kept, links, machine, records, root, steps};
 
 /// Chores of `xtask-measure`.
 const MEASURING: &[&str] =
-    &["bench", "causes", "duel", "judge", "layout", "misuse", "peers", "profile", "rust"];
+    &["bench", "causes", "duel", "judge", "layout", "misuse", "peers", "profile", "rust", "scale"];
 
 const USAGE: &str = "\
 Usage: cargo xtask CHORE
@@ -71,6 +71,10 @@ Usage: cargo xtask CHORE
                --prices: what safety costs, about 10 minutes)
   profile      What a heap profile costs: instructions of programs with one over those without, under cachegrind (about
                6 minutes; --runs N, --only NAME; --record: the table of docs/observing.md)
+  scale        Lines moved between the caches of 1 to 64 threads, atomics, instructions and system calls an operation under
+               every malloc, counted by a plugin of qemu (about 15 minutes, after peers; --quick: 1; --only NAME,
+               --malloc NAME, --lib PATH, --threads N, --seeds N, --kept; --real: 2 to 256 threads on the machine itself;
+               --record writes benches/record and docs/scale.md)
   duel         masu compare and hyperfine on the same commands under load that comes and goes, write
                benches/record (about 5 minutes; --runs N instead of 40; --quick: one pairing each)
 ";

@@ -12,6 +12,7 @@ mod misuse;
 mod peers;
 mod profile;
 mod rust;
+mod scale;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         ["peers", options @ ..] => peers::run(options),
         ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),
         ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
+        ["scale", options @ ..] => root().and_then(|root| scale::run(root, options)),
         _ => {
             eprintln!("xtask-measure: not a chore that measures: see `cargo xtask help`");
             return ExitCode::from(2);

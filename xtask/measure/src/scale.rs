@@ -1,0 +1,227 @@
+//! `cargo xtask scale`: what threads of a malloc have to do with each other, counted on a machine with few CPUs.
+//!
+//! It relies on `workloads/scale` for the programs, and on qemu with the plugin there for the counting: lines moved between
+//! the caches of a machine that has a core for each thread, atomic operations, instructions and system calls an
+//! operation. The hard idea is that nothing is timed: threads take turns of some hundred instructions, so that a count is
+//! the same on a busy machine, and as much as can be in every run with the same seed. `--real` runs the same program on
+//! the machine itself, with far more threads than it has CPUs.
+
+mod mallocs;
+mod page;
+mod real;
+mod report;
+mod results;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use mallocs::NAMES;
+use results::Results;
+use watch::Watch;
+use xtask::{machine, records, steps};
+
+const USAGE: &str = "\
+Usage: cargo xtask scale [--only WORKLOAD]... [--malloc NAME]... [--lib PATH]... [--threads N]... [--seeds N] [--ops N]
+                         [--quick] [--many] [--kept] [--record]
+       cargo xtask scale --real [--only WORKLOAD]... [--malloc NAME]... [--lib PATH]... [--threads N]... [--record]
+  --only WORKLOAD  only this workload; repeats
+  --malloc NAME    only this malloc; repeats
+  --lib PATH       this library, too; repeats, and alone where no --malloc is named
+  --threads N      so many threads; repeats (1, 2, 4, 8, 16, 32 and 64)
+  --many           128 threads, too
+  --seeds N        runs of each, with other turns and other sizes (3)
+  --ops N          operations of each thread that are counted (2000)
+  --quick          1, 8 and 64 threads, one seed, 500 operations
+  --kept           run nothing that was run before: its report is in target/scale/reports
+  --real           without the emulator, 2 to 256 threads: CPU time, switches, pauses
+  --record         write benches/record and docs/scale.md";
+
+/// The page that `--record` writes, from the workspace's root.
+const PAGE: &str = "docs/scale.md";
+
+/// Threads that are counted, and those of `--quick`.
+const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const THREADS_QUICK: [usize; 3] = [1, 8, 64];
+const THREADS_MANY: usize = 128;
+/// Threads of `--real`.
+const THREADS_REAL: [usize; 5] = [2, 8, 32, 128, 256];
+
+/// What a thread does before it is counted: each one's first operations.
+const OPS_START: u64 = 500;
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    only: Vec<String>,
+    mallocs: Vec<String>,
+    libraries: Vec<PathBuf>,
+    threads: Vec<usize>,
+    seeds: Option<u64>,
+    ops: Option<u64>,
+    is_quick: bool,
+    is_many: bool,
+    is_kept: bool,
+    is_real: bool,
+    record: bool,
+}
+
+impl Request {
+    fn parse(arguments: &[&str]) -> Result<Request> {
+        let mut request = Request::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            let flag = match *option {
+                "--quick" => &mut request.is_quick,
+                "--many" => &mut request.is_many,
+                "--kept" => &mut request.is_kept,
+                "--real" => &mut request.is_real,
+                "--record" => &mut request.record,
+                _ => {
+                    let value = rest.next().copied();
+                    request.take(option, value)?;
+                    continue;
+                }
+            };
+            *flag = true;
+        }
+        let is_everything = request.only.is_empty()
+            && request.mallocs.is_empty()
+            && request.libraries.is_empty()
+            && !request.is_quick;
+        if request.record && !is_everything {
+            bail!("scale: a record holds everything; leave --record or the choice out\n{USAGE}");
+        }
+        Ok(request)
+    }
+
+    fn take(&mut self, option: &str, value: Option<&str>) -> Result<()> {
+        let Some(value) = value else {
+            bail!("scale: `{option}` is no option, or lacks its value\n{USAGE}");
+        };
+        let number = |most: u64| {
+            let number = value.parse().ok().filter(|number| (1..=most).contains(number));
+            number.with_context(|| format!("scale: {option} takes a number from 1 to {most}"))
+        };
+        match option {
+            "--only" => self.only.push(value.to_owned()),
+            "--malloc" if NAMES.contains(&value) => self.mallocs.push(value.to_owned()),
+            "--malloc" => bail!("scale: there is no `{value}`; there are {}", NAMES.join(", ")),
+            "--lib" => self.libraries.push(PathBuf::from(value)),
+            "--threads" => self.threads.push(usize::try_from(number(256)?)?),
+            "--seeds" => self.seeds = Some(number(100)?),
+            "--ops" => self.ops = Some(number(1 << 30)?),
+            _ => bail!("scale: `{option}` is no option\n{USAGE}"),
+        }
+        Ok(())
+    }
+
+    /// How many threads, one count after the other.
+    fn counts(&self) -> Vec<usize> {
+        let usual: &[usize] = match (self.is_real, self.is_quick) {
+            (true, _) => &THREADS_REAL,
+            (_, true) => &THREADS_QUICK,
+            _ => &THREADS,
+        };
+        let chosen = if self.threads.is_empty() { usual } else { &self.threads };
+        let mut counts = chosen.to_vec();
+        if self.is_many {
+            counts.push(THREADS_MANY);
+        }
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+
+    fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(if self.is_quick { 1 } else { 3 })
+    }
+
+    fn ops(&self) -> u64 {
+        self.ops.unwrap_or(if self.is_quick { 500 } else { 2000 })
+    }
+
+    /// The workloads that are wanted, of those that the program lists.
+    fn choose(&self, listed: Vec<Workload>) -> Result<Vec<Workload>> {
+        if let Some(name) = self.only.iter().find(|name| listed.iter().all(|w| w.name != **name)) {
+            let names: Vec<&str> = listed.iter().map(|one| one.name.as_str()).collect();
+            bail!("scale: no workload is named `{name}`; there are {}", names.join(", "));
+        }
+        let is_wanted = |one: &Workload| self.only.is_empty() || self.only.contains(&one.name);
+        Ok(listed.into_iter().filter(is_wanted).collect())
+    }
+}
+
+/// What threads do, as the program lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Workload {
+    name: String,
+    about: String,
+}
+
+impl Workload {
+    /// What `scale --list` prints: a name and what it stands for, a line each.
+    fn read(listed: &str) -> Vec<Workload> {
+        let lines = listed.lines().filter_map(|line| line.split_once(char::is_whitespace));
+        let workload = |(name, about): (&str, &str)| Workload {
+            name: name.to_owned(),
+            about: about.trim().to_owned(),
+        };
+        lines.map(workload).collect()
+    }
+}
+
+/// Builds everything, runs each workload with each number of threads under each malloc, and shows or records the counts.
+///
+/// # Errors
+///
+/// When something cannot be built or installed, or an argument is wrong. A run that fails is named and left out.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
+    let request = Request::parse(arguments)?;
+    let made = build(root, !request.is_real)?;
+    let program = made.join("scale");
+    let all = mallocs::find(root, &program, &request.mallocs, &request.libraries)?;
+    for (name, reason) in &all.missing {
+        if request.record {
+            bail!("scale: a record needs {name}: {reason}");
+        }
+        println!("going on without {name}: {reason}");
+    }
+    let workloads = request.choose(Workload::read(&steps_output(&program, "--list")?))?;
+    if request.is_real {
+        return real::run(root, &program, &request, &workloads, &all.mallocs);
+    }
+    let watch = Watch::new(&made)?;
+    let results =
+        steps::take("scale", || Results::gather(&watch, &request, &workloads, &all.mallocs))?;
+    let text = page::tables(&results);
+    println!("\n{text}\n{}", page::findings(&results, page::Detail::Full));
+    if request.record {
+        let record = records::write(root, "scale", &page::record(root, &results))?;
+        page::keep(root, &results)?;
+        println!("record: {record}, {PAGE}");
+    }
+    Ok(())
+}
+
+/// Builds the programs, and the plugin where it is wanted; returns their folder.
+fn build(root: &Path, with_emulator: bool) -> Result<PathBuf> {
+    machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
+    if with_emulator {
+        machine::provide(&machine::EMULATED.iter().collect::<Vec<_>>())?;
+    }
+    let out = steps::target_folder()?.join("scale");
+    steps::take("build the workloads", || steps::make(&root.join("workloads/scale"), &out))?;
+    Ok(out)
+}
+
+/// What the program prints for this option.
+fn steps_output(program: &Path, option: &str) -> Result<String> {
+    let output = std::process::Command::new(program).arg(option).output();
+    let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

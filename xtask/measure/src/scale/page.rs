@@ -1,0 +1,304 @@
+//! The tables of a run, the record, and the page of the docs.
+//!
+//! The hard idea is that a malloc is judged by what a whole operation moves, its program's part too: blocks that come back
+//! from another thread are moved by the program that writes to them, and which blocks come back is the malloc's doing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use masu_lab::Machine;
+
+use super::mallocs::OURS;
+use super::report::{START, STEADY};
+use super::results::{Figure, Results, Spread};
+use super::symbols::Symbols;
+use super::watch::{CPUS, QUANTUM};
+use super::{OPS_START, PAGE};
+use xtask::{kept, records};
+
+/// Hottest lines that are named of each case, and functions.
+const LINES_NAMED: usize = 4;
+const FUNCTIONS_NAMED: usize = 4;
+
+/// By how much more than the best peer counts as more: two runs differ by as much.
+const MARGIN: f64 = 1.05;
+/// Lines an operation that are none at all.
+const NOTHING: f64 = 0.005;
+
+/// Every figure's table of every workload.
+pub(super) fn tables(results: &Results) -> String {
+    let mut text = String::new();
+    for (figure, phase, title) in [
+        (Figure::Moved, STEADY, "Lines moved an operation"),
+        (
+            Figure::MovedByLibraries,
+            STEADY,
+            "Lines moved an operation by the malloc and the C library",
+        ),
+        (Figure::Moved, START, "Lines moved an operation, at the start"),
+        (Figure::Atomics, STEADY, "Atomic operations an operation"),
+        (Figure::Instructions, STEADY, "Instructions an operation"),
+        (Figure::Calls, STEADY, "System calls an operation"),
+    ] {
+        let _ = write!(text, "\n## {title}\n");
+        text.push_str(&tables_of(results, figure, phase));
+    }
+    if !results.failures.is_empty() {
+        let _ = write!(text, "\n## Not run to the end\n\n");
+        for failure in &results.failures {
+            let _ = writeln!(text, "- {}", failure.replace('\n', " "));
+        }
+    }
+    text
+}
+
+/// A table for each workload: a row a malloc, a column a number of threads.
+fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
+    let mut text = String::new();
+    let heads: Vec<String> = results.threads.iter().map(ToString::to_string).collect();
+    for workload in &results.workloads {
+        let name = &workload.name;
+        let _ = write!(
+            text,
+            "\n**{name}**: {}\n\n| threads | {} |\n|---{}|\n",
+            workload.about,
+            heads.join(" | "),
+            "|--:".repeat(heads.len())
+        );
+        for malloc in &results.mallocs {
+            let cells = results.threads.iter().map(|&threads| {
+                let spread = results.spread(figure, phase, name, threads, &malloc.name);
+                spread.map_or("–".to_owned(), |spread| cell(figure, spread))
+            });
+            let cells: Vec<String> = cells.collect();
+            let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+        }
+    }
+    text
+}
+
+/// The median; and the ends, where they differ by more than a twentieth.
+fn cell(figure: Figure, spread: Spread) -> String {
+    let digits = if figure == Figure::Instructions { 0 } else { 2 };
+    let shown = |value: f64| {
+        // What is there and would be shown as nothing.
+        if digits == 2 && value > 0.0 && value < NOTHING {
+            "<0.01".to_owned()
+        } else {
+            format!("{value:.digits$}")
+        }
+    };
+    let Spread { least, median, most } = spread;
+    if most - least > (0.05 * median).max(2.0 * NOTHING) {
+        format!("{} ({}–{})", shown(median), shown(least), shown(most))
+    } else {
+        shown(median)
+    }
+}
+
+/// A case in which masu moves more lines than the best peer.
+struct Behind<'a> {
+    workload: &'a str,
+    threads: usize,
+    ours: f64,
+    peer: &'a str,
+    best: f64,
+}
+
+fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
+    let mut all = Vec::new();
+    for workload in &results.workloads {
+        for &threads in &results.threads {
+            let figure = Figure::Moved;
+            let ours = results.spread(figure, phase, &workload.name, threads, OURS);
+            let best = results.best_peer(figure, phase, &workload.name, threads);
+            let (Some(ours), Some((peer, best))) = (ours, best) else { continue };
+            if ours.median > best * MARGIN + NOTHING {
+                let (workload, ours) = (workload.name.as_str(), ours.median);
+                all.push(Behind { workload, threads, ours, peer, best });
+            }
+        }
+    }
+    all
+}
+
+/// How much is said of where masu is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Lines and code of every case.
+    Full,
+    /// Of the start only the table.
+    Short,
+}
+
+/// Where masu moves more lines than the best peer, and which lines and code that are.
+pub(super) fn findings(results: &Results, detail: Detail) -> String {
+    let mut symbols = Symbols::default();
+    let mut text = String::new();
+    let most = results.threads.iter().copied().max().unwrap_or(1);
+    for (phase, title) in [
+        (STEADY, "Where masu moves more lines than the best peer"),
+        (START, "The same at the start"),
+    ] {
+        let all = behind(results, phase);
+        let _ = write!(text, "\n## {title}\n\n");
+        if all.is_empty() {
+            text.push_str("Nowhere.\n");
+            continue;
+        }
+        text.push_str(
+            "| workload | threads | masu | best peer | | ratio |\n|---|--:|--:|---|--:|--:|\n",
+        );
+        for Behind { workload, threads, ours, peer, best } in &all {
+            let ratio =
+                if *best > NOTHING { format!("{:.2}", ours / best) } else { "–".to_owned() };
+            let _ = writeln!(
+                text,
+                "| {workload} | {threads} | {ours:.2} | {peer} | {best:.2} | {ratio} |"
+            );
+        }
+        if phase == START && detail == Detail::Short {
+            continue;
+        }
+        let mut named: Vec<&str> = all.iter().map(|one| one.workload).collect();
+        named.dedup();
+        for workload in named {
+            // Where they differ most is where most threads are.
+            text.push_str(&hottest(results, &mut symbols, workload, most, phase));
+        }
+    }
+    text
+}
+
+/// The hottest lines of masu in a case, and the functions that move most.
+fn hottest(
+    results: &Results,
+    symbols: &mut Symbols,
+    workload: &str,
+    threads: usize,
+    phase: usize,
+) -> String {
+    let Some(run) = results.shown(workload, threads, OURS) else { return String::new() };
+    let report = &run.report;
+    let all = report.of(phase).moved().max(1);
+    let share = |moves: u64| 100.0 * moves as f64 / all as f64;
+    let mut text = format!("\n{workload}, {threads} threads, {all} lines moved in all:\n\n");
+    let mut by_function: BTreeMap<String, u64> = BTreeMap::new();
+    for site in report.sites.iter().filter(|site| site.phase == phase) {
+        *by_function.entry(symbols.function(report, site.instruction)).or_default() += site.moves;
+    }
+    let mut functions: Vec<(String, u64)> = by_function.into_iter().collect();
+    functions.sort_by_key(|(_, moves)| std::cmp::Reverse(*moves));
+    for (function, moves) in functions.iter().take(FUNCTIONS_NAMED) {
+        let _ = writeln!(text, "- {:.0} % by `{function}`", share(*moves));
+    }
+    let lines = report.lines.iter().filter(|line| line.phase == phase).take(LINES_NAMED);
+    for line in lines {
+        let by = line.by.iter().take(2).map(|(instruction, moves)| {
+            format!("`{}` {moves}", symbols.code(report, *instruction))
+        });
+        let by: Vec<String> = by.collect();
+        let place = symbols.place(report, line.address);
+        let _ = writeln!(
+            text,
+            "- line {:#x} ({place}): {} times ({:.1} %), by {}",
+            line.address,
+            line.moves,
+            share(line.moves),
+            by.join(", ")
+        );
+    }
+    text
+}
+
+/// The dated record.
+pub(super) fn record(root: &Path, results: &Results) -> String {
+    let today = records::today();
+    format!(
+        "# Scale: lines moved between cores, counted, {today}\n\n{}{}{}",
+        facts(root, results),
+        findings(results, Detail::Full),
+        tables(results)
+    )
+}
+
+fn facts(root: &Path, results: &Results) -> String {
+    let machine = Machine::here();
+    let mut text = String::new();
+    let commit = records::commit(root).unwrap_or_else(|| "unknown".to_owned());
+    let mallocs = results.mallocs.iter().map(|malloc| match &malloc.version {
+        Some(version) => format!("{} {version}", malloc.name),
+        None => malloc.name.clone(),
+    });
+    let mallocs: Vec<String> = mallocs.collect();
+    let (slips, turns) = results.slips();
+    let _ = writeln!(text, "- made by `cargo xtask scale` at {commit}");
+    let _ = writeln!(
+        text,
+        "- each thread: {OPS_START} operations to warm up, {} counted (large: 16 times fewer, churn: 64 times); {} seeds, of \
+         which a cell has the median, and the ends where they differ by more than 5 %",
+        results.ops, results.seeds
+    );
+    let _ = writeln!(
+        text,
+        "- model: a cache for each thread, lines of 64 bytes, turns of {QUANTUM} instructions on average, {CPUS} CPUs shown"
+    );
+    let _ = writeln!(text, "- mallocs: {}", mallocs.join(", "));
+    let _ = writeln!(text, "- turns given {turns}, taken from a thread that did not come {slips}");
+    let _ = writeln!(
+        text,
+        "- machine: {}, {} CPUs, {}; nothing is timed",
+        machine.cpu.as_deref().unwrap_or("unknown"),
+        machine.cpus,
+        machine.system.as_deref().unwrap_or("unknown")
+    );
+    text
+}
+
+/// Writes the tables into the page of the docs, whose text is written by hand.
+///
+/// # Errors
+///
+/// When the page cannot be read or written.
+pub(super) fn keep(root: &Path, results: &Results) -> Result<()> {
+    let text = format!(
+        "{}{}\n## Lines moved an operation\n{}\n## What else an operation takes\n{}",
+        facts(root, results),
+        findings(results, Detail::Short),
+        tables_of(results, Figure::Moved, STEADY),
+        besides(results)
+    );
+    kept::keep(&root.join(PAGE), "scale", &text).with_context(|| format!("keeping {PAGE}"))
+}
+
+/// The other figures, where most threads are.
+fn besides(results: &Results) -> String {
+    let most = results.threads.iter().copied().max().unwrap_or(1);
+    let mut text = format!("\nWith {most} threads.\n");
+    for workload in &results.workloads {
+        let _ = write!(
+            text,
+            "\n**{}**\n\n| | lines, all | by libraries | at the start | atomics | instructions | system calls |\n\
+             |---|--:|--:|--:|--:|--:|--:|\n",
+            workload.name
+        );
+        for malloc in &results.mallocs {
+            let cells = [
+                (Figure::Moved, STEADY),
+                (Figure::MovedByLibraries, STEADY),
+                (Figure::Moved, START),
+                (Figure::Atomics, STEADY),
+                (Figure::Instructions, STEADY),
+                (Figure::Calls, STEADY),
+            ]
+            .map(|(figure, phase)| {
+                let spread = results.spread(figure, phase, &workload.name, most, &malloc.name);
+                spread.map_or("–".to_owned(), |spread| cell(figure, spread))
+            });
+            let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+        }
+    }
+    text
+}

@@ -1,0 +1,180 @@
+//! What the plugin writes about one run (`workloads/scale/coherence/plugin.c`), read.
+
+use anyhow::{Context, Result, bail};
+
+/// The part of a run in which each thread did its first operations.
+pub(super) const START: usize = 1;
+/// The part behind it, which the tables are about.
+pub(super) const STEADY: usize = 2;
+const PHASES: usize = 3;
+
+/// What all threads did in one part of the run.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) operations: u64,
+    pub(super) instructions: u64,
+    pub(super) atomics: u64,
+    pub(super) calls: u64,
+    /// Lines that no core had.
+    pub(super) cold: u64,
+    /// Lines that came from another core, by what was wanted and how they were there.
+    pub(super) read_dirty: u64,
+    pub(super) read_clean: u64,
+    pub(super) write: u64,
+    pub(super) upgrade: u64,
+    /// How many of the four above were by the program's own code, and not by a library's.
+    pub(super) by_program: u64,
+}
+
+impl Counts {
+    /// Lines that were moved, or that others had to give up.
+    pub(super) fn moved(&self) -> u64 {
+        self.read_dirty + self.read_clean + self.write + self.upgrade
+    }
+
+    fn field(&mut self, name: &str) -> Option<&mut u64> {
+        Some(match name {
+            "operations" => &mut self.operations,
+            "instructions" => &mut self.instructions,
+            "atomics" => &mut self.atomics,
+            "calls" => &mut self.calls,
+            "cold" => &mut self.cold,
+            "read_dirty" => &mut self.read_dirty,
+            "read_clean" => &mut self.read_clean,
+            "write" => &mut self.write,
+            "upgrade" => &mut self.upgrade,
+            "by_program" => &mut self.by_program,
+            _ => return None,
+        })
+    }
+}
+
+/// A line that moved often, with the instructions that moved it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) phase: usize,
+    /// The address of its first byte.
+    pub(super) address: u64,
+    pub(super) moves: u64,
+    pub(super) by: Vec<(u64, u64)>,
+}
+
+/// An instruction that moved lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) phase: usize,
+    pub(super) instruction: u64,
+    pub(super) moves: u64,
+}
+
+/// Addresses that belong to something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) name: String,
+}
+
+/// A line of proc(5)'s `maps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) offset: u64,
+    /// Empty where no file is mapped.
+    pub(super) path: String,
+}
+
+/// One run.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Report {
+    phases: [Counts; PHASES],
+    pub(super) turns: u64,
+    /// How often a turn was taken from a thread that did not come.
+    pub(super) slips: u64,
+    pub(super) lines: Vec<Line>,
+    pub(super) sites: Vec<Site>,
+    /// What the program named.
+    pub(super) names: Vec<Range>,
+    /// Where stacks of threads begin, and where what is local to each ends.
+    pub(super) threads: Vec<(u64, u64)>,
+    pub(super) maps: Vec<Mapping>,
+}
+
+impl Report {
+    pub(super) fn of(&self, phase: usize) -> &Counts {
+        &self.phases[phase]
+    }
+
+    /// # Errors
+    ///
+    /// When the text is no whole report.
+    pub(super) fn parse(text: &str) -> Result<Report> {
+        let mut lines = text.lines();
+        if lines.next() != Some("coherence 1") || lines.next_back() != Some("end") {
+            bail!("the report of the plugin is not whole");
+        }
+        let mut report = Report::default();
+        for line in lines {
+            report
+                .add(line)
+                .with_context(|| format!("`{line}` of the report is not understood"))?;
+        }
+        Ok(report)
+    }
+
+    fn add(&mut self, line: &str) -> Option<()> {
+        let (kind, rest) = line.split_once(' ')?;
+        let mut words = rest.split_whitespace();
+        match kind {
+            "phase" => {
+                let counts = self.phases.get_mut(words.next()?.parse::<usize>().ok()?)?;
+                while let Some(name) = words.next() {
+                    *counts.field(name)? = words.next()?.parse().ok()?;
+                }
+            }
+            "turns" => self.turns = rest.parse().ok()?,
+            "slips" => self.slips = rest.parse().ok()?,
+            "name" => {
+                let (start, end) = (hex(words.next())?, hex(words.next())?);
+                let name = words.collect::<Vec<_>>().join(" ");
+                self.names.push(Range { start, end, name });
+            }
+            "thread" => self.threads.push((hex(words.next())?, hex(words.next())?)),
+            "line" => {
+                let phase = words.next()?.parse().ok()?;
+                let address = hex(words.next())? << 6;
+                let moves = words.next()?.parse().ok()?;
+                self.lines.push(Line { phase, address, moves, by: Vec::new() });
+            }
+            "by" => {
+                let by = (hex(words.next())?, words.next()?.parse().ok()?);
+                self.lines.last_mut()?.by.push(by);
+            }
+            "site" => {
+                let phase = words.next()?.parse().ok()?;
+                let instruction = hex(words.next())?;
+                let moves = words.next()?.parse().ok()?;
+                self.sites.push(Site { phase, instruction, moves });
+            }
+            "map" => self.maps.push(Mapping::parse(rest)?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl Mapping {
+    /// `start-end permissions offset device inode path`.
+    fn parse(line: &str) -> Option<Mapping> {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let offset = hex(words.nth(1))?;
+        let path = words.skip(2).collect::<Vec<_>>().join(" ");
+        Some(Mapping { start: hex(Some(start))?, end: hex(Some(end))?, offset, path })
+    }
+}
+
+fn hex(word: Option<&str>) -> Option<u64> {
+    u64::from_str_radix(word?, 16).ok()
+}

@@ -1,0 +1,201 @@
+//! Every run, and what an operation comes to over the runs of one case.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Result, anyhow};
+
+use super::mallocs::{Malloc, OURS};
+use super::report::{Counts, Report};
+use super::watch::{Case, Watch};
+use super::{Request, Workload};
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Figure {
+    Moved,
+    /// Of those, by libraries: the malloc's code and the C library's.
+    MovedByLibraries,
+    Atomics,
+    Instructions,
+    Calls,
+}
+
+impl Figure {
+    /// An operation's, on average.
+    pub(super) fn of(self, counts: &Counts) -> f64 {
+        let count = match self {
+            Figure::Moved => counts.moved(),
+            Figure::MovedByLibraries => counts.moved() - counts.by_program.min(counts.moved()),
+            Figure::Atomics => counts.atomics,
+            Figure::Instructions => counts.instructions,
+            Figure::Calls => counts.calls,
+        };
+        // Counts are far below 2^52.
+        let (count, operations) = (count as f64, counts.operations.max(1) as f64);
+        count / operations
+    }
+}
+
+/// The middle of several runs, and their ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) least: f64,
+    pub(super) median: f64,
+    pub(super) most: f64,
+}
+
+impl Spread {
+    pub(super) fn of(mut values: Vec<f64>) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let is_odd = values.len() % 2 == 1;
+        let median =
+            if is_odd { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
+        Some(Spread { least, median, most })
+    }
+}
+
+/// One run.
+pub(super) struct Run {
+    pub(super) workload: String,
+    pub(super) threads: usize,
+    pub(super) malloc: String,
+    pub(super) seed: u64,
+    pub(super) report: Report,
+}
+
+/// Everything that was run.
+pub(super) struct Results {
+    pub(super) workloads: Vec<Workload>,
+    pub(super) threads: Vec<usize>,
+    pub(super) mallocs: Vec<Malloc>,
+    pub(super) seeds: u64,
+    pub(super) ops: u64,
+    pub(super) runs: Vec<Run>,
+    /// What did not work, a line each.
+    pub(super) failures: Vec<String>,
+}
+
+impl Results {
+    /// Runs every case, as many at once as there are CPUs: nothing is timed.
+    ///
+    /// # Errors
+    ///
+    /// When a thread of ours fails; a run that fails is among the failures.
+    pub(super) fn gather(
+        watch: &Watch,
+        request: &Request,
+        workloads: &[Workload],
+        mallocs: &[Malloc],
+    ) -> Result<Results> {
+        let (threads, seeds, ops) = (request.counts(), request.seeds(), request.ops());
+        let mut cases = Vec::new();
+        // The longest first, so that the CPUs are done at the same time.
+        for &threads in threads.iter().rev() {
+            for seed in 1..=seeds {
+                for workload in workloads {
+                    let case =
+                        |malloc| Case { workload: &workload.name, threads, malloc, seed, ops };
+                    cases.extend(mallocs.iter().map(case));
+                }
+            }
+        }
+        let (next, done) = (AtomicUsize::new(0), Mutex::new((Vec::new(), Vec::new())));
+        let work = || -> Result<()> {
+            // ORDERING: Relaxed, a number for each is all that is wanted; the lock publishes the results.
+            while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let run = watch.run(case, request.is_kept);
+                let mut done = done.lock().map_err(|_| anyhow!("a run's thread panicked"))?;
+                match run {
+                    Ok(report) => done.0.push(kept(case, report)),
+                    Err(error) => done.1.push(failure(case, &error)),
+                }
+                let count = done.0.len() + done.1.len();
+                if count % 50 == 0 || count == cases.len() {
+                    println!("    {count} of {} runs", cases.len());
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let at_once = thread::available_parallelism().map_or(1, usize::from);
+            let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker.join().map_err(|_| anyhow!("a run's thread panicked"))?
+            })
+        })?;
+        let (runs, failures) = done.into_inner().map_err(|_| anyhow!("a thread panicked"))?;
+        let (workloads, mallocs) = (workloads.to_vec(), mallocs.to_vec());
+        Ok(Results { workloads, threads, mallocs, seeds, ops, runs, failures })
+    }
+
+    fn runs_of(&self, workload: &str, threads: usize, malloc: &str) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| {
+            run.threads == threads && run.workload == workload && run.malloc == malloc
+        })
+    }
+
+    /// A figure of one case in one phase, over its runs; none where none succeeded.
+    pub(super) fn spread(
+        &self,
+        figure: Figure,
+        phase: usize,
+        workload: &str,
+        threads: usize,
+        malloc: &str,
+    ) -> Option<Spread> {
+        let runs = self.runs_of(workload, threads, malloc);
+        Spread::of(runs.map(|run| figure.of(run.report.of(phase))).collect())
+    }
+
+    /// The peer that moves fewest lines, and how many.
+    pub(super) fn best_peer(
+        &self,
+        figure: Figure,
+        phase: usize,
+        workload: &str,
+        threads: usize,
+    ) -> Option<(&str, f64)> {
+        let peers = self.mallocs.iter().filter(|malloc| malloc.name != OURS);
+        let medians = peers.filter_map(|malloc| {
+            let spread = self.spread(figure, phase, workload, threads, &malloc.name)?;
+            Some((malloc.name.as_str(), spread.median))
+        });
+        medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    /// The run of a case that lines and code are named of: the first seed's.
+    pub(super) fn shown(&self, workload: &str, threads: usize, malloc: &str) -> Option<&Run> {
+        self.runs_of(workload, threads, malloc).min_by_key(|run| run.seed)
+    }
+
+    /// All slips of all runs.
+    pub(super) fn slips(&self) -> (u64, u64) {
+        let sum = |of: fn(&Report) -> u64| self.runs.iter().map(|run| of(&run.report)).sum();
+        (sum(|report| report.slips), sum(|report| report.turns))
+    }
+}
+
+/// Lines and code are named of the first seed alone: the others need not keep theirs.
+fn kept(case: &Case<'_>, mut report: Report) -> Run {
+    if case.seed != 1 {
+        report.lines = Vec::new();
+        report.sites = Vec::new();
+        report.maps = Vec::new();
+    }
+    Run {
+        workload: case.workload.to_owned(),
+        threads: case.threads,
+        malloc: case.malloc.name.clone(),
+        seed: case.seed,
+        report,
+    }
+}
+
+fn failure(case: &Case<'_>, error: &anyhow::Error) -> String {
+    let Case { workload, threads, malloc, seed, .. } = case;
+    format!("{workload}, {threads} threads, {}, seed {seed}: {error:#}", malloc.name)
+}

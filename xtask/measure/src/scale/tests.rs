@@ -1,0 +1,209 @@
+//! The report, the figures, the names, the tables; and the plugin itself, on a line whose moves are known.
+
+use std::time::Duration;
+
+use super::mallocs::Malloc;
+use super::real::Said;
+use super::report::{Counts, Report, STEADY};
+use super::results::{Figure, Results, Run, Spread};
+use super::symbols::{self, Symbols};
+use super::watch::{QEMU, Watch, succeed_within};
+use super::{Request, Workload, page};
+use xtask::steps;
+
+const REPORT: &str = "\
+coherence 1
+phase 1 operations 2 instructions 30 atomics 1 calls 0 cold 9 read_dirty 0 read_clean 0 write 0 upgrade 0 by_program 0
+phase 2 operations 10 instructions 500 atomics 20 calls 5 cold 7 read_dirty 1 read_clean 2 write 3 upgrade 4 by_program 6
+turns 7
+slips 0
+name 4000 5000 the program's rings
+thread 90000 90700
+line 2 100 8
+by 7f1010 5
+by 401000 3
+site 2 7f1010 6
+map 7f0000-7f2000 r--p 00000000 fe:00 123 /lib/libm alloc.so
+map 7f2000-7f3000 rw-p 00002000 fe:00 123 /lib/libm alloc.so
+map 7f3000-7f4000 rw-p 00000000 00:00 0
+map 800000-900000 rw-p 00000000 00:00 0 [heap]
+end
+";
+
+#[test]
+fn a_report_is_read_as_it_was_written() {
+    let report = Report::parse(REPORT).unwrap();
+    let steady = report.of(STEADY);
+    assert_eq!(steady.moved(), 10);
+    assert_eq!((report.turns, report.slips, report.threads.len()), (7, 0, 1));
+    assert_eq!(report.names[0].name, "the program's rings");
+    assert_eq!(report.lines[0].address, 0x4000);
+    assert_eq!(report.lines[0].by, [(0x7f_1010, 5), (0x40_1000, 3)]);
+    assert_eq!(report.sites[0].moves, 6);
+    assert_eq!((report.maps.len(), report.maps[0].path.as_str()), (4, "/lib/libm alloc.so"));
+}
+
+#[test]
+fn a_report_that_is_not_whole_is_refused() {
+    assert!(Report::parse("").is_err());
+    assert!(Report::parse(REPORT.trim_end_matches("end\n")).is_err());
+    assert!(Report::parse(&REPORT.replace("slips", "slides")).is_err());
+    assert!(Report::parse(&REPORT.replace("atomics 20", "atomics many")).is_err());
+}
+
+#[test]
+fn figures_are_of_one_operation() {
+    let report = Report::parse(REPORT).unwrap();
+    let of = |figure: Figure| figure.of(report.of(STEADY));
+    let figures = [Figure::Moved, Figure::MovedByLibraries, Figure::Atomics, Figure::Calls].map(of);
+    assert_eq!(figures.map(|figure| format!("{figure:.1}")), ["1.0", "0.4", "2.0", "0.5"]);
+    // A run that did nothing divides by nothing.
+    assert!(Figure::Moved.of(&Counts::default()).is_finite());
+}
+
+#[test]
+fn the_middle_of_runs_is_their_median() {
+    let spread = |values: &[f64]| Spread::of(values.to_vec());
+    assert_eq!(spread(&[]), None);
+    assert_eq!(spread(&[3.0, 1.0, 2.5]), Some(Spread { least: 1.0, median: 2.5, most: 3.0 }));
+    assert_eq!(spread(&[3.0, 1.0]).map(|spread| spread.median), Some(2.0));
+}
+
+#[test]
+fn what_lies_at_an_address_has_a_name() {
+    let (report, mut symbols) = (Report::parse(REPORT).unwrap(), Symbols::default());
+    let mut place = |address| symbols.place(&report, address);
+    assert_eq!(place(0x4800), "the program's rings");
+    assert_eq!(place(0x8_fff0), "a thread's stack");
+    assert_eq!(place(0x9_0010), "a thread's local storage");
+    assert_eq!(place(0x7f_2010), "libm alloc.so+0x2010");
+    assert_eq!(place(0x80_0010), "heap");
+    assert_eq!(place(0x100), "memory that was given back");
+}
+
+#[test]
+fn symbols_are_read_and_found_by_what_they_hold() {
+    let printed = "0000000000001000 0000000000000010 T first\n\
+                   0000000000001020 t without_a_size\n\
+                   0000000000002000 0000000000000008 b second(int, long)\n";
+    let read = symbols::parse(printed);
+    assert_eq!(read.len(), 2);
+    let find = |address| symbols::find(&read, address).map(|symbol| symbol.name.as_str());
+    assert_eq!(find(0x100f), Some("first"));
+    assert_eq!(find(0x1010), None);
+    assert_eq!(find(0x2007), Some("second(int, long)"));
+    let within = |line| symbols::within(&read, line).count();
+    assert_eq!([0xfc0, 0x1000, 0x1fc0, 0x2000].map(within), [0, 1, 0, 1]);
+}
+
+fn results(moved: &[(&str, u64)]) -> Results {
+    let run = |&(malloc, moved): &(&str, u64)| Run {
+        workload: "private".to_owned(),
+        threads: 8,
+        malloc: malloc.to_owned(),
+        seed: 1,
+        report: Report::parse(&REPORT.replace("upgrade 4", &format!("upgrade {moved}"))).unwrap(),
+    };
+    let malloc = |&(name, _): &(&str, u64)| Malloc {
+        name: name.to_owned(),
+        version: None,
+        environment: Vec::new(),
+    };
+    Results {
+        workloads: vec![Workload { name: "private".to_owned(), about: "alone".to_owned() }],
+        threads: vec![8],
+        mallocs: moved.iter().map(malloc).collect(),
+        seeds: 1,
+        ops: 10,
+        runs: moved.iter().map(run).collect(),
+        failures: Vec::new(),
+    }
+}
+
+fn findings(moved: &[(&str, u64)]) -> String {
+    page::findings(&results(moved), page::Detail::Full)
+}
+
+#[test]
+fn masu_is_behind_where_it_moves_more_than_the_best_peer() {
+    let behind = findings(&[("masu", 24), ("a", 14), ("b", 94)]);
+    assert!(behind.contains("| private | 8 | 3.00 | a | 2.00 | 1.50 |"), "{behind}");
+    assert!(behind.contains("60 % by") || behind.contains("20 % by"), "{behind}");
+    let level = findings(&[("masu", 14), ("a", 14)]);
+    assert!(level.contains("Nowhere.") && !level.contains("| private |"), "{level}");
+}
+
+#[test]
+fn a_case_that_did_not_run_is_an_empty_cell() {
+    let mut results = results(&[("masu", 4), ("a", 4)]);
+    results.runs.retain(|run| run.malloc == "masu");
+    results.failures.push("private, 8 threads, a, seed 1: it did not end".to_owned());
+    let tables = page::tables(&results);
+    assert!(tables.contains("| masu | 1.00 |") && tables.contains("| a | – |"), "{tables}");
+    assert!(tables.contains("- private, 8 threads, a, seed 1: it did not end"), "{tables}");
+}
+
+#[test]
+fn what_is_asked_for_is_read() {
+    let request = Request::parse(&["--quick", "--malloc", "masu", "--threads", "3", "--many"]);
+    let request = request.unwrap();
+    assert_eq!((request.counts(), request.seeds()), (vec![3, 128], 1));
+    assert_eq!(Request::parse(&[]).unwrap().counts(), [1, 2, 4, 8, 16, 32, 64]);
+    for wrong in [
+        &["--malloc", "none"][..],
+        &["--threads"],
+        &["--threads", "0"],
+        &["--seeds", "x"],
+        &["--what"],
+        &["--record", "--only", "private"],
+    ] {
+        assert!(Request::parse(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn workloads_are_those_that_the_program_lists() {
+    let listed = Workload::read("private    each for itself\npairs      one to one\n");
+    let choose = |only: &str| {
+        let request = Request { only: vec![only.to_owned()], ..Request::default() };
+        request.choose(listed.clone())
+    };
+    assert_eq!(choose("pairs").unwrap()[0].about, "one to one");
+    assert!(choose("none").is_err());
+}
+
+#[test]
+fn what_the_program_says_of_itself_is_read() {
+    let line =
+        "private threads 2 operations 10 cpu_ns 2000 switches 3 pause_ns 9 pause_asleep_ns 1";
+    assert!(Said::parse(line).is_ok());
+    assert!(Said::parse(&line.replace("switches", "turns")).is_err());
+}
+
+/// The one test of the plugin itself: two threads hand one line to and fro, which moves once for each of them and round.
+#[test]
+fn a_line_that_two_threads_write_in_turns_moves_once_for_each() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|folder| folder.join(QEMU).is_file()) {
+        eprintln!("skipped: {QEMU} is not here; `apt-get install qemu-user` brings it");
+        return;
+    }
+    let root = xtask::root().unwrap();
+    let made = steps::target_folder().unwrap().join("scale-test");
+    steps::make(&root.join("workloads/scale"), &made).unwrap();
+    let watch = Watch::new(&made).unwrap();
+    const ROUNDS: u64 = 50;
+    for (apart, moved) in [(false, 2 * ROUNDS), (true, 0)] {
+        let out = made.join(format!("pingpong-{apart}"));
+        let mut command = watch.emulated("pingpong", &out, 1, &[]);
+        command.arg(ROUNDS.to_string());
+        if apart {
+            command.arg("apart");
+        }
+        succeed_within(&mut command, Duration::from_secs(60)).unwrap();
+        let report = Report::parse(&std::fs::read_to_string(&out).unwrap()).unwrap();
+        let counts = report.of(STEADY);
+        assert_eq!((counts.operations, counts.atomics), (2 * ROUNDS, 2 * ROUNDS));
+        assert_eq!((counts.moved(), counts.by_program, counts.calls), (moved, 0, 0), "{counts:?}");
+    }
+}

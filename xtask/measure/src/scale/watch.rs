@@ -1,0 +1,149 @@
+//! One run under the emulator, with a limit of time, and the report that the plugin wrote.
+//!
+//! It relies on qemu's options: `-L` has files below a folder stand for those of the system, which is how the program is
+//! shown more CPUs than there are where it reads them from `/sys`; the plugin answers system calls likewise.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::OPS_START;
+use super::mallocs::Malloc;
+use super::report::Report;
+use xtask::steps;
+
+/// The emulator.
+pub(super) const QEMU: &str = "qemu-x86_64";
+
+/// CPUs that every program is shown, as many as fit into the word that the kernel fills on a machine with few.
+pub(super) const CPUS: usize = 64;
+
+/// Instructions of a turn on average.
+pub(super) const QUANTUM: u64 = 300;
+
+/// A run takes seconds; one that hangs must not stop the others.
+const LIMIT: Duration = Duration::from_secs(400);
+
+/// Variables that would change a malloc.
+pub(super) const UNSET: [&str; 4] =
+    ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
+
+/// What is run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Case<'a> {
+    pub(super) workload: &'a str,
+    pub(super) threads: usize,
+    pub(super) malloc: &'a Malloc,
+    pub(super) seed: u64,
+    pub(super) ops: u64,
+}
+
+/// Where everything lies.
+pub(super) struct Watch {
+    folder: PathBuf,
+}
+
+impl Watch {
+    /// Lays down what the emulator shows in place of `/sys`; `folder` has what was built.
+    ///
+    /// # Errors
+    ///
+    /// When files cannot be written.
+    pub(super) fn new(folder: &Path) -> Result<Watch> {
+        let cpus = folder.join("root/sys/devices/system/cpu");
+        std::fs::create_dir_all(&cpus)?;
+        for file in ["online", "possible", "present"] {
+            std::fs::write(cpus.join(file), format!("0-{}\n", CPUS - 1))?;
+        }
+        std::fs::create_dir_all(folder.join("reports"))?;
+        Ok(Watch { folder: folder.to_path_buf() })
+    }
+
+    /// Runs the case, or takes the report that lies there if `is_kept`.
+    ///
+    /// # Errors
+    ///
+    /// When the program fails or takes too long, or its report is not whole.
+    pub(super) fn run(&self, case: &Case<'_>, is_kept: bool) -> Result<Report> {
+        let name = format!(
+            "{}-{}-{}-{}-{}",
+            case.workload,
+            case.threads,
+            case.malloc.name.replace('/', "_"),
+            case.ops,
+            case.seed
+        );
+        let out = self.folder.join("reports").join(name);
+        if is_kept && let Ok(text) = std::fs::read_to_string(&out) {
+            return Report::parse(&text);
+        }
+        let _ = std::fs::remove_file(&out);
+        let mut command = self.emulated("scale", &out, case.seed, &case.malloc.environment);
+        command.args([case.workload, "--marks", "--threads", &case.threads.to_string()]);
+        command.args(["--start", &OPS_START.to_string(), "--ops", &case.ops.to_string()]);
+        command.args(["--seed", &case.seed.to_string()]);
+        succeed_within(&mut command, LIMIT)?;
+        Report::parse(&std::fs::read_to_string(&out).context("the plugin wrote no report")?)
+    }
+
+    /// A program of the folder under the emulator with the plugin, which writes to `out`.
+    pub(super) fn emulated(
+        &self,
+        program: &str,
+        out: &Path,
+        seed: u64,
+        environment: &[(std::ffi::OsString, std::ffi::OsString)],
+    ) -> Command {
+        let mut command = Command::new(QEMU);
+        for name in UNSET {
+            command.env_remove(name);
+        }
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"MASU_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg("-L").arg(self.folder.join("root"));
+        for (name, value) in environment {
+            let mut pair = name.clone();
+            pair.push("=");
+            pair.push(value);
+            command.arg("-E").arg(pair);
+        }
+        let plugin = self.folder.join("coherence.so");
+        let (plugin, out) = (plugin.display(), out.display());
+        command.arg("-plugin");
+        command.arg(format!("{plugin},out={out},seed={seed},quantum={QUANTUM},cpus={CPUS}"));
+        command.arg(self.folder.join(program));
+        command
+    }
+}
+
+/// Runs the command to its end, which must come within `limit`; returns what it printed.
+///
+/// # Errors
+///
+/// When it cannot start, fails or is ended because it took too long.
+pub(super) fn succeed_within(command: &mut Command, limit: Duration) -> Result<Output> {
+    let shown = steps::show(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
+    let start = Instant::now();
+    while child.try_wait()?.is_none() {
+        if start.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            bail!("`{shown}` did not end within {} s", limit.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        bail!("`{shown}`: {}: {last}", output.status);
+    }
+    Ok(output)
+}
