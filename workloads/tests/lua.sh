@@ -5,7 +5,7 @@ case $1 in
 make)
     need pip3 python3-pip
     need cc gcc
-    [ -e lupa-2.4.tar.gz ] || pip3 -q download --no-deps --no-binary :all: lupa==2.4 || exit
+    [ -e lupa-2.4.tar.gz ] || pip3 -q download --no-deps --no-binary lupa lupa==2.4 || exit
     rm -rf source && tar -xzf lupa-2.4.tar.gz --strip-components=2 lupa-2.4/third-party/lua54 && mv lua54 source
     make -s -C source/testes/libs
     cc -w -O2 -DLUA_USE_LINUX source/onelua.c -o plain -Wl,-E -lm -ldl
