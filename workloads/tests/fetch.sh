@@ -40,6 +40,14 @@ files_of() {
     dpkg-deb -x ./"$1"_*.deb package
 }
 
+# Runs a command that sees the folder `package` laid over the machine's own files, for programs that have fixed places for theirs.
+over_usr() {
+    local user=
+    [ "$(id -u)" = 0 ] || user=--map-root-user
+    # shellcheck disable=SC2016
+    unshare --mount $user bash -c 'mount -t overlay overlay -o "lowerdir=$PWD/package/usr:/usr" /usr && exec "$@"' bash "$@"
+}
+
 # The sources of crates, each given as NAME@VERSION, in the folder `crates`, and of all that they need.
 crates_of() {
     need cargo cargo
