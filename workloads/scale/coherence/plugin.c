@@ -18,6 +18,7 @@
 
 #include "../marks.h"
 #include "lines.h"
+#include "locks.h"
 #include "moves.h"
 #include "qemu.h"
 #include "turns.h"
@@ -38,6 +39,7 @@ struct core {
     bool waits;
     unsigned phase;
     uint64_t argument[3]; /* of the system call that it is in */
+    uint64_t run, called; /* instructions and system calls, ever */
     struct counts counts[PHASES];
 };
 
@@ -114,6 +116,7 @@ static void thread_ends(unsigned vcpu) {
     pthread_spin_lock(&lock);
     core_of[vcpu] = NO_CORE;
     cores[core].is_used = false;
+    locks_end((unsigned)core);
     pthread_spin_unlock(&lock);
 }
 
@@ -123,6 +126,7 @@ static void on_block(unsigned vcpu, void *instructions) {
     struct core *core = core_at(vcpu);
     if (!core) return;
     turns_run((unsigned)(core - cores), (uintptr_t)instructions);
+    core->run += (uintptr_t)instructions;
     struct counts *counts = counts_of(core);
     if (counts) counts->instructions += (uintptr_t)instructions;
 }
@@ -132,6 +136,29 @@ static void on_atomic(unsigned vcpu, void *data) {
     struct core *core = core_at(vcpu);
     struct counts *counts = core ? counts_of(core) : NULL;
     if (counts) counts->atomics++;
+}
+
+/* What the guest has at an address that it has just written. */
+static uint64_t value_at(uint64_t address, unsigned bytes) {
+    uint64_t value = 0;
+    memcpy(&value, (const void *)(uintptr_t)address, bytes < sizeof value ? bytes : sizeof value);
+    return value;
+}
+
+static bool is_programs(uint64_t address) {
+    for (unsigned i = 0; i < names_used; i++)
+        if (address >= names[i].start && address < names[i].end) return true;
+    return false;
+}
+
+static void write_word(struct core *core, uint64_t address, unsigned bytes, bool atomic) {
+    unsigned index = (unsigned)(core - cores);
+    if (!atomic && !locks_any(index)) return;
+    uint64_t value = value_at(address, bytes);
+    if (is_programs(address)) return;
+    pthread_spin_lock(&lock);
+    locks_write(index, core->phase, address, value, atomic, core->run, core->called);
+    pthread_spin_unlock(&lock);
 }
 
 static void access_line(struct core *core, uint64_t line, bool is_store, uint64_t instruction) {
@@ -148,13 +175,18 @@ static void access_line(struct core *core, uint64_t line, bool is_store, uint64_
     pthread_spin_unlock(&lock);
 }
 
-static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *instruction) {
+/* Set in what is known of an instruction besides its address, which has fewer bits. */
+#define ATOMIC (1ull << 63)
+
+static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
     struct core *core = core_at(vcpu);
     if (!core) return;
-    bool is_store = qemu_plugin_mem_is_store(info);
-    uint64_t last = address + (1u << qemu_plugin_mem_size_shift(info)) - 1;
+    bool is_store = qemu_plugin_mem_is_store(info), atomic = (uintptr_t)data & ATOMIC;
+    unsigned bytes = 1u << qemu_plugin_mem_size_shift(info);
+    uint64_t last = address + bytes - 1;
     for (uint64_t line = address >> LINE_SHIFT; line <= last >> LINE_SHIFT; line++)
-        access_line(core, line, is_store, (uintptr_t)instruction);
+        access_line(core, line, is_store, (uintptr_t)data & ~ATOMIC);
+    if (is_store) write_word(core, address, bytes, atomic);
 }
 
 /* Whether the instruction is one that locks the bus: its prefix, or an exchange with memory. */
@@ -177,10 +209,11 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, QEMU_PLUGIN_CB_NO_REGS, (void *)count);
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        uint64_t at = qemu_plugin_insn_vaddr(instruction);
+        bool atomic = is_atomic(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction));
+        uint64_t data = qemu_plugin_insn_vaddr(instruction) | (atomic ? ATOMIC : 0);
         qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-                                         (void *)(uintptr_t)at);
-        if (is_atomic(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction)))
+                                         (void *)(uintptr_t)data);
+        if (atomic)
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_atomic, QEMU_PLUGIN_CB_NO_REGS, NULL);
     }
 }
@@ -239,6 +272,7 @@ static void write_report(void) {
     for (unsigned i = 0; i < threads_used; i++)
         fprintf(to, "thread %lx %lx\n", (unsigned long)threads[i].stack, (unsigned long)threads[i].local);
     moves_write(to);
+    locks_write_report(to);
     FILE *maps = fopen("/proc/self/maps", "r");
     char text[512];
     while (maps && fgets(text, sizeof text, maps)) fprintf(to, "map %s", text);
@@ -283,6 +317,7 @@ static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t
     }
     struct counts *counts = counts_of(core);
     if (counts) counts->calls++;
+    core->called++;
     core->argument[0] = a;
     core->argument[1] = b;
     core->argument[2] = c;

@@ -21,6 +21,9 @@ use xtask::{kept, records};
 /// Hottest lines that are named of each case, and functions.
 const LINES_NAMED: usize = 4;
 const FUNCTIONS_NAMED: usize = 4;
+const LOCKS_NAMED: usize = 2;
+/// Shares of all instructions below which a lock is not named.
+const LOCK_SHARE: f64 = 0.2;
 
 /// By how much more than the best peer counts as more: two runs differ by as much.
 const MARGIN: f64 = 1.05;
@@ -41,6 +44,7 @@ pub(super) fn tables(results: &Results) -> String {
         (Figure::Atomics, STEADY, "Atomic operations an operation"),
         (Figure::Instructions, STEADY, "Instructions an operation"),
         (Figure::Calls, STEADY, "System calls an operation"),
+        (Figure::Held, STEADY, "Instructions an operation in which the busiest lock is held"),
     ] {
         let _ = write!(text, "\n## {title}\n");
         text.push_str(&tables_of(results, figure, phase));
@@ -81,7 +85,11 @@ fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
 
 /// The median; and the ends, where they differ by more than a twentieth.
 fn cell(figure: Figure, spread: Spread) -> String {
-    let digits = if figure == Figure::Instructions { 0 } else { 2 };
+    let digits = match figure {
+        Figure::Instructions => 0,
+        Figure::Held => 1,
+        _ => 2,
+    };
     let shown = |value: f64| {
         // What is there and would be shown as nothing.
         if digits == 2 && value > 0.0 && value < NOTHING {
@@ -210,6 +218,23 @@ fn hottest(
             by.join(", ")
         );
     }
+    let instructions = report.of(phase).instructions.max(1);
+    for lock in report.locks.iter().filter(|lock| lock.phase == phase).take(LOCKS_NAMED) {
+        let share = 100.0 * lock.held as f64 / instructions as f64;
+        if share >= LOCK_SHARE {
+            let _ = writeln!(
+                text,
+                "- lock at {:#x} ({}): held {} times, {share:.1} % of all instructions, {} at most, {} system calls \
+                 inside; {} attempts of others",
+                lock.address,
+                symbols.place(report, lock.address),
+                lock.holds,
+                lock.longest,
+                lock.calls,
+                lock.attempts
+            );
+        }
+    }
     text
 }
 
@@ -280,8 +305,8 @@ fn besides(results: &Results) -> String {
     for workload in &results.workloads {
         let _ = write!(
             text,
-            "\n**{}**\n\n| | lines, all | by libraries | at the start | atomics | instructions | system calls |\n\
-             |---|--:|--:|--:|--:|--:|--:|\n",
+            "\n**{}**\n\n| | lines, all | by libraries | at the start | atomics | instructions | system calls | busiest lock \
+             held | it lets work at once |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
             workload.name
         );
         for malloc in &results.mallocs {
@@ -292,13 +317,26 @@ fn besides(results: &Results) -> String {
                 (Figure::Atomics, STEADY),
                 (Figure::Instructions, STEADY),
                 (Figure::Calls, STEADY),
+                (Figure::Held, STEADY),
             ]
             .map(|(figure, phase)| {
                 let spread = results.spread(figure, phase, &workload.name, most, &malloc.name);
                 spread.map_or("–".to_owned(), |spread| cell(figure, spread))
             });
-            let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+            let at_once = at_once(results, &workload.name, most, &malloc.name);
+            let _ = writeln!(text, "| {} | {} | {at_once} |", malloc.name, cells.join(" | "));
         }
     }
     text
+}
+
+/// How many threads can work at once at most, since one of them at a time holds the busiest lock: what an operation
+/// takes, by what of it lies under that lock.
+fn at_once(results: &Results, workload: &str, threads: usize, malloc: &str) -> String {
+    let median = |figure| results.spread(figure, STEADY, workload, threads, malloc);
+    let (Some(all), Some(held)) = (median(Figure::Instructions), median(Figure::Held)) else {
+        return "–".to_owned();
+    };
+    let bound = all.median / held.median;
+    if bound < 1000.0 { format!("{bound:.1}") } else { "all".to_owned() }
 }

@@ -67,6 +67,21 @@ pub(super) struct Site {
     pub(super) moves: u64,
 }
 
+/// A word that threads took and gave back: a lock, most likely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lock {
+    pub(super) phase: usize,
+    pub(super) address: u64,
+    pub(super) holds: u64,
+    /// Atomic operations of others on it while it was held.
+    pub(super) attempts: u64,
+    /// Instructions while it was held, in all and at most.
+    pub(super) held: u64,
+    pub(super) longest: u64,
+    /// System calls of the holder.
+    pub(super) calls: u64,
+}
+
 /// Addresses that belong to something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Range {
@@ -94,6 +109,8 @@ pub(super) struct Report {
     pub(super) slips: u64,
     pub(super) lines: Vec<Line>,
     pub(super) sites: Vec<Site>,
+    /// Those of each phase that were held longest come first.
+    pub(super) locks: Vec<Lock>,
     /// What the program named.
     pub(super) names: Vec<Range>,
     /// Where stacks of threads begin, and where what is local to each ends.
@@ -104,6 +121,11 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn of(&self, phase: usize) -> &Counts {
         &self.phases[phase]
+    }
+
+    /// The lock that was held for most instructions.
+    pub(super) fn busiest(&self, phase: usize) -> Option<&Lock> {
+        self.locks.iter().filter(|lock| lock.phase == phase).max_by_key(|lock| lock.held)
     }
 
     /// # Errors
@@ -156,6 +178,14 @@ impl Report {
                 let instruction = hex(words.next())?;
                 let moves = words.next()?.parse().ok()?;
                 self.sites.push(Site { phase, instruction, moves });
+            }
+            "lock" => {
+                let phase = words.next()?.parse().ok()?;
+                let address = hex(words.next())?;
+                let mut number = || words.next()?.parse::<u64>().ok();
+                let (holds, attempts, held) = (number()?, number()?, number()?);
+                let (longest, calls) = (number()?, number()?);
+                self.locks.push(Lock { phase, address, holds, attempts, held, longest, calls });
             }
             "map" => self.maps.push(Mapping::parse(rest)?),
             _ => return None,

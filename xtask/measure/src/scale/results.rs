@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Result, anyhow};
 
 use super::mallocs::{Malloc, OURS};
-use super::report::{Counts, Report};
+use super::report::{Report, START, STEADY};
 use super::watch::{Case, Watch};
 use super::{Request, Workload};
 
@@ -20,17 +20,21 @@ pub(super) enum Figure {
     Atomics,
     Instructions,
     Calls,
+    /// Instructions during which the busiest lock is held.
+    Held,
 }
 
 impl Figure {
     /// An operation's, on average.
-    pub(super) fn of(self, counts: &Counts) -> f64 {
+    pub(super) fn of(self, report: &Report, phase: usize) -> f64 {
+        let counts = report.of(phase);
         let count = match self {
             Figure::Moved => counts.moved(),
             Figure::MovedByLibraries => counts.moved() - counts.by_program.min(counts.moved()),
             Figure::Atomics => counts.atomics,
             Figure::Instructions => counts.instructions,
             Figure::Calls => counts.calls,
+            Figure::Held => report.busiest(phase).map_or(0, |lock| lock.held),
         };
         // Counts are far below 2^52.
         let (count, operations) = (count as f64, counts.operations.max(1) as f64);
@@ -148,7 +152,7 @@ impl Results {
         malloc: &str,
     ) -> Option<Spread> {
         let runs = self.runs_of(workload, threads, malloc);
-        Spread::of(runs.map(|run| figure.of(run.report.of(phase))).collect())
+        Spread::of(runs.map(|run| figure.of(&run.report, phase)).collect())
     }
 
     /// The peer that moves fewest lines, and how many.
@@ -185,6 +189,8 @@ fn kept(case: &Case<'_>, mut report: Report) -> Run {
         report.lines = Vec::new();
         report.sites = Vec::new();
         report.maps = Vec::new();
+        report.locks =
+            report.busiest(START).into_iter().chain(report.busiest(STEADY)).copied().collect();
     }
     Run {
         workload: case.workload.to_owned(),

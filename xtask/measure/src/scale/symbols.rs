@@ -38,7 +38,7 @@ struct Image<'a> {
 }
 
 impl Symbols {
-    /// What lies in the line that begins at the address.
+    /// What lies in the line of the address.
     pub(super) fn place(&mut self, report: &Report, address: u64) -> String {
         if let Some(range) = report.names.iter().find(|r| (r.start..r.end).contains(&address)) {
             return range.name.clone();
@@ -91,7 +91,8 @@ impl Symbols {
         let (path, at, is_mapped) = (image.path.to_owned(), image.address, image.is_mapped);
         let file = file_name(&path).to_owned();
         let symbols = self.of_file.entry(path.clone()).or_insert_with(|| read(&path));
-        let mut names: Vec<String> = within(symbols, at).map(|one| short(&one.name)).collect();
+        let mut names: Vec<String> =
+            within(symbols, at / LINE * LINE).map(|one| short(&one.name)).collect();
         names.dedup();
         if names.is_empty() {
             return is_mapped.then(|| format!("{file}+{at:#x}"));

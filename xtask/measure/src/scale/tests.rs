@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::mallocs::Malloc;
 use super::real::Said;
-use super::report::{Counts, Report, STEADY};
+use super::report::{Report, STEADY};
 use super::results::{Figure, Results, Run, Spread};
 use super::symbols::{self, Symbols};
 use super::watch::{QEMU, Watch, succeed_within};
@@ -23,6 +23,8 @@ line 2 100 8
 by 7f1010 5
 by 401000 3
 site 2 7f1010 6
+lock 2 7f2010 3 4 250 100 1
+lock 2 7f2020 3 4 25 10 0
 map 7f0000-7f2000 r--p 00000000 fe:00 123 /lib/libm alloc.so
 map 7f2000-7f3000 rw-p 00002000 fe:00 123 /lib/libm alloc.so
 map 7f3000-7f4000 rw-p 00000000 00:00 0
@@ -40,6 +42,7 @@ fn a_report_is_read_as_it_was_written() {
     assert_eq!(report.lines[0].address, 0x4000);
     assert_eq!(report.lines[0].by, [(0x7f_1010, 5), (0x40_1000, 3)]);
     assert_eq!(report.sites[0].moves, 6);
+    assert_eq!(report.busiest(STEADY).map(|lock| (lock.held, lock.calls)), Some((250, 1)));
     assert_eq!((report.maps.len(), report.maps[0].path.as_str()), (4, "/lib/libm alloc.so"));
 }
 
@@ -54,11 +57,12 @@ fn a_report_that_is_not_whole_is_refused() {
 #[test]
 fn figures_are_of_one_operation() {
     let report = Report::parse(REPORT).unwrap();
-    let of = |figure: Figure| figure.of(report.of(STEADY));
+    let of = |figure: Figure| figure.of(&report, STEADY);
     let figures = [Figure::Moved, Figure::MovedByLibraries, Figure::Atomics, Figure::Calls].map(of);
     assert_eq!(figures.map(|figure| format!("{figure:.1}")), ["1.0", "0.4", "2.0", "0.5"]);
+    assert_eq!(format!("{:.0}", of(Figure::Held)), "25");
     // A run that did nothing divides by nothing.
-    assert!(Figure::Moved.of(&Counts::default()).is_finite());
+    assert!(Figure::Moved.of(&Report::default(), STEADY).is_finite());
 }
 
 #[test]
@@ -180,7 +184,8 @@ fn what_the_program_says_of_itself_is_read() {
     assert!(Said::parse(&line.replace("switches", "turns")).is_err());
 }
 
-/// The one test of the plugin itself: two threads hand one line to and fro, which moves once for each of them and round.
+/// The one test of the plugin itself: two threads hand one line to and fro, which moves once for each of them and round;
+/// as a lock, it is held as often.
 #[test]
 fn a_line_that_two_threads_write_in_turns_moves_once_for_each() {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -193,17 +198,18 @@ fn a_line_that_two_threads_write_in_turns_moves_once_for_each() {
     steps::make(&root.join("workloads/scale"), &made).unwrap();
     let watch = Watch::new(&made).unwrap();
     const ROUNDS: u64 = 50;
-    for (apart, moved) in [(false, 2 * ROUNDS), (true, 0)] {
-        let out = made.join(format!("pingpong-{apart}"));
+    for (how, moved, holds) in
+        [("together", 2 * ROUNDS, 0), ("apart", 0, 0), ("locked", 2 * ROUNDS, 2 * ROUNDS)]
+    {
+        let out = made.join(format!("pingpong-{how}"));
         let mut command = watch.emulated("pingpong", &out, 1, &[]);
-        command.arg(ROUNDS.to_string());
-        if apart {
-            command.arg("apart");
-        }
+        command.arg(ROUNDS.to_string()).arg(how);
         succeed_within(&mut command, Duration::from_secs(60)).unwrap();
         let report = Report::parse(&std::fs::read_to_string(&out).unwrap()).unwrap();
         let counts = report.of(STEADY);
         assert_eq!((counts.operations, counts.atomics), (2 * ROUNDS, 2 * ROUNDS));
         assert_eq!((counts.moved(), counts.by_program, counts.calls), (moved, 0, 0), "{counts:?}");
+        let lock = report.busiest(STEADY).map_or((0, 0), |lock| (lock.holds, lock.attempts));
+        assert_eq!(lock, (holds, 0), "{how}");
     }
 }
