@@ -9,9 +9,9 @@ enum { HELD_AT_ONCE = 8, SHOWN = 24, PHASES_HERE = 4, NOBODY = -1 };
 struct word {
     uint64_t address;
     int holder;
-    uint64_t since, calls_before; /* of the holder */
+    struct came_to since; /* the holder's */
     struct {
-        uint64_t holds, attempts, held, longest, calls;
+        uint64_t holds, attempts, held, longest, calls, moves;
     } in[PHASES_HERE];
 };
 
@@ -57,31 +57,30 @@ static void drop(unsigned core, unsigned index) {
     for (unsigned i = index; i < held_count[core]; i++) held[core][i] = held[core][i + 1];
 }
 
-static void take(struct word *word, unsigned core, uint64_t now, uint64_t calls) {
+static void take(struct word *word, unsigned core, struct came_to now) {
     /* A counter, most likely. */
     if (held_count[core] == HELD_AT_ONCE) drop(core, 0);
     held[core][held_count[core]++] = word;
     word->holder = (int)core;
     word->since = now;
-    word->calls_before = calls;
 }
 
-static void give_back(struct word *word, unsigned phase, uint64_t now, uint64_t calls) {
-    uint64_t span = now - word->since;
+static void give_back(struct word *word, unsigned phase, struct came_to now) {
+    uint64_t span = now.instructions - word->since.instructions;
     word->in[phase].holds++;
     word->in[phase].held += span;
-    word->in[phase].calls += calls - word->calls_before;
+    word->in[phase].calls += now.calls - word->since.calls;
+    word->in[phase].moves += now.moves - word->since.moves;
     if (span > word->in[phase].longest) word->in[phase].longest = span;
 }
 
 bool locks_any(unsigned core) { return held_count[core] > 0; }
 
-void locks_write(unsigned core, unsigned phase, uint64_t address, uint64_t value, bool is_atomic, uint64_t now,
-                 uint64_t calls) {
+void locks_write(unsigned core, unsigned phase, uint64_t address, uint64_t value, bool is_atomic, struct came_to now) {
     for (unsigned i = 0; i < held_count[core]; i++) {
         if (held[core][i]->address != address) continue;
         if (value == 0) {
-            give_back(held[core][i], phase, now, calls);
+            give_back(held[core][i], phase, now);
             drop(core, i);
         }
         return;
@@ -89,7 +88,7 @@ void locks_write(unsigned core, unsigned phase, uint64_t address, uint64_t value
     if (!is_atomic) return;
     struct word *word = word_at(address);
     if (word->holder != NOBODY) word->in[phase].attempts++;
-    else if (value != 0) take(word, core, now, calls);
+    else if (value != 0) take(word, core, now);
 }
 
 void locks_end(unsigned core) {
@@ -117,10 +116,10 @@ void locks_write_report(FILE *to) {
         qsort(all, count, sizeof *all, by_held);
         for (size_t i = 0; i < count && i < SHOWN; i++) {
             const struct word *word = all[i].word;
-            fprintf(to, "lock %u %lx %lu %lu %lu %lu %lu\n", phase, (unsigned long)word->address,
+            fprintf(to, "lock %u %lx %lu %lu %lu %lu %lu %lu\n", phase, (unsigned long)word->address,
                     (unsigned long)word->in[phase].holds, (unsigned long)word->in[phase].attempts,
                     (unsigned long)word->in[phase].held, (unsigned long)word->in[phase].longest,
-                    (unsigned long)word->in[phase].calls);
+                    (unsigned long)word->in[phase].calls, (unsigned long)word->in[phase].moves);
         }
     }
     free(all);

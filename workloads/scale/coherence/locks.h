@@ -11,10 +11,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A core's thread wrote `value` to the word. `now` is how many instructions the thread has run, `calls` how many system
- * calls it has made. */
-void locks_write(unsigned core, unsigned phase, uint64_t address, uint64_t value, bool is_atomic, uint64_t now,
-                 uint64_t calls);
+/* How far a thread has come: instructions, system calls, lines moved. */
+struct came_to {
+    uint64_t instructions, calls, moves;
+};
+
+/* A core's thread, which has come to `now`, wrote `value` to the word. */
+void locks_write(unsigned core, unsigned phase, uint64_t address, uint64_t value, bool is_atomic, struct came_to now);
 
 /* Whether the core's thread seems to hold a lock, so that its plain writes may give it back. */
 bool locks_any(unsigned core);

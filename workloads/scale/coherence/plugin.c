@@ -39,7 +39,7 @@ struct core {
     bool waits;
     unsigned phase;
     uint64_t argument[3]; /* of the system call that it is in */
-    uint64_t run, called; /* instructions and system calls, ever */
+    struct came_to now;
     struct counts counts[PHASES];
 };
 
@@ -126,7 +126,7 @@ static void on_block(unsigned vcpu, void *instructions) {
     struct core *core = core_at(vcpu);
     if (!core) return;
     turns_run((unsigned)(core - cores), (uintptr_t)instructions);
-    core->run += (uintptr_t)instructions;
+    core->now.instructions += (uintptr_t)instructions;
     struct counts *counts = counts_of(core);
     if (counts) counts->instructions += (uintptr_t)instructions;
 }
@@ -151,13 +151,16 @@ static bool is_programs(uint64_t address) {
     return false;
 }
 
-static void write_word(struct core *core, uint64_t address, unsigned bytes, bool atomic) {
+static void write_word(struct core *core, uint64_t address, unsigned bytes, bool atomic, uint64_t moves_before) {
     unsigned index = (unsigned)(core - cores);
     if (!atomic && !locks_any(index)) return;
     uint64_t value = value_at(address, bytes);
     if (is_programs(address)) return;
+    struct came_to now = core->now;
+    /* The move that brought the word is part of what holding it takes; nothing else moved since. */
+    if (value != 0) now.moves = moves_before;
     pthread_spin_lock(&lock);
-    locks_write(index, core->phase, address, value, atomic, core->run, core->called);
+    locks_write(index, core->phase, address, value, atomic, now);
     pthread_spin_unlock(&lock);
 }
 
@@ -167,6 +170,7 @@ static void access_line(struct core *core, uint64_t line, bool is_store, uint64_
     if (came != CAME_HIT && !core->waits) {
         struct counts *counts = &core->counts[core->phase];
         counts->came[came]++;
+        if (came != CAME_COLD) core->now.moves++;
         if (came != CAME_COLD && core->phase != PHASE_NONE) {
             if (instruction >= code_start && instruction < code_end) counts->by_program++;
             moves_add(core->phase, line, instruction);
@@ -183,10 +187,10 @@ static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     if (!core) return;
     bool is_store = qemu_plugin_mem_is_store(info), atomic = (uintptr_t)data & ATOMIC;
     unsigned bytes = 1u << qemu_plugin_mem_size_shift(info);
-    uint64_t last = address + bytes - 1;
+    uint64_t last = address + bytes - 1, moves_before = core->now.moves;
     for (uint64_t line = address >> LINE_SHIFT; line <= last >> LINE_SHIFT; line++)
         access_line(core, line, is_store, (uintptr_t)data & ~ATOMIC);
-    if (is_store) write_word(core, address, bytes, atomic);
+    if (is_store) write_word(core, address, bytes, atomic, moves_before);
 }
 
 /* Whether the instruction is one that locks the bus: its prefix, or an exchange with memory. */
@@ -317,7 +321,7 @@ static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t
     }
     struct counts *counts = counts_of(core);
     if (counts) counts->calls++;
-    core->called++;
+    core->now.calls++;
     core->argument[0] = a;
     core->argument[1] = b;
     core->argument[2] = c;

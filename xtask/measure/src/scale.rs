@@ -8,6 +8,7 @@
 
 mod mallocs;
 mod page;
+mod queue;
 mod real;
 mod report;
 mod results;
@@ -199,7 +200,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let results =
         steps::take("scale", || Results::gather(&watch, &request, &workloads, &all.mallocs))?;
     let text = page::tables(&results);
-    println!("\n{text}\n{}", page::findings(&results, page::Detail::Full));
+    let predictions = page::predictions(&results);
+    println!("\n{text}\n{}\n{predictions}", page::findings(&results, page::Detail::Full));
     if request.record {
         let record = records::write(root, "scale", &page::record(root, &results))?;
         page::keep(root, &results)?;

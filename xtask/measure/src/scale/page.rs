@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use masu_lab::Machine;
 
 use super::mallocs::OURS;
+use super::queue::PRICES;
 use super::report::{START, STEADY};
 use super::results::{Figure, Results, Spread};
 use super::symbols::Symbols;
@@ -242,9 +243,10 @@ fn hottest(
 pub(super) fn record(root: &Path, results: &Results) -> String {
     let today = records::today();
     format!(
-        "# Scale: lines moved between cores, counted, {today}\n\n{}{}{}",
+        "# Scale: lines moved between cores, counted, {today}\n\n{}{}\n## Throughput, predicted\n{}{}",
         facts(root, results),
         findings(results, Detail::Full),
+        predictions(results),
         tables(results)
     )
 }
@@ -289,13 +291,45 @@ fn facts(root: &Path, results: &Results) -> String {
 /// When the page cannot be read or written.
 pub(super) fn keep(root: &Path, results: &Results) -> Result<()> {
     let text = format!(
-        "{}{}\n## Lines moved an operation\n{}\n## What else an operation takes\n{}",
+        "{}{}\n## Throughput, predicted\n{}\n## Lines moved an operation\n{}\n## What else an operation takes\n{}",
         facts(root, results),
         findings(results, Detail::Short),
+        predictions(results),
         tables_of(results, Figure::Moved, STEADY),
         besides(results)
     );
     kept::keep(&root.join(PAGE), "scale", &text).with_context(|| format!("keeping {PAGE}"))
+}
+
+/// Threads of these meet all at one thread, which no queue at a lock describes.
+const UNEVEN: [&str; 3] = ["fan-out", "fan-in", "reaper"];
+
+/// Throughput with most threads, relative to one, as predicted.
+pub(super) fn predictions(results: &Results) -> String {
+    let even: Vec<&str> = results.workloads.iter().map(|one| one.name.as_str()).collect();
+    let even: Vec<&str> = even.into_iter().filter(|name| !UNEVEN.contains(name)).collect();
+    let most = results.threads.iter().copied().max().unwrap_or(1);
+    let mut text = format!(
+        "\nTimes the throughput of one thread that {most} have, on a machine with a core for each: a lock is a queue, {:.2} ns an \
+         instruction, {} ns a line moved, {} ns a system call. Predicted from counts, and checked against no machine yet.\n\n\
+         | threads {most} | {} |\n|---{}|\n",
+        PRICES.instruction,
+        PRICES.moved,
+        PRICES.call,
+        even.join(" | "),
+        "|--:".repeat(even.len())
+    );
+    for malloc in &results.mallocs {
+        let cells: Vec<String> = even
+            .iter()
+            .map(|workload| {
+                let speedup = results.speedup(workload, most, &malloc.name);
+                speedup.map_or("–".to_owned(), |speedup| format!("{:.1}", speedup.median))
+            })
+            .collect();
+        let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+    }
+    text
 }
 
 /// The other figures, where most threads are.

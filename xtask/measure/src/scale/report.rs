@@ -80,6 +80,8 @@ pub(super) struct Lock {
     pub(super) longest: u64,
     /// System calls of the holder.
     pub(super) calls: u64,
+    /// Lines that the holder moved, that of the word among them; a report of an older plugin does not say.
+    pub(super) moves: Option<u64>,
 }
 
 /// Addresses that belong to something.
@@ -184,8 +186,17 @@ impl Report {
                 let address = hex(words.next())?;
                 let mut number = || words.next()?.parse::<u64>().ok();
                 let (holds, attempts, held) = (number()?, number()?, number()?);
-                let (longest, calls) = (number()?, number()?);
-                self.locks.push(Lock { phase, address, holds, attempts, held, longest, calls });
+                let (longest, calls, moves) = (number()?, number()?, number());
+                self.locks.push(Lock {
+                    phase,
+                    address,
+                    holds,
+                    attempts,
+                    held,
+                    longest,
+                    calls,
+                    moves,
+                });
             }
             "map" => self.maps.push(Mapping::parse(rest)?),
             _ => return None,

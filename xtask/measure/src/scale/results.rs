@@ -7,7 +7,8 @@ use std::thread;
 use anyhow::{Result, anyhow};
 
 use super::mallocs::{Malloc, OURS};
-use super::report::{Report, START, STEADY};
+use super::queue;
+use super::report::Report;
 use super::watch::{Case, Watch};
 use super::{Request, Workload};
 
@@ -171,6 +172,15 @@ impl Results {
         medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// How many times one thread's throughput the threads of a case have, as predicted of each seed.
+    pub(super) fn speedup(&self, workload: &str, threads: usize, malloc: &str) -> Option<Spread> {
+        let predicted = self.runs_of(workload, threads, malloc).filter_map(|many| {
+            let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;
+            queue::speedup(&one.report, &many.report, threads)
+        });
+        Spread::of(predicted.collect())
+    }
+
     /// The run of a case that lines and code are named of: the first seed's.
     pub(super) fn shown(&self, workload: &str, threads: usize, malloc: &str) -> Option<&Run> {
         self.runs_of(workload, threads, malloc).min_by_key(|run| run.seed)
@@ -189,8 +199,6 @@ fn kept(case: &Case<'_>, mut report: Report) -> Run {
         report.lines = Vec::new();
         report.sites = Vec::new();
         report.maps = Vec::new();
-        report.locks =
-            report.busiest(START).into_iter().chain(report.busiest(STEADY)).copied().collect();
     }
     Run {
         workload: case.workload.to_owned(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::mallocs::Malloc;
+use super::queue::{Demands, Prices};
 use super::real::Said;
 use super::report::{Report, STEADY};
 use super::results::{Figure, Results, Run, Spread};
@@ -23,8 +24,8 @@ line 2 100 8
 by 7f1010 5
 by 401000 3
 site 2 7f1010 6
-lock 2 7f2010 3 4 250 100 1
-lock 2 7f2020 3 4 25 10 0
+lock 2 7f2010 3 4 250 100 1 2
+lock 2 7f2020 3 4 25 10 0 0
 map 7f0000-7f2000 r--p 00000000 fe:00 123 /lib/libm alloc.so
 map 7f2000-7f3000 rw-p 00002000 fe:00 123 /lib/libm alloc.so
 map 7f3000-7f4000 rw-p 00000000 00:00 0
@@ -98,6 +99,30 @@ fn symbols_are_read_and_found_by_what_they_hold() {
     assert_eq!(find(0x2007), Some("second(int, long)"));
     let within = |line| symbols::within(&read, line).count();
     assert_eq!([0xfc0, 0x1000, 0x1fc0, 0x2000].map(within), [0, 1, 0, 1]);
+}
+
+#[test]
+fn a_queue_grows_with_threads_up_to_what_its_lock_lets_through() {
+    let threads = |demands: &Demands, threads| demands.throughput(threads) * demands.beside;
+    // Without a lock every thread works.
+    let free = Demands { locks: vec![], beside: 100.0 };
+    assert!((threads(&free, 64) - 64.0).abs() < 1e-9);
+    // One lock for an eleventh of the time: at most eleven threads, and two of them seldom meet.
+    let locked = Demands { locks: vec![10.0], beside: 100.0 };
+    assert!((locked.throughput(1) - 1.0 / 110.0).abs() < 1e-9);
+    // Of two threads one finds the other at the lock in 10 of 110 cases, and waits 10 longer then.
+    assert!((locked.throughput(2) - 2.0 / (110.0 + 100.0 / 110.0)).abs() < 1e-9);
+    assert!(locked.throughput(64) > 0.09 && locked.throughput(64) <= 0.1);
+}
+
+#[test]
+fn what_lies_under_locks_is_not_beside_them() {
+    let prices = Prices { instruction: 1.0, moved: 10.0, call: 100.0 };
+    let demands = Demands::of(&Report::parse(REPORT).unwrap(), prices).unwrap();
+    // Ten operations of 500 instructions, 10 moves and 5 calls in all.
+    assert_eq!(demands, Demands { locks: vec![37.0, 2.5], beside: 110.0 - 39.5 });
+    let older = REPORT.replace("100 1 2\n", "100 1\n");
+    assert_eq!(Demands::of(&Report::parse(&older).unwrap(), prices), None);
 }
 
 fn results(moved: &[(&str, u64)]) -> Results {
