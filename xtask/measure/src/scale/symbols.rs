@@ -126,7 +126,10 @@ fn image(report: &Report, address: u64) -> Option<Image<'_>> {
 /// The symbol whose bytes the address is among.
 pub(super) fn find(symbols: &[Symbol], address: u64) -> Option<&Symbol> {
     let after = symbols.partition_point(|symbol| symbol.address <= address);
-    symbols[..after].iter().rev().take(8).find(|symbol| address < symbol.address + symbol.size)
+    let holds = |symbol: &&Symbol| address < symbol.address + symbol.size;
+    // Where one function has several names, C's is the shortest.
+    let names = symbols[..after].iter().rev().take(8).filter(holds);
+    names.max_by_key(|symbol| (symbol.address, std::cmp::Reverse(symbol.name.len())))
 }
 
 /// The symbols that have bytes in the line that begins at the address.
