@@ -220,7 +220,7 @@ fn hottest(
         );
     }
     let instructions = report.of(phase).instructions.max(1);
-    for lock in report.locks.iter().filter(|lock| lock.phase == phase).take(LOCKS_NAMED) {
+    for lock in report.shared(phase).take(LOCKS_NAMED) {
         let share = 100.0 * lock.held as f64 / instructions as f64;
         if share >= LOCK_SHARE {
             let _ = writeln!(

@@ -37,7 +37,7 @@ impl Demands {
             ns / counts.operations.max(1) as f64
         };
         let mut locks = Vec::new();
-        for lock in report.locks.iter().filter(|lock| lock.phase == STEADY) {
+        for lock in report.shared(STEADY) {
             locks.push(price(lock.held, lock.moves?, lock.calls));
         }
         let all = price(counts.instructions, counts.moved(), counts.calls);

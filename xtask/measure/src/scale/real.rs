@@ -20,8 +20,8 @@ use super::{PAGE, Request, Workload};
 use xtask::{kept, records, steps};
 
 /// Operations of all threads together that are counted, and each thread's least.
-const OPERATIONS: usize = 400_000;
-const OPERATIONS_LEAST: usize = 1000;
+const OPERATIONS: usize = 200_000;
+const OPERATIONS_LEAST: usize = 640;
 const ROUNDS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(120);
 

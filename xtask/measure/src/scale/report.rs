@@ -125,9 +125,14 @@ impl Report {
         &self.phases[phase]
     }
 
-    /// The lock that was held for most instructions.
+    /// The locks that threads have met at. One that its thread alone takes keeps nobody waiting.
+    pub(super) fn shared(&self, phase: usize) -> impl Iterator<Item = &Lock> {
+        self.locks.iter().filter(move |lock| lock.phase == phase && lock.attempts > 0)
+    }
+
+    /// The one of them that was held for most instructions.
     pub(super) fn busiest(&self, phase: usize) -> Option<&Lock> {
-        self.locks.iter().filter(|lock| lock.phase == phase).max_by_key(|lock| lock.held)
+        self.shared(phase).max_by_key(|lock| lock.held)
     }
 
     /// # Errors
