@@ -10,7 +10,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use masu_lab::Machine;
 
-use super::mallocs::OURS;
 use super::queue::PRICES;
 use super::report::{START, STEADY};
 use super::results::{Figure, Results, Spread};
@@ -107,7 +106,7 @@ fn cell(figure: Figure, spread: Spread) -> String {
     }
 }
 
-/// A case in which masu moves more lines than the best peer.
+/// A case in which the malloc that the run is about moves more lines than the best of the others.
 struct Behind<'a> {
     workload: &'a str,
     threads: usize,
@@ -121,7 +120,7 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
     for workload in &results.workloads {
         for &threads in &results.threads {
             let figure = Figure::Moved;
-            let ours = results.spread(figure, phase, &workload.name, threads, OURS);
+            let ours = results.spread(figure, phase, &workload.name, threads, results.subject());
             let best = results.best_peer(figure, phase, &workload.name, threads);
             let (Some(ours), Some((peer, best))) = (ours, best) else { continue };
             if ours.median > best * MARGIN + NOTHING {
@@ -133,7 +132,7 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
     all
 }
 
-/// How much is said of where masu is behind.
+/// How much is said of where it is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Lines and code of every case.
@@ -142,14 +141,23 @@ pub(super) enum Detail {
     Short,
 }
 
-/// Where masu moves more lines than the best peer, and which lines and code that are.
+/// Where the malloc that the run is about moves more lines than the best of the others, and which lines and code that are;
+/// where there are no others, what it moves at all.
 pub(super) fn findings(results: &Results, detail: Detail) -> String {
     let mut symbols = Symbols::default();
     let mut text = String::new();
     let most = results.threads.iter().copied().max().unwrap_or(1);
+    let subject = results.subject();
+    if results.mallocs.len() == 1 {
+        let _ = write!(text, "\n## The hottest lines of {subject}\n");
+        for workload in &results.workloads {
+            text.push_str(&hottest(results, &mut symbols, &workload.name, most, STEADY));
+        }
+        return text;
+    }
     for (phase, title) in [
-        (STEADY, "Where masu moves more lines than the best peer"),
-        (START, "The same at the start"),
+        (STEADY, format!("Where {subject} moves more lines than the best peer")),
+        (START, "The same at the start".to_owned()),
     ] {
         let all = behind(results, phase);
         let _ = write!(text, "\n## {title}\n\n");
@@ -157,8 +165,9 @@ pub(super) fn findings(results: &Results, detail: Detail) -> String {
             text.push_str("Nowhere.\n");
             continue;
         }
-        text.push_str(
-            "| workload | threads | masu | best peer | | ratio |\n|---|--:|--:|---|--:|--:|\n",
+        let _ = writeln!(
+            text,
+            "| workload | threads | {subject} | best peer | | ratio |\n|---|--:|--:|---|--:|--:|"
         );
         for Behind { workload, threads, ours, peer, best } in &all {
             let ratio =
@@ -181,7 +190,7 @@ pub(super) fn findings(results: &Results, detail: Detail) -> String {
     text
 }
 
-/// The hottest lines of masu in a case, and the functions that move most.
+/// The hottest lines of a case, and the functions that move most.
 fn hottest(
     results: &Results,
     symbols: &mut Symbols,
@@ -189,7 +198,9 @@ fn hottest(
     threads: usize,
     phase: usize,
 ) -> String {
-    let Some(run) = results.shown(workload, threads, OURS) else { return String::new() };
+    let Some(run) = results.shown(workload, threads, results.subject()) else {
+        return String::new();
+    };
     let report = &run.report;
     let all = report.of(phase).moved().max(1);
     let share = |moves: u64| 100.0 * moves as f64 / all as f64;

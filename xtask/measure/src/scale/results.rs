@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use super::mallocs::{Malloc, OURS};
+use super::mallocs::{Malloc, NAMES, OURS};
 use super::queue;
 use super::report::Report;
 use super::watch::{Case, Watch};
@@ -156,6 +156,15 @@ impl Results {
         Spread::of(runs.map(|run| figure.of(&run.report, phase)).collect())
     }
 
+    /// The malloc that the run is about: the library that was given last, else masu, else the first.
+    pub(super) fn subject(&self) -> &str {
+        let is_given = |name: &&str| !NAMES.contains(name);
+        let mut names = self.mallocs.iter().map(|malloc| malloc.name.as_str());
+        let first = names.clone().next().unwrap_or(OURS);
+        let given = names.clone().rfind(is_given);
+        given.or_else(|| names.find(|name| *name == OURS)).unwrap_or(first)
+    }
+
     /// The peer that moves fewest lines, and how many.
     pub(super) fn best_peer(
         &self,
@@ -164,7 +173,8 @@ impl Results {
         workload: &str,
         threads: usize,
     ) -> Option<(&str, f64)> {
-        let peers = self.mallocs.iter().filter(|malloc| malloc.name != OURS);
+        let subject = self.subject();
+        let peers = self.mallocs.iter().filter(|malloc| malloc.name != subject);
         let medians = peers.filter_map(|malloc| {
             let spread = self.spread(figure, phase, workload, threads, &malloc.name)?;
             Some((malloc.name.as_str(), spread.median))

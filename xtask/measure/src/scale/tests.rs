@@ -155,11 +155,28 @@ fn findings(moved: &[(&str, u64)]) -> String {
 
 #[test]
 fn masu_is_behind_where_it_moves_more_than_the_best_peer() {
-    let behind = findings(&[("masu", 24), ("a", 14), ("b", 94)]);
-    assert!(behind.contains("| private | 8 | 3.00 | a | 2.00 | 1.50 |"), "{behind}");
+    let behind = findings(&[("masu", 24), ("jemalloc", 14), ("glibc", 94)]);
+    assert!(behind.contains("| private | 8 | 3.00 | jemalloc | 2.00 | 1.50 |"), "{behind}");
     assert!(behind.contains("60 % by") || behind.contains("20 % by"), "{behind}");
-    let level = findings(&[("masu", 14), ("a", 14)]);
+    let level = findings(&[("masu", 14), ("jemalloc", 14)]);
     assert!(level.contains("Nowhere.") && !level.contains("| private |"), "{level}");
+}
+
+#[test]
+fn a_run_is_about_the_library_that_was_given() {
+    let subject = |names: &[&str]| {
+        let all: Vec<(&str, u64)> = names.iter().map(|name| (*name, 4)).collect();
+        results(&all).subject().to_owned()
+    };
+    assert_eq!(subject(&["masu", "glibc", "libmine.so"]), "libmine.so");
+    assert_eq!(subject(&["jemalloc", "masu"]), "masu");
+    assert_eq!(subject(&["jemalloc", "glibc"]), "jemalloc");
+    let alone = findings(&[("libmine.so", 4)]);
+    assert!(
+        alone.contains("The hottest lines of libmine.so")
+            && alone.contains("10 lines moved in all"),
+        "{alone}"
+    );
 }
 
 #[test]
