@@ -21,7 +21,7 @@ run)
         # shellcheck disable=SC2086
         env LD_PRELOAD="$PRELOAD" LD_LIBRARY_PATH="$folder/lib/x86_64-linux-gnu" \
             RUBYLIB="$folder/lib/ruby/3.1.0:$folder/lib/x86_64-linux-gnu/ruby/3.1.0:$folder/lib/ruby/vendor_ruby" timeout 2400 \
-            "$folder/bin/ruby3.1" -Itool/lib -W0 test/runner.rb --ruby="$folder/bin/ruby3.1" --excludes-dir=test/excludes -v --test-order=sorted $tests
+            "$folder/bin/ruby3.1" -Itool/lib -W0 test/runner.rb --ruby="$folder/bin/ruby3.1" --excludes-dir=test/excludes --subprocess-timeout-scale=20 -v --test-order=sorted $tests
     ) >log 2>&1
     sed -nE 's/^\[ *[0-9]+\/[0-9]+\] (\S+) = .*/ok \1/p' log
     grep -A1 -E '^ +[0-9]+\) (Failure|Error):' log | sed -nE 's/^(\S+#[^: ]+).*/not ok \1/p'
