@@ -125,6 +125,9 @@ pub struct Calls {
     pub peaks_bytes: u64,
     /// From when on samples of calls were counted, because there were too many; none where all were.
     pub sampled: Option<Sampling>,
+    /// Calls by which other processes could see the program: files opened to be written to, names made or taken
+    /// away, locks, sockets. None where not every call was seen.
+    pub outward: Option<u64>,
 }
 
 /// How calls were sampled.
@@ -183,15 +186,7 @@ pub(crate) fn count_watched(
         let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
         shared.finish();
         let run = run?;
-        let Bounded { counter, duty, .. } = bounded;
-        let mut calls = counter.finish();
-        // Besides its calls, a thread stops where it begins, and its starter there too.
-        calls.stops += 2 * calls.threads_begun;
-        calls.sampled = duty.samples_from_s().map(|from_s| {
-            let share = duty.share();
-            Sampling { from_s, share }
-        });
-        Ok((run, calls))
+        Ok((run, bounded.finish()))
     })
 }
 

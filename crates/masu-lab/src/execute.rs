@@ -18,6 +18,7 @@ use crate::error::Doing;
 use crate::kernel::{self, Status, Usage, lean};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
+mod beside;
 pub(crate) mod books;
 mod curve;
 mod fresh;
@@ -27,6 +28,7 @@ mod pace;
 pub(crate) mod tree;
 mod watch;
 
+pub(crate) use beside::execute_beside;
 pub(crate) use curve::Curve;
 pub(crate) use fresh::Fresh;
 pub(crate) use neighbours::Neighbours;

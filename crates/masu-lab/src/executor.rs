@@ -11,6 +11,9 @@ pub(crate) trait Executor {
     /// effect.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
+    /// A round begins, in which each of `rows` is run once, in this order.
+    fn begin_round(&mut self, _rows: &[usize]) {}
+
     /// Makes one timed run of the row at `index`.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 

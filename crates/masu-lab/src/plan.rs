@@ -50,6 +50,9 @@ pub struct Prepared {
     pub scratch: Scratch,
     /// How to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,
+    /// Whether the runs of a round are made at the same time, on one CPU: see
+    /// [`Prepared::side_by_side`](Prepared::side_by_side()).
+    pub is_side_by_side: bool,
     /// What else was asked for, by its name in a suite file.
     pub settings: Vec<(String, String)>,
 }
@@ -110,6 +113,7 @@ impl Plan {
             hooks: Hooks::default(),
             scratch: Scratch::None,
             server: None,
+            is_side_by_side: false,
             settings: Vec::new(),
         };
         Plan { suite: None, rounds, cases: vec![prepared] }
@@ -117,6 +121,19 @@ impl Plan {
 }
 
 impl Prepared {
+    /// Has the runs of each round made at the same time, on one CPU, and judged by their CPU time.
+    ///
+    /// The kernel gives each a few milliseconds in turn. So all of them meet the same machine, whatever its clock
+    /// rate or other machines on the same processor do from one second to the next, and their CPU times can be
+    /// compared far more closely than those of runs one after the other. It suits programs of one thread that have
+    /// nothing in common with another run of themselves: no files that they write, no locks, no sockets.
+    /// Preparations around the runs and folders made for them are not meant for it.
+    pub fn side_by_side(&mut self) {
+        self.is_side_by_side = true;
+        self.primary = Measure::Cpu;
+        self.settings.push(("rounds".to_owned(), "side by side on one CPU".to_owned()));
+    }
+
     /// What the results say of this case.
     #[must_use]
     pub fn case(&self) -> Case {
@@ -317,6 +334,7 @@ impl Making<'_> {
             hooks,
             scratch,
             server,
+            is_side_by_side: false,
             settings: entry.settings(),
         })
     }

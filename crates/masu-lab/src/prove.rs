@@ -35,6 +35,8 @@ pub struct Proof {
     pub confidence: f64,
     /// Rounds asked for, each with one run of the reference and of every remedy.
     pub rounds: usize,
+    /// Whether the runs of a round were made at the same time, on one CPU: then CPU times alone mean something.
+    pub side_by_side: bool,
     /// What the remedies were held against.
     pub reference: Medians,
     /// The remedies, in the order they were given.
@@ -215,7 +217,10 @@ pub(crate) fn prove_with_values(
     let seconds = began.elapsed().as_secs_f64();
     match made {
         Ok(comparison) => {
-            let proof = of_comparison(&labels, &comparison);
+            let mut proof = of_comparison(&labels, &comparison);
+            if case.is_side_by_side {
+                proof.forget_wall();
+            }
             let values = comparison.tables.first().map_or_else(Values::default, |table| {
                 Values::of(&labels, &table.case.labels(), proof.primary, &table.runs)
             });
@@ -257,6 +262,15 @@ fn of_comparison(labels: &[String], comparison: &Comparison) -> Proof {
 }
 
 impl Proof {
+    /// Programs that took turns waited for each other all the time.
+    fn forget_wall(&mut self) {
+        self.side_by_side = true;
+        self.reference.wall_s = None;
+        for remedy in &mut self.remedies {
+            (remedy.wall, remedy.medians.wall_s) = (None, None);
+        }
+    }
+
     /// What `summary` says of the variants called `labels`, the first of which is the reference.
     pub(crate) fn of(
         labels: &[String],
@@ -294,6 +308,7 @@ impl Proof {
             primary,
             confidence: CONFIDENCE,
             rounds: 0,
+            side_by_side: false,
             reference: row(&reference).map_or(unknown, medians),
             remedies: labels.iter().skip(1).map(proved).collect(),
             runs: 0,
@@ -375,6 +390,22 @@ mod tests {
         let told = Shown::LeftOut { reason: "it is not here".to_owned() };
         assert_eq!(proof.remedies[1].shown, told);
         assert!(matches!(proof.remedies[0].shown, Shown::LeftOut { .. }));
+    }
+
+    #[test]
+    fn remedies_run_side_by_side_are_judged_by_cpu_time_alone() {
+        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
+        let catalogue = Catalogue::find(&Places::default());
+        let variant = |text: &str| catalogue.resolve(&text.parse().unwrap(), &workload.program);
+        let [reference, remedy] =
+            ["system", "system:top_pad=1M"].map(|text| variant(text).unwrap());
+        let mut plan = plan(&workload, &reference, &[remedy], 3);
+        plan.cases[0].side_by_side();
+        let made = prove(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();
+        assert_eq!((made.primary, made.side_by_side), (Measure::Cpu, true));
+        assert_eq!(made.remedies[0].shown, Shown::TooFewRuns { pairs: 3, needed: 8 });
+        assert_eq!((made.remedies[0].wall, made.reference.wall_s), (None, None));
+        assert!(made.reference.cpu_s.is_some() && made.repeatable, "{made:?}");
     }
 
     #[test]

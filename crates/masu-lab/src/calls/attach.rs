@@ -19,7 +19,7 @@ use crate::Error;
 use crate::error::Doing;
 use crate::execute::tree;
 use crate::kernel::Usage;
-use crate::kernel::attach::{self as door, Bell, Boundary, Rope, Unstoppable};
+use crate::kernel::attach::{self as door, Begun, Bell, Boundary, Rope, Unstoppable};
 use crate::kernel::trace::{self, Change};
 use crate::trace::Witness;
 
@@ -210,8 +210,10 @@ impl Follower {
     fn boundary(&mut self, pid: Pid) -> io::Result<()> {
         self.counter.calls.stops += 1;
         match door::boundary(pid) {
-            Ok(Boundary::Begins(Some(stopped))) => self.counter.called(pid, stopped),
-            Ok(Boundary::Begins(None) | Boundary::Other) => {}
+            Ok(Boundary::Begins(Begun { counted: Some(stopped), .. })) => {
+                self.counter.called(pid, stopped);
+            }
+            Ok(Boundary::Begins(_) | Boundary::Other) => {}
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
             // It is being killed.
             Err(_) => {}

@@ -14,10 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::duty::{Duty, PAUSE_S, Progress};
-use super::{Call, Counter, Pid};
+use super::{Call, Calls, Counter, Pid, Sampling};
 use crate::execute::books::{Scheduled, Stat};
-use crate::kernel::attach::{self, Boundary};
+use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::calls::{self as door, Sleep};
+use crate::kernel::outward::{Outward, is_harmless};
 use crate::kernel::{self, Usage};
 use crate::trace::{CallStops, Witness};
 
@@ -105,6 +106,10 @@ pub(super) struct Bounded<'a> {
     known: HashMap<Pid, Progress>,
     /// What those had done that have ended.
     ended: Progress,
+    /// Calls by which others could see it.
+    outward: u64,
+    /// Whether every call was seen, unless they were sampled.
+    sees_all: bool,
 }
 
 impl<'a> Bounded<'a> {
@@ -117,7 +122,24 @@ impl<'a> Bounded<'a> {
             waited_before_s: waited_s(),
             known: HashMap::new(),
             ended: Progress::default(),
+            outward: 0,
+            sees_all: false,
         }
+    }
+
+    /// What was counted.
+    pub(super) fn finish(self) -> Calls {
+        let sampled = self.duty.samples_from_s().map(|from_s| {
+            let share = self.duty.share();
+            Sampling { from_s, share }
+        });
+        let saw_all = self.sees_all && sampled.is_none();
+        let mut calls = self.counter.finish();
+        // Besides its calls, a thread stops where it begins, and its starter there too.
+        calls.stops += 2 * calls.threads_begun;
+        calls.sampled = sampled;
+        calls.outward = saw_all.then_some(self.outward);
+        calls
     }
 
     /// Goes over to the next phase if it is time.
@@ -157,6 +179,15 @@ impl<'a> Bounded<'a> {
     }
 }
 
+/// Whether others can see what a thread is about to do.
+fn is_seen(thread: Pid, outward: Outward) -> bool {
+    match outward {
+        Outward::No => false,
+        Outward::Opens(path) => !is_harmless(thread, path),
+        Outward::Surely => true,
+    }
+}
+
 /// What this thread has waited for a CPU, in seconds.
 fn waited_s() -> f64 {
     let own = Scheduled::of("/proc/thread-self");
@@ -191,6 +222,7 @@ impl Witness for Bounded<'_> {
             self.counter.meet(root);
             self.counter.note(root, Call::Execve);
             self.began = Instant::now();
+            self.sees_all = true;
             return Ok(CallStops::Each);
         }
         self.counter.prepare(root)
@@ -222,8 +254,11 @@ impl Witness for Bounded<'_> {
         let begins = matches!(boundary, Ok(Boundary::Begins(_)));
         if self.duty.is_open() {
             self.duty.note(begins);
-            if let Ok(Boundary::Begins(Some(stopped))) = boundary {
-                self.counter.called(pid, stopped);
+            if let Ok(Boundary::Begins(Begun { counted, outward })) = boundary {
+                self.outward += u64::from(is_seen(pid, outward));
+                if let Some(stopped) = counted {
+                    self.counter.called(pid, stopped);
+                }
             }
         }
         self.turn();

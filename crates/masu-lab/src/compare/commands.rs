@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
-use crate::execute::{Conditions, Fresh, Offsets, execute_under};
+use crate::execute::{Conditions, Fresh, Offsets, execute_beside, execute_under};
 use crate::executor::Executor;
 use crate::hooks::Hook;
 use crate::parameter::{self, Values};
@@ -25,6 +25,11 @@ pub(crate) struct Commands<'a> {
     /// How the first warm-up ended, which is the reference's.
     reference: Option<Ending>,
     fresh: Fresh,
+    /// Whether the runs of a round are made at the same time, which rows it has, and those of its runs that
+    /// nobody has asked for yet.
+    is_side_by_side: bool,
+    round: Vec<usize>,
+    made: Vec<(usize, Run)>,
 }
 
 impl<'a> Commands<'a> {
@@ -49,7 +54,38 @@ impl<'a> Commands<'a> {
         }
         let (hooks, is_set_up, reference) = (hooks.clone(), false, None);
         let fresh = Fresh::here();
-        Ok(Commands { rows, limits, offsets, hooks, scratch, is_set_up, reference, fresh })
+        Ok(Commands {
+            rows,
+            limits,
+            offsets,
+            hooks,
+            scratch,
+            is_set_up,
+            reference,
+            fresh,
+            is_side_by_side: prepared.is_side_by_side,
+            round: Vec::new(),
+            made: Vec::new(),
+        })
+    }
+
+    /// The run of a row, made beside those of the other rows of the round, unless it was made with theirs.
+    fn beside(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        if !self.made.iter().any(|(row, _)| *row == index) {
+            self.fresh.touch_for(self.round.len())?;
+            let one = |row: &usize| {
+                let Row { variant, workload, .. } = &self.rows[*row];
+                let limits = self.limits.clone();
+                let offset_bytes = self.offsets.draw();
+                (workload, variant, Conditions { offset_bytes, ..Conditions::from(limits) })
+            };
+            let round: Vec<_> = self.round.iter().map(one).collect();
+            let runs = execute_beside(&round, stop)?;
+            self.made = self.round.iter().copied().zip(runs).collect();
+        }
+        let place = self.made.iter().position(|(row, _)| *row == index);
+        let missing = || Error::Compare("a run that its round does not have".to_owned());
+        Ok(self.made.swap_remove(place.ok_or_else(missing)?).1)
     }
 
     /// Makes one run of a row, with everything around it.
@@ -130,7 +166,15 @@ impl Executor for Commands<'_> {
         Ok((run, evidence))
     }
 
+    fn begin_round(&mut self, rows: &[usize]) {
+        self.round = rows.to_vec();
+        self.made.clear();
+    }
+
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        if self.is_side_by_side {
+            return self.beside(index, stop);
+        }
         let made = self.make(index, stop, |Row { variant, workload, .. }, conditions| {
             execute_under(workload, variant, conditions, stop)
         });

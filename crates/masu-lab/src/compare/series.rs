@@ -183,7 +183,9 @@ impl Series<'_, '_> {
         let mut order = Order::new(order_seed(seed, self.index), self.prepared.rows.len());
         let mut looks = Looks::new(self.prepared.rows.len().saturating_sub(1));
         for round in 0.. {
-            for variant in order.round() {
+            let order = order.round();
+            self.executor.begin_round(&order);
+            for variant in order {
                 if !self.slot(round, variant, &mut runs)? {
                     return Ok(None);
                 }

@@ -155,6 +155,11 @@ impl Executor for Remaining<'_> {
         self.executor.warm_up(self.places[index], stop)
     }
 
+    fn begin_round(&mut self, rows: &[usize]) {
+        let places: Vec<usize> = rows.iter().map(|row| self.places[*row]).collect();
+        self.executor.begin_round(&places);
+    }
+
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         self.executor.run(self.places[index], stop)
     }

@@ -233,6 +233,8 @@ pub struct CallFacts {
     pub processes: u64,
     /// From when on samples of calls were counted; none where all were. The numbers are estimates then.
     pub sampled: Option<Sampling>,
+    /// Calls by which other processes could see the program; none where not every call was seen.
+    pub outward: Option<u64>,
 }
 
 impl CallFacts {
@@ -250,6 +252,7 @@ impl CallFacts {
             threads_started: calls.threads_begun.saturating_sub(calls.processes),
             processes: calls.processes,
             sampled: calls.sampled,
+            outward: calls.outward,
         }
     }
 

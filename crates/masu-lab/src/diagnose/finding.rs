@@ -55,13 +55,15 @@ pub enum Id {
     CpuBound,
     /// It waits for data or for time to pass.
     IoBound,
+    /// Whether memory is the problem could not be told.
+    MemoryOpen,
     /// Memory is not the problem.
     MemoryIsFine,
 }
 
 impl Id {
     /// Every one, in the order of the documentation.
-    pub const ALL: [Id; 25] = [
+    pub const ALL: [Id; 26] = [
         Id::ProgramFailed,
         Id::HeapCallStorm,
         Id::MallocLock,
@@ -86,6 +88,7 @@ impl Id {
         Id::ScatteredCode,
         Id::CpuBound,
         Id::IoBound,
+        Id::MemoryOpen,
         Id::MemoryIsFine,
     ];
 
@@ -117,6 +120,7 @@ impl Id {
             Id::ScatteredCode => "scattered-code",
             Id::CpuBound => "cpu-bound",
             Id::IoBound => "io-bound",
+            Id::MemoryOpen => "memory-open",
             Id::MemoryIsFine => "memory-is-fine",
         }
     }
@@ -127,7 +131,7 @@ impl Id {
         match self {
             Id::ProgramFailed => Kind::Failure,
             Id::UnoptimisedBuild | Id::Wrapper => Kind::Remark,
-            Id::CpuBound | Id::IoBound | Id::MemoryIsFine => Kind::AllClear,
+            Id::CpuBound | Id::IoBound | Id::MemoryOpen | Id::MemoryIsFine => Kind::AllClear,
             _ => Kind::Cause,
         }
     }
@@ -255,6 +259,15 @@ impl Finding {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
         let thousandths = (weight * 1e3) as u64;
         (self.id.kind(), std::cmp::Reverse(thousandths), self.id)
+    }
+}
+
+/// That a program computes says that no malloc helps, and is no surer than that memory is no problem.
+pub(super) fn less_sure_than_memory(findings: &mut [Finding]) {
+    let of_memory = |one: &&Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
+    let Some(limit) = findings.iter().find(of_memory).map(|one| one.confidence) else { return };
+    for finding in findings.iter_mut().filter(|one| one.id == Id::CpuBound) {
+        finding.confidence = finding.confidence.min(limit);
     }
 }
 

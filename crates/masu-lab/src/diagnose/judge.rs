@@ -6,7 +6,7 @@
 //! found, and does not name the same seconds twice.
 
 use super::facts::Facts;
-use super::finding::{Finding, Id};
+use super::finding::{Finding, Id, less_sure_than_memory};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S};
 
 mod clear;
@@ -39,6 +39,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(held::held(facts));
     findings.extend(program::about(facts));
     findings.extend(clear::clear(facts, &findings));
+    less_sure_than_memory(&mut findings);
     doubt::doubt(facts, &mut findings);
     findings.sort_by_key(Finding::order);
     for finding in &mut findings {

@@ -9,19 +9,28 @@
 
 use std::time::Duration;
 
-use super::finding::{Confidence, Finding, Id, Remedy};
+use super::facts::Facts;
+use super::finding::{Confidence, Finding, Id, Remedy, less_sure_than_memory};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, LITTLE_SHARE, PARALLEL_SHARE};
 use super::{Diagnosis, Kind};
+use crate::plan::Prepared;
 use crate::prove::{self, Forecast, Proof, Proved, Shown};
 use crate::quantity::percent;
 use crate::statistics::{Level, pairs_needed};
-use crate::{Catalogue, Libc, Measure, Plan, Variant, Workload};
+use crate::{Catalogue, Libc, Measure, Plan, Variant, Workload, machine};
 
 /// A trial takes no longer than this, warm-ups included.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// More rounds than this narrow the intervals by too little.
 const ROUNDS_MAX: usize = 16;
+
+/// Rounds beyond those that a verdict takes at least, where runs are made side by side: they differ by little, and one
+/// that was disturbed must not decide.
+const SPARE_ROUNDS: usize = 2;
+
+/// Runs side by side need at most this share of the memory that is available, all together.
+const AVAILABLE_SHARE: u64 = 4;
 
 /// What is tried after what the diagnosis names, in this order: of a longer program only the first. Each with what it is
 /// called.
@@ -32,6 +41,13 @@ const CANDIDATES: [(&str, &str); 4] = [
     ("masu:env.MASU_HUGE_PAGES_FROM=0", "another malloc with huge pages"),
     ("glibc:top_pad=64M,trim_threshold=64M", "keeping free memory"),
 ];
+
+/// So many candidates are named that may gain.
+const LIKELY_MAX: usize = 2;
+
+/// How the runs were made, where they took turns.
+const BESIDE: &str =
+    "the runs of each round shared one CPU, so that all of them met the same machine";
 
 /// The program whose malloc is glibc's has glibc's settings too.
 const GLIBC: &str = "glibc";
@@ -84,7 +100,9 @@ pub fn after(
         .filter_map(|spec| catalogue.resolve(&spec.parse().ok()?, &workload.program).ok())
         .collect();
     let run_s = facts.clock.own_wall_s(facts.cpus);
-    let Some((count, rounds)) = affordable(variants.len(), run_s) else {
+    let available = machine::memory_available().unwrap_or(0);
+    let beside = may_take_turns(facts, variants.len(), available);
+    let Some((count, rounds)) = affordable(variants.len(), run_s, beside) else {
         return Err(format!(
             "whether another malloc or a setting gains: the program is too long to be run beside \
              them unasked; try {}",
@@ -98,7 +116,9 @@ pub fn after(
     };
     let mut plan = prove::plan(workload, reference, tried, rounds);
     let threads = &facts.threads;
-    if threads.together_s <= PARALLEL_SHARE * threads.looked_s {
+    if beside {
+        plan.cases.iter_mut().for_each(Prepared::side_by_side);
+    } else if threads.together_s <= PARALLEL_SHARE * threads.looked_s {
         // Where threads never work side by side, CPU time is the same gain and does not see who else is busy here.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);
     }
@@ -142,14 +162,27 @@ fn is_of_size(id: Id) -> bool {
     matches!(id, Id::Retention | Id::HugePageWaste | Id::Swap | Id::Growth)
 }
 
-/// How many of `candidates` can be tried within [`LONGEST`], and in how many rounds.
+/// Whether a program can be run side by side with `candidates` of itself, as
+/// [`Prepared::side_by_side`](crate::Prepared::side_by_side()) asks for, where so much memory is available.
+fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> bool {
+    let Some(calls) = &facts.calls else { return false };
+    let needed = facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1);
+    calls.outward == Some(0)
+        && calls.threads_started == 0
+        && needed <= available_bytes / AVAILABLE_SHARE
+}
+
+/// How many of `candidates` can be tried within [`LONGEST`], and in how many rounds; `beside` is whether the runs of a
+/// round are made side by side.
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "capped at 16")]
-fn affordable(candidates: usize, run_s: f64) -> Option<(usize, usize)> {
+fn affordable(candidates: usize, run_s: f64, beside: bool) -> Option<(usize, usize)> {
     (1..=candidates).rev().find_map(|count| {
+        let needed = pairs_needed(count, Level::TABLE);
+        let most = if beside { needed + SPARE_ROUNDS } else { ROUNDS_MAX };
         let runs = LONGEST.as_secs_f64() / run_s.max(1e-3);
-        let rounds = (runs / (count + 1) as f64 - 1.0).clamp(0.0, ROUNDS_MAX as f64) as usize;
-        (rounds >= pairs_needed(count, Level::TABLE)).then_some((count, rounds))
+        let rounds = (runs / (count + 1) as f64 - 1.0).clamp(0.0, most as f64) as usize;
+        (rounds >= needed).then_some((count, rounds))
     })
 }
 
@@ -170,6 +203,9 @@ pub fn conclude(diagnosis: &mut Diagnosis, proof: Proof) {
 fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     let mut evidence: Vec<String> =
         proof.remedies.iter().map(|one| in_a_line(one, proof.primary)).collect();
+    if proof.side_by_side {
+        evidence.push(BESIDE.to_owned());
+    }
     let gain = gain(proof);
     let mut kept = Vec::new();
     for mut finding in findings {
@@ -177,6 +213,8 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             // The gain says it better, and was shown.
             (Id::MemoryIsFine, Some(_)) => {}
             (Id::MemoryIsFine, None) => kept.push(fine(finding, proof, &evidence)),
+            // Its own code takes the time, and part of that is how its memory lies.
+            (Id::CpuBound, Some(_)) => evidence.append(&mut finding.evidence),
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
             }
@@ -192,6 +230,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         finding.evidence = evidence;
         kept.push(finding.remedied(gain.remedies));
     }
+    less_sure_than_memory(&mut kept);
     kept
 }
 
@@ -234,21 +273,52 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
     let hidden =
         proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max);
     finding.evidence.extend_from_slice(tried);
-    finding.confidence = match hidden {
-        _ if proof.remedies.is_empty() => Confidence::Low,
-        hidden if hidden < GAIN_DENIED => Confidence::High,
-        hidden if hidden < 2.0 * GAIN_DENIED => Confidence::Medium,
-        _ => Confidence::Low,
-    };
-    if finding.confidence != Confidence::High {
+    if proof.remedies.is_empty() {
+        finding.confidence = Confidence::Low;
+        return finding;
+    }
+    if hidden < GAIN_DENIED {
+        finding.confidence = Confidence::High;
+        return finding;
+    }
+    finding.evidence.push(format!(
+        "a gain of up to {} could have stayed unseen in so few runs; `masu compare` makes more",
+        percent(hidden.min(1.0))
+    ));
+    if hidden < 2.0 * GAIN_DENIED {
+        finding.confidence = Confidence::Medium;
         finding.title =
             "Memory is hardly its problem, as far as short runs beside others can say".to_owned();
-        finding.evidence.push(format!(
-            "a gain of up to {} could have stayed unseen in so few runs; `masu compare` makes more",
-            percent(hidden.min(1.0))
-        ));
+        return finding;
     }
-    finding
+    open(finding, proof)
+}
+
+/// What is said where the runs leave room for a large gain: neither that there is one nor that there is none.
+fn open(fine: Finding, proof: &Proof) -> Finding {
+    let likely = |one: &&Proved| {
+        one.ratio(proof.primary).is_some_and(|ratio| 1.0 - ratio.estimate >= GAIN_DENIED)
+    };
+    let estimate = |one: &Proved| one.ratio(proof.primary).map_or(1.0, |ratio| ratio.estimate);
+    let mut likely: Vec<&Proved> = proof.remedies.iter().filter(likely).collect();
+    likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
+    let mut title = match likely.first() {
+        Some(first) => {
+            let gain = percent(1.0 - estimate(first));
+            format!(
+                "{} may take {gain} off, which its runs could not show",
+                name_of(&first.medians.label)
+            )
+        }
+        None => {
+            "whether another malloc or a setting gains could not be told: its runs differ too much"
+                .to_owned()
+        }
+    };
+    title[..1].make_ascii_uppercase();
+    let mut finding = Finding::new(Id::MemoryOpen, Confidence::Low, title);
+    finding.evidence = fine.evidence;
+    finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
 }
 
 /// The largest gain that a remedy may have and that its runs did not show.

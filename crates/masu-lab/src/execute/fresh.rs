@@ -34,7 +34,12 @@ impl Fresh {
 
     /// Touches as much as any run so far has needed, and a quarter more.
     pub(crate) fn touch(&self) -> Result<(), Error> {
-        let bytes = self.bytes(machine::memory_available().unwrap_or(0));
+        self.touch_for(1)
+    }
+
+    /// The same for so many runs at the same time.
+    pub(crate) fn touch_for(&self, runs: usize) -> Result<(), Error> {
+        let bytes = self.bytes(runs as u64, machine::memory_available().unwrap_or(0));
         if bytes == 0 {
             return Ok(());
         }
@@ -44,11 +49,14 @@ impl Fresh {
         kernel::touch_in_child(bytes).doing(|| "touching memory before a run")
     }
 
-    fn bytes(&self, available: u64) -> u64 {
+    fn bytes(&self, runs: u64, available: u64) -> u64 {
         if !self.host_takes {
             return 0;
         }
-        (self.most + self.most / 4).min(available / AVAILABLE_SHARE).min(TOUCHED_MAX)
+        (self.most + self.most / 4)
+            .saturating_mul(runs)
+            .min(available / AVAILABLE_SHARE)
+            .min(TOUCHED_MAX)
     }
 }
 
@@ -59,14 +67,15 @@ mod tests {
     #[test]
     fn as_much_is_touched_as_the_largest_run_needed_and_never_most_of_the_memory() {
         let mut fresh = Fresh { host_takes: true, most: 0 };
-        assert_eq!(fresh.bytes(1 << 30), 0);
+        assert_eq!(fresh.bytes(1, 1 << 30), 0);
         fresh.note(400);
         fresh.note(100);
-        assert_eq!(fresh.bytes(1 << 30), 500);
-        assert_eq!(fresh.bytes(1000), 250);
+        assert_eq!(fresh.bytes(1, 1 << 30), 500);
+        assert_eq!(fresh.bytes(3, 1 << 30), 1500);
+        assert_eq!(fresh.bytes(1, 1000), 250);
         fresh.most = 1 << 40;
-        assert_eq!(fresh.bytes(1 << 50), TOUCHED_MAX);
-        assert_eq!(Fresh { host_takes: false, ..fresh }.bytes(1 << 30), 0);
+        assert_eq!(fresh.bytes(1, 1 << 50), TOUCHED_MAX);
+        assert_eq!(Fresh { host_takes: false, ..fresh }.bytes(1, 1 << 30), 0);
     }
 
     #[test]

@@ -59,6 +59,12 @@ impl Tree {
         Tree { root, before, sessions_before, queued: RefCell::default() }
     }
 
+    /// Takes notice of another run whose first process is `root`, and which began after this one.
+    pub(crate) fn leave_alone(&mut self, root: Pid) {
+        self.before.push(root);
+        self.sessions_before.insert(root);
+    }
+
     /// The children of this process now.
     pub(crate) fn children_here() -> Vec<Pid> {
         children(std::process::id().cast_signed())

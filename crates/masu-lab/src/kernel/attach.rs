@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
 use super::calls::{CalledFrom, Stopped, known};
+use super::outward::{Outward, outward};
 use super::trace::machine;
 use super::{checked, kill, wait_for};
 
@@ -25,10 +26,19 @@ pub(super) const HALT: i32 = 128;
 /// Where a thread has stopped that is stopped at every call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Boundary {
-    /// It is about to make this call; none for one that is not counted.
-    Begins(Option<Stopped>),
+    /// It is about to make a call.
+    Begins(Begun),
     /// A call is over, or it is not at a call.
     Other,
+}
+
+/// A call that begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    /// None for one that is not counted.
+    pub(crate) counted: Option<Stopped>,
+    /// What it does that others can see.
+    pub(crate) outward: Outward,
 }
 
 /// Makes a running thread this thread's to trace, together with what it starts from now on. It goes on running.
@@ -121,9 +131,16 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     if info.what != BEGINS {
         return Ok(Boundary::Other);
     }
-    let call = known(info.number.cast_signed()).filter(|_| info.cpu == machine::AUDIT);
+    let is_native = info.cpu == machine::AUDIT;
+    let call = known(info.number.cast_signed()).filter(|_| is_native);
+    let outward = match is_native {
+        true => outward(info.number.cast_signed(), &info.arguments),
+        // What the numbers of another CPU mean is not known.
+        false => Outward::Surely,
+    };
     let from = CalledFrom { instruction: info.instruction, stack: info.stack, link: None };
-    Ok(Boundary::Begins(call.map(|call| Stopped { call, arguments: info.arguments, from })))
+    let counted = call.map(|call| Stopped { call, arguments: info.arguments, from });
+    Ok(Boundary::Begins(Begun { counted, outward }))
 }
 
 /// A child that ends when its rope is pulled, or gone with the process that holds it.

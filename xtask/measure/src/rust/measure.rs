@@ -172,6 +172,7 @@ fn case(
         hooks: masu_lab::Hooks::default(),
         scratch: masu_lab::Scratch::None,
         server: None,
+        is_side_by_side: false,
         settings: Vec::new(),
     })
 }

@@ -61,6 +61,7 @@ fn rests_on_time(id: Id) -> bool {
             | Id::HugePageWaste
             | Id::Swap
             | Id::GainShown
+            | Id::MemoryOpen
             | Id::UnoptimisedBuild
             | Id::Wrapper
             | Id::ScatteredCode
