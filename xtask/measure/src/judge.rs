@@ -206,17 +206,18 @@ impl Bench {
             write(&file, &kept)?;
         }
         let said = Said::read(&kept["said"])?;
+        said.succeeded()?;
         println!("    {}", said.line());
         let results = |part: &str| self.folder.join(format!("{name}{part}.jsonl"));
         if kept["truth"].is_null() {
-            let plan = self.ground.plan(name, &request.extent)?;
+            let plan = self.ground.plan(name, &request.extent, said.took_turns)?;
             kept["truth"] = truth::measure(&plan, &results(""), stop)?;
             write(&file, &kept)?;
         }
         // What the diagnosis names and is not among what every program is run under.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
-            let plan = self.ground.plan_of(name, &others, &request.extent)?;
+            let plan = self.ground.plan_of(name, &others, &request.extent, said.took_turns)?;
             kept["beside"] = truth::measure(&plan, &results("-beside"), stop)?;
             write(&file, &kept)?;
         }

@@ -22,6 +22,10 @@ pub(super) struct Said {
     pub(super) load: String,
     /// The share of the CPUs that others had during the counted run.
     pub(super) others_share: Option<f64>,
+    /// Whether its trial had the runs of a round share a CPU, as the program allows it.
+    pub(super) took_turns: bool,
+    /// How the program failed.
+    pub(super) failure: Option<String>,
 }
 
 /// One finding.
@@ -59,6 +63,13 @@ pub(super) fn diagnose(masu: &std::path::Path, workload: &Workload) -> Result<(V
     Ok((diagnosis, seconds))
 }
 
+/// How a program failed, with the last line that it wrote; none for one that did not.
+fn failure(facts: &Value) -> Option<String> {
+    let how = facts["how"].as_str()?;
+    let last = facts["last_lines"].as_array().and_then(|lines| lines.last()?.as_str());
+    Some(format!("{how}: {}", last.unwrap_or("without a word")))
+}
+
 impl Said {
     /// Reads what was kept.
     ///
@@ -86,7 +97,18 @@ impl Said {
             seconds: kept["seconds"].as_f64().unwrap_or_default(),
             load: kept["load"].as_str().unwrap_or("unknown").to_owned(),
             others_share: diagnosis["facts"]["others"]["share"].as_f64(),
+            took_turns: diagnosis["trial"]["side_by_side"].as_bool().unwrap_or(false),
+            failure: failure(&diagnosis["facts"]["failure"]),
         })
+    }
+
+    /// A program that fails here is no case: something that it needs is missing.
+    ///
+    /// # Errors
+    ///
+    /// With how it failed.
+    pub(super) fn succeeded(&self) -> Result<()> {
+        self.failure.as_ref().map_or(Ok(()), |how| bail!("the program {how}"))
     }
 
     /// The variants that it names, each once.

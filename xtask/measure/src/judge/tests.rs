@@ -45,6 +45,16 @@ fn a_gain_is_missed_or_denied() {
 }
 
 #[test]
+fn a_program_that_failed_is_no_case() {
+    let failure = json!({"how": "returned 1", "last_lines": ["first", "no macro file"]});
+    let diagnosis = json!({"findings": [], "facts": {"failure": failure}});
+    let said = Said::read(&json!({"diagnosis": diagnosis})).unwrap();
+    let reason = said.succeeded().unwrap_err().to_string();
+    assert_eq!(reason, "the program returned 1: no macro file");
+    assert!(self::said(&[]).succeeded().is_ok());
+}
+
+#[test]
 fn a_finding_is_false_where_no_remedy_gains() {
     let one = judged(&[("many-allocations", "medium", &["jemalloc", "glibc:huge_pages=1"])], GAINS);
     assert_eq!(one.false_ones.len(), 1);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
-use masu_lab::plan;
+use masu_lab::plan::{self, Prepared};
 use masu_lab::results::Rounds;
 use masu_lab::statistics::{Level, pairs_needed};
 use masu_lab::{Catalogue, CompareOptions, Event, Plan, Row, Stop, Suite, Workload, prove};
@@ -67,8 +67,8 @@ impl Ground {
         Ok(row.context("a program without rows")?.workload)
     }
 
-    /// The program under all mallocs and the main settings.
-    pub(super) fn plan(&self, name: &str, extent: &Extent) -> Result<Plan> {
+    /// The program under all mallocs and the main settings; `beside` is whether the runs of a round share a CPU.
+    pub(super) fn plan(&self, name: &str, extent: &Extent, beside: bool) -> Result<Plan> {
         let mut plan = self.whole(name)?;
         let case = &mut plan.cases[0];
         let mut place = 0;
@@ -77,15 +77,23 @@ impl Ground {
             place == 1 || !extent.quick || QUICK.contains(&row.variant.label.as_str())
         });
         self.add(&mut plan, SETTINGS);
+        take_turns(&mut plan, beside);
         plan.rounds = Rounds::Fixed(extent.rounds(plan.cases[0].rows.len() - 1));
         Ok(plan)
     }
 
     /// The program under the variants called `labels`.
-    pub(super) fn plan_of(&self, name: &str, labels: &[String], extent: &Extent) -> Result<Plan> {
+    pub(super) fn plan_of(
+        &self,
+        name: &str,
+        labels: &[String],
+        extent: &Extent,
+        beside: bool,
+    ) -> Result<Plan> {
         let mut plan = self.whole(name)?;
         plan.cases[0].rows.truncate(1);
         self.add(&mut plan, labels.iter().map(String::as_str));
+        take_turns(&mut plan, beside);
         plan.rounds = Rounds::Fixed(extent.rounds(plan.cases[0].rows.len() - 1));
         Ok(plan)
     }
@@ -104,6 +112,13 @@ impl Ground {
                 optional: true,
             }));
         }
+    }
+}
+
+/// Has the runs of a round made side by side, where that is wanted.
+fn take_turns(plan: &mut Plan, beside: bool) {
+    if beside {
+        plan.cases.iter_mut().for_each(Prepared::side_by_side);
     }
 }
 
