@@ -313,6 +313,177 @@ static uint64_t mixed_cross(const struct plan *plan) {
     return sum;
 }
 
+/* ---- waves: all blocks are made, then all freed, in another order ---- */
+
+static uint64_t waves(const struct share *share) {
+    struct held *held = table_new(share->live, sizeof *held);
+    uint32_t *order = table_new(share->live, sizeof *order);
+    struct rng rng = rng_new(share->seed);
+    uint64_t sum = 0;
+    for (uint64_t left = share->ops, count; left > 0; left -= count) {
+        count = rng_between(&rng, share->live / 2, share->live);
+        if (count > left) count = left;
+        for (uint64_t i = 0; i < count; i++) {
+            held[i] = held_new(rng_between(&rng, 16, share->size), (uint32_t)i);
+            order[i] = (uint32_t)i;
+        }
+        shuffle(order, count, &rng);
+        for (uint64_t i = 0; i < count; i++) sum += held_free(&held[order[i]]);
+    }
+    table_drop(held, share->live, sizeof *held);
+    table_drop(order, share->live, sizeof *order);
+    return sum;
+}
+
+/* ---- batches: lists of many blocks, made by one thread and freed by its partner ---- */
+
+#define BATCH_BLOCKS 4096
+#define BATCHES_WAITING 4
+
+/* Lists on their way from one thread to its partner. */
+struct chute {
+    _Alignas(64) _Atomic(struct sealed *) lists[BATCHES_WAITING];
+};
+
+static struct sealed *batch_new(size_t size, uint64_t count) {
+    struct sealed *list = NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        struct sealed *block = sealed_new(size, (uint32_t)i);
+        block->next = list;
+        list = block;
+    }
+    return list;
+}
+
+static uint64_t batches_body(const struct share *share) {
+    struct chute *chute = (struct chute *)share->context + share->index / 2;
+    uint64_t pair_ops = 2 * share->ops, sum = 0, count;
+    unsigned at = 0;
+    for (uint64_t left = pair_ops; left > 0; left -= count, at++) {
+        _Atomic(struct sealed *) *place = &chute->lists[at % BATCHES_WAITING];
+        unsigned waits = 0;
+        struct sealed *list;
+        count = left < BATCH_BLOCKS ? left : BATCH_BLOCKS;
+        if (share->index % 2 == 0) {
+            list = batch_new(share->size, count);
+            while (atomic_load_explicit(place, memory_order_acquire)) wait_turn(&waits);
+            atomic_store_explicit(place, list, memory_order_release);
+        } else {
+            while (!(list = atomic_load_explicit(place, memory_order_acquire))) wait_turn(&waits);
+            atomic_store_explicit(place, NULL, memory_order_release);
+            sum += sealed_free_list(list, share->size);
+        }
+    }
+    return sum;
+}
+
+static uint64_t batches(const struct plan *plan) {
+    if (plan->threads % 2 != 0) cannot("pair an odd number of threads; give an even --threads");
+    /* Each pair makes the same number of blocks. */
+    struct plan fixed = *plan;
+    fixed.ops = (plan->ops + plan->threads - 1) / plan->threads * plan->threads;
+    struct chute *chutes = table_new(plan->threads / 2, sizeof *chutes);
+    uint64_t sum = on_threads(&fixed, batches_body, chutes);
+    table_drop(chutes, plan->threads / 2, sizeof *chutes);
+    return sum;
+}
+
+/* ---- exchange-large: few blocks, mostly large, replaced at random by any thread ---- */
+
+static uint64_t exchange_body(const struct share *share) {
+    _Atomic(struct sealed *) *table = share->context;
+    size_t places = share->live * share->threads;
+    struct rng rng = rng_new(share->seed);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < share->ops; i++) {
+        struct sealed *block = sealed_new(rng_between(&rng, SEALED_MIN, share->size), (uint32_t)i);
+        struct sealed *old = atomic_exchange_explicit(&table[rng_below(&rng, places)], block, memory_order_acq_rel);
+        if (old) sum += sealed_free(old, share->size);
+    }
+    return sum;
+}
+
+static uint64_t exchange_large(const struct plan *plan) {
+    struct plan fixed = *plan;
+    fixed.live = plan->live / plan->threads * plan->threads;
+    _Atomic(struct sealed *) *table = table_new(fixed.live, sizeof *table);
+    uint64_t sum = on_threads(&fixed, exchange_body, table);
+    for (size_t i = 0; i < fixed.live; i++)
+        if (table[i]) sum += sealed_free(table[i], plan->size);
+    table_drop(table, fixed.live, sizeof *table);
+    return sum;
+}
+
+/* ---- sparse-cross: blocks of all sizes of which both ends alone are used; one thread frees them all ---- */
+
+#define SPARSE_DOUBLINGS 20
+#define SPARSE_EACH 8
+#define SPARSE_BATCH 100
+#define SPARSE_WAITING 2000
+
+struct sink {
+    pthread_mutex_t lock;
+    struct sealed *list;
+    size_t waiting;
+    unsigned allocating;
+};
+
+static void sink_add(struct sink *sink, struct post *post) {
+    for (unsigned waits = 0;;) {
+        pthread_mutex_lock(&sink->lock);
+        int fits = sink->waiting <= SPARSE_WAITING;
+        if (fits && post->first) {
+            post->last->next = sink->list;
+            sink->list = post->first;
+            sink->waiting += post->count;
+        }
+        pthread_mutex_unlock(&sink->lock);
+        if (fits) break;
+        wait_turn(&waits);
+    }
+    *post = (struct post){0};
+}
+
+static uint64_t sink_empty(struct sink *sink, size_t size_max) {
+    uint64_t sum = 0;
+    unsigned waits = 0;
+    for (unsigned allocating = 1; allocating > 0;) {
+        pthread_mutex_lock(&sink->lock);
+        struct sealed *list = sink->list;
+        allocating = sink->allocating;
+        sink->list = NULL;
+        sink->waiting = 0;
+        pthread_mutex_unlock(&sink->lock);
+        if (!list) wait_turn(&waits);
+        sum += sealed_free_list(list, size_max);
+    }
+    return sum;
+}
+
+static uint64_t sparse_body(const struct share *share) {
+    struct sink *sink = share->context;
+    if (share->index == 0) return sink_empty(sink, share->size);
+    struct post post = {0};
+    for (uint64_t i = 0; i < share->ops; i++) {
+        size_t size = share->size >> (SPARSE_DOUBLINGS - 1 - i / SPARSE_EACH % SPARSE_DOUBLINGS);
+        struct sealed *block = sealed_new(size < SEALED_MIN ? SEALED_MIN : size, (uint32_t)i);
+        block->next = post.first;
+        post.first = block;
+        if (!post.last) post.last = block;
+        if (++post.count == SPARSE_BATCH) sink_add(sink, &post);
+    }
+    if (post.count > 0) sink_add(sink, &post);
+    pthread_mutex_lock(&sink->lock);
+    sink->allocating--;
+    pthread_mutex_unlock(&sink->lock);
+    return 0;
+}
+
+static uint64_t sparse_cross(const struct plan *plan) {
+    struct sink sink = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, plan->threads - 1};
+    return on_threads(plan, sparse_body, &sink);
+}
+
 /* ---- false sharing: small blocks of two threads in one cache line make every write slow ---- */
 
 #define WRITES 50 /* to each block, each time */
@@ -436,6 +607,10 @@ const struct pattern thread_patterns[] = {
     THREADS("asymmetric", 4, 2, SEALED_MIN, 256, 16384, 20000000, .whole = asymmetric, "one thread allocates, all others free"),
     THREADS("generations", 2, 1, 4096, 16384, 4096, 50000000, .whole = generations, "threads come and go, lists are handed on"),
     THREADS("mixed-cross", 2, 1, 64, 8000, 20000, 16000000, .whole = mixed_cross, "mixed sizes, one in four freed by a neighbour"),
+    THREADS("waves", 4, 1, 16, 1024, 1000000, 6000000, .each = waves, "each thread makes all its blocks, then frees them in another order"),
+    THREADS("batches", 2, 2, SEALED_MIN, 64, 24576, 30000000, .whole = batches, "lists of 4,096 blocks, made by one thread and freed by its partner"),
+    THREADS("exchange-large", 4, 1, 64, 16384, 1000, 3000000, .whole = exchange_large, "few blocks, mostly large, replaced at random by any thread"),
+    THREADS("sparse-cross", 4, 2, 4096, 2 << 20, 2400, 400000, .whole = sparse_cross, "blocks of all sizes, little used; one thread frees them all"),
     THREADS("false-sharing-active", 2, 1, 8, 8, 2, 25000000, .each = false_sharing_active, "threads allocate and write at once"),
     THREADS("false-sharing-passive", 2, 1, 8, 8, 16, 2000000, .whole = false_sharing_passive, "threads free neighbours, allocate and write"),
     THREADS("thread-start-exit", 2, 2, 16, 256, 8, 40000, .whole = thread_start_exit, "threads that allocate a little and end"),
