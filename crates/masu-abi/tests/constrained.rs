@@ -48,6 +48,12 @@ fn everything_works_where_a_sandbox_refuses_madvise() {
 }
 
 #[test]
+fn ranges_go_back_one_by_one_where_a_sandbox_refuses_process_madvise() {
+    works("process_madvise_is_refused", &REFUSALS);
+    works("process_madvise_is_refused", &["nothing"]);
+}
+
+#[test]
 fn zeros_are_zeros_where_madvise_does_nothing_and_says_that_it_did() {
     works("madvise_is_refused", &["nothing"]);
 }

@@ -19,6 +19,7 @@ pub(crate) mod entropy;
 pub(crate) mod file;
 mod locks;
 mod shared;
+mod together;
 
 use crate::atomics::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
@@ -31,6 +32,7 @@ pub(crate) use arch::thread_pointer;
 #[cfg(all(test, loom))]
 pub(crate) use arch::{begin, is_mapped, message};
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
+pub(crate) use together::{Span, drop_contents, drop_together, drops_together};
 
 /// An error number as the kernel returns it (`errno(3)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(crate) struct Errno(pub(crate) i32);
 impl Errno {
     /// Out of memory, or of address space, or of mappings.
     pub(crate) const NOMEM: Errno = Errno(12);
+    /// No such call, or not for this memory.
+    const INVALID: Errno = Errno(22);
     /// Something is mapped there already.
     pub(crate) const EXIST: Errno = Errno(17);
     /// A file longer than this process may make.
@@ -404,13 +408,12 @@ pub(crate) fn write_error(message: &[u8]) {
 /// it has read the new mask from there.
 pub(crate) fn is_readable(address: usize) -> bool {
     const NO_WAY: usize = usize::MAX;
-    /// That there is no such way, so the mask was read. A filter's refusal says nothing of the word.
-    const INVALID: Errno = Errno(22);
     const MASK_BYTES: usize = 8;
     // SAFETY: The kernel only reads, and changes nothing.
     let result =
         unsafe { arch::call6(number::RT_SIGPROCMASK, NO_WAY, address, 0, MASK_BYTES, 0, 0) };
-    address != 0 && check(result) == Err(INVALID)
+    // That there is no such way: the mask was read. A filter's refusal says nothing of the word.
+    address != 0 && check(result) == Err(Errno::INVALID)
 }
 
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. All ranges that this door

@@ -151,6 +151,7 @@ impl Owner {
     }
 
     /// What the heap owns. Ends the program where the heap is no more.
+    #[inline(never)]
     fn holdings(&self) -> Guard<'_, Holdings, false> {
         let holdings = self.holdings.lock();
         if self.number() == 0 {

@@ -11,7 +11,7 @@ pub(crate) mod hardened;
 use crate::arena::{self, Place};
 use crate::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::fault::{self, Fault};
-use crate::kernel::{self, Advice};
+use crate::kernel::{self, Span};
 use crate::map;
 use crate::news;
 use crate::ranges::RANGES;
@@ -20,12 +20,17 @@ use crate::slot;
 use crate::sync::Cell;
 use crate::whose::{self, NO_SHARD, Shard};
 
-/// Fewer free OS pages in a row are not worth a system call.
+/// Fewer free OS pages in a row are not worth it.
 const PURGE_OS_PAGES_MIN: usize = 2;
 
-/// The most stretches of OS pages that go back from one page: between two lies an OS page that does not.
-const STRETCHES_MAX: usize =
-    (PAGE_SLICES_MAX * SLICE_BYTES / PIECE_BYTES).div_ceil(PURGE_OS_PAGES_MIN + 1);
+/// Ranges of OS pages that go back together: no fewer than one page may have, between two of which lies an OS page that does
+/// not go back.
+const SPANS_MAX: usize = 64;
+
+const _: () = {
+    let pieces = PAGE_SLICES_MAX * SLICE_BYTES / PIECE_BYTES;
+    assert!(pieces.div_ceil(PURGE_OS_PAGES_MIN + 1) <= SPANS_MAX);
+};
 
 /// A cache line, and how many of them a page's first blocks may start at: together less than an OS
 /// page's quarter, and less than 64 of the smallest blocks.
@@ -244,15 +249,6 @@ impl Page {
         purged.saturating_sub(free) as usize
     }
 
-    /// Gives the memory of free blocks back to the kernel where they fill whole OS pages, if the
-    /// page is mostly free and a good part of that was not given back before.
-    pub(crate) fn purge_free(self, class: Class) {
-        if self.is_worth_purging(class) {
-            // SAFETY: The lock that the caller holds keeps the blocks from being handed out.
-            unsafe { self.plan_purge(class).carry_out(self) };
-        }
-    }
-
     /// Whether the page is mostly free, and a good part of that was not given back before.
     pub(crate) fn is_worth_purging(self, class: Class) -> bool {
         let (blocks, free) = (class.page_blocks(), self.0.free_blocks.get() as usize);
@@ -260,41 +256,45 @@ impl Page {
         free >= blocks / 4 * 3 && free - before >= (blocks / 8).max(1)
     }
 
-    /// Finds whole OS pages that free blocks fill and that are worth a system call, and notes in the
-    /// books that they were given back.
+    /// Adds whole OS pages to a purge that free blocks fill and that are worth it, and notes in the books that they were
+    /// given back.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.page_plan_purge")]
-    pub(crate) fn plan_purge(self, class: Class) -> Purge {
+    pub(crate) fn plan_purge(self, class: Class, purge: &mut Purge) {
         let (blocks, size) = (class.page_blocks(), class.size());
         self.0.dirty.set(self.0.free_blocks.get());
         let words = self.0.bitmap(blocks.div_ceil(64));
-        let mut purge = Purge { stretches: [(0, 0); STRETCHES_MAX], count: 0 };
         let mut start = next_bit(words, 0, 0);
         while start < blocks {
             let end = next_bit(words, start, u64::MAX).min(blocks);
-            self.plan_between(&mut purge, start * size, end * size);
+            self.plan_between(purge, start * size, end * size);
             start = next_bit(words, end, 0);
         }
-        purge
     }
 
-    /// Plans to give whole OS pages between two offsets back, if they are worth a system call.
+    /// Adds whole OS pages between two offsets, if they are worth it.
     fn plan_between(self, purge: &mut Purge, start: usize, end: usize) {
         let os_page = kernel::page_size();
         let (start, end) = (start.next_multiple_of(os_page), end & !(os_page - 1));
         if end < start + PURGE_OS_PAGES_MIN * os_page {
             return;
         }
-        if self.pieces(start, end).all(|(slice, bits)| slice.purged.get() & bits == bits) {
-            return;
-        }
         // If the kernel refuses, they only stay resident, and are not asked about again until they were
         // used again.
-        self.pieces(start, end)
-            .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() | bits));
-        purge.stretches[purge.count] = (start as u32, end as u32);
+        let mut is_new = false;
+        for (slice, bits) in self.pieces(start, end) {
+            is_new |= slice.purged.get() & bits != bits;
+            slice.purged.set(slice.purged.get() | bits);
+        }
+        if !is_new {
+            return;
+        }
+        // SAFETY: The offsets lie inside the page.
+        let first = unsafe { self.0.start().add(start) };
+        purge.spans[purge.count] = Span::new(first, end - start);
         purge.count += 1;
+        purge.bytes += end - start;
     }
 
     /// Whether the page is in no list because its free memory is on the way to the kernel. No block of it is
@@ -453,37 +453,49 @@ fn check_unmapped(block: usize, code: u8) {
     });
 }
 
-/// What of a page goes back to the kernel.
+/// What goes back to the kernel together, of one page or more.
 pub(crate) struct Purge {
-    /// Offsets of whole OS pages that free blocks fill: of the first and behind the last.
-    stretches: [(u32, u32); STRETCHES_MAX],
+    /// Ranges of whole OS pages that free blocks fill.
+    spans: [Span; SPANS_MAX],
     count: usize,
+    bytes: usize,
 }
 
 impl Purge {
-    /// How many system calls it takes.
-    pub(crate) fn calls(&self) -> usize {
+    pub(crate) const fn new() -> Purge {
+        Purge { spans: [Span::NONE; SPANS_MAX], count: 0, bytes: 0 }
+    }
+
+    /// Whether there is room for what one more page of `class` may add.
+    pub(crate) fn has_room_for(&self, class: Class) -> bool {
+        let pieces = class.page_slices() * (SLICE_BYTES / PIECE_BYTES);
+        self.count + pieces.div_ceil(PURGE_OS_PAGES_MIN + 1) <= SPANS_MAX
+    }
+
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.bytes = 0;
+    }
+
+    /// How many ranges they are.
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// How many bytes go back.
     pub(crate) fn bytes(&self) -> usize {
-        let lengths = self.stretches[..self.count].iter().map(|(start, end)| end - start);
-        lengths.sum::<u32>() as usize
+        self.bytes
     }
 
     /// Gives them back.
     ///
     /// # Safety
     ///
-    /// - It was planned for `page`, of which no block was handed out since, and none is in between.
-    pub(crate) unsafe fn carry_out(&self, page: Page) {
-        for (start, end) in &self.stretches[..self.count] {
-            // SAFETY: The offsets lie inside the page.
-            let first = unsafe { page.0.start().add(*start as usize) };
-            // SAFETY: The blocks there are free (the caller's condition), so nobody needs their contents.
-            let _ = unsafe { kernel::advise(first, (end - start) as usize, Advice::DontNeed) };
-        }
+    /// - No block of the pages was handed out since it was planned, and none is in between.
+    pub(crate) unsafe fn carry_out(&self) {
+        // SAFETY: The blocks there are free (the caller's condition), so nobody needs their contents.
+        let _ = unsafe { kernel::drop_contents(&self.spans[..self.count]) };
     }
 }
 

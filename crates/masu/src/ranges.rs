@@ -23,6 +23,7 @@ use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use delay::Period;
 use demand::Demand;
+pub(crate) use held::RUNS_MAX;
 use held::SharedRanges;
 use occupied::Occupied;
 pub(crate) use parked::Parked;

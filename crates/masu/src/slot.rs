@@ -22,6 +22,7 @@ mod stacks;
 
 use core::arch::global_asm;
 
+use crate::kernel;
 use crate::ranges::Parked;
 use crate::sync::{AtomicBool, Ordering};
 #[cfg(not(feature = "secure"))]
@@ -120,4 +121,5 @@ pub(crate) fn are_several() -> bool {
 pub(crate) fn note_second() {
     // ORDERING: Relaxed, as in `are_several`.
     SEVERAL.store(true, Ordering::Relaxed);
+    kernel::drop_together();
 }

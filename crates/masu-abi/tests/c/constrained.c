@@ -89,6 +89,19 @@ static void madvise_is_refused(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+/* Ranges that go back together, from the second thread on: each by itself where that is refused. */
+static void process_madvise_is_refused(void)
+{
+    pthread_t threads[4];
+    filter(SYS_process_madvise, -1u, answer_of(answer_name));
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    zeros_after_use();
+    work(2, 20000);
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 /* Only what makes memory writable: the dynamic linker and the C library protect theirs. */
 static void mprotect_is_refused(void)
 {
@@ -261,6 +274,7 @@ static void promises_are_counted(void)
 
 static const struct group groups[] = {
     GROUP(madvise_is_refused),
+    GROUP(process_madvise_is_refused),
     GROUP(mprotect_is_refused),
     GROUP(mapping_is_refused),
     GROUP(mappings_are_used_up),

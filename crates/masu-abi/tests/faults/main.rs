@@ -24,11 +24,12 @@ use programs::Program;
 use supervisor::{Ended, Fault, Uses};
 
 /// The calls of `crates/masu/src/kernel.rs` that can be refused, and four that the allocator might make one day.
-const CALLS: [(&str, i64); 24] = [
+const CALLS: [(&str, i64); 25] = [
     ("mmap", libc::SYS_mmap),
     ("munmap", libc::SYS_munmap),
     ("mprotect", libc::SYS_mprotect),
     ("madvise", libc::SYS_madvise),
+    ("process_madvise", libc::SYS_process_madvise),
     ("futex", libc::SYS_futex),
     ("prlimit64", libc::SYS_prlimit64),
     ("sched_getaffinity", libc::SYS_sched_getaffinity),

@@ -29,6 +29,7 @@ pub(in crate::kernel) mod number {
     #[cfg(feature = "secure")]
     pub(in crate::kernel) const GETRANDOM: usize = 278;
     pub(in crate::kernel) const MEMFD_CREATE: usize = 279;
+    pub(in crate::kernel) const PROCESS_MADVISE: usize = 440;
 }
 
 /// What the kernel keeps as this thread's own: the address of the C library's data of it.

@@ -5,13 +5,15 @@
 //! third, linked through their slices: so to release everything takes a step for each of them, however
 //! many blocks they hold.
 
+use core::ptr;
+
 use super::Owner;
 use super::mixed::Mixed;
 use crate::class::{Class, FOREIGN, HEAP, HOMED_FIRST};
 use crate::fault::{self, Fault};
 use crate::list::List;
 use crate::map;
-use crate::page::Page;
+use crate::page::{Page, Purge};
 use crate::ranges::{RANGES, Run};
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::slot;
@@ -22,6 +24,9 @@ const TOGETHER: usize = 64;
 const SPARSE_BYTES_MIN: usize = 4 << 20;
 /// Pages are sparse when less than this share of them is handed out.
 const SPARSE_SHARE: usize = 4;
+/// Work of one step of a pass through sparse pages: ranges given back, and pages looked at. The last page may pass the first.
+const STEP_RANGES: usize = 8;
+const STEP_PAGES: usize = 256;
 
 /// What an owner owns, counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +67,9 @@ pub(super) struct Holdings {
     bytes_at_purge: usize,
     /// Bit *i* is set while `partial[i]` holds a page.
     occupied: u128,
+    /// A pass through sparse pages: the classes that are still to come, and its next page in the one before them.
+    to_pass: u128,
+    place: Option<&'static Slice>,
     /// What small classes share before they have pages.
     mixed: Mixed,
     /// Pages without a free block.
@@ -79,6 +87,8 @@ impl Holdings {
             counts: Counts::NONE,
             bytes_at_purge: 0,
             occupied: 0,
+            to_pass: 0,
+            place: None,
             mixed: Mixed::new(),
             full: List::new(),
             large: List::new(),
@@ -146,7 +156,10 @@ impl Holdings {
         for block in blocks {
             self.put_one(owner, class, *block);
         }
-        self.purge_if_sparse();
+        self.look();
+        if self.is_passing() {
+            self.take_step();
+        }
     }
 
     fn put_one(&mut self, owner: &'static Owner, class: Class, block: usize) {
@@ -193,6 +206,9 @@ impl Holdings {
     }
 
     fn unlink(&mut self, class: Class, page: Page) {
+        if self.place.is_some_and(|place| ptr::eq(place, page.0)) {
+            self.place = <List>::behind(page.0);
+        }
         let list = &mut self.partial[class.page_index()];
         list.remove(page.0);
         if list.is_empty() {
@@ -211,9 +227,9 @@ impl Holdings {
         unsafe { ranges.free(page.0, slices, dirty) };
     }
 
-    /// Gives the free memory inside pages back to the kernel where few blocks keep many pages and a
-    /// good part was freed since the last time.
-    fn purge_if_sparse(&mut self) {
+    /// Begins a pass that gives the free memory inside pages back to the kernel, where few blocks keep many pages and a
+    /// good part was freed since the last one began.
+    fn look(&mut self) {
         let (pages, blocks) = (self.counts.page_bytes, self.counts.block_bytes);
         let before = self.bytes_at_purge;
         if pages < SPARSE_BYTES_MIN
@@ -224,10 +240,43 @@ impl Holdings {
             return;
         }
         self.bytes_at_purge = blocks;
-        for class in self.classes() {
-            let pages = self.partial[class.page_index()].iter();
-            pages.for_each(|page| Page(page).purge_free(class));
+        self.to_pass = self.occupied;
+        self.place = None;
+    }
+
+    fn is_passing(&self) -> bool {
+        self.to_pass != 0 || self.place.is_some()
+    }
+
+    /// Goes on with a pass by a step of bounded work: one call of the program does not wait for all of a heap's pages.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.holdings_take_step")]
+    fn take_step(&mut self) {
+        let (mut purge, mut pages) = (Purge::new(), STEP_PAGES);
+        while purge.count() < STEP_RANGES
+            && pages > 0
+            && let Some((class, page)) = self.next_in_pass()
+        {
+            pages -= 1;
+            if page.is_worth_purging(class) {
+                page.plan_purge(class, &mut purge);
+            }
         }
+        // SAFETY: The lock around this keeps the blocks from being handed out.
+        unsafe { purge.carry_out() };
+    }
+
+    /// The next page of the pass, which moves on behind it.
+    fn next_in_pass(&mut self) -> Option<(Class, Page)> {
+        while self.place.is_none() {
+            let index = self.to_pass.trailing_zeros() as usize;
+            self.place = self.partial.get(index)?.first();
+            self.to_pass &= self.to_pass - 1;
+        }
+        let page = self.place?;
+        self.place = <List>::behind(page);
+        Some((Class::from_code(page.code.get())?, Page(page)))
     }
 
     /// The classes that have a page with free blocks.
@@ -236,8 +285,12 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Releases the empty pages that were kept, and the mixed slice if that is empty.
+    /// Ends the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if that is
+    /// empty.
     pub(super) fn trim(&mut self) {
+        while self.is_passing() {
+            self.take_step();
+        }
         if let Some(slice) = self.mixed.close_if_empty() {
             self.counts.page_bytes -= SLICE_BYTES;
             let mut ranges = RANGES.lock();
@@ -370,3 +423,7 @@ impl Holdings {
         Some(((page.0, class.page_slices(), dirty), false))
     }
 }
+
+#[cfg(test)]
+#[path = "holdings/tests.rs"]
+mod tests;

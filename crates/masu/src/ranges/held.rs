@@ -16,7 +16,7 @@ use core::ops::{Deref, DerefMut};
 
 use super::{Ranges, Run, seems_used};
 use crate::arena::{self, Arena, GROWTH};
-use crate::kernel;
+use crate::kernel::{self, Span};
 use crate::settings;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use crate::sync::{self, AtomicBool, Guard, Lock, Ordering};
@@ -24,12 +24,14 @@ use crate::sync::{self, AtomicBool, Guard, Lock, Ordering};
 /// What a call that takes or frees a run gives back at most, but for the bytes where it moved more: system calls, and
 /// bytes. A run that is freed leaves at most one more to give back, and the longest go first.
 const STEP_CALLS: usize = 4;
-pub(super) const STEP_BYTES: usize = 512 << 10;
+pub(super) const STEP_BYTES: usize = 1 << 20;
 /// The same for the bytes that a call frees or allocates by itself: the books of what may stay change by little more
 /// than that, twice at most.
 const STEP_TIMES: usize = 4;
 /// System calls of a step, however much was left.
 const CALLS_MAX: usize = 32;
+/// Runs that go back together.
+pub(crate) const RUNS_MAX: usize = 16;
 
 /// The ranges of the process.
 // What every program touches comes first, to lie on one OS page with what it touches of the ranges.
@@ -75,7 +77,7 @@ impl SharedRanges {
         let moved = core::mem::take(&mut held.moved_bytes);
         if held.owes() {
             let calls = (few + moved / SLICE_BYTES).min(few.max(CALLS_MAX));
-            held.settle(calls, (calls * SLICE_BYTES).max(STEP_TIMES * moved));
+            held.settle(calls, STEP_BYTES.max(calls * SLICE_BYTES).max(STEP_TIMES * moved));
         }
     }
 
@@ -216,7 +218,7 @@ impl Held<'_> {
 
     /// A run from an arena that grows for it, or from a new one.
     fn extend(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
-        let _growth = self.guard.unlocked(|| GROWTH.lock());
+        let _growth = self.lock_growth();
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let huge = arena::is_worth_huge_pages(self.live_bytes() + used_bytes, large);
         // Others may have freed something, or made an arena grow.
@@ -249,6 +251,13 @@ impl Held<'_> {
         Some(Run { first, zero: true })
     }
 
+    /// Waits for the lock of growth, which comes before this one: others may have changed the ranges.
+    #[cold]
+    #[inline(never)]
+    fn lock_growth(&mut self) -> Guard<'static, (), false> {
+        self.guard.unlocked(|| GROWTH.lock())
+    }
+
     /// Makes an arena grow until it has so many slices at its front, whatever others take of them in between;
     /// whether it did. The caller holds the lock of growth.
     fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool) -> bool {
@@ -272,10 +281,10 @@ impl Held<'_> {
         // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
         let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
         if arena.is_front(behind) && arena.committed_front_slices() < more {
-            let (growth, seems_used) =
-                self.guard.unlocked(|| (GROWTH.lock(), seems_used(first, slices)));
-            let huge =
-                arena::is_worth_huge_pages(if seems_used { self.live_bytes() } else { 0 }, true);
+            let growth = self.lock_growth();
+            let seems_used = self.guard.unlocked(|| seems_used(first, slices));
+            let live_bytes = if seems_used { self.live_bytes() } else { 0 };
+            let huge = arena::is_worth_huge_pages(live_bytes, true);
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
                 || self.commit(arena, more, huge);
@@ -324,7 +333,7 @@ impl Held<'_> {
     pub(super) fn purge_down_to(&mut self, bytes: usize) -> bool {
         let mut any = false;
         while let Some(run) = self.send_away(bytes, usize::MAX) {
-            self.purge(run);
+            self.purge(&[Some(run)]);
             any = true;
         }
         any
@@ -334,30 +343,36 @@ impl Held<'_> {
     /// much of it is dirty, not where, so what is cut off one may be counted as the other part.
     /// Returns whether anything was given back.
     pub(super) fn purge_uncertain(&mut self) -> bool {
-        const TOGETHER: usize = 64;
         let mut any = false;
         loop {
-            let mut runs = [None; TOGETHER];
+            let mut runs = [None; RUNS_MAX];
             let count = self.send_uncertain_away(&mut runs);
-            let purged = runs.iter().flatten().filter(|run| self.purge(run)).count();
-            any |= purged > 0;
+            let purged = count > 0 && self.purge(&runs);
+            any |= purged;
             // What is refused is found again.
-            if count < TOGETHER || purged == 0 {
+            if count < RUNS_MAX || !purged {
                 return any;
             }
         }
     }
 
-    /// Drops the contents of a run that is away, and takes it back; whether it reads as zero now.
+    /// Drops the contents of runs that are away, and takes them back; whether they read as zero now.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.held_purge")]
-    fn purge(&mut self, run: &'static Slice) -> bool {
-        let length = run.count.get() as usize * SLICE_BYTES;
-        // SAFETY: The run is free, so nobody needs its contents.
-        let zero = self.guard.unlocked(|| unsafe { kernel::discard(run.start(), length) });
+    fn purge(&mut self, runs: &[Option<&'static Slice>]) -> bool {
+        let mut spans = [Span::NONE; RUNS_MAX];
+        let mut count = 0;
+        while let Some(Some(run)) = runs.get(count) {
+            spans[count] = Span::new(run.start(), run.count.get() as usize * SLICE_BYTES);
+            count += 1;
+        }
+        // SAFETY: The runs are free, so nobody needs their contents.
+        let zero = self.guard.unlocked(|| unsafe { kernel::drop_contents(&spans[..count]) });
         // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
         // until it was used again.
-        self.put_back(run, zero);
+        for run in runs.iter().flatten() {
+            self.put_back(run, zero);
+        }
         zero
     }
 
@@ -373,22 +388,31 @@ impl Held<'_> {
             // SAFETY: Nobody has memory of this arena, and it left the table.
             self.guard.unlocked(|| unsafe { arena.unmap() });
         }
-        while bytes > 0
-            && calls > 0
-            && let Some(run) = self.send_owed_away(bytes)
-        {
-            bytes = bytes.saturating_sub(run.dirty.get() as usize);
-            calls -= 1;
-            self.purge(run);
+        loop {
+            let mut runs = [None; RUNS_MAX];
+            let mut count = 0;
+            while bytes > 0
+                && calls > 0
+                && count < RUNS_MAX
+                && let Some(run) = self.send_owed_away(bytes)
+            {
+                bytes = bytes.saturating_sub(run.dirty.get() as usize);
+                calls -= 1;
+                runs[count] = Some(run);
+                count += 1;
+            }
+            if count == 0 {
+                return !self.owes();
+            }
+            self.purge(&runs);
         }
-        !self.owes()
     }
 
     /// Gives the addresses back behind what is handed out of the arena that grows, if they are many.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.held_shrink")]
     fn shrink(&mut self) {
-        let _growth = self.guard.unlocked(|| GROWTH.lock());
+        let _growth = self.lock_growth();
         // Others may have taken it, or made another arena grow.
         if let Some(arena) = self.arena
             && let Some(run) = arena.free_end()

@@ -7,13 +7,14 @@
 //! that none of its blocks is handed out, while blocks that come home are marked in it as always.
 //!
 //! A child that was forked while another thread had a page away has it away for good: its free blocks are not
-//! handed out again there. Each thread has at most one page away.
+//! handed out again there. Each thread has few pages away at once.
 
 use super::{ClassPages, Pages, Shard, kept_pages};
 use crate::class::{CLASSES, Class};
+use crate::kernel;
 use crate::list::List;
 use crate::page::{Page, Purge};
-use crate::ranges::RANGES;
+use crate::ranges::{RANGES, RUNS_MAX};
 use crate::settings::{self, SHARDS_MAX};
 use crate::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
 use crate::slot;
@@ -27,12 +28,16 @@ const SPARSE_SHARE: usize = 4;
 /// Sparse pages of this size together are left alone at first, unless an option says otherwise.
 const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
-/// Work of one step: system calls, bytes given back, pages looked at. The last page may pass the first two. Where other
-/// threads run, each system call waits for their CPUs: there a step is shorter.
+/// Work of one step: ranges given back, their bytes, pages looked at. The last page may pass the first two. Where each range
+/// is a system call of its own, a step is shorter, and most of all where other threads run: each call waits for their
+/// CPUs.
+const STEP_RANGES: usize = 16;
 const STEP_CALLS: usize = 4;
-const STEP_CALLS_ALONE: usize = 32;
+const STEP_CALLS_ALONE: usize = 8;
 const STEP_BYTES: usize = 256 << 10;
 const STEP_PAGES: usize = 256;
+/// Pages that a thread has away at once.
+const AWAY_MAX: usize = 8;
 /// Steps at the end of a thread.
 const STEPS_AT_END: usize = 1024;
 
@@ -66,14 +71,45 @@ impl Place {
 
 /// What a step may still do.
 struct Step {
-    calls: usize,
+    ranges: usize,
     bytes: usize,
     pages: usize,
 }
 
 impl Step {
+    fn new() -> Step {
+        Step { ranges: step_ranges(), bytes: STEP_BYTES, pages: STEP_PAGES }
+    }
+
     fn is_over(&self) -> bool {
-        self.calls == 0 || self.bytes == 0 || self.pages == 0
+        self.ranges == 0 || self.bytes == 0 || self.pages == 0
+    }
+}
+
+/// Pages that are away, and what of them goes back together.
+struct Away {
+    pages: [Option<Page>; AWAY_MAX],
+    count: usize,
+    purge: Purge,
+}
+
+impl Away {
+    const fn new() -> Away {
+        Away { pages: [None; AWAY_MAX], count: 0, purge: Purge::new() }
+    }
+
+    fn has_room_for(&self, class: Class) -> bool {
+        self.count < AWAY_MAX && self.purge.has_room_for(class)
+    }
+
+    /// Takes the last page back; without any the purge is empty.
+    fn take_back(&mut self) -> Option<Page> {
+        let page = self.count.checked_sub(1).and_then(|last| self.pages[last].take());
+        self.count = self.count.saturating_sub(1);
+        if self.count == 0 {
+            self.purge.clear();
+        }
+        page
     }
 }
 
@@ -89,9 +125,13 @@ pub(crate) fn go_on() {
     }
 }
 
-/// System calls of one step.
-fn step_calls() -> usize {
-    if slot::are_several() { STEP_CALLS } else { STEP_CALLS_ALONE }
+/// Ranges that go back in one step.
+fn step_ranges() -> usize {
+    match kernel::drops_together() {
+        true => STEP_RANGES,
+        false if slot::are_several() => STEP_CALLS,
+        false => STEP_CALLS_ALONE,
+    }
 }
 
 /// Whether there is anything to go on with.
@@ -136,7 +176,7 @@ fn take_step() {
     // ORDERING: As above.
     RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
     if RANGES.owes() && (ranges_next || !is_under_way()) {
-        RANGES.go_on(step_calls());
+        RANGES.go_on(step_ranges().min(RUNS_MAX / 2));
     } else {
         take_pass_step();
     }
@@ -146,7 +186,7 @@ fn take_step() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.sparse_take_pass_step")]
 fn take_pass_step() {
-    let mut step = Step { calls: step_calls(), bytes: STEP_BYTES, pages: STEP_PAGES };
+    let mut step = Step::new();
     while !step.is_over()
         && let Some((shard, class)) = any_pass()
     {
@@ -167,22 +207,28 @@ fn any_pass() -> Option<(Shard, Class)> {
 }
 
 impl Shard {
-    /// Goes on with the pass through the pages of a class, one page after the other, until it or the step ends.
+    /// Goes on with the pass through the pages of a class, few pages after few others, until it or the step ends.
     fn pass_on(self, class: Class, step: &mut Step) {
-        let mut back = None;
+        let mut away = Away::new();
         loop {
             let mut pages = self.pages(class).lock();
-            let empty = back.take().and_then(|page| pages.put_back(class, page));
-            let next = if step.is_over() { None } else { pages.send_away(self, class, step) };
-            drop(pages);
-            if let Some(page) = empty {
-                // SAFETY: `put_back` took the page out of the books because every block of it is free.
-                unsafe { page.release(class) };
+            let mut empty = [None; AWAY_MAX];
+            let mut any_empty = false;
+            while let Some(page) = away.take_back() {
+                empty[away.count] = pages.put_back(class, page);
+                any_empty |= empty[away.count].is_some();
             }
-            let Some((page, purge)) = next else { return };
-            // SAFETY: The page is away, so no block of it is handed out.
-            unsafe { purge.carry_out(page) };
-            back = Some(page);
+            pages.send_away(self, class, step, &mut away);
+            drop(pages);
+            if any_empty {
+                // SAFETY: `put_back` took the pages out of the books because every block of them is free.
+                unsafe { Page::release_all(class, &empty) };
+            }
+            if away.count == 0 {
+                return;
+            }
+            // SAFETY: The pages are away, so no block of them is handed out.
+            unsafe { away.purge.carry_out() };
         }
     }
 
@@ -244,31 +290,32 @@ impl ClassPages {
         shard.note_pass(class, true);
     }
 
-    /// Moves on to the next page that is worth it, sends that away and says what of it goes back. `None` where the
-    /// step or the pass is over.
-    fn send_away(&mut self, shard: Shard, class: Class, step: &mut Step) -> Option<(Page, Purge)> {
-        while let Some(page) = self.place.page().map(Page) {
+    /// Moves on to the next pages that are worth it, and sends them away: none where the step or the pass is over.
+    fn send_away(&mut self, shard: Shard, class: Class, step: &mut Step, away: &mut Away) {
+        while !step.is_over()
+            && away.has_room_for(class)
+            && let Some(page) = self.place.page().map(Page)
+        {
             step.pages -= 1;
+            let (ranges, bytes) = (away.purge.count(), away.purge.bytes());
             if page.is_worth_purging(class) {
-                let purge = page.plan_purge(class);
-                if purge.calls() > 0 {
-                    // The place moves on with it.
-                    self.unlink(page);
-                    page.set_away(true);
-                    step.calls = step.calls.saturating_sub(purge.calls());
-                    step.bytes = step.bytes.saturating_sub(purge.bytes());
-                    return Some((page, purge));
-                }
+                page.plan_purge(class, &mut away.purge);
             }
-            self.leave(page);
-            if step.pages == 0 {
-                break;
+            if away.purge.count() == ranges {
+                self.leave(page);
+                continue;
             }
+            // The place moves on with it.
+            self.unlink(page);
+            page.set_away(true);
+            away.pages[away.count] = Some(page);
+            away.count += 1;
+            step.ranges = step.ranges.saturating_sub(away.purge.count() - ranges);
+            step.bytes = step.bytes.saturating_sub(away.purge.bytes() - bytes);
         }
         if self.place == Place::NONE {
             shard.note_pass(class, false);
         }
-        None
     }
 
     /// Moves a pass on that has come to this page.

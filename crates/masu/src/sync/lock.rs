@@ -129,10 +129,15 @@ pub(crate) struct Guard<'a, T, const SHARED: bool = true> {
 impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     /// Does work while the lock is not held; others may have changed the value when it returns.
     pub(crate) fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
-        self.release();
+        if self.releases {
+            if SHARED {
+                kernel::note_lock(false);
+            }
+            self.lock.raw.release_slow();
+        }
         let result = work();
         if self.releases {
-            self.lock.raw.acquire();
+            self.lock.raw.acquire_slow();
             if SHARED {
                 kernel::note_lock(true);
             }

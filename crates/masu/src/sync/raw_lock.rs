@@ -131,4 +131,10 @@ impl RawLock {
             wake_one(&self.state);
         }
     }
+    /// The same for callers that have long work to do: one copy for all of them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn release_slow(&self) {
+        self.release();
+    }
 }

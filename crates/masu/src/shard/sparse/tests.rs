@@ -57,7 +57,7 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
         go_on();
         let (calls, bytes) = kernel::advised_here();
         let longest = class.page_slices() * SLICE_BYTES;
-        assert!(calls - before.0 <= step_calls() + longest / kernel::page_size());
+        assert!(calls - before.0 <= step_ranges() + longest / kernel::page_size());
         assert!(bytes - before.1 <= STEP_BYTES + longest);
         steps += 1;
         assert!(steps <= PAGES, "each step gives something back");
@@ -90,7 +90,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
         let (before, _) = kernel::advised_here();
         go_on();
         let calls = kernel::advised_here().0 - before;
-        assert!(calls <= step_calls() + longest, "{calls} in one call");
+        assert!(calls <= step_ranges() + longest, "{calls} in one call");
         steps += 1;
         assert!(steps <= 64 * PAGES, "each step gives something back");
     }
@@ -108,15 +108,17 @@ fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
     // SAFETY: The block was taken from a page just now.
     let page = Page(unsafe { Slice::at(taken[0]) }.page());
     flush(shard, class, &taken[1..]);
-    let mut step = Step { calls: 1, bytes: 1, pages: 1 };
+    let mut step = Step { ranges: 1, bytes: 1, pages: 1 };
+    let mut away = Away::new();
     let mut pages = shard.pages(class).lock();
     pages.place = Place::of(Some(page.0));
-    let sent = pages.send_away(shard, class, &mut step);
+    pages.send_away(shard, class, &mut step, &mut away);
     drop(pages);
     if kernel::page_size() > 16 << 10 {
         return;
     }
-    assert!(sent.is_some_and(|(sent, _)| sent.0.address() == page.0.address()) && step.is_over());
+    let sent = away.pages[0].map(|sent| sent.0.address());
+    assert!(sent == Some(page.0.address()) && away.count == 1 && step.is_over());
     assert_eq!(shard.pages(class).lock().take(class, &mut [0; 4]), 0, "its blocks are not free");
     flush(shard, class, &taken[..1]);
     assert!(page.is_empty(class), "a block came home");
