@@ -333,6 +333,25 @@ impl Arena {
         (self.committed.get() - self.hole.get()) * SLICE_BYTES
     }
 
+    /// The first slice that is not committed.
+    pub(crate) fn committed_end(&self) -> usize {
+        self.committed.get()
+    }
+
+    /// Asks for no more huge pages up to slice `end`, which is committed: what is touched there from now on is mapped by OS
+    /// pages.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.arena_call_huge_pages_off")]
+    pub(crate) fn call_huge_pages_off(&self, end: usize) {
+        let from = self.head.get() * SLICE_BYTES;
+        let start = ptr::with_exposed_provenance_mut(self.address() + from);
+        // SAFETY: No arena starts at address 0.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        // SAFETY: The range belongs to this arena. The advice changes no contents; refused, all works as before.
+        let _ = unsafe { kernel::advise(start, end * SLICE_BYTES - from, Advice::NoHugePage) };
+    }
+
     /// Whether the run of `count` slices from `first` on is all that was ever handed out.
     pub(crate) fn is_whole(&self, first: &Slice, count: usize) -> bool {
         first.index() == self.head.get() && count == self.front.get() - self.head.get()

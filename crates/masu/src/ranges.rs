@@ -13,6 +13,7 @@ pub(crate) mod large;
 mod occupied;
 mod parked;
 mod together;
+mod usage;
 
 use core::ptr;
 
@@ -27,6 +28,7 @@ pub(crate) use held::RUNS_MAX;
 use held::SharedRanges;
 use occupied::Occupied;
 pub(crate) use parked::Parked;
+use usage::Usage;
 
 /// All runs of the process.
 pub(crate) static RANGES: SharedRanges = SharedRanges::new();
@@ -86,6 +88,8 @@ pub(crate) struct Ranges {
     moved_bytes: usize,
     /// Runs on their way back to the kernel.
     away: List,
+    /// How much of what went back was used.
+    usage: Usage,
     lists: [List; LISTS],
     /// The runs among them that may be resident, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
@@ -122,6 +126,7 @@ impl Ranges {
             shrinks: false,
             moved_bytes: 0,
             away: List::new(),
+            usage: Usage::new(),
         }
     }
 
@@ -434,23 +439,6 @@ fn fitting<const DIRTY: bool>(
         from = list + 1;
     }
     None
-}
-
-/// Whether the last MiB of a run, or all of a shorter one, seems to have been written: whether most
-/// of a sample of OS pages start with something else than zero. A block that only ever grows may
-/// stay untouched for the most part, and a huge page would make all of it resident. Looking costs a
-/// few faults where nothing was written, which map the kernel's page of zeros.
-fn seems_used(first: &'static Slice, slices: usize) -> bool {
-    const SLICES_MAX: usize = (1 << 20) / SLICE_BYTES;
-    let looked_at = slices.min(SLICES_MAX);
-    let used = (slices - looked_at..slices).filter(|distance| {
-        // SAFETY: The slice lies in the run, which the caller of `grow` has to itself.
-        let start = unsafe { first.ahead(*distance) }.start().cast::<u64>();
-        // SAFETY: As above. Any value is a valid number.
-        let word = unsafe { start.read_volatile() };
-        word != 0
-    });
-    used.count() * 2 > looked_at
 }
 
 /// The list for runs of `count` slices.

@@ -14,7 +14,7 @@
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 
-use super::{Ranges, Run, seems_used};
+use super::{Ranges, Run, usage};
 use crate::arena::{self, Arena, GROWTH};
 use crate::kernel::{self, Span};
 use crate::settings;
@@ -220,7 +220,8 @@ impl Held<'_> {
     fn extend(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
         let _growth = self.lock_growth();
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
-        let huge = arena::is_worth_huge_pages(self.live_bytes() + used_bytes, large);
+        let huge = !self.usage.is_sparse()
+            && arena::is_worth_huge_pages(self.live_bytes() + used_bytes, large);
         // Others may have freed something, or made an arena grow.
         loop {
             if let Some(run) = self.take_ready(slices) {
@@ -282,9 +283,9 @@ impl Held<'_> {
         let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
         if arena.is_front(behind) && arena.committed_front_slices() < more {
             let growth = self.lock_growth();
-            let seems_used = self.guard.unlocked(|| seems_used(first, slices));
+            let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
             let live_bytes = if seems_used { self.live_bytes() } else { 0 };
-            let huge = arena::is_worth_huge_pages(live_bytes, true);
+            let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, true);
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
                 || self.commit(arena, more, huge);
@@ -366,6 +367,9 @@ impl Held<'_> {
             spans[count] = Span::new(run.start(), run.count.get() as usize * SLICE_BYTES);
             count += 1;
         }
+        if let Some(Some(run)) = runs.first() {
+            self.look_at(run);
+        }
         // SAFETY: The runs are free, so nobody needs their contents.
         let zero = self.guard.unlocked(|| unsafe { kernel::drop_contents(&spans[..count]) });
         // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
@@ -374,6 +378,31 @@ impl Held<'_> {
             self.put_back(run, zero);
         }
         zero
+    }
+
+    /// Looks at how much of a run was used that is away, and calls huge pages off where that is mostly little.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.held_look_at")]
+    fn look_at(&mut self, run: &'static Slice) {
+        let slices = run.count.get() as usize;
+        let is_all_dirty = run.dirty.get() as usize == slices * SLICE_BYTES;
+        let looks = is_all_dirty && self.usage.wants_look(slices);
+        let arena = run.arena();
+        let makes_plain = self.usage.makes_plain(arena);
+        if !looks && !makes_plain {
+            return;
+        }
+        let end = arena.committed_end();
+        let look = self.guard.unlocked(|| {
+            if makes_plain {
+                // It stays as long as a run of it is away.
+                arena.call_huge_pages_off(end);
+            }
+            usage::look(run, slices)
+        });
+        if looks {
+            self.usage.note(look);
+        }
     }
 
     /// Takes a step of so many system calls and bytes; whether nothing is owed any more.

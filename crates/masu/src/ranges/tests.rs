@@ -173,15 +173,15 @@ fn a_grown_block_seems_used_only_where_most_of_its_end_was_written() {
         let run = run_of(ranges, 40);
         let write = |slice: usize| {
             // SAFETY: The run is this test's, and that long.
-            unsafe { run.start().add(slice * SLICE_BYTES).write(1) };
+            unsafe { run.start().add(slice * SLICE_BYTES).write_bytes(1, SLICE_BYTES) };
         };
         (0..24).for_each(write);
-        assert!(!seems_used(run, 40), "the last MiB, 16 slices, was never written");
+        assert!(!usage::is_end_used(run, 40), "the last MiB, 16 slices, was never written");
         (24..32).for_each(write);
-        assert!(!seems_used(run, 40), "half of it was");
+        assert!(!usage::is_end_used(run, 40), "half of it was");
         write(32);
-        assert!(seems_used(run, 40));
-        assert!(seems_used(run, 3), "a shorter one is looked at as a whole");
+        assert!(usage::is_end_used(run, 40));
+        assert!(usage::is_end_used(run, 3), "a shorter one is looked at as a whole");
     });
 }
 
