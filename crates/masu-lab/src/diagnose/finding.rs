@@ -55,7 +55,7 @@ pub enum Id {
     CpuBound,
     /// It waits for data or for time to pass.
     IoBound,
-    /// Whether memory is the problem could not be told.
+    /// Whether memory is the problem could not be shown.
     MemoryOpen,
     /// Memory is not the problem.
     MemoryIsFine,

@@ -315,7 +315,7 @@ fn open(fine: Finding, proof: &Proof) -> Finding {
             )
         }
         None => {
-            "whether another malloc or a setting gains could not be told: its runs differ too much"
+            "whether another malloc or a setting gains could not be shown: its runs differ too much"
                 .to_owned()
         }
     };
