@@ -8,7 +8,7 @@
 //! going on is replaying what is in the file, without running it (`series.rs`).
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::execute::Offsets;
 use crate::executor::Executor;
@@ -78,13 +78,25 @@ pub struct Options {
     /// How long the timed runs should take together, as far as the warm-ups tell. Where the plan's rounds would take
     /// longer, fewer are made, but never too few for a verdict (12). Settled before the first timed run.
     pub within: Option<Duration>,
+    /// When fixed rounds are to be over, whether all of them were made or not.
+    pub until: Option<Until>,
+}
+
+/// An end to fixed rounds, for a machine that turns out slower than was thought.
+#[derive(Debug, Clone, Copy)]
+pub struct Until {
+    /// No round begins that would end later.
+    pub end: Instant,
+    /// But so many are made in any case.
+    pub rounds: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let (results, redact) = (Destination::Nowhere, Redact::default());
         let (decide, asked) = (None, Vec::new());
-        Options { seed: None, results, offsets: true, redact, decide, asked, within: None }
+        let (within, until) = (None, None);
+        Options { seed: None, results, offsets: true, redact, decide, asked, within, until }
     }
 }
 
@@ -446,6 +458,7 @@ impl Engine<'_, '_> {
                     index,
                     prepared,
                     rounds: plan.rounds,
+                    until: self.options.until,
                     executor: &mut *executor,
                     journal: &mut self.journal,
                     progress: &mut progress,

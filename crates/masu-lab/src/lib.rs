@@ -82,7 +82,7 @@ pub mod workload;
 
 pub use calls::{Call, Calls};
 pub use catalogue::{Allocator, Catalogue, Places};
-pub use compare::{Comparison, Event, Options as CompareOptions, compare};
+pub use compare::{Comparison, Event, Options as CompareOptions, Until, compare};
 pub use count::{CountPage, Totals};
 pub use diagnose::{Diagnosis, diagnose};
 pub use doctor::Checkup;

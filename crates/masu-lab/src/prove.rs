@@ -218,6 +218,7 @@ pub(crate) fn prove_with_values(
     match made {
         Ok(comparison) => {
             let mut proof = of_comparison(&labels, &comparison);
+            let rounds = options.until.map_or(rounds, |_| rounds_made(&comparison).min(rounds));
             if case.is_side_by_side {
                 proof.forget_wall();
             }
@@ -249,6 +250,12 @@ fn culprit(error: &Error) -> Option<&str> {
         | Error::WarmUp { variant, .. } => Some(variant),
         _ => None,
     }
+}
+
+/// Rounds that were made, where an end of time may have come before their number.
+fn rounds_made(comparison: &Comparison) -> usize {
+    let runs = comparison.tables.first().map_or(&[][..], |table| &table.runs[..]);
+    runs.iter().filter_map(|run| run.round).max().map_or(0, |last| last + 1)
 }
 
 fn of_comparison(labels: &[String], comparison: &Comparison) -> Proof {

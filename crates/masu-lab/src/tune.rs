@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::prove::{self, Proof, Shown, Values};
 use crate::results::{LeftOut, Rounds};
 use crate::statistics::Ratio;
-use crate::{CompareOptions, Error, Limits, Measure, Plan, Stop, Variant, compare};
+use crate::{CompareOptions, Error, Limits, Measure, Plan, Stop, Until, Variant, compare};
 
 mod candidates;
 mod choice;
@@ -33,7 +33,7 @@ pub use paste::{Form, paste};
 pub(crate) use choice::ENOUGH as NEARLY_ALL;
 
 use candidates::Candidate;
-use search::{Found, Next, Trials};
+use search::{Found, Next, Room, Trials};
 
 /// The budget where the caller does not say.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(300);
@@ -462,11 +462,19 @@ impl Trials for Engine<'_, '_> {
         });
     }
 
-    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<(Proof, Values), Error> {
+    fn measure(
+        &mut self,
+        candidates: &[usize],
+        rounds: usize,
+        room: Room,
+    ) -> Result<(Proof, Values), Error> {
         let plan = self.stage(candidates, rounds);
+        let end = Duration::try_from_secs_f64(room.seconds.max(0.0)).ok();
+        let end = end.and_then(|room| Instant::now().checked_add(room));
+        let until = end.map(|end| Until { end, rounds: room.rounds });
         // An order of runs of its own for each stage, and the same for the same seed.
         let seed = self.options.seed.map(|seed| seed.wrapping_add(self.stages));
-        let options = CompareOptions { seed, ..self.options.clone() };
+        let options = CompareOptions { seed, until, ..self.options.clone() };
         self.stages += 1;
         let observe = &mut *self.observe;
         let (proof, values) = prove::prove_with_values(&plan, &options, self.stop, &mut |event| {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::clock::{Clock, seconds};
 use super::surroundings::surroundings;
 use super::warm_up::{Warm, found_done};
-use super::{BegunCase, Event};
+use super::{BegunCase, Event, Until};
 use crate::executor::Executor;
 use crate::order::Order;
 use crate::plan::{Plan, Prepared};
@@ -159,6 +159,7 @@ pub(super) struct Series<'a, 'o> {
     pub(super) index: usize,
     pub(super) prepared: &'a Prepared,
     pub(super) rounds: Rounds,
+    pub(super) until: Option<Until>,
     pub(super) executor: &'a mut (dyn Executor + 'o),
     pub(super) journal: &'a mut Journal,
     pub(super) progress: &'a mut Progress,
@@ -282,7 +283,9 @@ impl Series<'_, '_> {
         let summary =
             |look: Look| summarise(&self.labels(), self.prepared.primary, look, &runs.made);
         match self.rounds {
-            Rounds::Fixed(all) => (rounds >= all).then(|| summary(Look::ONLY)),
+            Rounds::Fixed(all) => {
+                (rounds >= all || self.is_over(rounds)).then(|| summary(Look::ONLY))
+            }
             Rounds::Budget { seconds, precision } => {
                 if !runs.recorded.is_empty() {
                     // It was looked at before, and did not end.
@@ -300,6 +303,17 @@ impl Series<'_, '_> {
                 looks.due(rounds).map(summary).filter(|summary| summary.is_narrow(precision))
             }
         }
+    }
+}
+
+impl Series<'_, '_> {
+    /// Whether fixed rounds end before their number is made, after so many.
+    ///
+    /// INVARIANT: As for a budget, this follows from what all rounds took together, not from what any run showed.
+    fn is_over(&self, rounds: usize) -> bool {
+        let Some(until) = self.until.filter(|until| rounds >= until.rounds) else { return false };
+        let round_s = self.progress.clocks[self.index].spent_s() / rounds_made(rounds);
+        Instant::now() + seconds(round_s) > until.end
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::results;
 use crate::{Catalogue, Input, Limits, Places, Workload};
+use mock::{Mock, taking};
 
 mod mock;
 mod resume;
@@ -134,4 +135,20 @@ fn what_warm_ups_needed_is_known_where_the_timed_runs_are_made_later() {
     machine.compare(&plan, &Options::default(), &Stop::never()).unwrap();
     let peaks = ["x 100", "x 101", "x 102", "y 100", "y 101", "y 102"];
     assert_eq!(machine.of("recall"), peaks);
+}
+
+#[test]
+fn rounds_end_with_their_time_but_not_before_so_many() {
+    let rounds_made = |until: Option<Until>| {
+        let mock = Mock::new(|_| Ok(taking(1.0)));
+        let options = Options { until, ..Options::default() };
+        let made = mock.compare(&mock::plan(&["a"], Rounds::Fixed(9)), &options, &Stop::never());
+        made.unwrap();
+        mock.of("run").len() / 3
+    };
+    let now = Instant::now();
+    let later = now + Duration::from_secs(3600);
+    assert_eq!(rounds_made(None), 9);
+    assert_eq!(rounds_made(Some(Until { end: later, rounds: 1 })), 9);
+    assert_eq!(rounds_made(Some(Until { end: now, rounds: 4 })), 4);
 }

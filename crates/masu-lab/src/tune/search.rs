@@ -24,6 +24,9 @@ pub(super) const CONFIRMING: f64 = 0.4;
 /// The share of the time to search that one stage may take at most, so that as many as possible are tried.
 const OF_ONE_STAGE: f64 = 0.6;
 
+/// A stage of the search may take so many times its share: what is a little slower than it was must not cost a round.
+const STAGE_OVER: f64 = 1.25;
+
 /// Rounds of a stage of the search, at least: one may be anything, and of two none is in the middle.
 const ROUNDS_LEAST: usize = 3;
 
@@ -46,8 +49,23 @@ pub(super) trait Trials {
     fn announce(&mut self, next: Next);
 
     /// Makes a warm-up and `rounds` rounds of the program as it is and of `candidates`, by runs that were
-    /// not made before. The remedies of the proof are these candidates in this order.
-    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<(Proof, Values), Error>;
+    /// not made before; fewer rounds where they take longer than `room` has. The remedies of the proof are these
+    /// candidates in this order.
+    fn measure(
+        &mut self,
+        candidates: &[usize],
+        rounds: usize,
+        room: Room,
+    ) -> Result<(Proof, Values), Error>;
+}
+
+/// What a stage may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Room {
+    /// Seconds, its warm-ups included.
+    pub(super) seconds: f64,
+    /// But so many rounds are made in any case.
+    pub(super) rounds: usize,
 }
 
 /// What comes next.
@@ -176,7 +194,7 @@ impl Search<'_> {
         reason = "a rough number of runs, not negative"
     )]
     fn probe(&mut self) -> Result<(), Error> {
-        let (probe, _) = self.trials.measure(&[], 1)?;
+        let (probe, _) = self.trials.measure(&[], 1, Room { seconds: self.budget_s, rounds: 1 })?;
         self.account(&[], &probe);
         let run_s = self.cost_s(&[]);
         let needed_s = run_s * RUNS_LEAST;
@@ -238,8 +256,10 @@ impl Search<'_> {
                 break;
             }
             let rounds = self.rounds_in(&set, share_s).clamp(first, ROUNDS_MOST);
-            let (proof, values) = self.stage(&set, rounds, false)?;
-            self.note(&set, rounds, &proof, values.noise());
+            let seconds = (share_s * STAGE_OVER).min(left_s);
+            let (proof, values) =
+                self.stage(&set, rounds, Room { seconds, rounds: first }, false)?;
+            self.note(&set, proof.rounds, &proof, values.noise());
             // INVARIANT: Each stage halves what it was given of each step, so the loop ends; who is there
             // for the other measure alone is not counted among them.
             left.retain(|one| set.contains(one));
@@ -294,7 +314,8 @@ impl Search<'_> {
         let rounds = self.rounds_in(&finalists, left_s).min(ROUNDS_CONFIRMING_MOST);
         let rounds = rounds.max(needed(&finalists));
         finalists.sort_by_key(|one| (self.candidates[*one].step, *one));
-        let (proof, values) = self.stage(&finalists, rounds, true)?;
+        let room = Room { seconds: left_s, rounds: needed(&finalists) };
+        let (proof, values) = self.stage(&finalists, rounds, room, true)?;
         self.found.stopped |= proof.stopped;
         self.found.noise = values.noise();
         self.found.values = values;
@@ -307,6 +328,7 @@ impl Search<'_> {
         &mut self,
         set: &[usize],
         rounds: usize,
+        room: Room,
         confirms: bool,
     ) -> Result<(Proof, Values), Error> {
         self.found.stages += 1;
@@ -314,7 +336,7 @@ impl Search<'_> {
         let number = self.found.stages;
         let candidates = set.len();
         self.trials.announce(Next::Stage { number, candidates, rounds, seconds, confirms });
-        let (proof, values) = self.trials.measure(set, rounds)?;
+        let (proof, values) = self.trials.measure(set, rounds, room)?;
         self.account(set, &proof);
         if proof.stopped && !confirms {
             return Err(Error::Stopped);

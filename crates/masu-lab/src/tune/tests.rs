@@ -2,7 +2,7 @@
 //! simulated machines on which the judgement is tested; seconds are counted, and no clock is asked.
 
 use super::candidates::{Candidate, Step};
-use super::search::{CONFIRMING, Found, Next, Trials, search};
+use super::search::{CONFIRMING, Found, Next, Room, Trials, search};
 use super::{Goal, choice, sure};
 use crate::prove::{Proof, Shown, Values};
 use crate::random::Random;
@@ -70,6 +70,8 @@ struct MadeUp<'a> {
     broken: &'a [usize],
     /// Stages after which it is stopped.
     stages_most: usize,
+    /// How many times as long everything takes from the first stage on, because others are at work.
+    slowed: f64,
     announced: Vec<Next>,
 }
 
@@ -82,6 +84,7 @@ impl<'a> MadeUp<'a> {
             random: Random::new(seed),
             broken: &[],
             stages_most: usize::MAX,
+            slowed: 1.0,
             announced: Vec::new(),
         }
     }
@@ -130,7 +133,12 @@ impl Trials for MadeUp<'_> {
         clippy::cast_sign_loss,
         reason = "bytes of a program"
     )]
-    fn measure(&mut self, candidates: &[usize], rounds: usize) -> Result<(Proof, Values), Error> {
+    fn measure(
+        &mut self,
+        candidates: &[usize],
+        rounds: usize,
+        room: Room,
+    ) -> Result<(Proof, Values), Error> {
         let stages =
             self.announced.iter().filter(|next| matches!(next, Next::Stage { .. })).count();
         if stages > self.stages_most {
@@ -143,6 +151,10 @@ impl Trials for MadeUp<'_> {
             working.iter().map(made).map(|made| (made.time, made.memory)).unzip();
         let times = [&[1.0][..], &times].concat();
         let sizes = [&[1.0][..], &sizes].concat();
+        let slowed = if stages > 0 { self.slowed } else { 1.0 };
+        let round_s = slowed * times.iter().sum::<f64>();
+        let fitting = ((room.seconds / round_s) as usize).saturating_sub(1);
+        let rounds = rounds.min(fitting.max(room.rounds));
         let mut runs = Comparison::of(&times).runs(&mut self.machine, rounds);
         for run in &mut runs {
             run.peak_rss_bytes = (sizes[run.variant] * 1e8 * self.wobble()) as u64;
@@ -156,7 +168,8 @@ impl Trials for MadeUp<'_> {
             std::iter::once(reference).chain(candidates.iter().map(label)).collect();
         let primary = self.goal.primary();
         let summary = summarise_measures(&MEASURES, &there, primary, Look::ONLY, &runs);
-        let seconds = runs.iter().map(|run| run.wall_s).sum::<f64>() + times.iter().sum::<f64>();
+        let seconds =
+            slowed * (runs.iter().map(|run| run.wall_s).sum::<f64>() + times.iter().sum::<f64>());
         let proof = Proof::of(&all, self.goal.primary(), Some(&summary), &[]);
         let values = Values::of(&all, &there, self.goal.primary(), &runs);
         Ok((Proof { rounds, seconds, runs: runs.len() + times.len(), ..proof }, values))
@@ -291,6 +304,18 @@ fn the_budget_is_kept_and_a_part_of_it_left_for_fresh_runs() {
             panic!("nothing was announced")
         };
         assert!(found.runs <= runs * 11 / 10 + 2, "{} of {runs}", found.runs);
+    }
+}
+
+#[test]
+fn a_machine_that_gets_slower_costs_rounds_and_not_time() {
+    for (budget_s, slowed) in [(150.0, 1.7), (300.0, 2.5), (600.0, 2.5)] {
+        let all = nothing_helps();
+        let mut trials = MadeUp { slowed, ..MadeUp::new(&all, Noise::Normal(0.02), 1) };
+        let found = trials.search(budget_s).unwrap();
+        assert!(found.spent_s < budget_s * 1.15, "{} of {budget_s}", found.spent_s);
+        let proof = found.proof.unwrap();
+        assert!(!matches!(proof.remedies[0].shown, Shown::TooFewRuns { .. }), "{proof:?}");
     }
 }
 
