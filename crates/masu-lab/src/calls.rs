@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::execute::{Conditions, Look, Unseen};
-use crate::kernel::calls::{self as door, FutexRequest, Stopped};
+use crate::kernel::calls::{self as door, FutexRequest, MemoryRequest, Stopped};
 use crate::kernel::{self, Usage};
 use crate::program::privileges;
 use crate::trace::{CallStops, Witness, run_witnessed};
@@ -297,7 +297,11 @@ impl Counter {
             _ => match counts.writes.note(pid, call, arguments, weight) {
                 Some(bytes) => self.targets.note(process, call, arguments[0], bytes, weight),
                 None => {
-                    let request = door::memory_request(&stopped);
+                    let request = if door::purges_many(&stopped) {
+                        MemoryRequest::Purge(writes::gathered(pid, arguments).unwrap_or_default())
+                    } else {
+                        door::memory_request(&stopped)
+                    };
                     let is_own = request.is_of_mappings() && self.callers.are_own(process, &from);
                     if door::maps_code(&stopped) {
                         self.callers.forget(process);

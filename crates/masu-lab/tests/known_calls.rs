@@ -20,11 +20,12 @@ use masu_lab::execute::Conditions;
 use masu_lab::{Catalogue, Ending, Input, Places, Run, Stop, Variant, Workload, diagnose};
 
 /// What [`make_calls`] does.
-const CALLS: [(Call, u64); 15] = [
+const CALLS: [(Call, u64); 16] = [
     (Call::Brk, 1 + 2 * BREAKS),
     (Call::Mmap, MAPS),
     (Call::Munmap, MAPS),
     (Call::Madvise, PURGES),
+    (Call::ProcessMadvise, PURGES_OF_TWO),
     (Call::Mprotect, 3),
     (Call::Mremap, DOUBLED),
     (Call::Futex, WAITS + WAKES),
@@ -45,6 +46,8 @@ fn known(call: Call) -> u64 {
 const BREAKS: u64 = 50;
 const MAPS: u64 = 30;
 const PURGES: u64 = 5;
+/// By one call that names both halves of a mapping.
+const PURGES_OF_TWO: u64 = 2;
 const DOUBLED: u64 = 7;
 const WAITS: u64 = 3;
 const WAKES: u64 = 6;
@@ -60,19 +63,19 @@ const MOVES: Moves = Moves {
     break_downs: BREAKS,
     maps: MAPS,
     unmaps: MAPS,
-    purges: PURGES,
+    purges: PURGES + PURGES_OF_TWO,
     offers: 0,
     grows: 3,
     // How far the first step goes is not seen.
     asked_bytes: (BREAKS - 1) * STEP + (MAPS + 3 + DOUBLED) * MAPPED,
-    returned_bytes: BREAKS * STEP + (PURGES + MAPS + DOUBLED) * MAPPED,
+    returned_bytes: BREAKS * STEP + (PURGES + PURGES_OF_TWO + MAPS + DOUBLED) * MAPPED,
     // It makes these calls itself.
     own: OwnMoves {
         maps: MAPS,
         unmaps: MAPS,
-        purges: PURGES,
+        purges: PURGES + PURGES_OF_TWO,
         asked_bytes: (MAPS + 3 + DOUBLED) * MAPPED,
-        returned_bytes: (PURGES + MAPS + DOUBLED) * MAPPED,
+        returned_bytes: (PURGES + PURGES_OF_TWO + MAPS + DOUBLED) * MAPPED,
     },
 };
 
@@ -120,6 +123,11 @@ fn ask_for_memory() {
         let mut place = call(libc::SYS_mmap, [0, length, writable, own, usize::MAX, 0]);
         if index < PURGES {
             call(libc::SYS_madvise, [place, length, libc::MADV_DONTNEED as usize, 0, 0, 0]);
+        }
+        if index < PURGES_OF_TWO {
+            let halves = [place, length / 2, place + length / 2, length / 2];
+            let (this_process, advice) = (usize::MAX - 9999, libc::MADV_DONTNEED as usize);
+            call(libc::SYS_process_madvise, [this_process, self::place(&halves), 2, advice, 0, 0]);
         }
         if index < 3 {
             call(libc::SYS_mprotect, [place, length, writable, 0, 0, 0]);

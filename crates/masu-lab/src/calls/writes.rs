@@ -68,7 +68,7 @@ fn place(bytes: u64) -> usize {
 
 /// The bytes of a call whose second argument leads to pairs of an address and a length, and whose third is how
 /// many; none where they cannot be read.
-fn gathered(pid: Pid, arguments: [u64; 6]) -> Option<u64> {
+pub(super) fn gathered(pid: Pid, arguments: [u64; 6]) -> Option<u64> {
     const PAIR: usize = 16;
     /// The kernel takes no more (`UIO_MAXIOV`).
     const PAIRS_MAX: u64 = 1024;

@@ -15,6 +15,7 @@ pub enum Call {
     Munmap,
     Mremap,
     Madvise,
+    ProcessMadvise,
     Mprotect,
     Futex,
     Clone,
@@ -36,12 +37,13 @@ pub enum Call {
 
 impl Call {
     /// Every call that is counted.
-    pub const ALL: [Call; 22] = [
+    pub const ALL: [Call; 23] = [
         Call::Brk,
         Call::Mmap,
         Call::Munmap,
         Call::Mremap,
         Call::Madvise,
+        Call::ProcessMadvise,
         Call::Mprotect,
         Call::Futex,
         Call::Clone,
@@ -70,6 +72,7 @@ impl Call {
             Call::Munmap => "munmap",
             Call::Mremap => "mremap",
             Call::Madvise => "madvise",
+            Call::ProcessMadvise => "process_madvise",
             Call::Mprotect => "mprotect",
             Call::Futex => "futex",
             Call::Clone => "clone",

@@ -21,6 +21,7 @@ const NUMBERS: &[(Call, libc::c_long)] = &[
     (Call::Mmap, libc::SYS_mmap),
     (Call::Munmap, libc::SYS_munmap),
     (Call::Madvise, libc::SYS_madvise),
+    (Call::ProcessMadvise, libc::SYS_process_madvise),
     (Call::Mprotect, libc::SYS_mprotect),
     (Call::Mremap, libc::SYS_mremap),
     (Call::SchedYield, libc::SYS_sched_yield),
@@ -131,6 +132,12 @@ pub(crate) fn maps_code(stopped: &Stopped) -> bool {
         _ => return false,
     };
     access & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0
+}
+
+/// Whether a call gives the contents of many ranges back, which its second argument leads to.
+pub(crate) fn purges_many(stopped: &Stopped) -> bool {
+    let advice = i32::try_from(stopped.arguments[3]);
+    stopped.call == Call::ProcessMadvise && advice == Ok(libc::MADV_DONTNEED)
 }
 
 /// What `stopped` asks of memory.
