@@ -42,6 +42,7 @@ fn brief(name: &str, group: &str) -> Vec<String> {
         ("realloc-1k" | "realloc-double", _) => 3_000,
         (_, "large") => 130,
         ("thread-start-exit", _) => 300,
+        ("sparse-cross", _) => 20_000,
         ("phase-change", _) => 3_000_000,
         (_, "small") => 150_000,
         (_, "threads") => 300_000,
@@ -86,7 +87,7 @@ fn large_patterns_do_the_same_work_under_both_mallocs() {
 
 #[test]
 fn thread_patterns_do_the_same_work_under_both_mallocs() {
-    assert_eq!(same_under_both("threads"), 9);
+    assert_eq!(same_under_both("threads"), 13);
 }
 
 #[test]
