@@ -321,7 +321,8 @@ pub(super) fn predictions(results: &Results) -> String {
     let even: Vec<&str> = even.into_iter().filter(|name| !UNEVEN.contains(name)).collect();
     let most = results.threads.iter().copied().max().unwrap_or(1);
     let mut text = format!(
-        "\nTimes the throughput of one thread that {most} have, on a machine with a core for each: a lock is a queue, {:.2} ns an \
+        "\nTimes the throughput of one thread that {most} have, and in brackets millions of operations a second, on a machine with a \
+         core for each: a lock is a queue, {:.2} ns an \
          instruction, {} ns a line moved, {} ns a system call. Predicted from counts, and checked against no machine yet.\n\n\
          | threads {most} | {} |\n|---{}|\n",
         PRICES.instruction,
@@ -335,7 +336,14 @@ pub(super) fn predictions(results: &Results) -> String {
             .iter()
             .map(|workload| {
                 let speedup = results.speedup(workload, most, &malloc.name);
-                speedup.map_or("–".to_owned(), |speedup| format!("{:.1}", speedup.median))
+                let throughput = results.throughput(workload, most, &malloc.name);
+                let (Some(speedup), Some(throughput)) = (speedup, throughput) else {
+                    return "–".to_owned();
+                };
+                // Operations a nanosecond are thousands of millions a second.
+                let millions = 1000.0 * throughput.median;
+                let digits = usize::from(millions < 10.0);
+                format!("{:.1} ({millions:.digits$})", speedup.median)
             })
             .collect();
         let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));

@@ -58,8 +58,12 @@ impl Demands {
     }
 }
 
+/// Operations a nanosecond of so many threads, by the counts of a run with as many.
+pub(super) fn throughput(report: &Report, threads: usize) -> Option<f64> {
+    Some(Demands::of(report, PRICES)?.throughput(threads))
+}
+
 /// How many times the throughput of one thread so many have, by the counts of a run with one and of one with as many.
 pub(super) fn speedup(one: &Report, many: &Report, threads: usize) -> Option<f64> {
-    let one = Demands::of(one, PRICES)?.throughput(1);
-    Some(Demands::of(many, PRICES)?.throughput(threads) / one)
+    Some(throughput(many, threads)? / throughput(one, 1)?)
 }

@@ -191,6 +191,17 @@ impl Results {
         Spread::of(predicted.collect())
     }
 
+    /// Operations a nanosecond that are predicted of a case, of each seed.
+    pub(super) fn throughput(
+        &self,
+        workload: &str,
+        threads: usize,
+        malloc: &str,
+    ) -> Option<Spread> {
+        let runs = self.runs_of(workload, threads, malloc);
+        Spread::of(runs.filter_map(|run| queue::throughput(&run.report, threads)).collect())
+    }
+
     /// The run of a case that lines and code are named of: the first seed's.
     pub(super) fn shown(&self, workload: &str, threads: usize, malloc: &str) -> Option<&Run> {
         self.runs_of(workload, threads, malloc).min_by_key(|run| run.seed)
