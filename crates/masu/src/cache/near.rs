@@ -108,7 +108,7 @@ impl Near {
             Some(near) => near,
             None => {
                 let near = Near::make()?;
-                place.set(ptr::from_ref(near).cast_mut());
+                place.publish(ptr::from_ref(near).cast_mut());
                 near
             }
         };
@@ -273,7 +273,7 @@ impl Near {
 impl ThreadCache {
     fn places(&self) -> impl Iterator<Item = &'static Near> {
         // SAFETY: A place holds null or what was made for it, for good.
-        self.near.iter().filter_map(|place| unsafe { place.get().as_ref() })
+        self.near.iter().filter_map(|place| unsafe { place.published().as_ref() })
     }
 
     /// Sends the blocks of heaps home.

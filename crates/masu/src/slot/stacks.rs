@@ -38,6 +38,18 @@ impl<T> Shared<T> {
         self.0.store(pointer, Ordering::Relaxed);
     }
 
+    /// Sets it to what this thread has just made, for others to read in.
+    pub(crate) fn publish(&self, made: *mut T) {
+        // ORDERING: Release orders what was written to make it before this; it pairs with the Acquire in `published`.
+        self.0.store(made, Ordering::Release);
+    }
+
+    /// What another thread published, to be read in.
+    pub(crate) fn published(&self) -> *mut T {
+        // ORDERING: Acquire pairs with the Release in `publish`.
+        self.0.load(Ordering::Acquire)
+    }
+
     pub(crate) fn replace(&self, pointer: *mut T) -> *mut T {
         let old = self.get();
         self.set(pointer);
