@@ -44,6 +44,8 @@ impl Program {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.file);
+        // masu says of names that it does not know that they are no options: one more `write`.
+        command.env_remove("MASU_FAULTS").env_remove("MASU_FAULTS_CALL");
         if self.is_preloaded {
             command.env("LD_PRELOAD", library::path());
         }
