@@ -42,7 +42,9 @@ fn one_flush_of_a_heaps_blocks_gives_back_no_more_than_its_bound_and_further_one
     assert!(flushes_with_calls > 1, "all pages in one call, or none");
     owner.holdings().trim();
     let purged = kernel::advised_here().1 - start.1;
-    assert!(purged >= BLOCKS * BLOCK_BYTES / 2, "{purged} bytes went back");
+    // Every second page keeps one block; the others are free runs, which may stay.
+    let least = kept.len() * SLICE_BYTES / 4 * 3;
+    assert!(purged >= least, "{purged} bytes of {least} went back");
     // SAFETY: The blocks were taken above and not put back.
     let is_whole = |block: &usize| unsafe { *(*block as *const u8) == 1 };
     assert!(kept.iter().all(|(_, block)| is_whole(block)), "live blocks are as they were");
