@@ -32,7 +32,9 @@ fn make_sparse(shard: Shard, class: Class) -> Vec<Page> {
         // SAFETY: The page is this test's. What is written makes its memory resident.
         unsafe { page.0.start().write_bytes(1, SLICE_BYTES) };
         let freed: Vec<_> = (1..blocks).map(|i| page.0.address() + i * BLOCK_BYTES).collect();
+        let before = kernel::advised_here();
         flush(shard, class, &freed);
+        assert_eq!(kernel::advised_here(), before, "a flush begins a pass and does nothing of it");
     }
     pages
 }
@@ -48,13 +50,12 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
         return;
     }
     let class = Class::of_size(BLOCK_BYTES);
-    let before = kernel::advised_here();
     let pages = make_sparse(Shard(12), class);
-    assert_eq!(kernel::advised_here(), before, "a flush begins a pass and does nothing of it");
     let mut steps = 0;
     while !pages.iter().all(is_purged) {
         let before = kernel::advised_here();
-        go_on();
+        // Not one of the ranges, which other tests leave work for.
+        take_pass_step();
         let (calls, bytes) = kernel::advised_here();
         let longest = class.page_slices() * SLICE_BYTES;
         assert!(calls - before.0 <= step_ranges() + longest / kernel::page_size());
@@ -63,9 +64,9 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
         assert!(steps <= PAGES, "each step gives something back");
     }
     assert!(steps > 1, "{PAGES} pages in one call");
-    // Other tests' threads may have had one of the pages away.
+    // Other tests' threads may have had some of the pages away.
     let pages = Shard(12).pages(class).lock();
-    assert!(pages.partial_count as usize >= PAGES - 1 && pages.handed_out == PAGES);
+    assert!(pages.partial_count as usize >= PAGES - AWAY_MAX && pages.handed_out == PAGES);
 }
 
 #[test]
