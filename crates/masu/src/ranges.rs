@@ -24,6 +24,8 @@ use crate::map;
 use crate::slice::{Kind, SLICE_BYTES, Slice};
 use delay::Period;
 use demand::Demand;
+#[cfg(test)]
+pub(crate) use held::CALLS_MAX;
 pub(crate) use held::RUNS_MAX;
 use held::SharedRanges;
 use occupied::Occupied;

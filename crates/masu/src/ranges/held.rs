@@ -29,7 +29,7 @@ pub(super) const STEP_BYTES: usize = 1 << 20;
 /// than that, twice at most.
 const STEP_TIMES: usize = 4;
 /// System calls of a step, however much was left.
-const CALLS_MAX: usize = 32;
+pub(crate) const CALLS_MAX: usize = 32;
 /// Runs that go back together.
 pub(crate) const RUNS_MAX: usize = 16;
 
