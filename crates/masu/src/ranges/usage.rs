@@ -27,13 +27,13 @@ pub(super) struct Usage {
     looked_at: u32,
     used: u32,
     is_sparse: bool,
-    /// The arena for which huge pages were called off last.
-    plain: Option<&'static Arena>,
+    /// The arena for which huge pages were called off last; it may be no more.
+    plain: *const Arena,
 }
 
 impl Usage {
     pub(super) const fn new() -> Usage {
-        Usage { looked_at: 0, used: 0, is_sparse: false, plain: None }
+        Usage { looked_at: 0, used: 0, is_sparse: false, plain: ptr::null() }
     }
 
     /// Whether so little of what was handed out is used that huge pages only cost.
@@ -55,7 +55,8 @@ impl Usage {
     pub(super) fn note(&mut self, look: Look) {
         self.looked_at += look.looked_at;
         self.used += look.used;
-        self.is_sparse = self.looked_at >= SAMPLES_MIN && self.used < self.looked_at / USED_SHARE;
+        // For good, also where another thread's look ends after the decision.
+        self.is_sparse |= self.looked_at >= SAMPLES_MIN && self.used < self.looked_at / USED_SHARE;
         if self.looked_at >= SAMPLES_MAX {
             self.looked_at /= 2;
             self.used /= 2;
@@ -64,10 +65,9 @@ impl Usage {
 
     /// Whether huge pages are to be called off for an arena, of which memory goes back.
     pub(super) fn makes_plain(&mut self, arena: &'static Arena) -> bool {
-        let is_plain = self.plain.is_some_and(|plain| ptr::eq(plain, arena));
-        let makes = self.is_sparse && !is_plain;
+        let makes = self.is_sparse && !ptr::eq(self.plain, arena);
         if makes {
-            self.plain = Some(arena);
+            self.plain = arena;
         }
         makes
     }
