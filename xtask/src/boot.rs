@@ -14,7 +14,7 @@ use std::env;
 use std::fs;
 use std::io::{self, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -24,47 +24,51 @@ pub(crate) use build::provide;
 use console::End;
 use guest::Task;
 
-const USAGE: &str = "\
-Usage: cargo xtask boot --pages KIB [--env NAME=VALUE]... [--file PATH]... PROGRAM [ARGUMENT]...
-  --pages KIB       4, 16 or 64: how long OS pages are there
-  --env NAME=VALUE  a variable for the program; repeats. PATH and what begins with MASU_, MALLOC_ or RUST_ is there too
-  --file PATH       a file that the program needs beside itself and the files among its arguments; repeats
-  --folder PATH     an empty folder for the program; repeats";
-
 /// What qemu makes the machine of: each CPU that a program may count on, and memory as a small machine has it.
 const MACHINE: [&str; 8] = ["-machine", "virt", "-cpu", "max", "-smp", "2", "-m", "4096"];
 
 /// No messages but the last ones; a kernel that panics ends the guest.
 const KERNEL_OPTIONS: &str = "console=ttyAMA0 loglevel=1 panic=-1 random.trust_cpu=on";
 
-struct Request {
-    size: u32,
-    task: Task,
+/// Run a program of aarch64 under a kernel with other OS pages (about 10 minutes the first time)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// How many KiB OS pages have there
+    #[arg(long, value_name = "KIB", value_parser = parse_size)]
+    pages: u32,
+    /// A variable for the program; repeats. PATH and what begins with MASU_, MALLOC_ or RUST_ is there too
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// A file that the program needs beside itself and the files among its arguments; repeats
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<PathBuf>,
+    /// An empty folder for the program; repeats
+    #[arg(long = "folder", value_name = "PATH")]
+    folders: Vec<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+}
+
+fn parse_size(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size| build::SIZES.contains(size));
+    size.ok_or_else(|| format!("there are kernels with {:?} KiB", build::SIZES))
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut size = None;
-        let (mut variables, mut files, mut folders) = (inherited(), Vec::new(), Vec::new());
-        let mut rest = arguments.iter();
-        let program = loop {
-            let next = *rest.next().with_context(|| format!("boot: no program\n{USAGE}"))?;
-            let mut value =
-                || rest.next().with_context(|| format!("{next} lacks its value\n{USAGE}"));
-            match next {
-                "--pages" => size = value()?.parse().ok(),
-                "--env" => variables.push((*value()?).to_owned()),
-                "--file" => files.push(std::path::absolute(value()?)?),
-                "--folder" => folders.push(std::path::absolute(value()?)?),
-                _ => break std::path::absolute(next)?,
-            }
+    fn task(&self) -> Result<Task> {
+        let absolute = |paths: &[PathBuf]| {
+            paths.iter().map(std::path::absolute).collect::<std::io::Result<Vec<_>>>()
         };
-        let size = size.filter(|size| build::SIZES.contains(size));
-        let size = size.with_context(|| format!("boot: how long are OS pages?\n{USAGE}"))?;
-        let arguments = rest.map(|argument| (*argument).to_owned()).collect();
-        let folder = env::current_dir()?;
-        let task = Task { program, arguments, variables, folder, files, folders };
-        Ok(Request { size, task })
+        let (program, arguments) = self.command.split_first().context("no program")?;
+        Ok(Task {
+            program: std::path::absolute(program)?,
+            arguments: arguments.to_vec(),
+            variables: inherited().into_iter().chain(self.variables.iter().cloned()).collect(),
+            folder: env::current_dir()?,
+            files: absolute(&self.files)?,
+            folders: absolute(&self.folders)?,
+        })
     }
 }
 
@@ -85,10 +89,9 @@ fn inherited() -> Vec<String> {
 /// # Errors
 ///
 /// When the guest cannot be started, or is not what was asked for, or broke off.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let Request { size, task } = Request::parse(arguments)?;
-    provide(root, &[size])?;
-    let end = boot(size, &task)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    provide(root, &[request.pages])?;
+    let end = boot(request.pages, &request.task()?)?;
     match end {
         End::Status(code) => std::process::exit(code),
         End::Signal(number) => Err(die(number)),
@@ -140,23 +143,25 @@ fn die(number: i32) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
     fn what_follows_the_program_is_the_program_s() {
-        let request =
-            Request::parse(&["--pages", "16", "--env", "A=1", "/bin/x", "--pages", "3"]).unwrap();
-        assert_eq!(request.size, 16);
-        assert_eq!(request.task.arguments, ["--pages", "3"]);
-        assert_eq!(request.task.program, Path::new("/bin/x"));
-        assert!(request.task.variables.contains(&"A=1".to_owned()));
+        let words = "boot --pages 16 --env A=1 /bin/x --pages 3".split(' ');
+        let request = Request::try_parse_from(words).unwrap();
+        let task = request.task().unwrap();
+        assert_eq!(request.pages, 16);
+        assert_eq!(task.arguments, ["--pages", "3"]);
+        assert_eq!(task.program, Path::new("/bin/x"));
+        assert!(task.variables.contains(&"A=1".to_owned()));
     }
 
     #[test]
     fn a_request_that_is_not_whole_is_refused() {
-        for wrong in [&["/bin/x"][..], &["--pages", "8", "/bin/x"], &["--pages", "4"], &["--pages"]]
-        {
-            assert!(Request::parse(wrong).is_err(), "{wrong:?}");
+        for wrong in ["boot /bin/x", "boot --pages 8 /bin/x", "boot --pages 4"] {
+            assert!(Request::try_parse_from(wrong.split(' ')).is_err(), "{wrong}");
         }
     }
 }

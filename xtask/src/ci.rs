@@ -85,7 +85,7 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         }
     }
     if tally.failed == 0 {
-        steps::take("tests, other CPU", || matrix::run(root, &["--quick"]))?;
+        steps::take("tests, other CPU", || matrix::run(root, &matrix::Request::quick()))?;
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed > 0 {

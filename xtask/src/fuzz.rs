@@ -7,14 +7,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::steps;
-
-const USAGE: &str = "\
-Usage: cargo xtask fuzz [--seconds N] [--asan]
-  --seconds N  how long to search (60)
-  --asan       under AddressSanitizer, by RUSTC_BOOTSTRAP=1";
+use crate::{options, steps};
 
 const FOLDER: &str = "crates/masu-code/fuzz";
 
@@ -28,32 +23,15 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// What is asked for.
-#[derive(Debug, PartialEq, Eq)]
-struct Request {
+/// libFuzzer on the code arena's loader (a minute)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// How long to search
+    #[arg(long, value_name = "N", default_value = "60", value_parser = options::seconds())]
     seconds: u32,
+    /// Under AddressSanitizer, by RUSTC_BOOTSTRAP=1
+    #[arg(long)]
     asan: bool,
-}
-
-impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut request = Request { seconds: 60, asan: false };
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            match *option {
-                "--asan" => request.asan = true,
-                "--seconds" => {
-                    let value = rest.next().and_then(|value| value.parse().ok());
-                    let value = value.filter(|seconds| *seconds > 0);
-                    request.seconds = value.with_context(|| {
-                        format!("--seconds needs a whole number from 1 on\n{USAGE}")
-                    })?;
-                }
-                _ => bail!("fuzz: `{option}` is no option\n{USAGE}"),
-            }
-        }
-        Ok(request)
-    }
 }
 
 /// Builds the fuzz target and searches; what it finds on the way stays in the target folder.
@@ -61,8 +39,7 @@ impl Request {
 /// # Errors
 ///
 /// When the build fails, or an object breaks the loader: its file is named.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = steps::target_folder()?.join(if request.asan { "fuzz-asan" } else { "fuzz" });
     steps::take("build", || {
         let mut build = steps::cargo(root, &["build", "--release", "--locked", "--target", TARGET]);
@@ -90,19 +67,4 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         fuzzer.arg(&found).arg(root.join(CORPUS));
         steps::succeed(&mut fuzzer)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read_or_refused() {
-        assert_eq!(Request::parse(&[]).unwrap(), Request { seconds: 60, asan: false });
-        let long = Request::parse(&["--asan", "--seconds", "3600"]).unwrap();
-        assert_eq!(long, Request { seconds: 3600, asan: true });
-        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--secnods", "9"]] {
-            assert!(Request::parse(wrong).is_err(), "{wrong:?}");
-        }
-    }
 }

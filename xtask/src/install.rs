@@ -16,24 +16,36 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps;
 
-/// What is asked for.
-#[derive(Debug)]
+/// The commands, both libraries, their headers, pkg-config files, manual pages and completions
+#[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
-    /// Where the files will be when they are used.
-    prefix: PathBuf,
-    /// The folder below it for libraries.
-    libraries: String,
-    /// What stands before that while a package is made.
-    staging: Option<PathBuf>,
+    /// Where the files will be when they are used
+    #[arg(long, value_name = "FOLDER", default_value = "/usr/local", value_parser = parse_absolute)]
+    pub(crate) prefix: PathBuf,
+    /// The folder below it for libraries
+    #[arg(long = "libdir", value_name = "NAME", default_value = "lib", value_parser = parse_relative)]
+    pub(crate) libraries: String,
+    /// What stands before that while a package is made
+    #[arg(long = "destdir", value_name = "FOLDER", value_parser = parse_absolute)]
+    pub(crate) staging: Option<PathBuf>,
+}
+
+fn parse_absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() { Ok(path) } else { Err("give a path from the root on".to_owned()) }
+}
+
+fn parse_relative(text: &str) -> Result<String, String> {
+    let is_below = Path::new(text).is_relative();
+    if is_below { Ok(text.to_owned()) } else { Err("give a path below the prefix".to_owned()) }
 }
 
 /// Builds masu and installs it.
 ///
 /// # Errors
 ///
-/// When the options make no sense, the build fails, or a file cannot be written.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
-    let request = Request::parse(options)?;
+/// When the build fails or a file cannot be written.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let installed = request.perform(root, &steps::target_folder()?)?;
     for path in &installed {
         println!("{}", path.display());
@@ -43,43 +55,6 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
 }
 
 impl Request {
-    /// Reads the options of the command line.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such option, or it makes no sense.
-    pub(crate) fn parse(options: &[&str]) -> Result<Request> {
-        let prefix = PathBuf::from("/usr/local");
-        let mut request = Request { prefix, libraries: "lib".to_owned(), staging: None };
-        let mut left = options.iter();
-        while let Some(option) = left.next() {
-            let (name, value) = match option.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (*option, left.next().copied()),
-            };
-            match (name, value.map(PathBuf::from)) {
-                ("--libdir", Some(folder)) if folder.is_relative() => {
-                    request.libraries = folder.display().to_string();
-                }
-                ("--libdir", Some(folder)) => {
-                    bail!("--libdir {}: give a path below the prefix", folder.display())
-                }
-                ("--prefix", Some(folder)) if folder.is_absolute() => request.prefix = folder,
-                ("--destdir", Some(folder)) if folder.is_absolute() => {
-                    request.staging = Some(folder);
-                }
-                ("--prefix" | "--destdir", Some(folder)) => {
-                    bail!("{name} {}: give a path from the root on", folder.display())
-                }
-                ("--prefix" | "--destdir" | "--libdir", None) => bail!("{name} needs a folder"),
-                _ => bail!(
-                    "install has no option `{name}`; it has --prefix DIR, --libdir NAME and --destdir DIR"
-                ),
-            }
-        }
-        Ok(request)
-    }
-
     /// Where a file that belongs at `path` below the prefix is put now.
     fn place(&self, path: &str) -> PathBuf {
         let used = self.prefix.join(path);

@@ -12,19 +12,38 @@ use anyhow::{Context, Result};
 ///
 /// When the page cannot be read or written, or lacks the marks.
 pub fn keep(page: &Path, chore: &str, text: &str) -> Result<()> {
-    let whole =
-        fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
-    let replaced = replace(&whole, chore, text)
-        .with_context(|| format!("{} has no marks of `cargo xtask {chore}`", page.display()))?;
-    fs::write(page, replaced).with_context(|| format!("cannot write {}", page.display()))
+    let whole = open(page)?;
+    let [before, _, after] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
+    fs::write(page, format!("{before}\n{}\n\n{after}", text.trim()))
+        .with_context(|| format!("cannot write {}", page.display()))
 }
 
-fn replace(page: &str, chore: &str, text: &str) -> Option<String> {
+/// What stands in `page` between the marks of `cargo xtask CHORE`.
+///
+/// # Errors
+///
+/// When the page cannot be read, or lacks the marks.
+pub fn read(page: &Path, chore: &str) -> Result<String> {
+    let whole = open(page)?;
+    let [_, kept, _] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
+    Ok(kept.to_owned())
+}
+
+fn open(page: &Path) -> Result<String> {
+    fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))
+}
+
+fn lacking(page: &Path, chore: &str) -> String {
+    format!("{} has no marks of `cargo xtask {chore}`", page.display())
+}
+
+/// What stands up to the end of the first mark, between both, and from the second on.
+fn parts<'a>(page: &'a str, chore: &str) -> Option<[&'a str; 3]> {
     let begin = format!("<!-- written by `cargo xtask {chore}` -->\n");
     let end = format!("<!-- end of what `cargo xtask {chore}` writes -->");
-    let (before, rest) = page.split_once(&begin)?;
-    let (_, after) = rest.split_once(&end)?;
-    Some(format!("{before}{begin}\n{}\n\n{end}{after}", text.trim()))
+    let start = page.find(&begin)? + begin.len();
+    let length = page[start..].find(&end)?;
+    Some([&page[..start], &page[start..start + length], &page[start + length..]])
 }
 
 #[cfg(test)]
@@ -38,9 +57,14 @@ mod tests {
                 "a\n<!-- written by `cargo xtask x` -->\n{part}<!-- end of what `cargo xtask x` writes -->\nb\n"
             )
         };
-        let once = replace(&page("old\n"), "x", "new").unwrap();
-        assert_eq!(once, page("\nnew\n\n"));
-        assert_eq!(replace(&once, "x", "new"), Some(once));
-        assert_eq!(replace("a", "x", "new"), None);
+        let path = std::env::temp_dir().join(format!("masu-kept-{}.md", std::process::id()));
+        for old in ["old\n", "\nnew\n\n"] {
+            fs::write(&path, page(old)).unwrap();
+            keep(&path, "x", "new\n").unwrap();
+            assert_eq!(open(&path).unwrap(), page("\nnew\n\n"));
+        }
+        assert_eq!(read(&path, "x").unwrap(), "\nnew\n\n");
+        assert!(keep(&path, "y", "new").is_err());
+        fs::remove_file(path).unwrap();
     }
 }

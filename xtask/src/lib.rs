@@ -6,6 +6,7 @@
 
 pub mod kept;
 pub mod links;
+pub mod options;
 pub mod stat;
 
 pub mod steps;

@@ -157,12 +157,6 @@ pub const JUDGED: &[Need] = &[
     program("flac", "flac", "judged: a compressor of sound"),
 ];
 
-/// What `masu compare` is held against, and what builds the program that both are asked about.
-pub const DUEL: &[Need] = &[
-    program("hyperfine", "hyperfine", "times commands too"),
-    program("gcc", "gcc", "compiles the program whose work is known"),
-];
-
 /// What counts instructions, the same on a busy machine: see `profile.rs`.
 pub const VALGRIND: Need = program("valgrind", "valgrind", "counts instructions under cachegrind");
 

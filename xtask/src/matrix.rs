@@ -16,14 +16,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{boot, machine, records, steps, tally};
+use crate::{boot, kept, machine, records, steps, tally};
 use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
-
-const USAGE: &str = "\
-Usage: cargo xtask matrix [--quick] [--target NAME]... [--group NAME]...
-  --quick        what CI runs: aarch64 under qemu, a few groups, released
-  --target NAME  only targets whose name has this in it; repeats
-  --group NAME   only this group; repeats; the table in the README stays as it is";
 
 /// Where the table is kept.
 const README: &str = "crates/masu-abi/tests/README.md";
@@ -31,28 +25,24 @@ const README: &str = "crates/masu-abi/tests/README.md";
 /// No cell takes longer than this by far, in seconds, what it needs built and on a busy machine.
 const PATIENCE_S: &str = "3600";
 
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
+/// Run every group of the allocator's tests on every target, keep the table in the tests' README (over an hour)
+#[derive(Debug, Default, clap::Parser)]
+pub(crate) struct Request {
+    /// What CI runs: aarch64 under qemu, a few groups, released (2 minutes)
+    #[arg(long)]
     quick: bool,
+    /// Only targets whose name has this in it; repeats
+    #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
+    /// Only this group; repeats; the table in the README stays as it is
+    #[arg(long = "group", value_name = "NAME")]
     groups: Vec<String>,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut request = Request::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let mut value =
-                || rest.next().with_context(|| format!("{option} lacks its value\n{USAGE}"));
-            match *option {
-                "--quick" => request.quick = true,
-                "--target" => request.targets.push((*value()?).to_owned()),
-                "--group" => request.groups.push((*value()?).to_owned()),
-                _ => bail!("matrix: `{option}` is no option\n{USAGE}"),
-            }
-        }
-        Ok(request)
+    /// What CI runs.
+    pub(crate) fn quick() -> Request {
+        Request { quick: true, ..Request::default() }
     }
 
     fn wants(&self, target: &Target, group: &Group) -> bool {
@@ -74,28 +64,27 @@ impl Request {
 /// # Errors
 ///
 /// When something is missing and cannot be installed, or a test fails: after the whole table.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::TESTED.iter().chain(machine::FOREIGN).collect::<Vec<_>>())?;
     machine::provide_toolchain(root)?;
-    provide_guests(root, &request)?;
+    provide_guests(root, request)?;
+    let readme = root.join(README);
     // Before anything is kept, for what is kept is a change.
     let head = table::head(&records::commit(root).unwrap_or_default());
     let mut rows = Vec::new();
     for target in TARGETS {
-        let cells: Vec<Cell> = GROUPS
-            .iter()
-            .map(|group| cell(root, &request, target, group))
-            .collect::<Result<_>>()?;
+        let cells: Vec<Cell> =
+            GROUPS.iter().map(|group| cell(root, request, target, group)).collect::<Result<_>>()?;
         if cells.iter().any(|cell| *cell != Cell::NotAsked) {
             rows.push((target, cells));
             if request.keeps_rows() {
-                table::keep(&root.join(README), &head, &rows)?;
+                let old = kept::read(&readme, "matrix")?;
+                kept::keep(&readme, "matrix", &table::merged(&old, &head, &rows))?;
             }
         }
     }
     if rows.is_empty() {
-        bail!("matrix: no such target or group\n{USAGE}");
+        bail!("matrix: no such target or group");
     }
     println!("\n{}", table::text(&rows));
     if request.keeps_rows() {
@@ -210,26 +199,23 @@ fn bounded(cargo: &Command) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
     fn a_part_is_what_was_asked_for() {
-        let request = Request::parse(&["--target", "aarch64", "--group", "unit"]).unwrap();
+        let words = ["matrix", "--target", "aarch64", "--group", "unit"];
+        let request = Request::try_parse_from(words).unwrap();
         let asked = |target: &Target, group: &Group| request.wants(target, group);
         assert!(TARGETS.iter().any(|target| GROUPS.iter().any(|group| asked(target, group))));
         assert!(!TARGETS.iter().any(|target| asked(target, &GROUPS[1])));
-        assert!(!request.keeps_rows() && Request::parse(&[]).unwrap().keeps_rows());
-    }
-
-    #[test]
-    fn a_wrong_option_is_named() {
-        let error = Request::parse(&["--fast"]).unwrap_err().to_string();
-        assert!(error.contains("--fast"), "{error}");
+        assert!(!request.keeps_rows() && Request::default().keeps_rows());
     }
 
     #[test]
     fn what_ci_runs_is_a_part_that_runs() {
-        let request = Request { quick: true, ..Request::default() };
+        let request = Request::quick();
         let cells =
             TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)));
         let asked: Vec<_> = cells.filter(|(target, group)| request.wants(target, group)).collect();

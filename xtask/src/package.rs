@@ -14,17 +14,36 @@ mod wheel;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
 
 use crate::steps;
 
-const USAGE: &str = "\
-package: say what: crates, deb, wheel, static, or all; --test installs and uses it in a clean place, too
-  crates   a .crate of each crate that people get, each built from its package
-  deb      a Debian package: both commands, both libraries, headers, manual pages, completions;
-           DEBFULLNAME and DEBEMAIL say who answers for it
-  wheel    a Python wheel: `pip install` gives `masu`
-  static   masu and xquo as static programs, which run on any Linux of this CPU";
+/// Packages, into target/packages
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// `crates`: a .crate of each crate that people get, each built from its package; `deb`: a Debian package with both
+    /// commands and libraries, headers, manual pages and completions (DEBFULLNAME and DEBEMAIL say who answers for
+    /// it); `wheel`: a Python wheel, by which `pip install` gives `masu`; `static`: masu and xquo as static programs,
+    /// which run on any Linux of this CPU
+    #[arg(
+        required = true,
+        value_name = "KIND",
+        value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain(["all"]))
+    )]
+    kinds: Vec<String>,
+    /// Install and use each in a clean place, too
+    #[arg(long)]
+    test: bool,
+}
+
+impl Request {
+    /// The kinds that are asked for, in the order in which they are made.
+    fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        let is_asked = |name: &str| self.kinds.iter().any(|asked| asked == "all" || asked == name);
+        KINDS.iter().filter(move |kind| is_asked(kind.name))
+    }
+}
 
 /// A kind of package.
 struct Kind {
@@ -33,7 +52,7 @@ struct Kind {
     test: fn(&Shop, &[PathBuf]) -> Result<()>,
 }
 
-const KINDS: [Kind; 4] = [
+static KINDS: [Kind; 4] = [
     Kind { name: "crates", make: crates::make, test: crates::test },
     Kind { name: "static", make: standalone::make, test: standalone::test },
     Kind { name: "wheel", make: wheel::make, test: wheel::test },
@@ -75,17 +94,16 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 ///
 /// # Errors
 ///
-/// When the options make no sense, or a package cannot be made or does not work.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
-    let (kinds, is_tested) = parse(options)?;
+/// When a package cannot be made or does not work.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = steps::target_folder()?;
     let out = target.join("packages");
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     let shop = Shop { root, target, out };
     let mut all = Vec::new();
-    for kind in kinds {
+    for kind in request.kinds() {
         let made = steps::take(&format!("package {}", kind.name), || (kind.make)(&shop))?;
-        if is_tested {
+        if request.test {
             steps::take(&format!("test {}", kind.name), || (kind.test)(&shop, &made))?;
         }
         all.extend(made);
@@ -94,39 +112,4 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         println!("{}", path.display());
     }
     Ok(())
-}
-
-/// The kinds that are asked for, in the order in which they are made, and whether they are tested.
-fn parse(options: &[&str]) -> Result<(Vec<&'static Kind>, bool)> {
-    let is_tested = options.contains(&"--test");
-    let names: Vec<&str> = options.iter().copied().filter(|option| *option != "--test").collect();
-    if let Some(unknown) =
-        names.iter().find(|name| **name != "all" && KINDS.iter().all(|kind| kind.name != **name))
-    {
-        bail!("package has no `{unknown}`\n{USAGE}");
-    }
-    if names.is_empty() {
-        bail!("{USAGE}");
-    }
-    let is_asked = |kind: &&Kind| names.contains(&"all") || names.contains(&kind.name);
-    Ok((KINDS.iter().filter(is_asked).collect(), is_tested))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_say_what_is_made() {
-        let asked = |options: &[&str]| {
-            let (kinds, is_tested) = parse(options).unwrap();
-            (kinds.iter().map(|kind| kind.name).collect::<Vec<_>>(), is_tested)
-        };
-        assert_eq!(asked(&["deb"]), (vec!["deb"], false));
-        assert_eq!(asked(&["--test", "wheel", "crates"]), (vec!["crates", "wheel"], true));
-        assert_eq!(asked(&["all"]).0.len(), KINDS.len());
-        for wrong in [&[][..], &["--test"], &["rpm"], &["deb", "--tests"]] {
-            assert!(parse(wrong).is_err(), "{wrong:?}");
-        }
-    }
 }

@@ -15,12 +15,16 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{machine, steps};
+use crate::{machine, options, steps};
 
-const USAGE: &str = "\
-Usage: cargo xtask sanitize [--seconds N]
-  --seconds N  how long the method JIT goes on, for each way of writing code, under each of the two, and how many
-               seeds the allocator's oracle walks under each sanitizer (30)";
+/// The oracle and the code arena under the sanitizers and valgrind (about 5 minutes)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// How long the method JIT goes on, for each way of writing code, under each of the two, and how many seeds the
+    /// allocator's oracle walks under each sanitizer
+    #[arg(long, value_name = "N", default_value = "30", value_parser = options::seconds())]
+    seconds: u32,
+}
 
 /// Test programs of `masu-code` that load, swap and unload.
 const TESTS: [&str; 4] = ["method_jit", "lifetime", "constructs", "hostile"];
@@ -68,8 +72,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// # Errors
 ///
 /// When something is missing, a test fails, or either of the two finds fault.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let seconds = parse(arguments)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    let seconds = request.seconds;
     machine::provide(&machine::TESTED.iter().collect::<Vec<_>>())?;
     let target = steps::target_folder()?.join("sanitize");
     for sanitizer in &SANITIZERS {
@@ -98,15 +102,6 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-fn parse(arguments: &[&str]) -> Result<u32> {
-    let seconds = match arguments {
-        [] => Some(30),
-        ["--seconds", seconds] => seconds.parse().ok().filter(|seconds| *seconds > 0),
-        _ => bail!("sanitize: `{}` is no option\n{USAGE}", arguments.join(" ")),
-    };
-    seconds.with_context(|| format!("--seconds needs a whole number from 1 on\n{USAGE}"))
 }
 
 /// Has the allocator's oracle walk so many seeds under a sanitizer.
@@ -165,14 +160,6 @@ fn executable(message: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_are_read_or_refused() {
-        assert_eq!((parse(&[]).unwrap(), parse(&["--seconds", "5"]).unwrap()), (30, 5));
-        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--fast"]] {
-            assert!(parse(wrong).is_err(), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn programs_are_found_in_cargo_s_messages() {

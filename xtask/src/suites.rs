@@ -18,7 +18,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::records;
-use crate::{kept, steps};
+use crate::{kept, options, steps};
 
 const PAGE: &str = "docs/tested-with.md";
 
@@ -39,26 +39,32 @@ struct Libraries {
     witness: PathBuf,
 }
 
+/// Other people's test suites with and without masu, keep the table in docs/tested-with.md (about an hour)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// Only these suites
+    names: Vec<String>,
+    /// Run nothing: make the table of what was run before
+    #[arg(long, conflicts_with = "names")]
+    table: bool,
+}
+
 /// Runs all suites, or those that are named, or (`--table`) none; keeps the table.
 ///
 /// # Errors
 ///
 /// When a suite cannot be made, or a test's outcome differs with masu and the script does not say why.
-pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = steps::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;
-    let is_table_alone = names == ["--table"];
-    let names = if is_table_alone { &[] } else { names };
-    if let Some(unknown) = names.iter().find(|name| all.iter().all(|suite| suite.name != **name)) {
-        bail!("suites: there is no workloads/tests/{unknown}.sh");
-    }
-    if !is_table_alone {
+    options::are_known(&request.names, all.iter().map(|suite| suite.name.as_str()))?;
+    if !request.table {
         let build = ["build", "--release", "--locked", "-p", "masu-abi"];
         steps::succeed(&mut steps::cargo(root, &build))?;
         let masu = steps::target_folder()?.join("release/libmasu.so");
         let libraries = Libraries { masu, witness: witness(root, &made)? };
         for suite in &all {
-            if names.is_empty() || names.contains(&suite.name.as_str()) {
+            if request.names.is_empty() || request.names.contains(&suite.name) {
                 steps::take(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
             }
         }

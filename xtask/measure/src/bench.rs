@@ -9,11 +9,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use masu_lab::statistics::{Level, pairs_needed};
 use masu_lab::{Libc, Variant};
 
-use xtask::{machine, records, steps};
+use xtask::{machine, options, records, steps};
 
 mod aims;
 pub(crate) mod builds;
@@ -29,17 +29,6 @@ use figures::Figures;
 use pattern::{Pattern, Share};
 use programs::Asked;
 
-const USAGE: &str = "\
-Usage: cargo xtask bench [--quick] [--patterns | --programs] [--pattern NAME]... [--program NAME]...
-                         [--musl] [--rounds N] [--record NAME]
-  --quick         shorter runs, fewer rounds, no intervals (about 7 minutes instead of 40)
-  --patterns      only the allocation patterns; --programs: only the real programs
-  --pattern NAME  only this pattern; repeats, and goes with --program
-  --program NAME  only this program, likewise
-  --musl          the patterns linked with musl: its malloc and masu's library for musl
-  --rounds N      rounds, each with one run of every malloc
-  --record NAME   where the record goes: benches/record/DATE-NAME.md (whole runs: first)";
-
 /// Rounds of `--quick`: too few for intervals, enough for a median.
 const QUICK_ROUNDS: usize = 3;
 
@@ -54,73 +43,36 @@ enum Part {
     Programs,
 }
 
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
+/// Run every allocation pattern and real programs under every malloc, write benches/record (about 40 minutes)
+#[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    /// Shorter runs, fewer rounds, no intervals (about 7 minutes instead of 40)
+    #[arg(long)]
     quick: bool,
+    /// The patterns linked with musl: its malloc and masu's library for musl
+    #[arg(long, conflicts_with_all = ["only_programs", "programs"])]
     musl: bool,
-    /// The one part that was asked for as a whole; none for both, or where names are given.
-    only: Option<Part>,
+    /// Only the allocation patterns
+    #[arg(long = "patterns", conflicts_with_all = ["only_programs", "patterns", "programs"])]
+    only_patterns: bool,
+    /// Only the real programs
+    #[arg(long = "programs", conflicts_with_all = ["patterns", "programs"])]
+    only_programs: bool,
+    /// Only this pattern; repeats, and goes with --program
+    #[arg(long = "pattern", value_name = "NAME")]
     patterns: Vec<String>,
+    /// Only this program; repeats, and goes with --pattern
+    #[arg(long = "program", value_name = "NAME")]
     programs: Vec<String>,
+    /// Rounds, each with one run of every malloc
+    #[arg(long, value_name = "N", value_parser = options::times)]
     rounds: Option<usize>,
+    /// Where the record goes: benches/record/DATE-NAME.md (whole runs: first)
+    #[arg(long, value_name = "NAME", value_parser = options::record_name)]
     record: Option<String>,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut request = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let part = match *option {
-                "--quick" => {
-                    request.quick = true;
-                    continue;
-                }
-                "--musl" => {
-                    request.musl = true;
-                    continue;
-                }
-                "--patterns" => Some(Part::Patterns),
-                "--programs" => Some(Part::Programs),
-                _ => None,
-            };
-            if let Some(part) = part {
-                if request.only.replace(part).is_some() {
-                    bail!("bench: --patterns and --programs: leave both out to have both\n{USAGE}");
-                }
-                continue;
-            }
-            let known = ["--pattern", "--program", "--rounds", "--record"].contains(option);
-            let Some(value) = rest.next().filter(|_| known) else {
-                bail!("bench: `{option}` is no option or lacks its value\n{USAGE}");
-            };
-            match *option {
-                "--pattern" => request.patterns.push((*value).to_owned()),
-                "--program" => request.programs.push((*value).to_owned()),
-                "--record" if value.contains(['/', '.']) || value.is_empty() => {
-                    bail!("bench: --record takes a word such as `first`, not `{value}`")
-                }
-                "--record" => request.record = Some((*value).to_owned()),
-                _ => {
-                    let rounds = value.parse().ok().filter(|rounds| (1..=1000).contains(rounds));
-                    request.rounds = Some(rounds.with_context(|| {
-                        format!("bench: --rounds takes a number from 1 to 1000, not `{value}`")
-                    })?);
-                }
-            }
-        }
-        if request.only.is_some() && request.names_some() {
-            bail!("bench: --patterns and --programs are for all of them; leave them out\n{USAGE}");
-        }
-        if request.musl && (request.only == Some(Part::Programs) || !request.programs.is_empty()) {
-            bail!(
-                "bench: --musl is for the patterns; programs run on the system's C library\n{USAGE}"
-            );
-        }
-        Ok(request)
-    }
-
     /// How much of its work a pattern does.
     fn share(&self) -> Share {
         match (self.musl, self.quick) {
@@ -150,7 +102,10 @@ impl Request {
         } else if self.musl {
             part == Part::Patterns
         } else {
-            self.only.is_none_or(|only| only == part)
+            match part {
+                Part::Patterns => !self.only_programs,
+                Part::Programs => !self.only_patterns,
+            }
         }
     }
 
@@ -174,10 +129,8 @@ impl Request {
         let mut words = vec!["cargo xtask bench".to_owned()];
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.extend(self.musl.then(|| "--musl".to_owned()));
-        words.extend(self.only.map(|part| match part {
-            Part::Patterns => "--patterns".to_owned(),
-            Part::Programs => "--programs".to_owned(),
-        }));
+        words.extend(self.only_patterns.then(|| "--patterns".to_owned()));
+        words.extend(self.only_programs.then(|| "--programs".to_owned()));
         words.extend(self.patterns.iter().map(|name| format!("--pattern {name}")));
         words.extend(self.programs.iter().map(|name| format!("--program {name}")));
         words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
@@ -186,7 +139,8 @@ impl Request {
 
     /// The record's name in the repository; none for runs that only a developer looks at.
     fn record(&self) -> Option<&str> {
-        let is_whole = !self.quick && !self.musl && !self.names_some() && self.only.is_none();
+        let is_part = self.musl || self.only_patterns || self.only_programs || self.names_some();
+        let is_whole = !self.quick && !is_part;
         self.record.as_deref().or(is_whole.then_some("first"))
     }
 }
@@ -215,9 +169,8 @@ struct Bench {
 ///
 /// # Errors
 ///
-/// When something cannot be built or installed, an argument is wrong, or something cannot be measured.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+/// When something cannot be built or installed, or something cannot be measured.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let (patterns, programs) = (request.wants(Part::Patterns), request.wants(Part::Programs));
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
     if request.musl {
@@ -252,13 +205,13 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     if patterns {
         let chosen = pattern::choose(pattern::list(&made.program)?, &request.patterns)?;
         steps::take("measure the patterns", || {
-            series::patterns(&mut bench, &request, chosen, &made, &library)
+            series::patterns(&mut bench, request, chosen, &made, &library)
         })?;
     }
     if programs {
         let made = steps::take("build what the programs need", || builds::programs(root))?;
         steps::take("measure the programs", || {
-            series::programs(&mut bench, &request, root, &made, &library)
+            series::programs(&mut bench, request, root, &made, &library)
         })?;
     }
     bench.took_s = began.elapsed().as_secs_f64();

@@ -12,62 +12,34 @@ mod table;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use xtask::records;
-use xtask::{machine, steps};
+use xtask::{machine, options, records, steps};
 
 use judge::Judged;
 use table::{Case, Group};
 
-const USAGE: &str = "\
-Usage: cargo xtask causes [--language c|rust|all] [--only NAME]... [--record]
-  --language L  the causes in this language alone, without ordinary programs; all: everything
-  --only NAME   only this cause or program; repeats
-  --record      write docs/causes.md";
-
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "docs/causes.md";
 
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
-    /// One group of cases; all of them where none is named.
+/// masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes)
+#[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    /// The causes in this language alone, without ordinary programs; else everything
+    #[arg(long = "language", value_name = "LANGUAGE", value_enum)]
     group: Option<Group>,
+    /// Only this cause or program; repeats
+    #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Write docs/causes.md: of everything
+    #[arg(long, conflicts_with_all = ["group", "only"])]
     record: bool,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut request = Request::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            match (*option, rest.as_slice().first()) {
-                ("--record", _) => {
-                    request.record = true;
-                    continue;
-                }
-                ("--language", Some(&"c")) => request.group = Some(Group::C),
-                ("--language", Some(&"rust")) => request.group = Some(Group::Rust),
-                ("--language", Some(&"all")) => request.group = None,
-                ("--only", Some(name)) => request.only.push((*name).to_owned()),
-                _ => bail!("causes: `{option}` is no option, or its value is wrong\n{USAGE}"),
-            }
-            rest.next();
-        }
-        if request.record && (request.group.is_some() || !request.only.is_empty()) {
-            bail!("causes: a record holds everything; leave --record or the choice out\n{USAGE}");
-        }
-        Ok(request)
-    }
-
     /// The cases that are wanted, of all that there are.
     fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
-        if let Some(name) = self.only.iter().find(|name| !cases.iter().any(|c| c.name == **name)) {
-            let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
-            bail!("causes: nothing is named `{name}`; there are {}", names.join(", "));
-        }
+        options::are_known(&self.only, cases.iter().map(|case| case.name))?;
         cases.retain(|case| self.group.is_none_or(|group| case.group == group));
         cases.retain(|case| self.only.is_empty() || self.only.iter().any(|n| n == case.name));
         Ok(cases)
@@ -78,10 +50,9 @@ impl Request {
 ///
 /// # Errors
 ///
-/// When something cannot be built or installed, or an argument is wrong. A wrong finding is a row of the table.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
-    let built = Built::new(root, &request)?;
+/// When something cannot be built or installed. A wrong finding is a row of the table.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    let built = Built::new(root, request)?;
     let cases = request.choose(table::cases(&built.places)?)?;
     let mut judged = Vec::new();
     for case in cases {

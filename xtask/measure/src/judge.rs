@@ -16,24 +16,12 @@ use anyhow::{Context, Result, bail};
 use masu_lab::{Stop, Suite};
 use serde_json::{Value, json};
 
-use xtask::{machine, records, steps};
+use xtask::{machine, options, records, steps};
 
 use crate::bench::builds;
 use said::Said;
 use truth::Extent;
 use verdict::Judged;
-
-const USAGE: &str = "\
-Usage: cargo xtask judge [--half tuning|judging] [--only NAME]... [--again | --kept] [--quick] [--rounds N]
-                         [--built DIR] [--record]
-  --half H    only the programs that the diagnosis is mended on, or only those that judge it
-  --only NAME only this program; repeats
-  --again     diagnose again what was diagnosed before; what was measured is kept
-  --quick     few mallocs, and no more rounds than a verdict takes
-  --rounds N  rounds, each with one run of every malloc and setting
-  --kept      run nothing: judge what was diagnosed and measured before
-  --built DIR masu and libmasu.so from there; else they are built
-  --record    write docs/judgement.md";
 
 /// The suite, from the workspace's root.
 const FILE: &str = "workloads/judgement.toml";
@@ -42,7 +30,7 @@ const FILE: &str = "workloads/judgement.toml";
 const PAGE: &str = "docs/judgement.md";
 
 /// What the diagnosis was mended on, and what judges it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Half {
     Tuning,
     Judging,
@@ -57,61 +45,37 @@ impl Half {
     }
 }
 
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
+/// What masu diagnose says of real programs beside what other mallocs and settings give them (about an hour)
+#[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    /// Only the programs that the diagnosis is mended on, or only those that judge it
+    #[arg(long, value_enum)]
     half: Option<Half>,
+    /// Only this program; repeats
+    #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Diagnose again what was diagnosed before; what was measured is kept
+    #[arg(long)]
     again: bool,
+    /// Run nothing: judge what was diagnosed and measured before
+    #[arg(long)]
     kept: bool,
+    #[command(flatten)]
     extent: Extent,
+    /// masu and libmasu.so from there; else they are built
+    #[arg(long, value_name = "FOLDER")]
     built: Option<PathBuf>,
+    /// Write docs/judgement.md: of everything
+    #[arg(long, conflicts_with_all = ["half", "only"])]
     record: bool,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut request = Request::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            match (*option, rest.as_slice().first()) {
-                ("--again", _) => request.again = true,
-                ("--kept", _) => request.kept = true,
-                ("--quick", _) => request.extent.quick = true,
-                ("--record", _) => request.record = true,
-                (_, Some(value)) => {
-                    rest.next();
-                    match (*option, *value) {
-                        ("--half", "tuning") => request.half = Some(Half::Tuning),
-                        ("--half", "judging") => request.half = Some(Half::Judging),
-                        ("--built", folder) => request.built = Some(folder.into()),
-                        ("--only", name) => request.only.push(name.to_owned()),
-                        ("--rounds", number) => {
-                            let rounds = number.parse().ok().filter(|rounds| *rounds > 0);
-                            request.extent.rounds = Some(rounds.with_context(|| {
-                                format!("judge: `{number}` is no number of rounds\n{USAGE}")
-                            })?);
-                        }
-                        _ => bail!("judge: `{option} {value}` is not understood\n{USAGE}"),
-                    }
-                }
-                _ => bail!("judge: `{option}` is no option, or lacks its value\n{USAGE}"),
-            }
-        }
-        if request.record && (request.half.is_some() || !request.only.is_empty()) {
-            bail!("judge: a record holds everything; leave --record or the choice out\n{USAGE}");
-        }
-        Ok(request)
-    }
-
     /// The programs that are wanted, each with its half.
     fn choose(&self, suite: &Suite) -> Result<Vec<(String, Half)>> {
         let all = suite.entries.iter().enumerate();
         let all: Vec<_> = all.map(|(place, one)| (one.name.clone(), Half::of(place))).collect();
-        if let Some(name) = self.only.iter().find(|name| all.iter().all(|(one, _)| one != *name)) {
-            let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-            bail!("judge: no program is called `{name}`; there are {}", names.join(", "));
-        }
+        options::are_known(&self.only, all.iter().map(|(name, _)| name.as_str()))?;
         let is_wanted = |(name, half): &(String, Half)| {
             self.half.is_none_or(|wanted| wanted == *half)
                 && (self.only.is_empty() || self.only.contains(name))
@@ -125,10 +89,9 @@ impl Request {
 ///
 /// # Errors
 ///
-/// When something cannot be built or installed, a program does not run, or an argument is wrong. A wrong diagnosis is a
+/// When something cannot be built or installed, or a program does not run. A wrong diagnosis is a
 /// row of the table.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = steps::target_folder()?;
     let folder = target.join("judge");
     let needs = machine::PATTERNS.iter().chain(machine::PEERS).chain(machine::PROGRAMS);
@@ -160,7 +123,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let mut judged = Vec::new();
     for (name, half) in request.choose(&bench.ground.suite)? {
         println!("==> {name}");
-        match bench.judge(&name, half, &request, &stop) {
+        match bench.judge(&name, half, request, &stop) {
             Ok(one) => {
                 println!("    {}", one.line());
                 judged.push(one);

@@ -17,8 +17,7 @@ use masu_lab::plan::Ground;
 use masu_lab::results::Rounds;
 use masu_lab::{Catalogue, CompareOptions, Parameter, Places, Plan, Stop, Suite, compare};
 
-use xtask::records;
-use xtask::{machine, steps};
+use xtask::{machine, options, records, steps};
 
 /// Functions that are made: the most that any row loads.
 const COUNT: &str = "4000";
@@ -44,17 +43,20 @@ struct Figures {
     mappings: f64,
 }
 
+/// What a call costs by where code lies: libraries, one library, the arena; writes benches/record (about 6 minutes)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// Rounds, each with one run of every layout
+    #[arg(long, value_name = "N", value_parser = options::times)]
+    rounds: Option<usize>,
+}
+
 /// Makes what is loaded, measures, and writes the record.
 ///
 /// # Errors
 ///
 /// The step that failed, named.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
-    let rounds = match options {
-        [] => None,
-        ["--rounds", rounds] => Some(rounds.parse().context("--rounds takes a number")?),
-        _ => bail!("cargo xtask layout [--rounds N]"),
-    };
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
     let target = steps::target_folder()?;
     let build = ["build", "--release", "--package", "masu-code", "--example", "layout"];
@@ -71,7 +73,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         let path = path.to_str().context("a path is no text")?;
         suite.set(&Parameter { name: name.to_owned(), values: vec![path.to_owned()] })?;
     }
-    if let Some(rounds) = rounds {
+    if let Some(rounds) = request.rounds {
         suite.rounds = Rounds::Fixed(rounds);
     }
     measure(&suite, &made)?;

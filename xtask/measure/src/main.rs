@@ -1,11 +1,9 @@
 //! The chores that measure, run as `cargo xtask CHORE`.
 //!
-//! It relies on the lab's engine for every run that is timed. What each chore is for stands in
-//! `cargo xtask help`.
+//! It relies on the lab's engine for every run that is timed. `xtask` lists these chores too, and starts this program.
 
 mod bench;
 mod causes;
-mod duel;
 mod judge;
 mod layout;
 mod misuse;
@@ -16,28 +14,41 @@ mod scale;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
+use clap::Parser;
+
 use xtask::root;
 
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Chore {
+    Bench(bench::Request),
+    Causes(causes::Request),
+    Judge(judge::Request),
+    Layout(layout::Request),
+    Misuse(misuse::Request),
+    Peers(peers::Request),
+    Profile(profile::Request),
+    Rust(rust::Request),
+    Scale(scale::Request),
+}
+
+fn perform(chore: &Chore) -> Result<()> {
+    match chore {
+        Chore::Bench(request) => bench::run(root()?, request),
+        Chore::Causes(request) => causes::run(root()?, request),
+        Chore::Judge(request) => judge::run(root()?, request),
+        Chore::Layout(request) => layout::run(root()?, request),
+        Chore::Misuse(request) => misuse::run(root()?, request),
+        Chore::Peers(request) => peers::run(request),
+        Chore::Profile(request) => profile::run(root()?, request),
+        Chore::Rust(request) => rust::run(root()?, request),
+        Chore::Scale(request) => scale::run(root()?, request),
+    }
+}
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match arguments.as_slice() {
-        ["bench", options @ ..] => root().and_then(|root| bench::run(root, options)),
-        ["causes", options @ ..] => root().and_then(|root| causes::run(root, options)),
-        ["duel", options @ ..] => root().and_then(|root| duel::run(root, options)),
-        ["judge", options @ ..] => root().and_then(|root| judge::run(root, options)),
-        ["layout", options @ ..] => root().and_then(|root| layout::run(root, options)),
-        ["misuse", options @ ..] => root().and_then(|root| misuse::run(root, options)),
-        ["peers", options @ ..] => peers::run(options),
-        ["profile", options @ ..] => root().and_then(|root| profile::run(root, options)),
-        ["rust", options @ ..] => root().and_then(|root| rust::run(root, options)),
-        ["scale", options @ ..] => root().and_then(|root| scale::run(root, options)),
-        _ => {
-            eprintln!("xtask-measure: not a chore that measures: see `cargo xtask help`");
-            return ExitCode::from(2);
-        }
-    };
-    match done {
+    match perform(&Chore::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask-measure: {error:#}");

@@ -8,9 +8,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 use masu_lab::{Allocator, Catalogue, Libc, Places};
 
-use xtask::{machine, steps};
+use xtask::{machine, options, steps};
 
 mod build;
 mod proof;
@@ -20,11 +21,6 @@ mod table;
 
 use stamp::Built;
 use table::{HARDENED, PEERS, Peer};
-
-const USAGE: &str = "\
-Usage: cargo xtask peers [--jobs N] [NAME]...
-  --jobs N  compilers at once; as many as there are CPUs if not said
-  NAME      only these peers, such as `mimalloc3`";
 
 /// The folder with the peers' libraries, for [`Places::folders`]; none while none was built.
 pub(crate) fn folder() -> Option<PathBuf> {
@@ -40,33 +36,20 @@ fn place() -> Result<PathBuf> {
     Ok(steps::target_folder()?.join("peers"))
 }
 
-/// What was asked for.
-#[derive(Debug, PartialEq, Eq)]
-struct Request {
-    jobs: usize,
+/// Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once)
+#[derive(Debug, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    /// Compilers at once; as many as there are CPUs if not said
+    #[arg(long, value_name = "N", value_parser = options::times)]
+    jobs: Option<usize>,
+    /// Only these peers
+    #[arg(value_parser = PossibleValuesParser::new(PEERS.map(|peer| peer.name)))]
     names: Vec<String>,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut request = Request { jobs, names: Vec::new() };
-        let mut rest = arguments.iter();
-        while let Some(word) = rest.next() {
-            if *word == "--jobs" {
-                let jobs = rest.next().and_then(|jobs| jobs.parse().ok());
-                request.jobs =
-                    jobs.filter(|jobs| (1..=1024).contains(jobs)).with_context(|| {
-                        format!("peers: --jobs takes a number from 1 to 1024\n{USAGE}")
-                    })?;
-            } else if PEERS.iter().any(|peer| peer.name == *word) {
-                request.names.push((*word).to_owned());
-            } else {
-                let known = PEERS.map(|peer| peer.name).join(", ");
-                bail!("peers: `{word}` is neither an option nor a peer ({known})\n{USAGE}");
-            }
-        }
-        Ok(request)
+    fn jobs(&self) -> usize {
+        self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
 
     fn wants(&self, peer: &Peer) -> bool {
@@ -87,8 +70,7 @@ struct Progress {
 ///
 /// When a tool is missing and cannot be installed, or a peer could not be built or is not in effect; all
 /// others stand then.
-pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(request: &Request) -> Result<()> {
     machine::provide(&machine::PEER_BUILDS.iter().collect::<Vec<_>>())?;
     if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
         println!("going on without: {error:#}");
@@ -98,7 +80,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     let folder = place()?;
     let wanted: Vec<Peer> = PEERS.into_iter().filter(|peer| request.wants(peer)).collect();
-    let made = make(&wanted, &folder, request.jobs)?;
+    let made = make(&wanted, &folder, request.jobs())?;
     let rows = steps::take("prove", || Ok(prove(&made, &folder)))?;
     println!("\n{}", page(&rows));
     println!("libraries: {}", folder.display());

@@ -12,16 +12,11 @@ mod table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
 
 use count::Cost;
-use xtask::{machine, records, steps};
-
-const USAGE: &str = "\
-Usage: cargo xtask profile [--runs N] [--only NAME]... [--record]
-  --runs N     runs of each program with a profile, and as many without (5)
-  --only NAME  only this program; repeats
-  --record     keep the table in docs/observing.md";
+use xtask::{kept, machine, options, records, steps};
 
 /// The page that has the table, from the workspace's root.
 const PAGE: &str = "docs/observing.md";
@@ -98,44 +93,25 @@ const PROGRAMS: [Program; 9] = [
     },
 ];
 
-/// What was asked for.
-#[derive(Debug, PartialEq, Eq)]
-struct Request {
+/// What a heap profile costs: instructions of programs with one over those without, under cachegrind (about 6 minutes)
+#[derive(Debug, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    /// Runs of each program with a profile, and as many without
+    #[arg(long, value_name = "N", default_value = "5", value_parser = options::times)]
     runs: usize,
+    /// Only this program; repeats
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(PROGRAMS.map(|program| program.name))
+    )]
     only: Vec<String>,
+    /// Keep the table in docs/observing.md: of every program
+    #[arg(long, conflicts_with = "only")]
     record: bool,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut request = Request { runs: 5, only: Vec::new(), record: false };
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let mut value = || {
-                let value = rest.next().copied();
-                value.with_context(|| format!("profile: {option} lacks its value\n{USAGE}"))
-            };
-            match *option {
-                "--record" => request.record = true,
-                "--only" => request.only.push(value()?.to_owned()),
-                "--runs" => {
-                    let runs = value()?.parse().ok().filter(|runs| (1..=1000).contains(runs));
-                    request.runs = runs.context("profile: --runs takes a number from 1 to 1000")?;
-                }
-                _ => bail!("profile: `{option}` is no option\n{USAGE}"),
-            }
-        }
-        let known = |name: &String| PROGRAMS.iter().any(|program| program.name == name);
-        if let Some(name) = request.only.iter().find(|name| !known(name)) {
-            let names = PROGRAMS.map(|program| program.name).join(", ");
-            bail!("profile: no program is named `{name}`; there are {names}");
-        }
-        if request.record && !request.only.is_empty() {
-            bail!("profile: a record holds every program; leave --record or --only out\n{USAGE}");
-        }
-        Ok(request)
-    }
-
     fn wants(&self, program: &Program) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == program.name)
     }
@@ -147,8 +123,7 @@ impl Request {
 ///
 /// When valgrind is missing and cannot be installed, a build fails, or a program does. A program that is missing is left
 /// out and named.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let places = steps::take("build", || Places::make(root))?;
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     for program in PROGRAMS.iter().filter(|program| request.wants(program)) {
@@ -164,7 +139,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     let text = format!("{head}\n\n{}", table::text(&rows, &missing));
     println!("\n{text}");
     if request.record {
-        table::keep(&root.join(PAGE), &text)?;
+        kept::keep(&root.join(PAGE), "profile", &text)?;
         println!("record: {PAGE}");
     }
     Ok(())
@@ -225,18 +200,17 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
-    fn options_are_read_or_refused() {
-        let request = Request::parse(&["--runs", "7", "--only", "lua"]).unwrap();
-        let wanted: Vec<_> = PROGRAMS.iter().filter(|program| request.wants(program)).collect();
-        assert!(request.runs == 7 && wanted.len() == 1 && wanted[0].name == "lua");
-        assert!(PROGRAMS.iter().all(|it| Request::parse(&["--record"]).unwrap().wants(it)));
-        let wrong = [&["--runs", "0"][..], &["--only"], &["--fast"], &["--only", "emacs"]];
-        for wrong in wrong.into_iter().chain([&["--record", "--only", "lua"][..]]) {
-            assert!(Request::parse(wrong).is_err(), "{wrong:?}");
-        }
+    fn all_programs_are_wanted_or_those_that_are_named() {
+        let wanted = |words: &[&str]| {
+            let request = Request::try_parse_from([&["profile"], words].concat()).unwrap();
+            PROGRAMS.iter().filter(|program| request.wants(program)).count()
+        };
+        assert_eq!([wanted(&["--record"]), wanted(&["--only", "lua"])], [PROGRAMS.len(), 1]);
     }
 
     #[test]

@@ -8,9 +8,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use xtask::{machine, records, steps};
+use xtask::{machine, options, records, steps};
 
 mod adopt;
 mod allocators;
@@ -21,79 +21,34 @@ mod record;
 use build::Libc;
 use measure::Extent;
 
-const USAGE: &str = "\
-Usage: cargo xtask rust [--quick] [--libc NAME] [--pattern NAME]... [--rounds N] [--resume] [--record NAME]
-  --quick         shorter runs, fewer rounds, no intervals
-  --libc NAME     only on this C library, `glibc` or `musl`
-  --pattern NAME  only this pattern; repeats
-  --rounds N      rounds, each with one run of every program
-  --resume        go on with a measurement of the same that was stopped (Ctrl-C shows what is finished)
-  --record NAME   where the record goes: benches/record/DATE-NAME.md (whole runs: rust)";
-
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
-    quick: bool,
-    resume: bool,
+/// Rust programs under every allocator that is a crate, write benches/record (about 40 minutes, the first time 7 more)
+#[derive(Debug, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    #[command(flatten)]
+    extent: Extent,
+    /// Only on this C library
+    #[arg(long, value_enum)]
     libc: Option<Libc>,
-    patterns: Vec<String>,
-    rounds: Option<usize>,
+    /// Where the record goes: benches/record/DATE-NAME.md (whole runs: rust)
+    #[arg(long, value_name = "NAME", value_parser = options::record_name)]
     record: Option<String>,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut request = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let mut value = || {
-                let value = rest.next().with_context(|| format!("rust: {option} lacks its value"));
-                value.map(|value| (*value).to_owned())
-            };
-            match *option {
-                "--quick" => request.quick = true,
-                "--resume" => request.resume = true,
-                "--libc" => {
-                    let name = value()?;
-                    let known = Libc::ALL.into_iter().find(|libc| libc.name() == name);
-                    request.libc = Some(known.with_context(|| {
-                        format!("rust: --libc takes glibc or musl, not `{name}`")
-                    })?);
-                }
-                "--pattern" => request.patterns.push(value()?),
-                "--record" => {
-                    let name = value()?;
-                    if name.contains(['/', '.']) || name.is_empty() {
-                        bail!("rust: --record takes a word such as `rust`, not `{name}`");
-                    }
-                    request.record = Some(name);
-                }
-                "--rounds" => {
-                    let rounds = value()?;
-                    let number = rounds.parse().ok().filter(|number| (1..=1000).contains(number));
-                    request.rounds = Some(number.with_context(|| {
-                        format!("rust: --rounds takes a number from 1 to 1000, not `{rounds}`")
-                    })?);
-                }
-                _ => bail!("rust: `{option}` is no option\n{USAGE}"),
-            }
-        }
-        Ok(request)
-    }
-
     /// This request as typed, without what does not change the figures.
     fn command(&self) -> String {
         let mut words = vec!["cargo xtask rust".to_owned()];
-        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.extent.quick.then(|| "--quick".to_owned()));
         words.extend(self.libc.map(|libc| format!("--libc {}", libc.name())));
-        words.extend(self.patterns.iter().map(|name| format!("--pattern {name}")));
-        words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
+        words.extend(self.extent.patterns.iter().map(|name| format!("--pattern {name}")));
+        words.extend(self.extent.rounds.map(|rounds| format!("--rounds {rounds}")));
         words.join(" ")
     }
 
     /// The record's name in the repository; none for runs that only a developer looks at.
     fn record(&self) -> Option<&str> {
-        let is_whole = !self.quick && self.libc.is_none() && self.patterns.is_empty();
+        let Extent { quick, patterns, .. } = &self.extent;
+        let is_whole = !quick && self.libc.is_none() && patterns.is_empty();
         self.record.as_deref().or(is_whole.then_some("rust"))
     }
 }
@@ -104,8 +59,7 @@ impl Request {
 ///
 /// When a tool is missing and cannot be installed, masu or the reference cannot be built, or something cannot be
 /// measured.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::RUST_PEERS.iter().collect::<Vec<_>>())?;
     machine::provide_toolchain(root)?;
     let folder = steps::target_folder()?.join("rust-patterns");
@@ -114,14 +68,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         steps::take("build a program of each allocator", || build::all(root, &folder, &libcs))?;
     let adoption = steps::take("build with masu from nothing", || adopt::measure(root, &folder))?;
     println!("{}", adopt::text(&adoption));
-    let extent = Extent {
-        quick: request.quick,
-        resume: request.resume,
-        rounds: request.rounds,
-        patterns: request.patterns.clone(),
-    };
     let load_before = records::load();
-    let measured = steps::take("measure", || measure::measure(&built.programs, &extent, &folder))?;
+    let measured =
+        steps::take("measure", || measure::measure(&built.programs, &request.extent, &folder))?;
     let facts =
         record::Facts { command: request.command(), commit: records::commit(root), load_before };
     let text = record::text(&facts, &measured, &built, &adoption);
@@ -134,27 +83,19 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
-    fn options_are_understood() {
-        let request =
-            Request::parse(&["--quick", "--pattern", "box-u64", "--rounds", "7"]).unwrap();
-        assert!(request.quick && request.record().is_none());
+    fn a_record_is_of_a_whole_run_and_has_the_command() {
+        let parse = |words: &str| Request::try_parse_from(words.split(' ')).unwrap();
+        let request = parse("rust --quick --pattern box-u64 --rounds 7 --resume");
+        assert!(request.extent.resume && request.record().is_none());
         assert_eq!(request.command(), "cargo xtask rust --quick --pattern box-u64 --rounds 7");
-        assert_eq!(Request::parse(&[]).unwrap().record(), Some("rust"));
-        let musl = Request::parse(&["--libc", "musl"]).unwrap();
+        assert_eq!(parse("rust").record(), Some("rust"));
+        let musl = parse("rust --libc musl");
         assert_eq!((musl.libc, musl.record()), (Some(Libc::Musl), None));
         assert_eq!(musl.command(), "cargo xtask rust --libc musl");
-    }
-
-    #[test]
-    fn a_wrong_option_is_named() {
-        for wrong in [["--fast", ""], ["--rounds", "0"], ["--record", "a/b"], ["--libc", "bionic"]]
-        {
-            let error = Request::parse(&wrong).unwrap_err().to_string();
-            assert!(error.contains(wrong[0]), "{error}");
-        }
-        assert!(Request::parse(&["--pattern"]).is_err());
     }
 }

@@ -20,27 +20,12 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 
 use mallocs::NAMES;
 use results::Results;
 use watch::Watch;
-use xtask::{machine, records, steps};
-
-const USAGE: &str = "\
-Usage: cargo xtask scale [--only WORKLOAD]... [--malloc NAME]... [--lib PATH]... [--threads N]... [--seeds N] [--ops N]
-                         [--quick] [--many] [--kept] [--record]
-       cargo xtask scale --real [--only WORKLOAD]... [--malloc NAME]... [--lib PATH]... [--threads N]... [--record]
-  --only WORKLOAD  only this workload; repeats
-  --malloc NAME    only this malloc; repeats
-  --lib PATH       this library, too; repeats, and alone where no --malloc is named
-  --threads N      so many threads; repeats (1, 2, 4, 8, 16, 32 and 64)
-  --many           128 threads, too
-  --seeds N        runs of each, with other turns and other sizes (3)
-  --ops N          operations of each thread that are counted (2000)
-  --quick          1, 8 and 64 threads, one seed, 500 operations
-  --kept           run nothing that was run before: its report is in target/scale/reports
-  --real           without the emulator, 2 to 256 threads: CPU time, switches, pauses
-  --record         write benches/record and docs/scale.md";
+use xtask::{machine, options, records, steps};
 
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "docs/scale.md";
@@ -55,72 +40,46 @@ const THREADS_REAL: [usize; 5] = [2, 8, 32, 128, 256];
 /// What a thread does before it is counted: each one's first operations.
 const OPS_START: u64 = 500;
 
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
+/// Lines moved between the caches of 1 to 64 threads, atomics, instructions and system calls an operation under every
+/// malloc, counted by a plugin of qemu (about 15 minutes, after peers)
+#[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
+pub(crate) struct Request {
+    /// Only this workload; repeats
+    #[arg(long, value_name = "WORKLOAD")]
     only: Vec<String>,
+    /// Only this malloc; repeats
+    #[arg(long = "malloc", value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES))]
     mallocs: Vec<String>,
+    /// This library, too; repeats, and alone where no --malloc is named
+    #[arg(long = "lib", value_name = "PATH")]
     libraries: Vec<PathBuf>,
+    /// So many threads; repeats (1, 2, 4, 8, 16, 32 and 64)
+    #[arg(long, value_name = "N", value_parser = options::times)]
     threads: Vec<usize>,
+    /// Runs of each, with other turns and other sizes (3)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: Option<u64>,
+    /// Operations of each thread that are counted (2000)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     ops: Option<u64>,
+    /// 1, 8 and 64 threads, one seed, 500 operations
+    #[arg(long = "quick")]
     is_quick: bool,
+    /// 128 threads, too
+    #[arg(long = "many")]
     is_many: bool,
+    /// Run nothing that was run before: its report is in target/scale/reports
+    #[arg(long = "kept")]
     is_kept: bool,
+    /// Without the emulator, 2 to 256 threads: CPU time, switches, pauses
+    #[arg(long = "real")]
     is_real: bool,
+    /// Write benches/record and docs/scale.md: of everything
+    #[arg(long, conflicts_with_all = ["only", "mallocs", "libraries", "is_quick"])]
     record: bool,
 }
 
 impl Request {
-    fn parse(arguments: &[&str]) -> Result<Request> {
-        let mut request = Request::default();
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let flag = match *option {
-                "--quick" => &mut request.is_quick,
-                "--many" => &mut request.is_many,
-                "--kept" => &mut request.is_kept,
-                "--real" => &mut request.is_real,
-                "--record" => &mut request.record,
-                _ => {
-                    let value = rest.next().copied();
-                    request.take(option, value)?;
-                    continue;
-                }
-            };
-            *flag = true;
-        }
-        let is_everything = request.only.is_empty()
-            && request.mallocs.is_empty()
-            && request.libraries.is_empty()
-            && !request.is_quick;
-        if request.record && !is_everything {
-            bail!("scale: a record holds everything; leave --record or the choice out\n{USAGE}");
-        }
-        Ok(request)
-    }
-
-    fn take(&mut self, option: &str, value: Option<&str>) -> Result<()> {
-        let Some(value) = value else {
-            bail!("scale: `{option}` is no option, or lacks its value\n{USAGE}");
-        };
-        let number = |most: u64| {
-            let number = value.parse().ok().filter(|number| (1..=most).contains(number));
-            number.with_context(|| format!("scale: {option} takes a number from 1 to {most}"))
-        };
-        match option {
-            "--only" => self.only.push(value.to_owned()),
-            "--malloc" if NAMES.contains(&value) => self.mallocs.push(value.to_owned()),
-            "--malloc" => bail!("scale: there is no `{value}`; there are {}", NAMES.join(", ")),
-            "--lib" => self.libraries.push(PathBuf::from(value)),
-            "--threads" => self.threads.push(usize::try_from(number(256)?)?),
-            "--seeds" => self.seeds = Some(number(100)?),
-            "--ops" => self.ops = Some(number(1 << 30)?),
-            _ => bail!("scale: `{option}` is no option\n{USAGE}"),
-        }
-        Ok(())
-    }
-
     /// How many threads, one count after the other.
     fn counts(&self) -> Vec<usize> {
         let usual: &[usize] = match (self.is_real, self.is_quick) {
@@ -148,10 +107,7 @@ impl Request {
 
     /// The workloads that are wanted, of those that the program lists.
     fn choose(&self, listed: Vec<Workload>) -> Result<Vec<Workload>> {
-        if let Some(name) = self.only.iter().find(|name| listed.iter().all(|w| w.name != **name)) {
-            let names: Vec<&str> = listed.iter().map(|one| one.name.as_str()).collect();
-            bail!("scale: no workload is named `{name}`; there are {}", names.join(", "));
-        }
+        options::are_known(&self.only, listed.iter().map(|one| one.name.as_str()))?;
         let is_wanted = |one: &Workload| self.only.is_empty() || self.only.contains(&one.name);
         Ok(listed.into_iter().filter(is_wanted).collect())
     }
@@ -180,9 +136,8 @@ impl Workload {
 ///
 /// # Errors
 ///
-/// When something cannot be built or installed, or an argument is wrong. A run that fails is named and left out.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
-    let request = Request::parse(arguments)?;
+/// When something cannot be built or installed. A run that fails is named and left out.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = build(root, !request.is_real)?;
     let program = made.join("scale");
     let all = mallocs::find(root, &program, &request.mallocs, &request.libraries)?;
@@ -194,11 +149,11 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
     }
     let workloads = request.choose(Workload::read(&steps_output(&program, "--list")?))?;
     if request.is_real {
-        return real::run(root, &program, &request, &workloads, &all.mallocs);
+        return real::run(root, &program, request, &workloads, &all.mallocs);
     }
     let watch = Watch::new(&made)?;
     let results =
-        steps::take("scale", || Results::gather(&watch, &request, &workloads, &all.mallocs))?;
+        steps::take("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
     let text = page::tables(&results);
     let predictions = page::predictions(&results);
     println!("\n{text}\n{}\n{predictions}", page::findings(&results, page::Detail::Full));

@@ -6,6 +6,8 @@
 use std::ffi::OsStr;
 use std::process::Output;
 
+use clap::Parser;
+
 use super::*;
 
 /// A folder that is removed with the test.
@@ -167,9 +169,11 @@ fn loads_code(folder: &Path, request: &Request, flags: &[String]) {
 fn a_package_is_made_aside_and_speaks_of_its_place() {
     let folder = Folder::new("destdir");
     let staging = folder.0.join("package");
-    let options =
-        ["--prefix=/opt/masu", "--libdir=lib/here", "--destdir", staging.to_str().unwrap()];
-    let request = Request::parse(&options).unwrap();
+    let request = Request {
+        prefix: "/opt/masu".into(),
+        libraries: "lib/here".to_owned(),
+        staging: Some(staging.clone()),
+    };
     let installed = request.perform(root(), &target()).unwrap();
     assert!(installed.iter().all(|path| path.starts_with(staging.join("opt/masu"))));
     let file = fs::read_to_string(staging.join("opt/masu/lib/here/pkgconfig/masu.pc")).unwrap();
@@ -201,12 +205,10 @@ fn a_file_in_use_is_replaced_and_not_written_into() {
 
 #[test]
 fn options_that_make_no_sense_are_refused() {
-    for options in
-        [&["--prefix"][..], &["--prefix", "here"], &["--destdir=x"], &["--libdir=/x"], &["now"]]
-    {
-        assert!(Request::parse(options).is_err(), "{options:?}");
+    for wrong in ["--prefix=here", "--destdir=x", "--libdir=/x"] {
+        assert!(Request::try_parse_from(["install", wrong]).is_err(), "{wrong}");
     }
-    let request = Request::parse(&[]).unwrap();
+    let request = Request::try_parse_from(["install"]).unwrap();
     assert_eq!(request.place("lib/x"), Path::new("/usr/local/lib/x"));
 }
 

@@ -1,19 +1,11 @@
-//! The matrix as a table in Markdown, and its place in the tests' README.
+//! The matrix as a table in Markdown.
 //!
-//! It relies on two marks in that file; what stands between them is replaced. The hard idea is that nobody writes there
-//! by hand: a run keeps the rows that it ran whole, and the others stay and say of which run they are.
+//! The hard idea: a run keeps the rows that it ran whole, and the others stay and say of which run they are.
 
-use std::fs;
-use std::path::Path;
 use std::process::Command;
-
-use anyhow::{Context, Result};
 
 use super::plan::{self, Cell, GROUPS, LEFT_OUT, LeftOut, TARGETS, Target};
 use crate::records;
-
-const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix` -->";
-const END: &str = "<!-- end of the matrix -->";
 
 /// A row as it is shown.
 struct Row {
@@ -142,33 +134,19 @@ pub(super) fn head(commit: &str) -> String {
     )
 }
 
-/// Puts rows into the table in the file at `path`; the others that are there stay.
-///
-/// # Errors
-///
-/// When the file or its marks are not there.
-pub(super) fn keep(path: &Path, head: &str, rows: &[(&'static Target, Vec<Cell>)]) -> Result<()> {
-    let shown = path.display();
-    let old = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-    let new = merged(&old, head, rows)
-        .with_context(|| format!("{shown} lacks the matrix's two marks"))?;
-    fs::write(path, new).with_context(|| format!("cannot write {shown}"))
-}
-
-fn merged(old: &str, head: &str, rows: &[(&'static Target, Vec<Cell>)]) -> Option<String> {
-    let (before, rest) = old.split_once(BEGIN)?;
-    let (table, behind) = rest.split_once(END)?;
+/// Rows in the table that is kept in `old`; the others that are there stay.
+pub(super) fn merged(old: &str, head: &str, rows: &[(&'static Target, Vec<Cell>)]) -> String {
     let row = |target: &'static Target| {
         let new = rows.iter().find(|(of, _)| of.name == target.name);
         let new = new.map(|(_, cells)| Row::new(target, cells));
         new.or_else(|| {
-            let kept = Row::kept(table, target)?;
+            let kept = Row::kept(old, target)?;
             let run = kept.run.filter(|run| Some(run.as_str()) != stamp(head));
             Some(Row { run, ..kept })
         })
     };
     let rows: Vec<Row> = TARGETS.iter().filter_map(row).collect();
-    Some(format!("{before}{BEGIN}\n\n{head}\n\n{}\n\n{END}{behind}", lines(&rows)))
+    format!("{head}\n\n{}", lines(&rows))
 }
 
 #[cfg(test)]
@@ -193,29 +171,26 @@ mod tests {
 
     #[test]
     fn rows_of_an_earlier_run_stay_and_say_so() {
-        let old = format!("one\n{BEGIN}\n{END}\ntwo\n");
         let (first, second) = ("2026-01-01, commit a, kernel 1", "2026-01-02, commit b, kernel 1");
         let run = |old: &str, head, place: usize, passed| {
-            merged(old, head, &[(&TARGETS[place], cells(passed))]).unwrap()
+            merged(old, head, &[(&TARGETS[place], cells(passed))])
         };
-        let both = run(&run(&old, first, 0, 7), first, 1, 8);
+        let both = run(&run("", first, 0, 7), first, 1, 8);
         assert!(!both.contains("(2026") && both.contains("| 7 | 7 |"), "{both}");
         let later = run(&both, second, 1, 9);
         let name = format!("| {} (2026-01-01, commit a) | 7 |", TARGETS[0].name);
         assert!(later.contains(&name) && later.contains("| 9 |"), "{later}");
         assert!(!later.contains("| 8 |") && later.contains("earlier run"), "{later}");
         let again = run(&later, second, 2, 5);
-        assert!(again.contains(&name) && again.ends_with(&format!("{END}\ntwo\n")), "{again}");
+        assert!(again.contains(&name), "{again}");
         let whole = TARGETS.iter().map(|target| (target, cells(1))).collect::<Vec<_>>();
-        assert!(!merged(&again, second, &whole).unwrap().contains("(2026"));
-        assert_eq!(merged("no marks", first, &whole), None);
+        assert!(!merged(&again, second, &whole).contains("(2026"));
     }
 
     #[test]
     fn rows_of_other_groups_do_not_stay() {
-        let old =
-            format!("{BEGIN}\n\nx, kernel 1\n\n| target | a |\n| {} | 1 |\n{END}", TARGETS[0].name);
-        let new = merged(&old, "y, kernel 1", &[(&TARGETS[1], cells(2))]).unwrap();
+        let old = format!("x, kernel 1\n\n| target | a |\n| {} | 1 |", TARGETS[0].name);
+        let new = merged(&old, "y, kernel 1", &[(&TARGETS[1], cells(2))]);
         assert!(!new.contains(TARGETS[0].name), "{new}");
     }
 }

@@ -47,9 +47,8 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
         triplet: ask("DEB_HOST_MULTIARCH")?,
         changed: changed(shop.root)?,
     };
-    let libraries = format!("--libdir=lib/{}", tree.triplet);
-    let staging = format!("--destdir={}", tree.folder.display());
-    let request = Request::parse(&["--prefix=/usr", &libraries, &staging])?;
+    let libraries = format!("lib/{}", tree.triplet);
+    let request = Request { prefix: "/usr".into(), libraries, staging: Some(tree.folder.clone()) };
     let files = request.perform(shop.root, &shop.target)?;
     tree.trim(&files)?;
     tree.document(shop)?;

@@ -4,19 +4,15 @@
 //! and on the static `masu`, which runs whatever C library Python is for. There is no code in Python: the
 //! command lies where installers take programs from, and carries `libmasu.so` inside.
 
-mod zip;
-
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use sha2::{Digest, Sha256};
 
 use super::clean::talk;
 use super::{LICENCES, Shop, VERSION, notices, standalone};
 use crate::machine;
-use zip::{Archive, Mode};
 
 /// Where the wheel may be installed: a static program runs under both C libraries, on any kernel since.
 /// Compressed, as a file name has it; `WHEEL` has a line for each.
@@ -30,16 +26,21 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     let mut licences = licences.into_iter().collect::<Result<Vec<_>>>()?;
     let notices = notices::of(shop.root, &["masu-cli"], machine::MUSL)?;
     licences.push(("LICENSES-OF-OTHERS", notices));
-    let parts = Parts { program, readme: shop.read("crates/masu-cli/README.md")?, licences };
+    let metadata = metadata(&shop.read("crates/masu-cli/README.md")?, &licences);
+    let parts = Parts { program, metadata, description: description(), licences };
     let path = shop.out.join(format!("masu-{VERSION}-{}.whl", tag(&platforms().join("."))));
-    fs::write(&path, wheel(&parts)?).with_context(|| path.display().to_string())?;
+    machine::provide(&[&machine::PYTHON])?;
+    pack(&parts, &shop.bench("wheel")?, &path)?;
     Ok(vec![path])
 }
 
 /// What goes into it.
 struct Parts {
     program: Vec<u8>,
-    readme: String,
+    /// What installers and indexes read of the package.
+    metadata: String,
+    /// What installers read of the wheel.
+    description: String,
     licences: Vec<(&'static str, String)>,
 }
 
@@ -52,38 +53,52 @@ fn tag(platform: &str) -> String {
     format!("py3-none-{platform}")
 }
 
-/// The wheel's bytes.
-fn wheel(parts: &Parts) -> Result<Vec<u8>> {
+/// Lays the files out in `tree` and has Python's `zipfile` write the wheel at `path`.
+fn pack(parts: &Parts, tree: &Path, path: &Path) -> Result<()> {
     let about = format!("masu-{VERSION}.dist-info");
     let mut files = vec![
-        (format!("masu-{VERSION}.data/scripts/masu"), parts.program.clone(), Mode::Program),
-        (format!("{about}/METADATA"), metadata(parts).into_bytes(), Mode::File),
-        (format!("{about}/WHEEL"), description().into_bytes(), Mode::File),
+        (format!("masu-{VERSION}.data/scripts/masu"), &parts.program[..]),
+        (format!("{about}/METADATA"), parts.metadata.as_bytes()),
+        (format!("{about}/WHEEL"), parts.description.as_bytes()),
     ];
     for (name, text) in &parts.licences {
-        files.push((format!("{about}/licenses/{name}"), text.clone().into_bytes(), Mode::File));
+        files.push((format!("{about}/licenses/{name}"), text.as_bytes()));
     }
-    let record = format!("{about}/RECORD");
-    let mut lines: String = files
-        .iter()
-        .map(|(name, contents, _)| {
-            format!("{name},sha256={},{}\n", digest(contents), contents.len())
-        })
-        .collect();
-    // It cannot hold its own digest.
-    lines.push_str(&format!("{record},,\n"));
-    files.push((record, lines.into_bytes(), Mode::File));
-    let mut archive = Archive::new();
-    for (name, contents, mode) in &files {
-        archive.add(name, contents, *mode)?;
+    for (name, contents) in &files {
+        let file = tree.join(name);
+        fs::create_dir_all(file.parent().unwrap_or(tree))?;
+        fs::write(&file, contents).with_context(|| file.display().to_string())?;
     }
-    archive.finish()
+    let names = files.iter().map(|(name, _)| name);
+    let mut python = Command::new("python3");
+    python.args(["-c", PACK]).arg(path).arg(format!("{about}/RECORD")).args(names);
+    talk(python.current_dir(tree), "")?;
+    Ok(())
 }
 
-/// What installers and indexes read of the package.
-fn metadata(parts: &Parts) -> String {
+/// Writes the files into the archive, and last the list of their digests, which cannot hold its own. Times are the first
+/// that the format has, so that the same files make the same archive.
+const PACK: &str = "\
+import base64, hashlib, sys, zipfile
+path, record, *names = sys.argv[1:]
+lines = []
+with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+    def add(name, data):
+        info = zipfile.ZipInfo(name)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.external_attr = (0o100755 if '/scripts/' in name else 0o100644) << 16
+        wheel.writestr(info, data)
+    for name in names:
+        data = open(name, 'rb').read()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')
+        lines.append(f'{name},sha256={digest},{len(data)}')
+        add(name, data)
+    add(record, '\\n'.join([*lines, record + ',,', '']))
+";
+
+fn metadata(readme: &str, licences: &[(&str, String)]) -> String {
     let licences: String =
-        parts.licences.iter().map(|(name, _)| format!("License-File: {name}\n")).collect();
+        licences.iter().map(|(name, _)| format!("License-File: {name}\n")).collect();
     format!(
         "Metadata-Version: 2.4\n\
          Name: masu\n\
@@ -97,32 +112,14 @@ fn metadata(parts: &Parts) -> String {
          Requires-Python: >=3.7\n\
          Description-Content-Type: text/markdown\n\
          \n\
-         {}",
-        parts.readme
+         {readme}"
     )
 }
 
-/// What installers read of the wheel.
 fn description() -> String {
     let tags: String =
         platforms().iter().map(|platform| format!("Tag: {}\n", tag(platform))).collect();
     format!("Wheel-Version: 1.0\nGenerator: masu's xtask {VERSION}\nRoot-Is-Purelib: false\n{tags}")
-}
-
-/// A SHA-256 as `RECORD` has it: base 64 of file names, without padding.
-fn digest(contents: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let hash = Sha256::digest(contents);
-    let mut text = String::new();
-    for three in hash.chunks(3) {
-        let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
-        let bits = bits << (8 * (3 - three.len()));
-        for digit in 0..=three.len() {
-            let six = bits >> (18 - 6 * digit) & 63;
-            text.push(char::from(DIGITS[six as usize]));
-        }
-    }
-    text
 }
 
 /// Installs it into a fresh virtual environment, without an index, runs Python under masu there, and takes it
@@ -158,37 +155,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_those_that_pip_reckons() {
-        // hashlib and base64 of Python's standard library say so.
-        assert_eq!(digest(b""), "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU");
-    }
-
-    #[test]
-    fn python_reads_the_wheel_and_every_file_is_recorded() {
+    fn every_file_is_there_and_recorded_and_the_program_may_be_started() {
         let licences = vec![("LICENSE-MIT", "free".to_owned())];
-        let parts = Parts { program: vec![7; 100_000], readme: "# masu\n".into(), licences };
-        let path = std::env::temp_dir().join(format!("masu-wheel-test-{}.whl", std::process::id()));
-        fs::write(&path, wheel(&parts).unwrap()).unwrap();
-        // The standard library's reader of archives tests every checksum, and the digests stand in RECORD.
+        let metadata = metadata("# masu\n", &licences);
+        let parts =
+            Parts { program: vec![7; 100_000], metadata, description: description(), licences };
+        let folder = std::env::temp_dir().join(format!("masu-wheel-{}", std::process::id()));
+        let path = folder.join("masu.whl");
+        fs::create_dir_all(&folder).unwrap();
+        pack(&parts, &folder.join("tree"), &path).unwrap();
         let script = "\
-import base64, hashlib, sys, zipfile
+import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as wheel:
     assert wheel.testzip() is None
-    names = wheel.namelist()
-    record = next(name for name in names if name.endswith('RECORD'))
+    record = next(name for name in wheel.namelist() if name.endswith('RECORD'))
     rows = [line.split(',') for line in wheel.read(record).decode().splitlines()]
-    assert sorted(row[0] for row in rows) == sorted(names), names
-    for name, digest, size in rows:
-        if name != record:
-            data = wheel.read(name)
-            made = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')
-            assert (digest, int(size)) == ('sha256=' + made, len(data)), name
-    program = next(info for info in wheel.infolist() if info.filename.endswith('scripts/masu'))
+    assert [row[0] for row in rows] == wheel.namelist(), rows
+    program = wheel.infolist()[0]
     assert program.external_attr >> 16 & 0o777 == 0o755, oct(program.external_attr)
-    print(len(names))";
+    print(rows[0][2], rows[-1][1:], len(rows))";
         let printed = talk(Command::new("python3").args(["-c", script]).arg(&path), "").unwrap();
-        assert_eq!(printed.trim(), "5");
-        fs::remove_file(path).unwrap();
+        assert_eq!(printed.trim(), "100000 ['', ''] 5");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -14,15 +14,17 @@ pub(super) const ACCUSES_NOTHING: [&str; 2] = ["cpu-bound", "io-bound"];
 const MEMORY_IS_FINE: &str = "memory-is-fine";
 
 /// Cases that are judged together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Group {
     /// Causes in C, on which thresholds were fixed.
     C,
     /// Causes in Rust, on which they are judged.
     Rust,
     /// Programs as they are used every day.
+    #[value(skip)]
     Ordinary,
     /// The program of field report 2.
+    #[value(skip)]
     Report,
 }
 

@@ -10,6 +10,7 @@ use masu_lab::results::Rounds;
 use masu_lab::statistics::{Level, pairs_needed};
 use masu_lab::{Catalogue, CompareOptions, Event, Plan, Row, Stop, Suite, Workload, prove};
 use serde_json::Value;
+use xtask::options;
 
 /// What is tried beside the mallocs as they come.
 const SETTINGS: [&str; 3] = [
@@ -26,9 +27,13 @@ const QUICK: [&str; 4] = ["masu", "jemalloc", "mimalloc3", "tcmalloc"];
 const SPARE_ROUNDS: usize = 2;
 
 /// How much is to be measured.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct Extent {
+    /// Few mallocs, and no more rounds than a verdict takes
+    #[arg(long)]
     pub(super) quick: bool,
+    /// Rounds, each with one run of every malloc and setting
+    #[arg(long, value_name = "N", value_parser = options::times)]
     pub(super) rounds: Option<usize>,
 }
 

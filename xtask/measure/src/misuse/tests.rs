@@ -1,5 +1,6 @@
 //! What can be held about the table without running a case.
 
+use clap::Parser;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -125,16 +126,17 @@ fn cases_are_read_with_the_sizes_that_they_are_for() {
 
 #[test]
 fn a_record_holds_everything_and_a_check_only_ours() {
-    let check = Request::parse(&["--check"]).unwrap();
+    let parse = |words: &str| Request::try_parse_from(words.split(' '));
+    let check = parse("misuse --check").unwrap();
     let wanted = |request: &Request| MALLOCS.iter().filter(|one| request.wants(one)).count();
-    assert_eq!((check.purpose, check.runs(), wanted(&check)), (Purpose::Check, 3, 3));
-    let shown = Request::parse(&["--malloc", "glibc", "--runs", "5"]).unwrap();
+    assert_eq!((check.purpose(), check.runs(), wanted(&check)), (Purpose::Check, 3, 3));
+    let shown = parse("misuse --malloc glibc --runs 5").unwrap();
     assert_eq!((shown.runs(), wanted(&shown)), (5, 1));
-    assert_eq!(wanted(&Request::parse(&["--record"]).unwrap()), MALLOCS.len());
-    let partly = Request::parse(&["--record", "--malloc", "masu"]).unwrap();
-    assert_eq!((partly.purpose, wanted(&partly)), (Purpose::Record, 1));
-    for wrong in [&["--record", "--only", "a"][..], &["--malloc", "none"], &["--runs", "0"]] {
-        assert!(Request::parse(wrong).is_err(), "{wrong:?}");
+    assert_eq!(wanted(&parse("misuse --record").unwrap()), MALLOCS.len());
+    let partly = parse("misuse --record --malloc masu").unwrap();
+    assert_eq!((partly.purpose(), wanted(&partly)), (Purpose::Record, 1));
+    for wrong in ["--record --only a", "--malloc none", "--prices --check"] {
+        assert!(parse(&format!("misuse {wrong}")).is_err(), "{wrong}");
     }
-    assert!(Request::parse(&["--only", "none"]).unwrap().choose(Vec::new()).is_err());
+    assert!(parse("misuse --only none").unwrap().choose(Vec::new()).is_err());
 }

@@ -1,19 +1,8 @@
-//! What a heap profile costs as a table in Markdown, and its place in the page.
-//!
-//! It relies on two marks in that file; what stands between them is replaced, so that nobody writes figures there by
-//! hand.
-
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
+//! What a heap profile costs as a table in Markdown.
 
 use super::Program;
 use super::count::Cost;
 use xtask::records;
-
-const BEGIN: &str = "<!-- costs: written by `cargo xtask profile --record` -->";
-const END: &str = "<!-- end of the costs -->";
 
 /// Instructions with a profile over those without that are not to be passed.
 const AIM: f64 = 1.03;
@@ -78,25 +67,6 @@ fn verdict(rows: &[(&Program, Cost)]) -> String {
     )
 }
 
-/// Puts the text between the marks of the page at `path`.
-///
-/// # Errors
-///
-/// When the file or its marks are not there.
-pub(super) fn keep(path: &Path, text: &str) -> Result<()> {
-    let shown = path.display();
-    let old = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-    let new =
-        replaced(&old, text).with_context(|| format!("{shown} lacks the costs' two marks"))?;
-    fs::write(path, new).with_context(|| format!("cannot write {shown}"))
-}
-
-fn replaced(old: &str, text: &str) -> Option<String> {
-    let (before, rest) = old.split_once(BEGIN)?;
-    let (_, behind) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{text}\n\n{END}{behind}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::PROGRAMS;
@@ -121,14 +91,5 @@ mod tests {
         assert!(text.contains("the most perl (1.040), sqlite (1.050)."), "{text}");
         assert!(text.ends_with("not there: jq."), "{text}");
         assert!(super::text(&rows[..0], &[]).contains("on average none;"));
-    }
-
-    #[test]
-    fn what_stands_around_the_marks_stays() {
-        let old = format!("one\n{BEGIN}\nold\n{END}\ntwo\n");
-        let new = replaced(&old, "new").unwrap();
-        assert_eq!(new, format!("one\n{BEGIN}\n\nnew\n\n{END}\ntwo\n"));
-        assert_eq!(replaced(&new, "new").as_ref(), Some(&new));
-        assert_eq!(replaced("no marks", "new"), None);
     }
 }

@@ -13,7 +13,7 @@ use super::allocators::{ALLOCATORS, Allocator, OURS, REFERENCE};
 use xtask::{machine, steps};
 
 /// The C library that a program is built on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Libc {
     Glibc,
     Musl,

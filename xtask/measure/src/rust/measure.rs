@@ -35,11 +35,19 @@ const SPARE_ROUNDS: usize = 2;
 const PATIENCE_S: u64 = 120;
 
 /// How much is to be measured.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct Extent {
+    /// Shorter runs, fewer rounds, no intervals (about 6 minutes)
+    #[arg(long)]
     pub(super) quick: bool,
+    /// Go on with a measurement of the same that was stopped (Ctrl-C shows what is finished)
+    #[arg(long)]
     pub(super) resume: bool,
+    /// Rounds, each with one run of every program
+    #[arg(long, value_name = "N", value_parser = xtask::options::times)]
     pub(super) rounds: Option<usize>,
+    /// Only this pattern; repeats
+    #[arg(long = "pattern", value_name = "NAME")]
     pub(super) patterns: Vec<String>,
 }
 

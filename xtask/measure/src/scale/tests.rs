@@ -1,5 +1,6 @@
 //! The report, the figures, the names, the tables; and the plugin itself, on a line whose moves are known.
 
+use clap::Parser;
 use std::time::Duration;
 
 use super::mallocs::Malloc;
@@ -191,19 +192,12 @@ fn a_case_that_did_not_run_is_an_empty_cell() {
 
 #[test]
 fn what_is_asked_for_is_read() {
-    let request = Request::parse(&["--quick", "--malloc", "masu", "--threads", "3", "--many"]);
-    let request = request.unwrap();
+    let parse = |words: &str| Request::try_parse_from(words.split(' '));
+    let request = parse("scale --quick --malloc masu --threads 3 --many").unwrap();
     assert_eq!((request.counts(), request.seeds()), (vec![3, 128], 1));
-    assert_eq!(Request::parse(&[]).unwrap().counts(), [1, 2, 4, 8, 16, 32, 64]);
-    for wrong in [
-        &["--malloc", "none"][..],
-        &["--threads"],
-        &["--threads", "0"],
-        &["--seeds", "x"],
-        &["--what"],
-        &["--record", "--only", "private"],
-    ] {
-        assert!(Request::parse(wrong).is_err(), "{wrong:?}");
+    assert_eq!(Request::default().counts(), [1, 2, 4, 8, 16, 32, 64]);
+    for wrong in ["--malloc none", "--threads 0", "--record --only private"] {
+        assert!(parse(&format!("scale {wrong}")).is_err(), "{wrong}");
     }
 }
 

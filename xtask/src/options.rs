@@ -1,0 +1,60 @@
+//! What options of several chores take, and what is said where a name is unknown.
+//!
+//! It relies on clap, which names the option beside each error.
+
+use anyhow::{Result, bail};
+
+/// A number of rounds, runs or jobs: from 1 to 1000.
+///
+/// # Errors
+///
+/// When it is something else.
+pub fn times(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
+    number.ok_or_else(|| "give a number from 1 to 1000".to_owned())
+}
+
+/// Seconds: from 1 on.
+#[must_use]
+pub fn seconds() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}
+
+/// The name of a record: `first` for `benches/record/DATE-first.md`.
+///
+/// # Errors
+///
+/// When it would name a file elsewhere.
+pub fn record_name(text: &str) -> Result<String, String> {
+    let is_word = !text.is_empty() && !text.contains(['/', '.']);
+    if is_word { Ok(text.to_owned()) } else { Err("give a word such as `first`".to_owned()) }
+}
+
+/// Checks the names that were asked for against those there are.
+///
+/// # Errors
+///
+/// When one of them is unknown; all that are known are named.
+pub fn are_known<'a>(asked: &[String], known: impl Iterator<Item = &'a str>) -> Result<()> {
+    let known: Vec<&str> = known.collect();
+    match asked.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => bail!("nothing is named `{name}`; there are {}", known.join(", ")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        assert_eq!((times("7"), record_name("first")), (Ok(7), Ok("first".to_owned())));
+        assert!(["0", "1001", "many"].into_iter().all(|text| times(text).is_err()));
+        assert!(["", "../etc", "a.md"].into_iter().all(|text| record_name(text).is_err()));
+        let asked = ["a", "c"].map(str::to_owned);
+        assert!(are_known(&asked[..1], ["a", "b"].into_iter()).is_ok());
+        let error = are_known(&asked, ["a", "b"].into_iter()).unwrap_err().to_string();
+        assert_eq!(error, "nothing is named `c`; there are a, b");
+    }
+}
