@@ -200,7 +200,7 @@ pub struct Output {
 
 impl Output {
     /// How much of the end of standard error is kept, in bytes.
-    pub const TAIL_BYTES: usize = 2048;
+    pub(crate) const TAIL_BYTES: usize = 2048;
 
     /// How many lines are repeated of what a program said, and how many letters.
     const LINES_SAID: usize = 3;
@@ -267,12 +267,7 @@ pub fn execute(
 /// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
 /// two at once would disturb each other. Every process that becomes a child of this process
 /// in that time counts as left behind by the run and is killed, so start nothing else then.
-///
-/// # Errors
-///
-/// [`Error::System`] when the program cannot be started or watched. A program that fails, is killed
-/// or stopped is no error: see [`Run::ending`].
-pub fn execute_under(
+pub(crate) fn execute_under(
     workload: &Workload,
     variant: &Variant,
     conditions: &Conditions,

@@ -17,12 +17,13 @@ use crate::report::{self, Format};
 mod brk;
 mod build;
 mod code;
+mod field_report;
+mod format;
 mod found;
 mod parallel;
 mod quote;
 mod search;
 mod series;
-mod told;
 mod workbench;
 
 pub use crate::outcome::{

@@ -36,7 +36,7 @@ pub use tally::{Failures, Met};
 pub use target::Target;
 
 /// Connections when the caller does not say.
-pub const DEFAULT_CONNECTIONS: usize = 8;
+pub(crate) const DEFAULT_CONNECTIONS: usize = 8;
 
 /// The longest a request may take when the caller does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -116,7 +116,7 @@ impl Client {
     }
 
     /// [`run`](Self::run) at `pace` instead of the plan's.
-    pub fn run_at(&mut self, pace: Pace, window: Duration, stop: &Stop) -> Met {
+    pub(crate) fn run_at(&mut self, pace: Pace, window: Duration, stop: &Stop) -> Met {
         self.open_connections();
         let own_cpu = || kernel::cpu_time(std::process::id().cast_signed()).unwrap_or_default();
         let cpu_before = own_cpu();

@@ -15,10 +15,10 @@ use crate::variant::split_at_commas;
 
 /// Names that masu itself gives a value: the variant's label, the folder of a run, and for servers
 /// the port and the data folder.
-pub const RESERVED: [&str; 4] = ["variant", "scratch", "port", "dir"];
+pub(crate) const RESERVED: [&str; 4] = ["variant", "scratch", "port", "dir"];
 
 /// What `{NAME}` stands for in one row or one table, in the order the parameters were declared.
-pub type Values = Vec<(String, String)>;
+pub(crate) type Values = Vec<(String, String)>;
 
 /// A name and what it stands for in turn.
 ///
@@ -101,8 +101,7 @@ impl fmt::Display for Parameter {
 
 /// Every combination of the values, the last parameter's changing fastest; one empty combination
 /// where there are no parameters.
-#[must_use]
-pub fn combinations(parameters: &[Parameter]) -> Vec<Values> {
+pub(crate) fn combinations(parameters: &[Parameter]) -> Vec<Values> {
     let mut all = vec![Values::new()];
     for Parameter { name, values } in parameters {
         let longer = |values_so_far: &Values| -> Vec<Values> {
@@ -119,14 +118,12 @@ pub fn combinations(parameters: &[Parameter]) -> Vec<Values> {
 }
 
 /// `values` as a label shows them: ` bin=./new threads=2`, empty for none.
-#[must_use]
-pub fn label(values: &[(String, String)]) -> String {
+pub(crate) fn label(values: &[(String, String)]) -> String {
     values.iter().map(|(name, value)| format!(" {name}={value}")).collect()
 }
 
 /// `text` with every `{NAME}` of `values` replaced.
-#[must_use]
-pub fn substitute(text: &OsStr, values: &[(String, String)]) -> OsString {
+pub(crate) fn substitute(text: &OsStr, values: &[(String, String)]) -> OsString {
     let mut made = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -146,8 +143,7 @@ pub fn substitute(text: &OsStr, values: &[(String, String)]) -> OsString {
 }
 
 /// Whether `text` holds `{name}`.
-#[must_use]
-pub fn mentions(text: &OsStr, name: &str) -> bool {
+pub(crate) fn mentions(text: &OsStr, name: &str) -> bool {
     (0..text.len()).any(|start| after(&text.as_bytes()[start..], name).is_some())
 }
 

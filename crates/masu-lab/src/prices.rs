@@ -165,8 +165,7 @@ impl Prices {
     }
 
     /// Measures the prices of these alone.
-    #[must_use]
-    pub fn measure_some(services: &[Service]) -> Prices {
+    pub(crate) fn measure_some(services: &[Service]) -> Prices {
         // A run in progress would take the child that moves the break for its own, and disturb the rest.
         let _alone = execute::alone();
         let mut prices = Prices::default();

@@ -20,7 +20,7 @@ mod redacted;
 pub(crate) use journal::Journal;
 
 /// The version of the lines this module writes. It grows when a reader would misread them.
-pub const SCHEMA_VERSION: u32 = 2;
+pub(crate) const SCHEMA_VERSION: u32 = 2;
 
 /// What was compared, where and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

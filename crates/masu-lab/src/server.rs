@@ -48,10 +48,10 @@ use steady::Point;
 pub use urls::urls_of;
 
 /// How long a burst lasts when the caller does not say.
-pub const DEFAULT_BURST: Duration = Duration::from_secs(2);
+pub(crate) const DEFAULT_BURST: Duration = Duration::from_secs(2);
 
 /// How long a server may take to get ready when the caller does not say.
-pub const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// For how long a server without load is watched, to see what it uses then.
 const IDLE_WATCH: Duration = Duration::from_secs(1);

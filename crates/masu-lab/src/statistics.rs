@@ -26,10 +26,10 @@ pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks};
 pub(crate) use signed_rank::normal_tail;
 
 /// How sure all verdicts of a table are together.
-pub const CONFIDENCE: f64 = 0.99;
+pub(crate) const CONFIDENCE: f64 = 0.99;
 
 /// Valid pairs without which there is no verdict, however few the variants.
-pub const PAIRS_MIN: usize = 8;
+pub(crate) const PAIRS_MIN: usize = 8;
 
 /// What is measured of a run. The primary one, wall-clock time unless another was named beforehand,
 /// carries the verdict; the others inform.
@@ -112,8 +112,7 @@ impl Measure {
     }
 
     /// Whether only bursts on servers have it.
-    #[must_use]
-    pub fn is_of_servers(self) -> bool {
+    pub(crate) fn is_of_servers(self) -> bool {
         match self {
             Measure::Throughput
             | Measure::LatencyP50
@@ -132,8 +131,7 @@ impl Measure {
     }
 
     /// Whether a larger figure is the better one.
-    #[must_use]
-    pub fn is_better_larger(self) -> bool {
+    pub(crate) fn is_better_larger(self) -> bool {
         self == Measure::Throughput
     }
 }

@@ -54,13 +54,7 @@ pub fn verify(
 /// variant without a library needs no proof and is run without tracing.
 ///
 /// A run that [`Stop`] or a limit cut short is returned without a proof: see [`Run::ending`].
-///
-/// # Errors
-///
-/// [`Error::NotInEffect`] when no program of the tree was served, with the reason for each;
-/// [`Error::CannotRun`] when it crashed, and either would any program under this variant or no
-/// program of the tree was served; otherwise as [`execute_under`].
-pub fn verify_under(
+pub(crate) fn verify_under(
     workload: &Workload,
     variant: &Variant,
     conditions: &Conditions,

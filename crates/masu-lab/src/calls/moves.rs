@@ -59,20 +59,17 @@ impl Moves {
     }
 
     /// Times that a mapping came and went.
-    #[must_use]
-    pub fn map_pairs(&self) -> u64 {
+    pub(crate) fn map_pairs(&self) -> u64 {
         self.maps.min(self.unmaps)
     }
 
     /// Bytes that the malloc asked for at most: no more memory than this is its to touch.
-    #[must_use]
-    pub fn asked_by_malloc_bytes(&self) -> u64 {
+    pub(crate) fn asked_by_malloc_bytes(&self) -> u64 {
         self.asked_bytes.saturating_sub(self.own.asked_bytes)
     }
 
     /// Whether most of what went, and came again, did so by the program's own calls.
-    #[must_use]
-    pub fn are_own(&self) -> bool {
+    pub(crate) fn are_own(&self) -> bool {
         let own = self.own.unmaps + self.own.purges;
         let all = self.break_pairs() + self.unmaps + self.purges;
         2 * own > all && 2 * self.own.returned_bytes > self.returned_bytes

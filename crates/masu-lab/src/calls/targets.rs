@@ -32,7 +32,7 @@ pub struct SmallWrites {
 impl SmallWrites {
     /// From so many bytes on a write is none of the small ones: where a buffer of the usual 4 KiB or more stands
     /// in between, only the last one is.
-    pub const BELOW: u64 = 512;
+    pub(crate) const BELOW: u64 = 512;
 
     /// Those that a buffer would have saved.
     #[must_use]

@@ -122,14 +122,12 @@ impl Clock {
     }
 
     /// The CPU time without what counting added.
-    #[must_use]
-    pub fn own_cpu_s(&self) -> f64 {
+    pub(crate) fn own_cpu_s(&self) -> f64 {
         self.user_s + self.own_sys_s
     }
 
     /// What a cost in seconds is held against: CPU time where several CPUs worked, else wall-clock time.
-    #[must_use]
-    pub fn whole_s(&self, cpus: usize) -> f64 {
+    pub(crate) fn whole_s(&self, cpus: usize) -> f64 {
         self.own_wall_s(cpus).max(self.own_cpu_s()).max(1e-9)
     }
 }
@@ -257,8 +255,7 @@ impl CallFacts {
     }
 
     /// Waits for locks of this owner, as far as they are distinguished.
-    #[must_use]
-    pub fn lock_waits(&self, owner: Owner) -> u64 {
+    pub(crate) fn lock_waits(&self, owner: Owner) -> u64 {
         self.locks.iter().filter(|lock| lock.owner == owner).map(|lock| lock.waits).sum()
     }
 }
@@ -298,14 +295,12 @@ pub struct Threads {
 
 impl Threads {
     /// Seconds that threads slept until a lock of this owner is free.
-    #[must_use]
-    pub fn waited_for(&self, owner: Owner) -> f64 {
+    pub(crate) fn waited_for(&self, owner: Owner) -> f64 {
         of_owner(&self.lock_waited, owner)
     }
 
     /// The same, but for those in which hardly anything was done.
-    #[must_use]
-    pub fn waited_beside_work(&self, owner: Owner) -> f64 {
+    pub(crate) fn waited_beside_work(&self, owner: Owner) -> f64 {
         self.waited_for(owner) - of_owner(&self.lock_waited_idle, owner)
     }
 }
@@ -412,14 +407,12 @@ pub struct Site {
 
 impl Facts {
     /// The price of a service in seconds; nothing where it is not known, so that nothing is blamed on it.
-    #[must_use]
-    pub fn price_s(&self, service: Service) -> f64 {
+    pub(crate) fn price_s(&self, service: Service) -> f64 {
         self.prices.of(service).unwrap_or(0.0) / 1e9
     }
 
     /// What small writes cost, in seconds: those to terminals at their own price, where it is known.
-    #[must_use]
-    pub fn small_writes_s(&self) -> f64 {
+    pub(crate) fn small_writes_s(&self) -> f64 {
         let Some(calls) = &self.calls else { return 0.0 };
         let writes = &calls.small_writes;
         let price_s = self.price_s(Service::SmallWrite);

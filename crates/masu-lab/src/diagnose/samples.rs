@@ -45,7 +45,7 @@ pub struct Sampled {
 
 impl Sampled {
     /// Fewer samples than this say nothing: at 200 a share is known to about five hundredths.
-    pub const ENOUGH: u64 = 200;
+    pub(crate) const ENOUGH: u64 = 200;
 
     /// Where most were, in words; empty where they are scattered.
     #[must_use]

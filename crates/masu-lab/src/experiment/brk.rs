@@ -7,12 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::field_report::{FieldReport, Today};
+use super::format::{malloc, memory, time};
 use super::series::row;
-use super::told::{malloc, memory, time};
 use super::workbench::{in_one_table, set, workload};
-use super::{
-    Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
-};
+use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
 use crate::calls::Call;
 use crate::error::Doing;
 use crate::prices::Service;
@@ -22,6 +21,7 @@ use crate::suite::Suite;
 use crate::{Calls, Error, Measure, Variant};
 
 /// The suite and the script.
+const REPORT: &str = include_str!("../../experiments/reports/brk.toml");
 const SUITE: &str = include_str!("../../experiments/brk.toml");
 const SCRIPT: &str = include_str!("../../experiments/primes49.sed");
 
@@ -253,96 +253,38 @@ fn outcome(sizes: &[Size], diagnosis: Vec<Block>) -> Outcome {
         now.push(size.figure("sys", "CPU time in the kernel", sys, seconds));
         now.push(Block::Sheet(size.sheet()));
     }
-    let claims = sizes.first().map(claims).unwrap_or_default();
+    let report = FieldReport::parse(REPORT);
+    let claims = sizes.first().map(|size| report.claims(&[], |of, over| today(size, of, over)));
     let figures = sizes.first().map(figures).unwrap_or_default();
     Outcome {
-        verdict: Verdict::of(&claims, &figures),
-        then: then(),
         now,
-        claims,
         diagnosis,
         change: sizes.last().map(change).unwrap_or_default(),
-        by_hand: [
-            "echo 50 | strace -f -c -e trace=memory sed -rf workloads/primes49.sed",
-            "echo 50 | MALLOC_TOP_PAD_=10000000 strace -f -c -e trace=memory sed -rf workloads/primes49.sed",
-            "echo 50 | masu diagnose --prove -- sed -rf workloads/primes49.sed",
-            "echo 50 | masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -a masu -- sed -rf workloads/primes49.sed",
-            "masu compare --suite workloads/brk.toml -P script=\"$PWD/workloads/primes49.sed\" -P input=FILE  # FILE holds 50",
-        ]
-        .map(str::to_owned)
-        .into(),
+        ..report.outcome(claims.unwrap_or_default(), &figures)
     }
 }
 
-fn then() -> Vec<Block> {
-    let story = "A sed script that lists the first N primes whose digits contain 4 or 9 took 82.5 s for N=100 under \
-                 WSL, 9 s on another host. strace showed nothing but brk, up and down: glibc gave the top of its heap \
-                 back and asked for it again. The cure was the heap's hysteresis, MALLOC_TOP_PAD_.";
-    let headings = "MALLOC_TOP_PAD_ | brk, N=50 | user s | sys s | brk, N=100 | user s | sys s";
-    let rows = "unset | 6,137 | 1.875 | 1.734 | 100,751 | 28.656 | 49.813
-                100,000 | 7,274 | 1.781 | 2.141 | – | – | –
-                1,000,000 | 17 | 1.625 | 0.047 | 18,241 | 25.922 | 20.469
-                10,000,000 | 3 | 1.578 | 0.031 | 3 | 24.750 | 0.031";
-    let table = Sheet::printed("GNU sed, 2018, under WSL", headings, rows);
-    vec![Block::Text(story.to_owned()), Block::Sheet(table)]
-}
-
-fn claims(size: &Size) -> Vec<Claim> {
-    let [little, middle, much] = PADDED;
+/// What was measured for a claim: `brk system`, `wall masu`.
+fn today(size: &Size, of: &str, over: &str) -> Option<Today> {
+    let ((what, variant), reference) = (of.split_once(' ')?, over.split_once(' '));
+    let other = reference.map_or("system", |(_, other)| other);
+    let ratio = |measure| size.series(variant, measure).over(&size.series(other, measure));
     let breaks = |variant: &str| size.calls(variant, &[Call::Brk]);
-    let counted = |variant: &str| {
-        breaks(variant)
-            .map_or("not counted".to_owned(), |calls| format!("{} brk", count(float(calls))))
-    };
-    let as_it_is = breaks("system");
-    let over = |variant: &str| Some(float(breaks(variant)?) / float(as_it_is?.max(1)));
-    let sys = size.sys_times(much);
-    let user = size.times(much, Measure::User);
-    let wall = size.times(much, Measure::Wall);
-    vec![
-        Claim::of_count(
-            "As it is, sed asks the kernel for its heap again and again: a thousand brk and more",
-            "6,137 (N=50)",
-            &counted("system"),
-            as_it_is.map(|calls| calls >= 1_000),
-        ),
-        Claim::of_count(
-            "A padding of 100,000 bytes does not help: at least half of the calls stay",
-            "7,274",
-            &counted(little),
-            over(little).map(|over| over >= 0.5),
-        ),
-        Claim::of_count(
-            "One of 1,000,000 ends nearly all of them: a hundredth and less stays",
-            "17",
-            &counted(middle),
-            over(middle).map(|over| over <= 0.01),
-        ),
-        Claim::of_count(
-            "One of 10,000,000 ends them: a hundredth and less stays",
-            "3",
-            &counted(much),
-            over(much).map(|over| over <= 0.01),
-        ),
-        Claim::of_ratio(
-            "It takes the time in the kernel away: half of it and more",
-            "1.734 s to 0.031 s",
-            sys.as_ref(),
-            Expect::Below(0.5),
-        ),
-        Claim::of_ratio(
-            "Time in sed's own code falls too",
-            "×0.84",
-            user.as_ref(),
-            Expect::Below(1.0),
-        ),
-        Claim::of_ratio(
-            "So the script is done sooner",
-            "×0.45 of the CPU time",
-            wall.as_ref(),
-            Expect::Below(1.0),
-        ),
-    ]
+    Some(match what {
+        "brk" => {
+            let said = breaks(variant).map(|calls| format!("{} brk", count(float(calls))));
+            let over = match reference {
+                Some(_) => breaks(other).map(|calls| float(calls.max(1))),
+                None => Some(1.0),
+            };
+            let number = breaks(variant).zip(over).map(|(calls, over)| float(calls) / over);
+            Today::Count(said.unwrap_or("not counted".to_owned()), number)
+        }
+        "sys" => Today::Ratio(size.sys_times(variant)),
+        "user" => Today::Ratio(ratio(Measure::User)),
+        "wall" => Today::Ratio(ratio(Measure::Wall)),
+        _ => return None,
+    })
 }
 
 /// The figures of the verdict's sentence.
@@ -390,8 +332,8 @@ fn change(size: &Size) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Held;
     use super::*;
+    use crate::report::made_up;
 
     #[test]
     fn without_sed_the_page_is_made_and_nothing_is_claimed() {
@@ -399,6 +341,14 @@ mod tests {
         assert!(outcome.claims.is_empty() && outcome.now.is_empty());
         assert_eq!(outcome.verdict.agreement, super::super::Agreement::Undecided);
         assert_eq!(outcome.then.len(), 2);
+    }
+
+    #[test]
+    fn every_figure_of_a_claim_is_known() {
+        let table = made_up::of_commands().sources.remove(0).tables.remove(0);
+        let (input, calls) = (PathBuf::new(), Vec::new());
+        let size = Size { number: 50, input, table, calls, prices_s: (0.0, 0.0) };
+        FieldReport::parse(REPORT).check(&[], |of, over| today(&size, of, over));
     }
 
     #[test]
@@ -412,11 +362,5 @@ mod tests {
         assert!(
             PADDED.iter().chain([&PAIR]).all(|label| labels.iter().any(|known| known == label))
         );
-    }
-
-    #[test]
-    fn what_was_counted_decides() {
-        let claim = Claim::of_count("a", "b", "c", Some(false));
-        assert_eq!(claim.held, Held::No);
     }
 }

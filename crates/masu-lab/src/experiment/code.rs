@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::build::Cargo;
+use super::field_report::FieldReport;
 use super::series::row;
-use super::{Block, Experiment, Outcome, Series, Sheet, Verdict, Workbench};
+use super::{Block, Experiment, Outcome, Series, Workbench};
 use crate::Error;
 use crate::report::Table;
 
@@ -19,6 +20,8 @@ mod requests;
 
 use layouts::Layouts;
 use requests::Requests;
+
+const REPORT: &str = include_str!("../../experiments/reports/code.toml");
 
 pub(super) const CODE: Experiment = Experiment {
     name: "code",
@@ -84,8 +87,9 @@ fn outcome(
     requests: Option<&Requests>,
     diagnosis: Vec<Block>,
 ) -> Outcome {
-    let mut claims = layouts.map(Layouts::claims).unwrap_or_default();
-    claims.extend(requests.map(Requests::claims).unwrap_or_default());
+    let report = FieldReport::parse(REPORT);
+    let mut claims = layouts.map(|layouts| layouts.claims(&report)).unwrap_or_default();
+    claims.extend(requests.map(|requests| requests.claims(&report)).unwrap_or_default());
     let figures: Vec<String> =
         layouts.map(Layouts::figures).into_iter().chain(requests.map(Requests::figures)).collect();
     let figures = match figures.is_empty() {
@@ -96,50 +100,12 @@ fn outcome(
     now.extend(requests.map(Requests::blocks).unwrap_or_default());
     let mut change = layouts.map(Layouts::change).unwrap_or_default();
     change.extend(requests.map(Requests::change).unwrap_or_default());
-    Outcome {
-        verdict: Verdict::of(&claims, &figures),
-        then: then(),
-        now,
-        claims,
-        diagnosis,
-        change,
-        by_hand: [
-            "cargo build --release -p masu-code --example layout --example jit",
-            "target/release/examples/layout prepare target/layout 4000",
-            "target/release/examples/layout run target/layout own 8 1000 /dev/stderr    # also own2m, one, arena; 204",
-            "masu compare --suite workloads/layout.toml",
-            "target/release/examples/jit prepare target/jit 4000",
-            "target/release/examples/jit run target/jit warm own 4000 200000 1000 /dev/stderr    # also cold; interpreter, single, arena",
-            "masu compare --suite workloads/jit.toml",
-            "masu code map -p PID     # how scattered a running process's code is",
-        ]
-        .map(str::to_owned)
-        .into(),
-    }
-}
-
-fn then() -> Vec<Block> {
-    let story = "A method JIT emits C, compiles each method into a `.so` of its own and loads it. With 4,000 to 5,000 \
-                 methods (a Rails application) the program ran slower than without JIT, with 20 to 30 it ran faster: each \
-                 library lands 2 MiB from the next, so the instruction cache and the iTLB miss. Two remedies were \
-                 compared: one `.so` linked from all objects, and objects loaded directly (objfcn). The first was chosen.";
-    let headings = "percentile | no JIT | one .so each | single .so | objfcn";
-    let rows = "50 | 38 | 45 | 41 | 43
-                66 | 39 | 50 | 44 | 44
-                75 | 47 | 51 | 46 | 45
-                80 | 49 | 52 | 47 | 47
-                90 | 50 | 63 | 50 | 52
-                95 | 60 | 79 | 52 | 55
-                98 | 91 | 114 | 91 | 91
-                100 | 97 | 133 | 96 | 99";
-    let table =
-        Sheet::printed("Response time of GET /, milliseconds, 100 requests, 2018", headings, rows);
-    let later = "With 1,000 requests the gap at the 50th and the 66th percentile shrank to 1 ms.";
-    vec![Block::Text(story.to_owned()), Block::Sheet(table), Block::Text(later.to_owned())]
+    Outcome { now, diagnosis, change, ..report.outcome(claims, &figures) }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::field_report::Today;
     use super::*;
 
     #[test]
@@ -147,6 +113,11 @@ mod tests {
         let outcome = outcome(None, None, Vec::new());
         assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
         assert!(outcome.verdict.sentence.contains("nothing could be measured"));
+        let figures = ["call ", "p50 ", "p100 ", "gap "];
+        let is_known = |name: &str| figures.iter().any(|figure| name.starts_with(figure));
+        let any =
+            |of: &str, over: &str| (is_known(of) && is_known(over)).then_some(Today::Ratio(None));
+        FieldReport::parse(REPORT).check(&[], any);
     }
 
     #[test]

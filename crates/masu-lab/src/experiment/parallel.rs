@@ -8,17 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::build::Cargo;
+use super::field_report::{FieldReport, Today};
+use super::format::{self, milliseconds, time};
 use super::series::row;
-use super::told::{self, milliseconds, time};
 use super::workbench::{in_one_table, set};
-use super::{
-    Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
-};
+use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
 use crate::error::Doing;
 use crate::report::{self, Bar, Table, count, seconds};
 use crate::suite::Suite;
 use crate::{Error, Measure, Parameter};
 
+const REPORT: &str = include_str!("../../experiments/reports/parallel.toml");
 const SUITE: &str = include_str!("../../experiments/parallel.toml");
 
 /// The steps, in the report's order, with what each is.
@@ -195,44 +195,30 @@ impl Measured {
     }
 }
 
-fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
-    let claims = claims(measured);
-    Outcome {
-        verdict: Verdict::of(&claims, &figures(measured)),
-        then: then(),
-        now: now(measured),
-        claims,
-        diagnosis,
-        change: change(measured),
-        by_hand: [
-            "cargo build -p masu-chunk --example steps && cargo build --release -p masu-chunk --example steps",
-            "target/debug/examples/steps threads --items 1000000 --workers 4 --print > /dev/null   # also pool, channel, rayon, ours",
-            "target/release/examples/steps pool --items 1000000 --workers 4 --turns 20000 --print > /dev/null",
-            "masu diagnose -- target/debug/examples/steps pool --items 1000000 --workers 4 --print",
-            "masu compare -P step=threads,pool,rayon,ours -- target/release/examples/steps {step} --items 1000000",
-            "masu compare --suite workloads/steps.toml   # the executors alone, nothing printed",
-        ]
-        .map(str::to_owned)
-        .into(),
-    }
+/// What was measured for a claim: `light pool` over `light threads`.
+fn today(measured: &Measured, of: &str, over: &str) -> Option<Today> {
+    let series = |name: &str| {
+        let (table, value) = name.split_once(' ')?;
+        Some(match table {
+            "light" => measured.light("release", value).timed(),
+            "heavy" => measured.heavy(value).timed(),
+            "workers" => measured.workers(value).timed(),
+            "debug" => measured.light("debug", value).timed(),
+            "debug-work" => measured.light("debug", value).compute,
+            _ => return None,
+        })
+    };
+    Some(Today::Ratio(series(of)?.over(&series(over)?)))
 }
 
-fn then() -> Vec<Block> {
-    let story = "`execute(func, data, chunk, max_threads)` splits a vector into chunks of 100 and runs a function on \
-                 each: the sum of 1..=N, times 100 / 10 + 1. It was built up in steps on 8 vCPUs, each measured with uptime, vmstat, \
-                 mpstat and perf: a thread for each chunk, a semaphore, a pool, a channel. Every result was printed \
-                 inside the timed region, the build was not optimised, and what perf measured was cargo.";
-    let headings = "step | time | the author's finding";
-    let rows = "thread per chunk, 1 million items | 389 ms | 37 % system time: pthread_create, clone3, malloc
-                the same, 10 million | 3,165 ms |
-                the same, 100 million | 33,044 ms (40.8 and 58.8 s at other times) |
-                semaphore of 4, heavy work | 26 s longer | limits CPU use; changes nothing when the work is light
-                pool, 100 million | 8.7 s | 7 times as fast as 58.8 s
-                pool with 2, 4, 6, 8, 12 workers | 8.8 to 9.0 s | makes no difference
-                results through a channel | 8,587 ms | a little slower than a locked vector, 8,059 ms
-                output execution time alone | 5.8 to 7.9 s | ";
-    let table = Sheet::printed("The steps, 2024", headings, rows);
-    vec![Block::Text(story.to_owned()), Block::Sheet(table)]
+fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
+    let report = FieldReport::parse(REPORT);
+    let claims = match measured.tables.is_empty() {
+        true => Vec::new(),
+        false => report.claims(&[], |of, over| today(measured, of, over)),
+    };
+    let (now, change) = (now(measured), change(measured));
+    Outcome { now, diagnosis, change, ..report.outcome(claims, &figures(measured)) }
 }
 
 fn now(measured: &Measured) -> Vec<Block> {
@@ -299,61 +285,6 @@ fn line(label: &str, times: &Times) -> Vec<String> {
     ]
 }
 
-fn claims(measured: &Measured) -> Vec<Claim> {
-    if measured.tables.is_empty() {
-        return Vec::new();
-    }
-    let light = |step: &str| measured.light("release", step).timed();
-    let heavy = |step: &str| measured.heavy(step).timed();
-    let debug = measured.light("debug", "pool");
-    let share = debug.compute.over(&debug.timed());
-    let of_ratio = Claim::of_ratio;
-    vec![
-        of_ratio(
-            "A pool is faster than a thread for each chunk",
-            "×6.8 (58.8 to 8.7 s)",
-            light("threads").over(&light("pool")).as_ref(),
-            Expect::Above(1.0),
-        ),
-        of_ratio(
-            "It is seven times as fast: five times at least",
-            "×6.8",
-            light("threads").over(&light("pool")).as_ref(),
-            Expect::Above(5.0),
-        ),
-        of_ratio(
-            "The number of workers makes no difference to the pool: 12 take what 2 take, within a tenth",
-            "8.8 to 9.0 s",
-            measured.workers("12").timed().over(&measured.workers("2").timed()).as_ref(),
-            Expect::Near(1.1),
-        ),
-        of_ratio(
-            "A channel for the results is slower than a locked vector",
-            "×1.07 (8,587 by 8,059 ms)",
-            light("channel").over(&light("pool")).as_ref(),
-            Expect::Above(1.0),
-        ),
-        of_ratio(
-            "A semaphore changes nothing when the work is light, within a tenth",
-            "no change",
-            light("semaphore").over(&light("threads")).as_ref(),
-            Expect::Near(1.1),
-        ),
-        of_ratio(
-            "A semaphore makes heavy work slower",
-            "26 s longer",
-            heavy("semaphore").over(&heavy("threads")).as_ref(),
-            Expect::Above(1.0),
-        ),
-        of_ratio(
-            "What was timed is the executor: of the debug pool's time, work is more than half",
-            "of 8.7 s, 5.8 to 7.9 s were output",
-            share.as_ref(),
-            Expect::Above(0.5),
-        ),
-    ]
-}
-
 /// The figures of the verdict's sentence.
 fn figures(measured: &Measured) -> String {
     if measured.tables.is_empty() {
@@ -396,7 +327,7 @@ fn change(measured: &Measured) -> Vec<Block> {
     let Some(table) = measured.table("mallocs") else { return blocks };
     for (step, what) in [("threads", "A thread for each chunk"), ("pool", "The pool")] {
         let caption = format!("{what} under each malloc");
-        blocks.extend(told::mallocs(table, &[("step", step)], &caption).map(Block::Sheet));
+        blocks.extend(format::mallocs(table, &[("step", step)], &caption).map(Block::Sheet));
     }
     blocks
 }
@@ -410,6 +341,8 @@ mod tests {
         let outcome = outcome(&Measured::default(), Vec::new());
         assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
         assert_eq!(outcome.verdict.agreement, super::super::Agreement::Undecided);
+        let measured = Measured::default();
+        FieldReport::parse(REPORT).check(&[], |of, over| today(&measured, of, over));
     }
 
     #[test]

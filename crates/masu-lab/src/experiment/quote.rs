@@ -7,15 +7,14 @@
 mod made;
 
 use super::build::Built;
+use super::field_report::{FieldReport, Today};
+use super::format::{self, time};
 use super::series::row;
-use super::told::{self, time};
-use super::{
-    Block, Claim, Expect, Experiment, Figure, Outcome, Series, Sheet, Verdict, Workbench, claim,
-};
+use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
 use crate::report::{self, Chart, Line, Table, bytes, count, seconds};
-use crate::statistics::Ratio;
 use crate::{Error, Measure, Variant};
 
+const REPORT: &str = include_str!("../../experiments/reports/quote.toml");
 const SUITE: &str = include_str!("../../experiments/quote.toml");
 
 /// The programs and their features; those of the second half are for musl.
@@ -101,7 +100,7 @@ impl Measured {
             rows.push((name(program), by_workers(&|workers| self.linked(program, workers))));
         }
         for malloc in self.table("gnu").map(mallocs).unwrap_or_default() {
-            let label = format!("gnu under {}", told::malloc(malloc));
+            let label = format!("gnu under {}", format::malloc(malloc));
             let malloc = malloc.allocator_text();
             rows.push((label, by_workers(&|workers| self.preloaded(&malloc, workers))));
         }
@@ -127,41 +126,35 @@ fn name(program: &str) -> String {
     program.replace('-', " + ")
 }
 
-fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
-    let claims = claims(measured);
-    Outcome {
-        verdict: Verdict::of(&claims, &figures(measured)),
-        then: then(),
-        now: now(measured),
-        claims,
-        diagnosis,
-        change: change(measured),
-        by_hand: [
-            "cargo build --release --manifest-path workloads/quote/Cargo.toml --features jemalloc   # or masu, or neither",
-            "cargo build --release --manifest-path workloads/quote/Cargo.toml --target x86_64-unknown-linux-musl",
-            "seq 1000000 | sed \"s/.*/test'&\\x08''&/\" | tr '\\n' '\\0' > records",
-            "time workloads/quote/target/release/published-xquo 4 < records > /dev/null",
-            "masu compare -P workers=1,2,4 -a system -a masu -a jemalloc -- workloads/quote/target/release/published-xquo {workers} < records",
-            "masu diagnose -- workloads/quote/target/release/published-xquo 4 < records",
-        ]
-        .map(str::to_owned)
-        .into(),
-    }
+/// What was measured for a claim: `gnu 2` over `gnu 1`, or `gnu-jemalloc build` over `gnu build`.
+#[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
+fn today(measured: &Measured, of: &str, over: &str) -> Option<Today> {
+    let ((program, what), (other, same)) = (of.split_once(' ')?, over.split_once(' ')?);
+    let (figure, unit): (fn(&Built) -> f64, _) = match what {
+        "build" => (|built| built.seconds, seconds as fn(f64) -> String),
+        "size" => (|built| built.bytes as f64, bytes),
+        workers => {
+            let [one, other] = [measured.linked(program, workers), measured.linked(other, same)];
+            return Some(Today::Ratio(one.over(&other)));
+        }
+    };
+    let both = measured.built(program).map(figure).zip(measured.built(other).map(figure));
+    let said = both.map(|(one, other)| format!("{} instead of {}", unit(one), unit(other)));
+    Some(Today::Count(said.unwrap_or("not built".to_owned()), both.map(|(one, other)| one / other)))
 }
 
-fn then() -> Vec<Block> {
-    let story = "xquo reads NUL-separated records and quotes each for bash: reader, channel, N workers, channel, \
-                 printer. Each record is a `format!` and up to four `replace`s, so malloc is the hot spot and its lock \
-                 the bottleneck: 10 million records took longer the more workers there were, and longest on musl. \
-                 jemalloc cured it, at a price: a C toolchain, a clean build of 111 s instead of 45 s, a stripped \
-                 binary of 1.79 MB instead of 1.09 MB.";
-    let headings = "seconds, workers = | 1 | 2 | 3 | 4 | 5 | 6";
-    let rows = "musl | 23.97 | 42.67 | 39.45 | 43.41 | 56.11 | 58.65
-                musl + jemalloc | 11.90 | 6.72 | 6.11 | 5.89 | 5.91 | 5.94
-                gnu | 11.08 | 24.73 | 26.27 | 30.88 | 31.40 | 31.86
-                gnu + jemalloc | 8.57 | 4.92 | 4.83 | 4.77 | 4.73 | 4.71";
-    let table = Sheet::printed("xquo, 2022, 10 million records", headings, rows);
-    vec![Block::Text(story.to_owned()), Block::Sheet(table)]
+fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
+    let report = FieldReport::parse(REPORT);
+    let mut claims = Vec::new();
+    if !measured.tables.is_empty() {
+        claims = report.claims(&[("last", measured.last())], |of, over| today(measured, of, over));
+        if measured.last() == "2" {
+            // It says what the first one says.
+            claims.remove(1);
+        }
+    }
+    let (now, change) = (now(measured), change(measured));
+    Outcome { now, diagnosis, change, ..report.outcome(claims, &figures(measured)) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes and counts stay far below 2^53")]
@@ -256,7 +249,7 @@ fn json(measured: &Measured) -> Vec<Block> {
             let label = match value("program") {
                 Some(program) => self::name(&program),
                 None if variant.allocator_text() == "system" => "gnu".to_owned(),
-                None => format!("gnu under {}", told::malloc(variant)),
+                None => format!("gnu under {}", format::malloc(variant)),
             };
             let Some(workers) = value("workers") else { continue };
             let series = Series::of(table, Some(index), Measure::Wall);
@@ -277,86 +270,6 @@ fn json(measured: &Measured) -> Vec<Block> {
     let headings = ["malloc", "workers", "wall", "× gnu's own malloc"];
     let caption = "JSON by the line: each parsed into a tree on a worker and written out again";
     vec![Block::Text(text.to_owned()), Block::Sheet(Sheet::new(caption, headings, rows))]
-}
-
-fn claims(measured: &Measured) -> Vec<Claim> {
-    if measured.tables.is_empty() {
-        return Vec::new();
-    }
-    let last = measured.last();
-    let grows = |program: &str, workers: &str| -> Option<Ratio> {
-        measured.linked(program, workers).over(&measured.linked(program, "1"))
-    };
-    let against = |program: &str, other: &str, workers: &str| -> Option<Ratio> {
-        measured.linked(program, workers).over(&measured.linked(other, workers))
-    };
-    let of_ratio = Claim::of_ratio;
-    let (above, below) = (Expect::Above(1.0), Expect::Below(1.0));
-    let size = |name: &str| measured.built(name).map(|built| built.bytes);
-    let build = |name: &str| measured.built(name).map(|built| built.seconds);
-    let both = |one: Option<f64>, other: Option<f64>| Some((one?, other?));
-    let built = both(build("gnu-jemalloc"), build("gnu"));
-    let sized = size("gnu-jemalloc").zip(size("gnu"));
-    let told = |pair: Option<(String, String)>| {
-        pair.map_or("not built".to_owned(), |(one, other)| format!("{one} instead of {other}"))
-    };
-    #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
-    let size_told = sized.map(|(one, other)| (bytes(one as f64), bytes(other as f64)));
-    let mut claims = vec![of_ratio(
-        "gnu: two workers are slower than one",
-        "×2.23 (11.08 to 24.73 s)",
-        grows("gnu", "2").as_ref(),
-        above,
-    )];
-    if last != "2" {
-        let says = format!("gnu: {last} workers are slower than one");
-        claims.push(of_ratio(&says, "×2.88 with 6", grows("gnu", last).as_ref(), above));
-    }
-    claims.extend([
-        of_ratio(
-            "musl: two workers are slower than one",
-            "×1.78 (23.97 to 42.67 s)",
-            grows("musl", "2").as_ref(),
-            above,
-        ),
-        of_ratio(
-            "musl is slower than gnu, one worker",
-            "×2.16",
-            against("musl", "gnu", "1").as_ref(),
-            above,
-        ),
-        of_ratio(
-            "gnu + jemalloc: two workers are faster than one",
-            "×0.57",
-            grows("gnu-jemalloc", "2").as_ref(),
-            below,
-        ),
-        of_ratio(
-            "jemalloc is faster than gnu's own malloc, one worker",
-            "×0.77",
-            against("gnu-jemalloc", "gnu", "1").as_ref(),
-            below,
-        ),
-        of_ratio(
-            "jemalloc is faster than musl's own malloc, two workers",
-            "×0.16",
-            against("musl-jemalloc", "musl", "2").as_ref(),
-            below,
-        ),
-        Claim::of_count(
-            "A clean build takes longer with jemalloc",
-            "111 s instead of 45 s",
-            &told(built.map(|(one, other)| (seconds(one), seconds(other)))),
-            built.map(|(one, other)| one > other),
-        ),
-        Claim::of_count(
-            "The program is larger with jemalloc",
-            "1.79 MB instead of 1.09 MB",
-            &told(size_told),
-            sized.map(|(one, other)| one > other),
-        ),
-    ]);
-    claims
 }
 
 /// The figures of the verdict's sentence.
@@ -464,6 +377,9 @@ mod tests {
         let outcome = outcome(&Measured::default(), Vec::new());
         assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
         assert!(outcome.verdict.sentence.contains("nothing could be measured"));
+        let measured = Measured::default();
+        let today = |of: &str, over: &str| today(&measured, of, over);
+        FieldReport::parse(REPORT).check(&[("last", "6")], today);
     }
 
     #[test]

@@ -75,8 +75,7 @@ impl Series {
     }
 
     /// The same with no figure below `least`: what a clock cannot tell from nothing counts as the least that it can.
-    #[must_use]
-    pub fn at_least(&self, least: f64) -> Series {
+    pub(crate) fn at_least(&self, least: f64) -> Series {
         Series(self.0.iter().map(|(round, figure)| (*round, figure.max(least))).collect())
     }
 

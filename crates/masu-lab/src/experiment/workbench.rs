@@ -26,7 +26,7 @@ use crate::{
     Program, Spec, Stop, Suite, Variant, Workload, compare,
 };
 
-use super::{Block, Experiment, Missing, Outcome, Page, found, told};
+use super::{Block, Experiment, Missing, Outcome, Page, format, found};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -269,7 +269,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// The mallocs found that can be preloaded into `program`, behind those that `entry` names; each library once.
-    pub fn add_found(&mut self, entry: &mut Entry, program: &str) {
+    pub(crate) fn add_found(&mut self, entry: &mut Entry, program: &str) {
         let Ok(program) = Program::find(program.as_ref()) else { return };
         let ground = self.ground(program.libc);
         for absent in &ground.absent {
@@ -351,7 +351,7 @@ impl<'a> Workbench<'a> {
             diagnose::diagnose(&workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
         self.check_stop()?;
         match made {
-            Ok(diagnosis) => Ok(told::diagnosis(what, &diagnosis)),
+            Ok(diagnosis) => Ok(format::diagnosis(what, &diagnosis)),
             Err(error) => {
                 self.miss("the diagnosis", error.to_string());
                 Ok(Vec::new())

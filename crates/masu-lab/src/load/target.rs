@@ -52,8 +52,7 @@ impl Target {
     }
 
     /// The same with a body, which makes it a `POST`.
-    #[must_use]
-    pub fn with_body(mut self, body: Vec<u8>) -> Target {
+    pub(crate) fn with_body(mut self, body: Vec<u8>) -> Target {
         self.body = Some(Bytes::from(body));
         self
     }

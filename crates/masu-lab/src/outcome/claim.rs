@@ -3,6 +3,8 @@
 //! Relies on the intervals of [`statistics`](crate::statistics). The hard idea is the third answer: where an interval
 //! reaches over the line that a claim draws, the runs cannot decide, and that is said rather than a side taken.
 
+use serde::Deserialize;
+
 use crate::quantity::ratio as written;
 use crate::statistics::Ratio;
 
@@ -31,7 +33,8 @@ pub enum Held {
 }
 
 /// What a claim says of a ratio.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Expect {
     /// It is larger than this.
     Above(f64),
@@ -96,8 +99,7 @@ impl Expect {
 
 impl Claim {
     /// A claim about a ratio of today's runs.
-    #[must_use]
-    pub fn of_ratio(says: &str, then: &str, ratio: Option<&Ratio>, expect: Expect) -> Claim {
+    pub(crate) fn of_ratio(says: &str, then: &str, ratio: Option<&Ratio>, expect: Expect) -> Claim {
         let (now, held) = match ratio {
             None => ("not measured".to_owned(), Held::Undecided),
             Some(Ratio { estimate, interval: None, pairs }) => {
@@ -115,13 +117,14 @@ impl Claim {
 
     /// A claim about something that was counted, where there is nothing to be unsure of; none for what could not
     /// be counted.
-    #[must_use]
-    pub fn of_count(says: &str, then: &str, now: &str, holds: Option<bool>) -> Claim {
-        let held = match holds {
-            Some(true) => Held::Yes,
-            Some(false) => Held::No,
-            None => Held::Undecided,
-        };
+    pub(crate) fn of_count(
+        says: &str,
+        then: &str,
+        now: &str,
+        number: Option<f64>,
+        expect: Expect,
+    ) -> Claim {
+        let held = number.map_or(Held::Undecided, |number| expect.judge((number, number)));
         Claim { says: says.to_owned(), then: then.to_owned(), now: now.to_owned(), held }
     }
 }
@@ -207,6 +210,11 @@ mod tests {
         assert_eq!(claim.held, Held::Undecided);
         assert!(claim.now.contains("4 pairs"), "{}", claim.now);
         assert_eq!(Claim::of_ratio("a", "b", None, Expect::Near(2.0)).held, Held::Undecided);
+        let counted = |number| Claim::of_count("a", "b", "c", number, Expect::Above(9.0)).held;
+        assert_eq!(
+            [Some(9.0), Some(10.0), None].map(counted),
+            [Held::No, Held::Yes, Held::Undecided]
+        );
     }
 
     #[test]

@@ -16,7 +16,8 @@ mod lines;
 mod memory;
 mod svg;
 
-pub use bars::{Bar, bars, bars_of_bytes};
+pub(crate) use bars::bars_of_bytes;
+pub use bars::{Bar, bars};
 pub(super) use distribution::distribution;
 pub(super) use drift::drift;
 pub(super) use intervals::{Interval, intervals};

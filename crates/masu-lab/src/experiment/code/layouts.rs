@@ -6,9 +6,10 @@ use std::process::Command;
 
 use super::noted;
 use crate::Error;
-use crate::experiment::told::{grouped, memory, milliseconds};
+use crate::experiment::field_report::{FieldReport, Today};
+use crate::experiment::format::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, keep, set};
-use crate::experiment::{Block, Claim, Expect, Figure, Series, Sheet, Workbench, claim};
+use crate::experiment::{Block, Claim, Figure, Series, Sheet, Workbench, claim};
 use crate::report::{self, Chart, Line, Table};
 use crate::suite::Suite;
 
@@ -158,41 +159,17 @@ impl Layouts {
         Sheet::new(title, headings, rows.collect())
     }
 
-    pub(super) fn claims(&self) -> Vec<Claim> {
-        let (few, many) = (self.few(), self.many());
-        let over = |one: &str, other: &str| self.call(one, many).over(&self.call(other, many));
-        let grows = self.call("own", many).over(&self.call("own", few));
-        let (above, below) = (Expect::Above(1.0), Expect::Below(1.0));
-        vec![
-            Claim::of_ratio(
-                &format!(
-                    "A call costs more the more methods there are, a library each: {} against {}",
-                    grouped(many),
-                    grouped(few)
-                ),
-                "slower with thousands, faster with 20 to 30",
-                grows.as_ref(),
-                above,
-            ),
-            Claim::of_ratio(
-                "Libraries 2 MiB apart are what is slow: slower than libraries side by side",
-                "2 MiB apart",
-                over("own2m", "own").as_ref(),
-                above,
-            ),
-            Claim::of_ratio(
-                "One linked library is faster than a library each",
-                "41 ms, not 45",
-                over("one", "own").as_ref(),
-                below,
-            ),
-            Claim::of_ratio(
-                "Objects loaded densely are called as fast as one linked library, within a tenth",
-                "43 and 41 ms",
-                over("arena", "one").as_ref(),
-                Expect::Near(1.1),
-            ),
-        ]
+    pub(super) fn claims(&self, report: &FieldReport) -> Vec<Claim> {
+        let (few, many) = (grouped(self.few()), grouped(self.many()));
+        report.claims(&[("few", &few), ("many", &many)], |of, over| {
+            Some(Today::Ratio(self.named(of)?.over(&self.named(over)?)))
+        })
+    }
+
+    /// `call own many`: what a claim is about.
+    fn named(&self, name: &str) -> Option<Series> {
+        let (layout, count) = name.strip_prefix("call ")?.split_once(' ')?;
+        Some(self.call(layout, if count == "many" { self.many() } else { self.few() }))
     }
 
     /// The figures of the verdict's sentence.

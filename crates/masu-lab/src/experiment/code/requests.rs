@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::noted;
-use crate::experiment::told::{grouped, memory, milliseconds};
+use crate::experiment::field_report::{FieldReport, Today};
+use crate::experiment::format::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, set};
-use crate::experiment::{Block, Claim, Expect, Figure, Series, Sheet, Workbench, claim};
+use crate::experiment::{Block, Claim, Figure, Series, Sheet, Workbench, claim};
 use crate::report::{self, Chart, Line, Table, count, seconds};
-use crate::statistics::Ratio;
 use crate::suite::Suite;
 use crate::{Error, Parameter};
 
@@ -170,47 +170,19 @@ impl Requests {
     }
 
     /// The report's claims, which are about a process whose methods are compiled.
-    pub(super) fn claims(&self) -> Vec<Claim> {
-        let over = |one: &str, other: &str, key: &str| {
-            self.of(WARM, one, "1000", key).over(&self.of(WARM, other, "1000", key))
-        };
-        let (above, below) = (Expect::Above(1.0), Expect::Below(1.0));
-        let claim = |says: &str, then: &str, ratio: Option<Ratio>, expect: Expect| {
-            let says = format!("{says} (all compiled, 1,000 requests)");
-            Claim::of_ratio(&says, then, ratio.as_ref(), expect)
-        };
-        vec![
-            claim(
-                "With a library each, the middle request takes longer than without JIT",
-                "45 ms, not 38",
-                over("own", "interpreter", "p50"),
-                above,
-            ),
-            claim(
-                "With a library each, the slowest request takes longer than without JIT",
-                "133 ms, not 97",
-                over("own", "interpreter", "p100"),
-                above,
-            ),
-            claim(
-                "With a single library the middle request takes less than with a library each",
-                "41 ms, not 45",
-                over("single", "own", "p50"),
-                below,
-            ),
-            claim(
-                "Objects loaded directly do as well as a single library, within a tenth",
-                "43 and 41 ms",
-                over("arena", "single", "p50"),
-                Expect::Near(1.1),
-            ),
-            claim(
-                "A single library does better against no JIT than with 100 requests",
-                "3 ms slower, then 1",
-                self.gap("1000").over(&self.gap("100")),
-                below,
-            ),
-        ]
+    pub(super) fn claims(&self, report: &FieldReport) -> Vec<Claim> {
+        report.claims(&[], |of, over| Some(Today::Ratio(self.named(of)?.over(&self.named(over)?))))
+    }
+
+    /// `p50 own 1000`: what a claim is about.
+    fn named(&self, name: &str) -> Option<Series> {
+        let (figure, rest) = name.split_once(' ')?;
+        let (way, requests) = rest.split_once(' ')?;
+        match figure {
+            "gap" => Some(self.gap(requests)),
+            "p50" | "p100" => Some(self.of(WARM, way, requests, figure)),
+            _ => None,
+        }
     }
 
     /// The middle request with a single library, over that without JIT.
@@ -289,7 +261,11 @@ mod tests {
     fn claims_are_held_against_the_runs_with_all_methods_compiled() {
         let noted = std::env::temp_dir().join(format!("masu-requests-{}", std::process::id()));
         let requests = measured(&noted);
-        let (claims, blocks, change) = (requests.claims(), requests.blocks(), requests.change());
+        let (claims, blocks, change) = (
+            requests.claims(&FieldReport::parse(crate::experiment::code::REPORT)),
+            requests.blocks(),
+            requests.change(),
+        );
         fs::remove_file(&noted).unwrap();
         let held: Vec<Held> = claims.iter().map(|claim| claim.held).collect();
         // Nothing was noted of the slowest request; with 1,000 requests it is as with 100, which is no better.

@@ -2,8 +2,9 @@
 
 use super::{Measured, scaling};
 use crate::Measure;
+use crate::experiment::field_report::{FieldReport, Today};
 use crate::experiment::series::row;
-use crate::experiment::{Claim, Expect, Series};
+use crate::experiment::{Claim, Series};
 use crate::report::Table;
 use crate::statistics::Ratio;
 
@@ -14,55 +15,30 @@ pub(super) const REFERENCE: &str = "glibc";
 pub(super) const THEN: [(&str, &str); 3] =
     [("tcmalloc", "×1.10"), ("jemalloc", "×1.11"), ("vespamalloc", "×1.09")];
 
-/// How far apart two mallocs may lie that are called the same. The report's lie within 2 % of each other.
-const SAME: f64 = 1.05;
-
-/// The malloc that stands for the others where one has to.
-const OTHER: &str = "tcmalloc";
-
 /// Every claim, decided or not.
-pub(super) fn of(measured: &Measured) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for (malloc, then) in THEN {
-        let ratio =
-            measured.solr.as_ref().and_then(|table| over(table, malloc, Measure::Throughput));
-        let says = format!("Solr answers more queries under {malloc} than under glibc");
-        claims.push(Claim::of_ratio(&says, then, ratio.as_ref(), Expect::Above(1.0)));
-    }
-    let apart = measured.solr.as_ref().and_then(|table| {
-        let of = |malloc| Series::of(table, row(table, malloc, &[]), Measure::Throughput);
-        of("jemalloc").over(&of(OTHER))
-    });
-    claims.push(Claim::of_ratio(
-        "The challengers do not differ: jemalloc answers as many as tcmalloc, give or take 5 %",
-        "×1.007",
-        apart.as_ref(),
-        Expect::Near(SAME),
-    ));
-    for malloc in ["tcmalloc", "jemalloc"] {
-        let ratio = measured.mariadb.as_ref().and_then(|table| over(table, malloc, Measure::Wall));
-        let says = format!("A database server is done sooner under {malloc} than under glibc");
-        claims.push(Claim::of_ratio(
-            &says,
-            "cited without a figure",
-            ratio.as_ref(),
-            Expect::Below(1.0),
-        ));
-    }
-    let slowdown = measured.scaling.as_ref().and_then(|table| {
-        let threads = threads(measured.cpus);
-        slowdown(table, REFERENCE, threads).over(&slowdown(table, OTHER, threads))
-    });
-    claims.push(Claim::of_ratio(
-        &format!(
-            "Between one thread and {}, glibc's malloc slows down by more than {OTHER}",
-            threads(measured.cpus)
-        ),
-        "cited without a figure",
-        slowdown.as_ref(),
-        Expect::Above(1.0),
-    ));
-    claims
+pub(super) fn of(report: &FieldReport, measured: &Measured) -> Vec<Claim> {
+    let threads = threads(measured.cpus);
+    report.claims(&[("threads", threads)], |of, over| today(measured, threads, of, over))
+}
+
+/// What was measured for a claim: `solr jemalloc` over `solr glibc`.
+fn today(measured: &Measured, threads: &str, of: &str, over: &str) -> Option<Today> {
+    let ((server, malloc), (_, other)) = (of.split_once(' ')?, over.split_once(' ')?);
+    let ratio = |table: &Table, measure| match other {
+        REFERENCE => self::over(table, malloc, measure),
+        _ => {
+            let of = |malloc| Series::of(table, row(table, malloc, &[]), measure);
+            of(malloc).over(&of(other))
+        }
+    };
+    Some(Today::Ratio(match server {
+        "solr" => measured.solr.as_ref().and_then(|table| ratio(table, Measure::Throughput)),
+        "mariadb" => measured.mariadb.as_ref().and_then(|table| ratio(table, Measure::Wall)),
+        "scaling" => measured.scaling.as_ref().and_then(|table| {
+            slowdown(table, malloc, threads).over(&slowdown(table, other, threads))
+        }),
+        _ => return None,
+    }))
 }
 
 /// `measure` of `malloc` over glibc's, with the interval that holds for all rows of the table together.
@@ -87,6 +63,7 @@ fn slowdown(table: &Table, malloc: &str, threads: &str) -> Series {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::page;
     use super::*;
     use crate::experiment::Held;
     use crate::report::made_up;
@@ -108,6 +85,10 @@ pub(super) mod tests {
     pub(in crate::experiment::search) fn servers(times: &[(&str, f64)]) -> Table {
         let labels: Vec<&str> = times.iter().map(|(label, _)| *label).collect();
         table(&labels, Measure::Throughput, |row, round| made_up::burst(row, round, times[row].1))
+    }
+
+    fn of(measured: &Measured) -> Vec<Claim> {
+        super::of(&FieldReport::parse(page::REPORT), measured)
     }
 
     fn held(claims: &[Claim]) -> Vec<Held> {

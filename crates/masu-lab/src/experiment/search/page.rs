@@ -1,18 +1,22 @@
 //! The page: what the author saw, what this machine shows, and what masu changes.
 
 use super::claims::{self, REFERENCE, THEN, over};
-use super::{Measured, Size, scaling, standing};
+use super::{Measured, scaling, standing};
+use crate::experiment::field_report::FieldReport;
+use crate::experiment::format::{malloc, memory, time};
 use crate::experiment::series::row;
-use crate::experiment::told::{malloc, memory, time};
-use crate::experiment::{Block, Claim, Figure, Outcome, Series, Sheet, Verdict, claim};
+use crate::experiment::{Block, Figure, Outcome, Series, Sheet, claim};
 use crate::report::{self, Bar, Chart, Line, Table, count, seconds};
 use crate::results::Row;
 use crate::statistics::median;
 use crate::{Measure, Variant};
 
+pub(super) const REPORT: &str = include_str!("../../../experiments/reports/search.toml");
+
 /// Everything on the page.
 pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
-    let claims = claims::of(measured);
+    let report = FieldReport::parse(REPORT);
+    let claims = claims::of(&report, measured);
     let mut now = Vec::new();
     if let Some(table) = &measured.solr {
         now.extend(solr(table, measured.size.documents));
@@ -23,53 +27,16 @@ pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
     if let Some(table) = &measured.scaling {
         now.extend(scaled(table));
     }
-    Outcome {
-        verdict: verdict(&claims, measured),
-        then: then(),
-        now,
-        claims,
-        diagnosis,
-        change: change(measured),
-        by_hand: by_hand(measured.size),
+    let mut outcome = report.outcome(claims, &figures(measured));
+    for command in &mut outcome.by_hand {
+        let size = measured.size;
+        *command = command.replace("INDEX", &size.index()).replace("HEAP", size.heap);
     }
+    Outcome { now, diagnosis, change: change(measured), ..outcome }
 }
 
-/// The commands, for so much.
-fn by_hand(size: Size) -> Vec<String> {
-    let fixed = |command: &str| command.replace("INDEX", &size.index()).replace("HEAP", size.heap);
-    [
-        "cd ~/.cache/masu/experiments/search  # the folder that `masu experiment search` keeps, or copies of workloads/search",
-        "mvn dependency:copy-dependencies -DoutputDirectory=lib && javac -cp 'lib/*' -d classes SearchNodes.java",
-        "java -cp 'lib/*:classes' SearchNodes index conf work documents.tsv INDEX  # a document a line: title, body, category, price",
-        "masu compare --suite solr.toml -P index=INDEX -P heap=HEAP",
-        "mkdir one && java -XmxHEAP -Djava.io.tmpdir=one -cp 'lib/*:classes' SearchNodes serve conf one INDEX 8983  # one server, to look at",
-        "apt-get install --no-install-recommends mariadb-server-core sysbench",
-        "masu compare --suite workloads/search/mariadb.toml -P data=/tmp/tables",
-        "cc -O2 -pthread -o /tmp/scaling workloads/search/scaling.c",
-        "masu compare --suite workloads/search/scaling.toml -P scaling=/tmp/scaling",
-    ]
-    .map(fixed)
-    .into()
-}
-
-fn then() -> Vec<Block> {
-    let story = "Solr 6.4.2, SolrCloud with one shard and two replicas, 1.7 million documents in 1.3 GB of index, searched only, \
-                 with warm caches, on virtual machines of 16 CPUs: 3,000 queries a second were offered for an hour under \
-                 each malloc. The three challengers lie within each other's noise, as the author says; that more was \
-                 answered than was offered shows that the rate was not strict. A comparison of MySQL under several mallocs and \
-                 a test of 100,000 malloc and free on more and more CPUs are cited. The advice at the end: try it on \
-                 your own system, everything differs.";
-    let headings = "malloc | queries/s | against glibc";
-    let rows = "glibc 2.12 | 2848.91 | –
-                tcmalloc 1.7 | 3152.74 | +10 %
-                jemalloc 3.4.0 | 3174.92 | +11 %
-                vespa_malloc 6.150.49 | 3117.68 | +9 %";
-    let table = Sheet::printed("Apache Solr, 2017", headings, rows);
-    vec![Block::Text(story.to_owned()), Block::Sheet(table)]
-}
-
-/// The verdict with the figures of Solr, or else of what there is.
-fn verdict(claims: &[Claim], measured: &Measured) -> Verdict {
+/// The figures of the verdict's sentence: those of Solr, where there are any.
+fn figures(measured: &Measured) -> String {
     let figures = measured.solr.as_ref().map(|table| {
         let queries = Series::of(table, row(table, REFERENCE, &[]), Measure::Throughput).median();
         let queries = queries.map_or("?".to_owned(), count);
@@ -84,7 +51,7 @@ fn verdict(claims: &[Claim], measured: &Measured) -> Verdict {
             "over {documents} documents Solr answers {queries} queries a second under glibc (theirs 2,849), {others}"
         )
     });
-    Verdict::of(claims, &figures.unwrap_or_default())
+    figures.unwrap_or_default()
 }
 
 fn solr(table: &Table, documents: usize) -> Vec<Block> {
@@ -320,6 +287,7 @@ fn float(documents: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Size;
     use super::super::claims::tests::{scaled as made_scaled, servers};
     use super::*;
     use crate::experiment::Agreement;

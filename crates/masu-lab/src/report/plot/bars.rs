@@ -24,8 +24,7 @@ pub fn bars(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String) -> Str
 }
 
 /// The same of figures that are bytes.
-#[must_use]
-pub fn bars_of_bytes(id: &str, title: &str, bars: &[Bar]) -> String {
+pub(crate) fn bars_of_bytes(id: &str, title: &str, bars: &[Bar]) -> String {
     drawn(id, title, bars, bytes, &axis(bars).of_bytes())
 }
 
