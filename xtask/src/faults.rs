@@ -54,7 +54,7 @@ fn refuse(root: &Path, tables: &Path, name: &str, test: &str) -> Result<()> {
     steps::succeed(&mut tests)?;
     let table = tables.join(name).with_extension("md");
     let rows = fs::read_to_string(table).context("the test wrote no table: no filters here?")?;
-    let commit = records::commit(root).unwrap_or_else(|| "unknown".to_owned());
+    let commit = records::commit(root);
     let text = format!("{}, commit {commit}:\n\n{rows}", records::today());
     kept::keep(&root.join(PAGE), &format!("faults {name}"), &text)
 }

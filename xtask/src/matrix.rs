@@ -70,7 +70,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     provide_guests(root, request)?;
     let readme = root.join(README);
     // Before anything is kept, for what is kept is a change.
-    let head = table::head(&records::commit(root).unwrap_or_default());
+    let head = table::head(&records::commit(root));
     let mut rows = Vec::new();
     for target in TARGETS {
         let cells: Vec<Cell> =

@@ -9,13 +9,20 @@ use anyhow::{Context, Result};
 use crate::benchmarks::{self, RECORDS};
 
 /// The load of the last 1, 5 and 15 minutes.
-pub fn load() -> Option<String> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    Some(text.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
+#[must_use]
+pub fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: Vec<&str> = text.split_whitespace().take(3).collect();
+    if load.is_empty() { "unknown".to_owned() } else { load.join(" ") }
 }
 
 /// The commit that was measured, and whether the files differ from it.
-pub fn commit(root: &Path) -> Option<String> {
+#[must_use]
+pub fn commit(root: &Path) -> String {
+    known_commit(root).unwrap_or_else(|| "an unknown commit".to_owned())
+}
+
+fn known_commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -160,8 +160,8 @@ struct Bench {
     /// What each of the programs asks for, in the same order.
     asked: Vec<Asked>,
     /// The commit that was measured.
-    commit: Option<String>,
-    load_before: Option<String>,
+    commit: String,
+    load_before: String,
     took_s: f64,
 }
 

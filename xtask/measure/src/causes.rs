@@ -65,8 +65,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let tables = page::tables(&judged);
     println!("\n{tables}");
     if request.record {
-        let commit = records::commit(root);
-        std::fs::write(root.join(PAGE), page::text(&judged, commit.as_deref()))
+        std::fs::write(root.join(PAGE), page::text(&judged, &records::commit(root)))
             .with_context(|| format!("writing {PAGE}"))?;
         println!("record: {PAGE}");
     }

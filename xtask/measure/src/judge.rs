@@ -136,7 +136,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     println!("\n{}", page::tables(&judged));
     if request.record {
-        let text = page::text(&judged, bench.ground.suite.entries.len(), bench.commit.as_deref());
+        let text = page::text(&judged, bench.ground.suite.entries.len(), &bench.commit);
         std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
         println!("record: {PAGE}");
     }
@@ -149,7 +149,7 @@ struct Bench {
     ground: truth::Ground,
     /// Where results are kept, a file for each program.
     folder: PathBuf,
-    commit: Option<String>,
+    commit: String,
 }
 
 impl Bench {

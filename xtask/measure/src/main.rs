@@ -8,6 +8,7 @@ mod judge;
 mod layout;
 mod misuse;
 mod peers;
+mod place;
 mod profile;
 mod rust;
 mod scale;

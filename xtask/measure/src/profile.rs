@@ -135,7 +135,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         let counted = || Cost::count(&places, program, request.runs);
         rows.push((program, steps::take(program.name, counted)?));
     }
-    let head = table::head(records::commit(root).as_deref(), &count::version()?, request.runs);
+    let head = table::head(&records::commit(root), &count::version()?, request.runs);
     let text = format!("{head}\n\n{}", table::text(&rows, &missing));
     println!("\n{text}");
     if request.record {

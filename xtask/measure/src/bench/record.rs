@@ -3,11 +3,12 @@
 //! It relies on `table.rs`. A record is read by others later, so it says what the figures mean little
 //! without, and names neither hosts nor paths.
 
+use masu_lab::Run;
 use masu_lab::statistics::{self, Measure};
-use masu_lab::{Machine, Run};
 
 use super::figures::Figures;
 use super::{Bench, aims, table};
+use crate::place::Place;
 use xtask::benchmarks::MEMORY_ONLY;
 use xtask::records::{load, today};
 
@@ -98,9 +99,7 @@ fn of_programs(bench: &Bench) -> String {
 
 /// Facts as a list.
 fn machine(bench: &Bench) -> String {
-    let machine = Machine::here();
-    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
-    let gigabytes = machine.memory_bytes.map(|bytes| format!("{} GB", bytes / 1_000_000_000));
+    let Place { cpu, cpus, architecture, memory, system, .. } = Place::here();
     let mallocs = bench.variants.iter().map(|variant| match &variant.version {
         Some(version) => format!("{} {version}", variant.label),
         None => variant.label.clone(),
@@ -111,24 +110,13 @@ fn machine(bench: &Bench) -> String {
         format!(
             "made by `{}` at {}, in {minutes} min: {} rounds, {}",
             bench.command,
-            or_unknown(bench.commit.clone()),
+            bench.commit,
             bench.rounds,
             seeds.join(" and ")
         ),
         format!("mallocs: {}", mallocs.collect::<Vec<_>>().join(", ")),
-        format!(
-            "machine: {}, {} CPUs, {}, {}",
-            or_unknown(machine.cpu),
-            machine.cpus,
-            or_unknown(gigabytes),
-            machine.architecture
-        ),
-        format!(
-            "system: {}, Linux {}, transparent huge pages `{}`; the C library is the first malloc's",
-            or_unknown(machine.system),
-            or_unknown(machine.kernel),
-            or_unknown(machine.huge_pages)
-        ),
+        format!("machine: {cpu}, {cpus} CPUs, {memory}, {architecture}"),
+        format!("system: {system}; the C library is the first malloc's"),
         busyness(bench),
         format!(
             "peak RSS below {} may be that of the lab's copy which became the program; the kernel counts it \
@@ -141,7 +129,6 @@ fn machine(bench: &Bench) -> String {
 
 /// How much others wanted the CPUs at that time.
 fn busyness(bench: &Bench) -> String {
-    let or_unknown = |load: Option<String>| load.unwrap_or_else(|| "unknown".to_owned());
     // Only where the program itself cannot be what its threads wait for.
     let single =
         bench.patterns.iter().chain(&bench.programs).filter(|one| one.pattern.threads == 1);
@@ -154,8 +141,8 @@ fn busyness(bench: &Bench) -> String {
     format!(
         "busy: load {} before, {} after; runs of one thread waited for a CPU {waited} of the time they \
          wanted one, {} of {} for more than a tenth",
-        or_unknown(bench.load_before.clone()),
-        or_unknown(load()),
+        bench.load_before,
+        load(),
         runs.iter().filter(|run| run.starved).count(),
         runs.len()
     )

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use masu_lab::Machine;
-
 use super::judge::{Finding, Judged, Verdict};
 use super::table::Group;
+use crate::place::Place;
 use xtask::records;
 use xtask::stat;
 
@@ -37,22 +36,15 @@ threads that have to share a CPU with other programs hardly wait for a lock.
 ";
 
 /// The whole page.
-pub(super) fn text(judged: &[Judged], commit: Option<&str>) -> String {
-    let machine = Machine::here();
-    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+pub(super) fn text(judged: &[Judged], commit: &str) -> String {
+    let Place { cpu, cpus, system, .. } = Place::here();
     let mut text = OPENING.to_owned();
     let priority = if goes_first() { ", with real-time priority" } else { "" };
     let _ = writeln!(
         text,
-        "\nRun on {} at {}: {}, {} CPUs, {}, Linux {}, transparent huge pages `{}`; load {} at the end{priority}.",
+        "\nRun on {} at {commit}: {cpu}, {cpus} CPUs, {system}; load {} at the end{priority}.",
         records::today(),
-        commit.unwrap_or("an unknown commit"),
-        or_unknown(machine.cpu),
-        machine.cpus,
-        or_unknown(machine.system),
-        or_unknown(machine.kernel),
-        or_unknown(machine.huge_pages),
-        or_unknown(records::load())
+        records::load()
     );
     text.push_str(&tables(judged));
     text.push_str(&misses(judged));

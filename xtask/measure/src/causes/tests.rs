@@ -105,7 +105,7 @@ fn the_page_counts_what_is_right_and_names_what_is_not() {
         judged(Group::C, "brk-storm", &["fault-storm"]),
         judged(Group::Ordinary, "xz", &["swap"]),
     ];
-    let text = page::text(&rows, Some("0123456"));
+    let text = page::text(&rows, "0123456");
     assert!(text.contains("Causes in C, on which thresholds were fixed: 1 of 2 right"), "{text}");
     assert!(
         text.contains("| brk-storm | heap-call-storm | fault-storm (high, 50 %) | – | **missed**"),

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use masu_lab::Machine;
-
 use xtask::records;
 
 use super::Half;
 use super::verdict::{Judged, Verdict, figure};
+use crate::place::Place;
 
 const OPENING: &str = "\
 # What `masu diagnose` says of real programs, and what is true
@@ -29,22 +28,15 @@ The diagnosis was mended on every second program, and nothing was changed for th
 ";
 
 /// The whole page.
-pub(super) fn text(judged: &[Judged], all: usize, commit: Option<&str>) -> String {
-    let machine = Machine::here();
-    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+pub(super) fn text(judged: &[Judged], all: usize, commit: &str) -> String {
+    let Place { cpu, cpus, system, .. } = Place::here();
     let mut text = OPENING.to_owned();
     let _ = writeln!(
         text,
-        "\n{} of {all} programs, run on {} at {}: {}, {} CPUs that others used too (the load stands beside each), {}, Linux {}, transparent huge \
-         pages `{}`.",
+        "\n{} of {all} programs, run on {} at {commit}: {cpu}, {cpus} CPUs that others used too (the load stands beside each), \
+         {system}.",
         judged.len(),
         records::today(),
-        commit.unwrap_or("an unknown commit"),
-        or_unknown(machine.cpu),
-        machine.cpus,
-        or_unknown(machine.system),
-        or_unknown(machine.kernel),
-        or_unknown(machine.huge_pages),
     );
     let labels = judged.iter().flat_map(|one| &one.effects).map(|effect| &effect.label);
     let labels: BTreeSet<String> = labels.map(|label| format!("`{label}`")).collect();

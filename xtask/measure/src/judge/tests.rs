@@ -126,7 +126,7 @@ fn the_page_counts_what_is_wrong() {
         judged(&[("memory-is-fine", "low", &[])], GAINS),
         judged(&[("gain-shown", "high", &["masu"])], GAINS),
     ];
-    let text = page::text(&rows, 46, Some("0123456"));
+    let text = page::text(&rows, 46, "0123456");
     assert!(text.contains("1 of 2 right, 0 not decided"), "{text}");
     assert!(text.contains("denied: 0 high, 0 medium, 1 low"), "{text}");
     assert!(text.contains("| a | 0.50 s | 8 s | 1.50 |"), "{text}");

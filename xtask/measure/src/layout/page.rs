@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use masu_lab::Machine;
-
 use super::{Figures, Key};
+use crate::place::Place;
 use xtask::records;
 
 /// What each layout is.
@@ -50,9 +49,8 @@ pub(super) fn page(rows: &Rows, plot: &str) -> String {
          memory, too. RSS is what the process grew by, with what was freed again and the C library keeps.\n\n",
     );
     // How far caches and branch predictors reach is the CPU's.
-    let Machine { cpu, cpus, kernel, .. } = Machine::here();
-    let [cpu, kernel] = [cpu, kernel].map(|known| known.unwrap_or_else(|| "unknown".to_owned()));
-    let load = records::load().unwrap_or_else(|| "unknown".to_owned());
+    let Place { cpu, cpus, kernel, .. } = Place::here();
+    let load = records::load();
     let _ =
         writeln!(text, "CPU: {cpu}, {cpus} of them; kernel {kernel}; load at the end: {load}.\n");
     for (name, meaning) in LAYOUTS {

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use masu_lab::Machine;
 
 use super::cases::{Case, SIZES, STRANGERS};
 use super::mallocs::{All, MALLOCS, Malloc};
 use super::price;
 use super::run::Results;
 use super::verdict::{Tally, Verdict};
+use crate::place::Place;
 use xtask::records;
 
 const OPENING: &str = "\
@@ -88,8 +88,6 @@ impl<'a> Old<'a> {
 ///
 /// When it says nothing of one that once was there, for a case that is there now.
 pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> Result<String> {
-    let machine = Machine::here();
-    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
     let mut text = OPENING.to_owned();
     text.push_str(IN_SHORT);
     let heads: Vec<&str> = KINDS.iter().map(|(title, _)| *title).collect();
@@ -102,9 +100,9 @@ pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> 
     let when = format!(
         "{}, {}, {} times, Linux {}",
         records::today(),
-        or_unknown(records::commit(root)),
+        records::commit(root),
         results.runs,
-        or_unknown(machine.kernel)
+        Place::here().kernel
     );
     let mut columns = Vec::new();
     for malloc in MALLOCS {

@@ -114,7 +114,7 @@ struct Measured {
 pub(super) fn text(root: &Path, rounds: Option<usize>) -> Result<String> {
     let rounds = rounds.unwrap_or(ROUNDS);
     // Before anything is built: the workspace may have moved on when all is measured.
-    let commit = records::commit(root).unwrap_or_else(|| "an unknown commit".to_owned());
+    let commit = records::commit(root);
     let needs = machine::PATTERNS.iter().chain(machine::PROGRAMS).chain([&machine::VALGRIND]);
     machine::provide(&needs.collect::<Vec<_>>())?;
     let target = steps::target_folder()?;

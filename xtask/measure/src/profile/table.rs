@@ -8,8 +8,8 @@ use xtask::records;
 const AIM: f64 = 1.03;
 
 /// When, of what and by what this was counted.
-pub(super) fn head(commit: Option<&str>, valgrind: &str, runs: usize) -> String {
-    let (date, commit) = (records::today(), commit.unwrap_or("unknown"));
+pub(super) fn head(commit: &str, valgrind: &str, runs: usize) -> String {
+    let date = records::today();
     let times = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
     format!(
         "{date}, commit {commit}, {valgrind}; each program run {times} with a profile and {times} without:"

@@ -3,7 +3,6 @@
 //! It relies on `measure.rs`. Rows are patterns and columns allocators; every cell is a ratio to the reference, and
 //! nothing is left out where masu loses.
 
-use masu_lab::Machine;
 use masu_lab::statistics::Measure;
 
 use super::adopt::{self, Adoption};
@@ -11,6 +10,7 @@ use super::allocators::{ALLOCATORS, OURS, REFERENCE, version};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
 use crate::bench::table::{number, with_interval};
+use crate::place::Place;
 use xtask::records;
 
 /// What the cell of an allocator says that did not do a pattern's work, or was not built.
@@ -33,8 +33,8 @@ const READING: &str = "\
 /// What is known of the measurement beside its figures.
 pub(super) struct Facts {
     pub(super) command: String,
-    pub(super) commit: Option<String>,
-    pub(super) load_before: Option<String>,
+    pub(super) commit: String,
+    pub(super) load_before: String,
 }
 
 /// The whole record as Markdown.
@@ -67,8 +67,7 @@ pub(super) fn text(
 }
 
 fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
-    let machine = Machine::here();
-    let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
+    let Place { cpu, cpus, architecture, system, .. } = Place::here();
     let crates = ALLOCATORS.iter().filter_map(|allocator| {
         let package = allocator.package.filter(|package| *package != OURS)?;
         Some(format!("{package} {}", version(&built.lock, package).unwrap_or("?")))
@@ -77,26 +76,14 @@ fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
         format!(
             "made by `{}` at {}: {} rounds, seed {}{}",
             facts.command,
-            or_unknown(facts.commit.clone()),
+            facts.commit,
             measured.rounds,
             measured.seed,
             unfinished(measured)
         ),
         format!("crates: {}", crates.collect::<Vec<_>>().join(", ")),
-        format!(
-            "machine: {}, {} CPUs, {}; {}, Linux {}, transparent huge pages `{}`",
-            or_unknown(machine.cpu),
-            machine.cpus,
-            machine.architecture,
-            or_unknown(machine.system),
-            or_unknown(machine.kernel),
-            or_unknown(machine.huge_pages)
-        ),
-        format!(
-            "busy: load {} before, {} after",
-            or_unknown(facts.load_before.clone()),
-            or_unknown(records::load())
-        ),
+        format!("machine: {cpu}, {cpus} CPUs, {architecture}; {system}"),
+        format!("busy: load {} before, {} after", facts.load_before, records::load()),
     ];
     facts.extend(built.missing.iter().map(|(name, reason)| format!("without {name}: {reason}")));
     facts.iter().map(|fact| format!("- {fact}\n")).collect()

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use masu_lab::Machine;
 
 use super::queue::PRICES;
 use super::report::{START, STEADY};
@@ -16,6 +15,7 @@ use super::results::{Figure, Results, Spread};
 use super::symbols::Symbols;
 use super::watch::{CPUS, QUANTUM};
 use super::{OPS_START, PAGE};
+use crate::place::Place;
 use xtask::{kept, records};
 
 /// Hottest lines that are named of each case, and functions.
@@ -263,9 +263,9 @@ pub(super) fn record(root: &Path, results: &Results) -> String {
 }
 
 fn facts(root: &Path, results: &Results) -> String {
-    let machine = Machine::here();
+    let Place { cpu, cpus, system, .. } = Place::here();
     let mut text = String::new();
-    let commit = records::commit(root).unwrap_or_else(|| "unknown".to_owned());
+    let commit = records::commit(root);
     let mallocs = results.mallocs.iter().map(|malloc| match &malloc.version {
         Some(version) => format!("{} {version}", malloc.name),
         None => malloc.name.clone(),
@@ -285,13 +285,7 @@ fn facts(root: &Path, results: &Results) -> String {
     );
     let _ = writeln!(text, "- mallocs: {}", mallocs.join(", "));
     let _ = writeln!(text, "- turns given {turns}, taken from a thread that did not come {slips}");
-    let _ = writeln!(
-        text,
-        "- machine: {}, {} CPUs, {}; nothing is timed",
-        machine.cpu.as_deref().unwrap_or("unknown"),
-        machine.cpus,
-        machine.system.as_deref().unwrap_or("unknown")
-    );
+    let _ = writeln!(text, "- machine: {cpu}, {cpus} CPUs, {system}; nothing is timed");
     text
 }
 

@@ -139,12 +139,12 @@ fn text(
     mallocs: &[Malloc],
     counts: &[usize],
 ) -> String {
-    let commit = records::commit(root).unwrap_or_else(|| "an unknown commit".to_owned());
+    let commit = records::commit(root);
     let mut text = format!(
         "Run on {} at {commit}, {} CPUs, {ROUNDS} rounds, of which a cell has the median (of pauses: the longest); load {}.\n",
         records::today(),
         Machine::here().cpus,
-        records::load().unwrap_or_else(|| "unknown".to_owned()),
+        records::load(),
     );
     for (index, (title, of, digits)) in FIGURES.into_iter().enumerate() {
         let _ = write!(text, "\n### {title}\n");

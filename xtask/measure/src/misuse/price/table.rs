@@ -35,7 +35,7 @@ pub(super) fn text(
     let mut text = format!(
         "`cargo xtask misuse --prices --record`, {} at {commit}, {rounds} rounds, load {} at the end.\n\n{READING}",
         records::today(),
-        records::load().unwrap_or_else(|| "unknown".to_owned()),
+        records::load(),
     );
     if !missing.is_empty() {
         let titles: Vec<&str> = missing.iter().map(|row| row.title).collect();
