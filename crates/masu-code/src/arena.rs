@@ -9,6 +9,8 @@ mod compact;
 mod entry;
 mod load;
 mod report;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
 
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -19,7 +21,7 @@ use crate::options::Options;
 use crate::perf::Perf;
 use crate::process;
 use crate::quiescence::{Reader, Readers};
-use crate::state::{Stage, State};
+use crate::state::State;
 use crate::sync::{Arc, Mutex, MutexGuard};
 
 pub use entry::Entry;
@@ -207,19 +209,15 @@ impl Arena {
             refuse_fork(&state)?;
             let mut wanted: Vec<u64> = objects.iter().map(|object| object.0).collect();
             wanted.sort_unstable();
-            let is_live = |number: &u64| {
-                state.objects.get(number).is_some_and(|loaded| loaded.stage == Stage::Live)
-            };
+            let is_live =
+                |number: &u64| state.objects.get(number).is_some_and(|loaded| loaded.is_live);
             let is_twice = wanted.windows(2).any(|pair| pair[0] == pair[1]);
             if is_twice || !wanted.iter().all(is_live) {
                 return Err(Error::NoObject);
             }
             for number in wanted {
-                if let Some(loaded) = state.objects.get_mut(&number) {
-                    loaded.stage = Stage::Unloading;
-                }
-                state.waiting += 1;
                 state.unpublish(number);
+                state.end(number);
             }
         }
         self.collect();
@@ -244,14 +242,11 @@ impl Arena {
             }
             count += passed.len();
             // As programs end: what was initialised last goes first.
-            for (_, loaded) in passed.iter().rev() {
+            for loaded in passed.iter().rev() {
                 // SAFETY: The object is still in memory, and nothing else leads to it.
                 unsafe { run_destructors(loaded) };
             }
-            let mut state = self.shared.lock();
-            for (_, loaded) in passed {
-                state.reclaim(loaded);
-            }
+            self.shared.lock().reclaim(passed);
         }
     }
 
@@ -281,7 +276,7 @@ pub(crate) fn refuse_fork(state: &State) -> Result<(), Error> {
 
 /// The address of a symbol of a live object.
 pub(crate) fn find(state: &State, object: Handle, name: &str) -> Result<usize, Error> {
-    let loaded = state.objects.get(&object.0).filter(|loaded| loaded.stage == Stage::Live);
+    let loaded = state.objects.get(&object.0).filter(|loaded| loaded.is_live);
     let loaded = loaded.ok_or(Error::NoObject)?;
     let found = loaded.symbols.get(name.as_bytes());
     found.ok_or_else(|| Error::NoSymbol { object: loaded.name.clone(), symbol: name.to_owned() })
@@ -297,12 +292,6 @@ impl Drop for Shared {
                 unsafe { run_destructors(loaded) };
             }
         }
-        // The last registered first: libgcc looks through its tables from there.
-        for loaded in objects.into_values().rev() {
-            for &table in &loaded.frames {
-                // SAFETY: It was registered when the object was loaded, and not taken back.
-                unsafe { crate::unwind::deregister(table) };
-            }
-        }
+        state.frames.remove(objects.values().flat_map(|loaded| loaded.tables()).collect());
     }
 }

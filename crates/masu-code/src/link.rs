@@ -70,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) uses_here: Vec<usize>,
     /// Addresses of common symbols, by the symbol's number.
     pub(crate) commons: Vec<(usize, usize)>,
+    /// Where unwind tables with frames stand.
+    pub(crate) frames: Vec<usize>,
 }
 
 impl Plan {

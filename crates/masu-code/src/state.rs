@@ -4,7 +4,7 @@
 //! go: it was unloaded, no entry, handle or other object leads to it, and since the last of these
 //! ended every thread has been quiescent. Objects that only use each other go together.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range as Bytes;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::process::ThreadLocal;
 use crate::quiescence::Readers;
 use crate::slots::{Shared, Slots};
 use crate::space::Space;
+use crate::unwind::{Frames, Table};
 
 /// Who has a published symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,16 +39,6 @@ pub(crate) struct Definition {
 }
 
 pub(crate) type Published = HashMap<Box<[u8]>, Definition>;
-
-/// How far an object is from being freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Live,
-    /// It was unloaded, and something still leads to it.
-    Unloading,
-    /// Nothing leads to it since this epoch began.
-    Retired(usize),
-}
 
 /// A symbol of an object's own.
 #[derive(Debug)]
@@ -115,8 +106,9 @@ pub(crate) struct Loaded {
     pub(crate) entries: usize,
     /// Shared with each [`crate::Function`].
     pub(crate) pin: Arc<()>,
-    pub(crate) stage: Stage,
-    /// Tables that the unwinder knows.
+    /// Whether it was not unloaded.
+    pub(crate) is_live: bool,
+    /// Tables that the unwinder knows, where the process has one.
     pub(crate) frames: Vec<usize>,
     /// What the debugger knows.
     pub(crate) known: Option<Known>,
@@ -132,7 +124,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Whether a copy could take its place: it has no state, and only entries lead to it.
     pub(crate) fn is_movable(&self) -> bool {
-        self.stage == Stage::Live
+        self.is_live
             && self.kept.is_some()
             && self.taken.data.is_empty()
             && !self.has_initialisers
@@ -142,8 +134,19 @@ impl Loaded {
             && self.pins() == 0
     }
 
+    /// Whether no entry and no handle leads to it.
+    fn is_free(&self) -> bool {
+        self.entries == 0 && self.pins() == 0
+    }
+
     fn pins(&self) -> usize {
         Arc::strong_count(&self.pin) - 1
+    }
+
+    /// Its unwind tables.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = Table> {
+        let text = self.taken.text.start;
+        self.frames.iter().map(move |&at| Table { text, at })
     }
 }
 
@@ -173,8 +176,16 @@ pub(crate) struct State {
     pub(crate) resolver: Option<Resolver>,
     pub(crate) perf: Perf,
     pub(crate) next: u64,
+    pub(crate) frames: Frames,
     /// Objects that were unloaded and not freed.
     pub(crate) waiting: usize,
+    /// Those of them that something may still lead to.
+    unloading: BTreeSet<u64>,
+    /// Those that nothing leads to since an epoch began, in the order of epochs.
+    retired: VecDeque<(usize, BTreeSet<u64>)>,
+    /// How many objects were looked at to find those that may go.
+    #[cfg(test)]
+    pub(crate) looked_at: usize,
 }
 
 impl State {
@@ -199,7 +210,12 @@ impl State {
             resolver,
             perf,
             next: 1,
+            frames: Frames::default(),
             waiting: 0,
+            unloading: BTreeSet::new(),
+            retired: VecDeque::new(),
+            #[cfg(test)]
+            looked_at: 0,
         }
     }
 
@@ -302,14 +318,23 @@ impl State {
         }
     }
 
+    /// Takes an object out of use that is live: it goes when nothing leads to it any more.
+    pub(crate) fn end(&mut self, number: u64) {
+        let Some(loaded) = self.objects.get_mut(&number) else { return };
+        loaded.is_live = false;
+        self.waiting += 1;
+        self.unloading.insert(number);
+    }
+
     /// Retires what was unloaded and nothing leads to any more; objects that only use each other
     /// go together.
     pub(crate) fn retire(&mut self, readers: &Readers) {
-        let is_free = |loaded: &Loaded| {
-            loaded.stage == Stage::Unloading && loaded.entries == 0 && loaded.pins() == 0
-        };
-        let free = self.objects.iter().filter(|(_, loaded)| is_free(loaded));
-        let mut going: HashSet<u64> = free.map(|(number, _)| *number).collect();
+        let is_free = |number: &&u64| self.objects[number].is_free();
+        let mut going: BTreeSet<u64> = self.unloading.iter().filter(is_free).copied().collect();
+        #[cfg(test)]
+        {
+            self.looked_at += self.unloading.len();
+        }
         // Retired objects may still run, and what they use with them.
         loop {
             let mut from_going: HashMap<u64, usize> = HashMap::new();
@@ -326,54 +351,37 @@ impl State {
                 break;
             }
         }
-        if going.is_empty() {
-            return;
-        }
-        let epoch = readers.retire();
-        for number in going {
-            if let Some(loaded) = self.objects.get_mut(&number) {
-                loaded.stage = Stage::Retired(epoch);
-            }
+        if !going.is_empty() {
+            self.unloading.retain(|number| !going.contains(number));
+            self.retired.push_back((readers.retire(), going));
         }
     }
 
-    /// Takes out the objects that no thread can be running any more.
-    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<(u64, Box<Loaded>)> {
-        let epoch = |loaded: &Loaded| match loaded.stage {
-            Stage::Retired(epoch) => Some(epoch),
-            _ => None,
-        };
-        let newest = self.objects.values().filter_map(|loaded| epoch(loaded));
-        let newest: HashSet<usize> = newest.collect();
-        let passed: HashSet<usize> =
-            newest.into_iter().filter(|&epoch| readers.passed(epoch)).collect();
-        let has_passed = |loaded: &Loaded| epoch(loaded).is_some_and(|e| passed.contains(&e));
-        let numbers: Vec<u64> = self
-            .objects
-            .iter()
-            .filter(|(_, loaded)| has_passed(loaded))
-            .map(|(number, _)| *number)
-            .collect();
-        numbers
-            .into_iter()
-            .filter_map(|number| Some((number, self.objects.remove(&number)?)))
-            .collect()
+    /// Takes out the objects that no thread can be running any more, in the order of their numbers.
+    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<Loaded> {
+        let mut passed = BTreeSet::new();
+        // What passed an epoch passed those before it.
+        while let Some((epoch, _)) = self.retired.front()
+            && readers.passed(*epoch)
+            && let Some((_, mut numbers)) = self.retired.pop_front()
+        {
+            passed.append(&mut numbers);
+        }
+        passed.iter().filter_map(|number| Some(*self.objects.remove(number)?)).collect()
     }
 
-    /// Frees an object that was taken out and whose destructors have run.
-    pub(crate) fn reclaim(&mut self, loaded: Box<Loaded>) {
-        self.waiting -= 1;
-        for used in &loaded.taken.uses {
-            if let Some(used) = self.objects.get_mut(used) {
-                used.users -= 1;
+    /// Frees objects that were taken out and whose destructors have run.
+    pub(crate) fn reclaim(&mut self, objects: Vec<Loaded>) {
+        self.waiting -= objects.len();
+        self.frames.remove(objects.iter().flat_map(|loaded| loaded.tables()).collect());
+        for loaded in objects {
+            drop(loaded.known);
+            for used in &loaded.taken.uses {
+                if let Some(used) = self.objects.get_mut(used) {
+                    used.users -= 1;
+                }
             }
+            self.give_back(&loaded.taken);
         }
-        drop(loaded.known);
-        for &table in &loaded.frames {
-            // SAFETY: It was registered when the object was loaded, and is now for the last time
-            // spoken of.
-            unsafe { crate::unwind::deregister(table) };
-        }
-        self.give_back(&loaded.taken);
     }
 }

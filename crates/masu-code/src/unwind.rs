@@ -1,14 +1,13 @@
-//! Unwind tables: whether an object's `.eh_frame` can be trusted to the unwinder, and telling it.
+//! Unwind tables: whether an object's `.eh_frame` can be trusted to the unwinder.
 //!
-//! Relies on libgcc's `__register_frame`, found through the dynamic linker. The one hard idea:
-//! unwinders walk these tables without asking whether they end, and believe which code a frame is of, so
-//! both are checked first, as relocations left them. Each object is registered by itself, because newer unwinders
-//! keep one span of addresses for each registration and spans must not overlap.
+//! Relies on nothing; [`frames`] tells the unwinder. The one hard idea: unwinders walk these tables without asking
+//! whether they end, and believe which code a frame is of, so both are checked first, as relocations left them.
+
+mod frames;
 
 use std::ops::Range as Bytes;
-use std::sync::OnceLock;
 
-use crate::process;
+pub(crate) use frames::{Frames, Table};
 
 /// What the pieces of a table are coded in.
 const OMITTED: u8 = 0xff;
@@ -79,17 +78,18 @@ struct Common {
 
 /// Whether a table that will stand at `start`, relocated, can be trusted to an unwinder: every length inside it, every
 /// frame with a common entry before it, every augmentation known, and every frame of code that lies in one of `texts`.
-/// An error says where it cannot.
-pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Result<(), String> {
+/// `true` where it has frames at all. An error says where it cannot.
+pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Result<bool, String> {
     let mut commons: Vec<Common> = Vec::new();
-    let mut at = 0;
+    let (mut at, mut has_frames) = (0, false);
     while at < table.len() {
         let wrong = || format!("the unwind table is broken at offset {at:#x}");
         let mut reader = Reader { bytes: table, at };
         let length = reader.word().ok_or_else(wrong)? as usize;
         if length == 0 {
             // The end; compilers put nothing behind it.
-            return if table[at..].iter().all(|&byte| byte == 0) { Ok(()) } else { Err(wrong()) };
+            let is_end = table[at..].iter().all(|&byte| byte == 0);
+            return if is_end { Ok(has_frames) } else { Err(wrong()) };
         }
         let (body, end) = (at + 4, at.saturating_add(4).saturating_add(length));
         let bytes = table.get(..end).ok_or_else(wrong)?;
@@ -106,10 +106,11 @@ pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Resul
                 let why = "the unwind table is about code that is not the object's own, at offset";
                 return Err(format!("{why} {at:#x}"));
             }
+            has_frames |= code.start != 0 && !code.is_empty();
         }
         at = end;
     }
-    Ok(())
+    Ok(has_frames)
 }
 
 fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
@@ -135,19 +136,25 @@ fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
     };
     let length = usize::try_from(reader.leb()?).ok()?;
     let end = reader.at.checked_add(length).filter(|&end| end <= reader.bytes.len())?;
-    let mut encoding = 0;
+    let mut encoding = None;
     for &letter in &letters[1..] {
         match letter {
-            b'R' => encoding = reader.byte()?,
+            b'R' if encoding.is_none() => encoding = Some(reader.byte()?),
             b'L' => drop(reader.byte()?),
             b'P' => {
                 let kind = reader.byte()?;
+                // libgcc aborts at the one, and steps over the other in a way of its own.
+                if kind == OMITTED || kind & 0x70 == 0x50 {
+                    return None;
+                }
                 reader.pointer(kind)?;
             }
-            b'S' | b'B' | b'G' => {}
+            // libgcc looks for the encoding up to the first of these.
+            b'S' | b'B' | b'G' if encoding.is_some() => {}
             _ => return None,
         }
     }
+    let encoding = encoding.unwrap_or(0);
     // Absolute or relative to the place, by a number or an address, and nothing else.
     let known = matches!(encoding & 0x70, 0x00 | 0x10) && encoding & 0x80 == 0;
     let sized = matches!(encoding & 0x0f, 0x00 | 0x03 | 0x04 | 0x0b | 0x0c);
@@ -172,48 +179,6 @@ fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes
     Some(first..first.checked_add(length)?)
 }
 
-type Tell = unsafe extern "C" fn(*const u8);
-
-fn functions() -> Option<(Tell, Tell)> {
-    static FOUND: OnceLock<Option<(Tell, Tell)>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // LLVM's unwinder has functions of the same names that take something else.
-        if process::symbol(b"__unw_add_dynamic_eh_frame_section").is_some() {
-            return None;
-        }
-        let find = |name: &[u8]| {
-            let address = process::symbol(name)?;
-            // SAFETY: libgcc's functions have this type.
-            Some(unsafe { std::mem::transmute::<usize, Tell>(address) })
-        };
-        Some((find(b"__register_frame")?, find(b"__deregister_frame")?))
-    })
-}
-
-/// Tells the unwinder of a table; `false` where this process has none to tell.
-///
-/// # Safety
-///
-/// - The table passed [`check`] as it stands there, ends with four zeros, and stays until [`deregister`].
-pub(crate) unsafe fn register(table: usize) -> bool {
-    let Some((register, _)) = functions() else { return false };
-    // SAFETY: The caller's conditions.
-    unsafe { register(table as *const u8) };
-    true
-}
-
-/// Takes a table back.
-///
-/// # Safety
-///
-/// - It was registered, once.
-pub(crate) unsafe fn deregister(table: usize) {
-    if let Some((_, deregister)) = functions() {
-        // SAFETY: The caller's condition.
-        unsafe { deregister(table as *const u8) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,7 +187,7 @@ mod tests {
     const START: usize = 0x1000;
     const CODE: Bytes<usize> = 0x103c..0x1041;
 
-    fn check_there(table: &[u8]) -> Result<(), String> {
+    fn check_there(table: &[u8]) -> Result<bool, String> {
         check(table, START, &[CODE])
     }
 
@@ -236,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_table_as_compilers_write_it_is_fine() {
-        for table in [&table()[..], &[], &[0; 8]] {
-            assert_eq!(check_there(table), Ok(()));
+        for (table, has_frames) in [(&table()[..], true), (&[], false), (&[0; 8], false)] {
+            assert_eq!(check_there(table), Ok(has_frames));
         }
     }
 
@@ -250,6 +215,14 @@ mod tests {
             let mut broken = table();
             broken[at] = value;
             assert!(check_there(&broken).is_err(), "{at}");
+        }
+        // A personality that is left out, at which libgcc aborts, and letters in an order that it reads otherwise.
+        for letters in
+            [&[b'z', b'P', b'R', 0, 1, 0x78, 16, 2, 0xff, 0x1b], b"zSR\0\x01\x78\x10\x01\x1b\0"]
+        {
+            let mut broken = table();
+            broken.splice(9..19, letters.iter().copied());
+            assert!(check_there(&broken).is_err(), "{letters:?}");
         }
         for length in 1..table().len() {
             assert!(length == 20 || check_there(&table()[..length]).is_err(), "{length}");
@@ -268,6 +241,6 @@ mod tests {
         // The frame of a function that was dropped.
         let mut dropped = table();
         dropped[28] = 0;
-        assert_eq!(check_there(&dropped), Ok(()));
+        assert_eq!(check_there(&dropped), Ok(false));
     }
 }

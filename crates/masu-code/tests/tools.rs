@@ -86,6 +86,47 @@ fn a_rust_panic_passes_through_loaded_code() {
 }
 
 #[test]
+fn exceptions_pass_while_neighbours_come_and_go() {
+    extern "C-unwind" fn throws(x: i64) -> i64 {
+        if x > 0 {
+            std::panic::resume_unwind(Box::new(x));
+        }
+        x
+    }
+    let workshop = Workshop::open();
+    let resolver: masu_code::Resolver =
+        Box::new(|name| (name == b"throws").then_some(throws as *const () as usize));
+    let arena = Arena::open(Options { resolver: Some(resolver), ..Options::default() }).unwrap();
+    let text = "long throws(long); long f(long x) { return throws(x) + 1; }";
+    let flags = ["-O2", "-fPIC", "-fexceptions"];
+    let source = workshop.source(CC, "f.c", text, &flags).private();
+    let mut objects: Vec<_> = (0..600).map(|_| load(&arena, &source)).collect();
+    // Each of them is thrown through while those beside it are replaced.
+    let kept: Vec<_> = objects.iter().copied().step_by(20).collect();
+    type Throws = extern "C-unwind" fn(i64) -> i64;
+    // SAFETY: The type is right.
+    let function = |object| unsafe { arena.function::<Throws>(object, "f") }.unwrap();
+    let kept: Vec<_> = kept.into_iter().map(function).collect();
+    std::thread::scope(|scope| {
+        let throwing = scope.spawn(|| {
+            for (x, f) in (1..=3000).zip(kept.iter().cycle()) {
+                let caught = std::panic::catch_unwind(|| f(x)).expect_err("it was thrown");
+                assert_eq!(caught.downcast_ref(), Some(&x));
+            }
+        });
+        let mut round = 0;
+        while !throwing.is_finished() {
+            round += 7;
+            let at = round % objects.len();
+            if at % 20 != 0 {
+                arena.unload(objects[at]).unwrap();
+                objects[at] = load(&arena, &source);
+            }
+        }
+    });
+}
+
+#[test]
 fn backtrace_walks_through_loaded_code() {
     let workshop = Workshop::open();
     let arena = Arena::open(Options::default()).unwrap();

@@ -7,7 +7,7 @@
 use super::{Arena, Handle, entry, refuse_fork};
 use crate::error::Error;
 use crate::link::Input;
-use crate::state::{Stage, State};
+use crate::state::State;
 
 impl Arena {
     /// Moves objects from the end of the text into holes before them, the last first; returns how
@@ -71,7 +71,7 @@ impl Arena {
                     state.unpublish(copy);
                     if let Some(copy) = state.objects.remove(&copy) {
                         state.waiting += 1;
-                        state.reclaim(copy);
+                        state.reclaim(vec![*copy]);
                     }
                 }
                 state.published.extend(published);
@@ -97,12 +97,11 @@ impl Arena {
         let entries = state.objects[&number].entries;
         if let Some(old) = state.objects.get_mut(&copy) {
             old.entries = 0;
-            old.stage = Stage::Unloading;
         }
+        state.end(copy);
         if let Some(new) = state.objects.get_mut(&number) {
             new.entries = entries;
         }
-        state.waiting += 1;
         Ok(true)
     }
 

@@ -16,8 +16,7 @@ use crate::object::{Aligned, Calls, Home, Kind, Object};
 use crate::perf::Named;
 use crate::process;
 use crate::source::Source;
-use crate::state::{Loaded, Own, Stage, State, Symbols};
-use crate::unwind;
+use crate::state::{Loaded, Own, State, Symbols};
 
 /// Bytes written at once from which on the alias's page table entries are given back.
 const MANY: usize = 16 * 4096;
@@ -107,10 +106,14 @@ impl Arena {
         }
         let sections = Vec::with_capacity(plans.len());
         let mut linked = Linked { first, sections, calls: Vec::new() };
-        let mut used = Vec::new();
-        for ((number, plan), input) in (first..).zip(plans).zip(inputs) {
+        let (mut used, mut tables) = (Vec::new(), Vec::new());
+        for ((number, mut plan), input) in (first..).zip(plans).zip(inputs) {
+            if !self.shared.tools.unwinder {
+                plan.frames.clear();
+            }
             let loaded = self.enter(state, plan, input, &mut linked);
             used.extend_from_slice(&loaded.taken.uses);
+            tables.extend(loaded.tables());
             for group in &loaded.taken.groups {
                 state.groups.insert(group.clone(), number);
             }
@@ -121,6 +124,8 @@ impl Arena {
                 used.users += 1;
             }
         }
+        // SAFETY: Each was checked when it was copied, and zeros follow it.
+        unsafe { state.frames.add(tables) };
         state.published.extend(definitions);
         if written.iter().map(|bytes| bytes.len()).sum::<usize>() > MANY {
             written.iter().for_each(|bytes| state.range.forget_alias(bytes));
@@ -128,7 +133,7 @@ impl Arena {
         Ok(linked)
     }
 
-    /// An object's entry in the books, after the unwinder and perf know it.
+    /// An object's entry in the books, after perf knows it.
     fn enter(
         &self,
         state: &mut State,
@@ -138,11 +143,11 @@ impl Arena {
     ) -> Loaded {
         let object = &input.object;
         let symbols = symbols(object, &plan);
-        let Plan { mut taken, sections, uses_here, .. } = plan;
+        let Plan { mut taken, sections, uses_here, frames, .. } = plan;
         taken.uses.extend(uses_here.into_iter().map(|used| linked.first + used as u64));
         taken.uses.sort_unstable();
         taken.uses.dedup();
-        let (calls_before, mut fini, mut frames) = (linked.calls.len(), Vec::new(), Vec::new());
+        let (calls_before, mut fini) = (linked.calls.len(), Vec::new());
         for (section, &address) in object.sections.iter().zip(&sections) {
             if address == 0 || section.size == 0 {
                 continue;
@@ -155,13 +160,6 @@ impl Arena {
                 Some(Calls::Fini(_)) => fini.extend(functions(address, section.size)),
                 None => {}
             }
-            if !section.is_frames || !self.shared.tools.unwinder {
-                continue;
-            }
-            // SAFETY: The table was checked when it was copied, and zeros follow it.
-            if unsafe { unwind::register(address) } {
-                frames.push(address);
-            }
         }
         tell_perf(state, object, &sections);
         linked.sections.push(sections);
@@ -172,7 +170,7 @@ impl Arena {
             users: 0,
             entries: 0,
             pin: Arc::new(()),
-            stage: Stage::Live,
+            is_live: true,
             frames,
             known: None,
             kept: None,

@@ -84,8 +84,11 @@ impl<'a> Batch<'_, 'a> {
             }
             if section.is_frames {
                 let texts = own_text(&input.object, plan);
-                unwind::check(place.bytes, start, &texts)
+                let has_frames = unwind::check(place.bytes, start, &texts)
                     .map_err(|why| Error::malformed(input.name, why))?;
+                if has_frames {
+                    plan.frames.push(start);
+                }
             }
         }
         let clean = |address: usize, size: usize| {

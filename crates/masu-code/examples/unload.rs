@@ -1,0 +1,43 @@
+//! What unloading an object costs by how many are loaded, with the debugger's and the unwinder's tables kept.
+//!
+//! `unload LIVE ROUNDS` prints the median of that many rounds; under `valgrind --tool=callgrind` with two numbers of
+//! rounds, the difference counts instructions.
+
+use std::time::Instant;
+
+use masu_code::{Arena, Handle, Options, Source};
+
+/// A function of some instructions, with its unwind table.
+const OBJECT: &[u8] = include_bytes!("../tests/corpus/gcc-tiny.o");
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let number = |at| std::env::args().nth(at).and_then(|word| word.parse().ok());
+    let (Some(live), Some(rounds)) = (number(1), number(2)) else {
+        return Err("unload LIVE ROUNDS".into());
+    };
+    let (live, rounds): (usize, usize) = (live, rounds);
+    let arena = Arena::open(Options::default())?;
+    let source = Source::new("tiny.o", OBJECT).private();
+    let load = || -> Result<Handle, masu_code::Error> {
+        // SAFETY: It has no initialisers.
+        unsafe { arena.load(&source) }
+    };
+    let mut objects = (0..live).map(|_| load()).collect::<Result<Vec<_>, _>>()?;
+    let (mut loads, mut unloads) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let at = round * 7919 % live;
+        let start = Instant::now();
+        arena.unload(objects[at])?;
+        unloads.push(start.elapsed());
+        let start = Instant::now();
+        objects[at] = load()?;
+        loads.push(start.elapsed());
+    }
+    for (what, mut times) in [("unload", unloads), ("load", loads)] {
+        times.sort_unstable();
+        if let Some(median) = times.get(rounds / 2) {
+            println!("{what} with {live} live: {median:?}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! What loading and unloading look at, counted: as much with a hundred objects as with thousands.
+
+use super::Arena;
+use crate::options::Options;
+use crate::source::Source;
+
+/// A function of some instructions with an unwind table.
+const OBJECT: &[u8] = include_bytes!("../../tests/corpus/gcc-tiny.o");
+
+/// Objects and unwind tables that were looked at or copied for each of 200 unloads and loads, among so many objects,
+/// and how many registrations libgcc has to walk.
+fn work(live: usize) -> (usize, usize, usize) {
+    let arena = Arena::open(Options::default()).unwrap();
+    let source = Source::new("tiny.o", OBJECT).private();
+    // SAFETY: It has no initialisers.
+    let load = || unsafe { arena.load(&source) }.unwrap();
+    let mut objects: Vec<_> = (0..live).map(|_| load()).collect();
+    let counts = || {
+        let state = arena.shared.lock();
+        (state.looked_at, state.frames.copied, state.frames.groups())
+    };
+    let before = counts();
+    for round in 0..200 {
+        let at = round * 7919 % live;
+        arena.unload(objects[at]).unwrap();
+        objects[at] = load();
+    }
+    let after = counts();
+    ((after.0 - before.0) / 200, (after.1 - before.1) / 200, after.2)
+}
+
+#[test]
+fn unloading_looks_at_no_more_where_more_is_loaded() {
+    for live in [100, 1_000, 10_000] {
+        let (looked_at, copied, groups) = work(live);
+        // One unload and one load each.
+        assert!(looked_at <= 1 && copied <= 2 * 128, "{live}: {looked_at} and {copied}");
+        assert!(groups <= live / 50, "{live}: {groups} registrations");
+    }
+}
