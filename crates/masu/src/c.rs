@@ -8,14 +8,17 @@ pub mod heap;
 use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
-pub use crate::environment::Environment;
+pub use crate::platform::environment::Environment;
 pub use crate::statistics::Statistics;
 
-use crate::class::MIN_ALIGN;
-use crate::fault::{self, Fault};
-use crate::front::FreedBy;
-use crate::sync::{AtomicPtr, Ordering};
-use crate::{front, libc, scarce, settings, statistics, thread};
+use crate::memory::class::MIN_ALIGN;
+use crate::platform::fault::{self, Fault};
+use crate::platform::libc;
+use crate::platform::sync::{AtomicPtr, Ordering};
+use crate::requests::front::FreedBy;
+use crate::requests::{front, scarce};
+use crate::threads::thread;
+use crate::{settings, statistics};
 
 const ENOMEM: c_int = 12;
 

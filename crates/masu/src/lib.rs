@@ -24,68 +24,29 @@
     )
 )]
 
-// The layers, bottom up: a module imports from its own and from those above it in this list, `cargo xtask tidy` looks.
+// The layers, bottom up: a module imports from its own and from those above it in this list, and so it is inside each
+// folder; `cargo xtask tidy` looks.
 
-// The doors.
-#[cfg_attr(all(test, loom), path = "../tests/models/atomics.rs")]
-mod atomics;
-mod kernel;
-#[cfg_attr(all(test, loom), path = "../tests/models/libc.rs")]
-mod libc;
-mod sync;
+// The machine, the kernel, the C library.
+mod platform;
 
-// What the C library does slowly on musl.
-#[cfg(all(feature = "musl-memcpy", target_arch = "x86_64", any(target_env = "musl", test)))]
-mod bytes;
-
-// What the program was started with, what was set, and its end.
-mod environment;
-mod fault;
+// What was set, by the program or by its environment.
 mod settings;
 
-// Memory: size classes, slices, runs of them, and where they come from.
-mod arena;
-mod class;
-mod list;
-mod map;
-mod metadata;
-#[cfg(feature = "secure")]
-mod random;
-mod ranges;
-mod slice;
+// Size classes, slices, runs of them, and where they come from.
+mod memory;
 
-// What is known of blocks one by one, for the few that are sampled or guarded; and what is noted for readers outside.
-mod guards;
-mod news;
-mod sampling;
-mod unwind;
+// Call stacks, guarded blocks, the heap profile.
+mod diagnostics;
 
-// Blocks: what a thread has at hand, pages, who owns pages, and how blocks travel.
-mod owner;
-mod page;
-mod shard;
-mod slot;
-mod transfer;
-mod whose;
+// Pages, shards and heaps that own them, stacks of free blocks.
+mod blocks;
 
-// Threads' caches.
-mod cache;
+// Threads' caches and lives.
+mod threads;
 
-// All books together.
-mod books;
-
-// How threads begin and end.
-mod thread;
-
-// The front: blocks of any size.
-#[cfg(not(feature = "secure"))]
-mod front;
-mod heap;
-mod large;
-mod pointer;
-mod scarce;
-#[cfg(feature = "secure")]
-mod secure;
+// Allocate, free, resize.
+mod requests;
 
 // What programs call.
 pub mod c;
@@ -100,10 +61,9 @@ mod models;
 
 use core::alloc::{GlobalAlloc, Layout};
 
-pub use heap::{Heap, HeapStatistics};
-// The hardened build has another front.
-#[cfg(feature = "secure")]
-use secure as front;
+use platform::libc;
+pub use requests::heap::{Heap, HeapStatistics};
+use requests::{front, scarce};
 
 /// The allocator, to be a program's `#[global_allocator]`.
 ///

@@ -3,7 +3,8 @@
 //! [`ALL`] lists them. They are set by the functions of [`Masu`](crate::Masu) that build one (`Masu::new().retain(0)`), by
 //! variables (`MASU_RETAIN=0`), which count more, and by [`set`] while the program runs, which counts most.
 
-use crate::{settings, thread};
+use crate::settings;
+use crate::threads::thread;
 pub use settings::{ALL, Description, Refusal, TEXTS, Text, Unit, c_name};
 
 /// The value that holds for the option `name` (such as `retain`): what [`set`] said, else its

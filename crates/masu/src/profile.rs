@@ -23,8 +23,10 @@
 //! What it never does: decide what is worth looking at. Symbols, sums by function and pictures are
 //! made by the reader of the file (`masu heap`).
 
-pub use crate::sampling::{INTERVAL_BYTES, Refusal, own_bytes, stop, write};
-use crate::{cache, sampling, settings, thread};
+use crate::diagnostics::sampling;
+pub use crate::diagnostics::sampling::{INTERVAL_BYTES, Refusal, own_bytes, stop, write};
+use crate::settings;
+use crate::threads::{cache, thread};
 
 /// Starts a profile, empty at first: one byte in `interval_bytes` is sampled on average, and with it
 /// its block. `None` is what the option `profile_interval` says, [`INTERVAL_BYTES`] unless that was

@@ -22,7 +22,7 @@ mod variables;
 use core::ffi::{CStr, c_char};
 use core::fmt;
 
-use crate::sync::{AtomicUsize, Lock, Ordering};
+use crate::platform::sync::{AtomicUsize, Lock, Ordering};
 pub(crate) use constructor::{Chosen, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
 pub(crate) use variables::{read, say, settle};

@@ -8,8 +8,9 @@ mod json;
 mod named;
 mod text;
 
-pub use crate::books::{CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION};
-use crate::{books, settings, thread};
+use crate::settings;
+pub use crate::threads::books::{CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION};
+use crate::threads::{books, thread};
 pub use json::json;
 pub use text::text;
 

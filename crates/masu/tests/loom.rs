@@ -1,10 +1,10 @@
-//! The protocols of `src/sync/` under loom: the lock here, what is read without one in
+//! The protocols of `src/platform/sync/` under loom: the lock here, what is read without one in
 //! `loom/published.rs`. Loom runs every interleaving and every value that the memory model allows;
 //! for the lock up to three preemptions.
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test -p masu --test loom`.
 //!
-//! It relies on `src/sync/raw_lock.rs` taking its atomics and its futex from the module around it:
+//! It relies on `src/platform/sync/raw_lock.rs` taking its atomics and its futex from the module around it:
 //! here that module is a *door* with loom's atomics and a modelled futex. The same source stands
 //! behind broken doors too, and loom has to notice each: that shows the check can fail.
 #![cfg(loom)]
@@ -71,7 +71,7 @@ macro_rules! door {
 
             use $orderings as Ordering;
 
-            #[path = "../src/sync/raw_lock.rs"]
+            #[path = "../src/platform/sync/raw_lock.rs"]
             mod raw_lock;
 
             pub(crate) use raw_lock::RawLock;

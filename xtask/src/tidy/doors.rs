@@ -27,29 +27,35 @@ const DOORS: &[Door] = &[
         rule: "kernel-door",
         room: "crates/masu",
         names: names_system_call,
-        files: &["kernel"],
-        remedy: "only src/kernel.rs makes system calls: add a function there and call it",
+        files: &["platform/kernel"],
+        remedy: "only src/platform/kernel.rs makes system calls: add a function there and call it",
     },
     Door {
         rule: "assembly",
         room: "crates/masu",
         names: |line| line.code.contains("asm!"),
-        files: &["kernel", "slot", "libc", "bytes", "unwind/registers"],
+        files: &[
+            "platform/kernel",
+            "platform/libc",
+            "platform/bytes",
+            "diagnostics/unwind/registers",
+            "blocks/slot",
+        ],
         remedy: "assembly belongs to the kernel door, the C library's door, the thread slot, musl's `memcpy` or the unwinder's registers",
     },
     Door {
         rule: "c-library-door",
         room: "crates/masu",
         names: declares_foreign_functions,
-        files: &["kernel", "libc"],
-        remedy: "only src/libc.rs declares functions of the C library: add it there",
+        files: &["platform/kernel", "platform/libc"],
+        remedy: "only src/platform/libc.rs declares functions of the C library: add it there",
     },
     Door {
         rule: "atomics-door",
         room: "crates/masu",
         names: names_atomics,
-        files: &["atomics"],
-        remedy: "take atomics from `crate::sync`, so that loom can stand behind them",
+        files: &["platform/atomics"],
+        remedy: "take atomics from `crate::platform::sync`, so that loom can stand behind them",
     },
     Door {
         rule: "kernel-door",
@@ -183,8 +189,8 @@ mod tests {
     fn system_calls_are_made_in_the_kernel_door_only() {
         let text = "asm!(\n    \"syscall\",\n)";
         assert_eq!(rules_found("crates/masu/src/page.rs", text), ["kernel-door", "assembly"]);
-        assert_eq!(rules_found("crates/masu/src/slot.rs", text), ["kernel-door"]);
-        assert!(rules_found("crates/masu/src/kernel/x86_64.rs", text).is_empty());
+        assert_eq!(rules_found("crates/masu/src/blocks/slot.rs", text), ["kernel-door"]);
+        assert!(rules_found("crates/masu/src/platform/kernel/x86_64.rs", text).is_empty());
         assert_eq!(rules_found("crates/masu/src/page.rs", "f(SYS_mmap)"), ["kernel-door"]);
     }
 
@@ -192,7 +198,7 @@ mod tests {
     fn the_c_library_is_declared_in_its_door_only() {
         let text = "unsafe extern \"C\" {\n    fn abort() -> !;\n}";
         assert_eq!(rules_found("crates/masu/src/page.rs", text), ["c-library-door"]);
-        assert!(rules_found("crates/masu/src/libc.rs", text).is_empty());
+        assert!(rules_found("crates/masu/src/platform/libc.rs", text).is_empty());
         assert_eq!(rules_found("crates/masu-abi/src/malloc.rs", text), ["c-library-door"]);
         assert_eq!(rules_found("crates/masu-lab/src/run.rs", text), ["kernel-door"]);
         assert_eq!(rules_found("crates/masu-chunk/src/pool.rs", text), ["kernel-door"]);
@@ -212,7 +218,7 @@ mod tests {
     fn atomics_come_through_their_door() {
         let text = "use core::sync::atomic::AtomicU32;";
         assert_eq!(rules_found("crates/masu/src/page.rs", text), ["atomics-door"]);
-        assert!(rules_found("crates/masu/src/atomics.rs", text).is_empty());
+        assert!(rules_found("crates/masu/src/platform/atomics.rs", text).is_empty());
         assert!(rules_found("crates/masu-lab/src/run.rs", text).is_empty());
         let test = format!("#[cfg(test)]\nmod tests {{\n{text}\n}}");
         assert!(rules_found("crates/masu/src/page.rs", &test).is_empty());

@@ -1,10 +1,11 @@
-//! The order of modules inside a crate: the layers that its `lib.rs` or `main.rs` lists are true.
+//! The order of modules inside a crate: the layers that its `lib.rs` or `main.rs` lists are true, and so are those of each
+//! folder, which the file beside the folder lists.
 //!
 //! A layer is a run of `mod` lines without a blank line or a comment between them; layers stand bottom up. A
-//! module imports from its own layer and from those above it in the list, and no modules import each
-//! other in a circle, be it through others. A crate with one layer has the second rule alone. Tests may import what they
-//! like. Only paths that begin with `crate::` are looked at: they are how modules of one crate name each other here. A name that
-//! the crate's root hands on (`pub use kernel::Page;`) counts as its module's.
+//! module imports from its own layer and from those above it in the list, and no modules of a list import each
+//! other in a circle, be it through others. A crate with one layer has the second rule alone; a folder with one layer
+//! claims no order. Tests may import what they like. Only paths that begin with `crate::` or `super::` are looked at: they are how modules of one crate name each
+//! other here. A name that the list's file hands on (`pub use kernel::Page;`) counts as its module's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,13 @@ fn is_root(path: &Path) -> bool {
     is_shipped && in_src && (path.ends_with("lib.rs") || path.ends_with("main.rs"))
 }
 
+/// A file of a crate: its module's name from the crate's root, and the modules that it names, each with its line's index.
+struct Module<'a> {
+    source: &'a Source,
+    name: Vec<String>,
+    named: Vec<(usize, Vec<String>)>,
+}
+
 /// Where one module imports another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -39,9 +47,25 @@ struct Place {
 type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Place>>;
 
 fn check_crate(tree: &Tree, root: &Source) -> Vec<Finding> {
-    let layers = layers(root);
     let Some(src) = root.path.parent() else { return Vec::new() };
-    let imports = imports(tree, src, &layers, &handed_on(root));
+    let modules: Vec<Module> =
+        tree.sources.iter().filter_map(|source| Module::of(source, src)).collect();
+    let folders = modules.iter().filter(|module| !module.name.is_empty());
+    let lists = folders.map(|folder| (folder.source, &folder.name[..]));
+    lists
+        .chain([(root, &[][..])])
+        .flat_map(|(list, name)| check_list(&modules, list, name))
+        .collect()
+}
+
+/// Findings among the modules that `list` lists, the file of the module `folder`.
+fn check_list(modules: &[Module], list: &Source, folder: &[String]) -> Vec<Finding> {
+    let layers = layers(list);
+    let is_one_layer = layers.values().all(|layer| *layer == 0);
+    if is_one_layer && !folder.is_empty() {
+        return Vec::new();
+    }
+    let imports = imports(modules, folder, &layers, &handed_on(list));
     let circle = circle(&imports);
     let mut findings = Vec::new();
     for (from, targets) in &imports {
@@ -49,7 +73,7 @@ fn check_crate(tree: &Tree, root: &Source) -> Vec<Finding> {
             if layers[*to] > layers[*from] {
                 let remedy = format!(
                     "`{from}` imports `{to}`, which is of a layer above: turn the need around, or mend the list in {}",
-                    root.path.display()
+                    list.path.display()
                 );
                 findings.push(Finding::at(&place.path, place.index, RULE, remedy));
             } else if circle.contains(from) && circle.contains(to) {
@@ -65,11 +89,11 @@ fn check_crate(tree: &Tree, root: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Each module that a crate's root lists, with the number of its layer from the bottom.
-fn layers(root: &Source) -> BTreeMap<String, usize> {
+/// Each module that a file lists, with the number of its layer from the bottom.
+fn layers(list: &Source) -> BTreeMap<String, usize> {
     let mut layers = BTreeMap::new();
     let (mut layer, mut ended) = (0, false);
-    for line in &root.lines {
+    for line in &list.lines {
         if let Some(name) = module(line) {
             layer += usize::from(ended && !layers.is_empty());
             ended = false;
@@ -90,9 +114,9 @@ fn module(line: &Line) -> Option<&str> {
     code.strip_prefix("mod ")?.strip_suffix(';')
 }
 
-/// Names that the crate's root takes from its modules, each with its module.
-fn handed_on(root: &Source) -> BTreeMap<String, String> {
-    let code: Vec<&str> = root.lines.iter().map(|line| line.code.as_str()).collect();
+/// Names that a file takes from the modules that it lists, each with its module.
+fn handed_on(list: &Source) -> BTreeMap<String, String> {
+    let code: Vec<&str> = list.lines.iter().map(|line| line.code.as_str()).collect();
     let code = code.join(" ");
     let mut handed_on = BTreeMap::new();
     for statement in code.split("use ").skip(1) {
@@ -107,30 +131,28 @@ fn handed_on(root: &Source) -> BTreeMap<String, String> {
     handed_on
 }
 
-/// What modules of the crate at `src` import of each other.
+/// What the modules that the file of `folder` lists import of each other.
 fn imports<'a>(
-    tree: &'a Tree,
-    src: &Path,
+    modules: &[Module],
+    folder: &[String],
     layers: &'a BTreeMap<String, usize>,
     handed_on: &BTreeMap<String, String>,
 ) -> Imports<'a> {
     let mut imports: Imports = BTreeMap::new();
-    for source in tree.sources.iter().filter(|source| source.path.starts_with(src)) {
-        let Some((from, _)) = source
-            .path
-            .strip_prefix(src)
-            .ok()
-            .and_then(|path| path.iter().next()?.to_str())
-            .and_then(|first| layers.get_key_value(first.trim_end_matches(".rs")))
+    for module in modules {
+        let Some((from, _)) =
+            below(&module.name, folder).and_then(|name| layers.get_key_value(name))
         else {
             continue;
         };
-        for (index, name) in named(source) {
-            let module =
-                handed_on.get(&name).filter(|_| !layers.contains_key(&name)).unwrap_or(&name);
-            let Some((to, _)) = layers.get_key_value(module.as_str()) else { continue };
+        for (index, path) in &module.named {
+            let Some(name) = below(path, folder) else { continue };
+            let of = handed_on.get(name).filter(|_| !layers.contains_key(name));
+            let Some((to, _)) = layers.get_key_value(of.map_or(name, String::as_str)) else {
+                continue;
+            };
             if to != from {
-                let place = Place { path: source.path.clone(), index };
+                let place = Place { path: module.source.path.clone(), index: *index };
                 imports.entry(from).or_default().entry(to).or_insert(place);
             }
         }
@@ -138,45 +160,80 @@ fn imports<'a>(
     imports
 }
 
-/// The modules named by paths such as `crate::name` and `crate::{name, other::Thing}`, each with its line's index.
-fn named(source: &Source) -> Vec<(usize, String)> {
-    const BEGIN: &str = "crate::";
+/// The name in `path` that stands in `folder`; none where the path does not go through it.
+fn below<'a>(path: &'a [String], folder: &[String]) -> Option<&'a str> {
+    path.strip_prefix(folder)?.first().map(String::as_str)
+}
+
+impl Module<'_> {
+    /// The module that `source` is of the crate at `src`, if it is.
+    fn of<'a>(source: &'a Source, src: &Path) -> Option<Module<'a>> {
+        let path = source.path.strip_prefix(src).ok()?.with_extension("");
+        let mut name: Vec<String> =
+            path.iter().map(|part| Some(part.to_str()?.to_owned())).collect::<Option<_>>()?;
+        if matches!(name.last().map(String::as_str), Some("lib" | "main")) {
+            name.pop();
+        }
+        let named = named(source, &name);
+        Some(Module { source, name, named })
+    }
+}
+
+/// The paths in `source`, the file of `module`, that begin with `crate::` or `super::`, from the crate's root; of
+/// `crate::{name, other::Thing}` both.
+fn named(source: &Source, module: &[String]) -> Vec<(usize, Vec<String>)> {
+    let lines = source.lines.iter().map(|line| if line.in_test { "" } else { line.code.as_str() });
+    let code = lines.collect::<Vec<_>>().join("\n");
     let mut named = Vec::new();
-    // How deep the braces of an open list are; of a list only what stands at depth 1 are names of modules.
-    let mut depth = 0_usize;
-    for (index, line) in source.lines.iter().enumerate().filter(|(_, line)| !line.in_test) {
-        let mut rest = line.code.as_str();
-        loop {
-            if depth == 0 {
-                let Some(at) = rest.find(BEGIN) else { break };
-                let before = rest[..at].chars().next_back();
-                let is_whole = !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$');
-                rest = &rest[at + BEGIN.len()..];
-                if let Some(list) = rest.strip_prefix('{') {
-                    (depth, rest) = (1, list);
-                } else if is_whole {
-                    named.push((index, word(rest).to_owned()));
-                }
+    for begin in ["crate", "super"] {
+        for (at, _) in code.match_indices(&format!("{begin}::")) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':')) {
                 continue;
             }
-            let Some(first) = rest.chars().next() else { break };
-            let name = word(rest);
-            match first {
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                _ if depth == 1 && !name.is_empty() => named.push((index, name.to_owned())),
-                _ => {}
+            let mut paths = Vec::new();
+            read_path(&code, at, &[], &mut paths);
+            for (at, path) in paths {
+                let ups = path.iter().take_while(|part| **part == "super").count();
+                let Some(left) = module.len().checked_sub(ups) else { continue };
+                let base = if begin == "crate" { &[] } else { &module[..left] };
+                let names = path.iter().skip(ups.max(1)).map(|&part| part.to_owned());
+                let index = code[..at].matches('\n').count();
+                named.push((index, base.iter().cloned().chain(names).collect()));
             }
-            // What follows a name up to the comma is inside that module.
-            let path = if name.is_empty() {
-                first.len_utf8()
-            } else {
-                rest.find([',', '{', '}']).unwrap_or(rest.len())
-            };
-            rest = &rest[path..];
         }
     }
+    named.sort();
     named
+}
+
+/// Reads the path at `at`, or the list of paths, each put behind `before` into `paths` with where it ends; returns where all end.
+fn read_path<'a>(
+    code: &'a str,
+    at: usize,
+    before: &[&'a str],
+    paths: &mut Vec<(usize, Vec<&'a str>)>,
+) -> usize {
+    let mut at = code.len() - code[at..].trim_start().len();
+    if code[at..].starts_with('{') {
+        while !code[at..].starts_with('}') {
+            at = read_path(code, at + 1, before, paths);
+            // What stands up to the comma is a name behind `as`, or a star.
+            at += code[at..].find([',', '}']).unwrap_or(code.len() - at);
+            if at == code.len() {
+                return at;
+            }
+        }
+        return at + 1;
+    }
+    let name = word(&code[at..]);
+    let path = if name.is_empty() { before.to_vec() } else { [before, &[name]].concat() };
+    let end = at + name.len();
+    if !name.is_empty() && code[end..].starts_with("::") {
+        return read_path(code, end + 2, &path, paths);
+    }
+    paths.push((end, path));
+    end
 }
 
 /// The identifier at the front; empty where there is none.
@@ -248,6 +305,54 @@ mod tests {
             ("crates/a/src/memory.rs", "use crate::kernel;"),
         ];
         assert_eq!(check(&Tree::planted(&files)).len(), 2);
+    }
+
+    #[test]
+    fn a_climb_inside_a_folder_is_found_at_any_depth() {
+        let found = |path: &str, text: &str| {
+            let files = [
+                ("crates/a/src/lib.rs", "mod memory;\n\nmod front;\n"),
+                (
+                    "crates/a/src/memory.rs",
+                    "mod slice;\n\n// Above.\nmod ranges;\npub(crate) use ranges::Ranges;\n",
+                ),
+                ("crates/a/src/memory/ranges.rs", "mod kept;\n\nmod held;\n"),
+                (path, text),
+            ];
+            check(&Tree::planted(&files)).len()
+        };
+        let slice = "crates/a/src/memory/slice.rs";
+        for climb in [
+            "use crate::memory::ranges::Run;",
+            "use crate::memory::Ranges;",
+            "use crate::{\n    memory::{\n        slice::A,\n        ranges as b,\n    },\n};",
+            "use super::ranges;",
+            "fn f() { super::ranges::f::<u8>() }",
+            "use crate::front;",
+            "use super::super::front;",
+        ] {
+            assert_eq!(found(slice, climb), 1, "{climb}");
+        }
+        assert_eq!(found("crates/a/src/memory/slice/kind.rs", "use super::super::ranges;"), 1);
+        assert_eq!(found("crates/a/src/memory/ranges/kept.rs", "use super::held::f;"), 1);
+        assert_eq!(
+            found("crates/a/src/memory/ranges/kept/x.rs", "use crate::memory::ranges::held;"),
+            1
+        );
+    }
+
+    #[test]
+    fn what_lies_below_in_the_folder_or_in_another_is_no_climb() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod memory;\nmod front;\n"),
+            ("crates/a/src/memory.rs", "mod slice;\n\nmod ranges;\n"),
+            (
+                "crates/a/src/memory/ranges.rs",
+                "use super::slice;\nuse crate::memory::slice::Slice;",
+            ),
+            ("crates/a/src/memory/slice.rs", "use super::ARENA;\nuse crate::front::ranges;"),
+        ];
+        assert!(check(&Tree::planted(&files)).is_empty());
     }
 
     #[test]

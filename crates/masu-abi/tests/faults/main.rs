@@ -23,7 +23,7 @@ use std::{env, fs, thread};
 use programs::Program;
 use supervisor::{Ended, Fault, Uses};
 
-/// The calls of `crates/masu/src/kernel.rs` that can be refused, and four that the allocator might make one day.
+/// The calls of `crates/masu/src/platform/kernel.rs` that can be refused, and four that the allocator might make one day.
 const CALLS: [(&str, i64); 25] = [
     ("mmap", libc::SYS_mmap),
     ("munmap", libc::SYS_munmap),

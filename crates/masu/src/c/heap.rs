@@ -7,11 +7,11 @@
 use core::ptr::{self, NonNull};
 
 use super::checked;
-use crate::cache::near::Near;
-use crate::class::{MIN_ALIGN, TABLE_LIMIT};
-use crate::heap::{self, HeapStatistics};
-use crate::owner::Owner;
-use crate::thread;
+use crate::blocks::owner::Owner;
+use crate::memory::class::{MIN_ALIGN, TABLE_LIMIT};
+use crate::requests::heap::{self, HeapStatistics};
+use crate::threads::cache::near::Near;
+use crate::threads::thread;
 
 /// A heap, for pointers to it: what is behind them is the allocator's own.
 #[derive(Debug)]

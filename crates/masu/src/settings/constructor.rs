@@ -10,7 +10,7 @@ use super::rule::accepts;
 use super::table::{BYTES_MAX, MILLISECONDS_MAX};
 use super::{COUNT, Index, SOURCES, Source, UNSET};
 use crate::Masu;
-use crate::sync::{AtomicBool, Ordering};
+use crate::platform::sync::{AtomicBool, Ordering};
 
 /// Whether anyone allocated by a `Layout`, and so applied what was chosen.
 static APPLIED: AtomicBool = AtomicBool::new(false);

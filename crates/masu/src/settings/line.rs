@@ -3,7 +3,7 @@
 //! It relies on the kernel door. What `core::fmt` would do is done here in a few instructions,
 //! because reading the environment must stay small. What does not fit is cut off.
 
-use crate::kernel;
+use crate::platform::kernel;
 
 /// Longer than any line that is written.
 const ROOM: usize = 256;

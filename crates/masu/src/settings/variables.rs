@@ -8,7 +8,7 @@
 use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
 use super::{Index, SOURCES, Source, Sources, held};
-use crate::environment::Environment;
+use crate::platform::environment::Environment;
 
 /// Variables of this project that are no options of the allocator, each named by its beginning: what
 /// the lab hands to the counting build, what tests are given, and where a heap profile goes.
@@ -80,7 +80,7 @@ fn check_guards() {
     };
     let is_built_in = cfg!(all(feature = "guards", not(feature = "secure")));
     if !is_built_in && super::guard_rate() != 0 {
-        crate::kernel::write_error(SAID);
+        crate::platform::kernel::write_error(SAID);
     }
 }
 

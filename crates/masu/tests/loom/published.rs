@@ -1,6 +1,6 @@
 //! What is read without a lock, under loom: the pair behind the class map, the table of arenas.
 //!
-//! It relies on `src/sync/pair.rs` and `src/sync/table.rs` taking their atomics from the module
+//! It relies on `src/platform/sync/pair.rs` and `src/platform/sync/table.rs` taking their atomics from the module
 //! around them. As for the lock, the same sources stand behind doors with one ordering weakened,
 //! and loom has to notice.
 
@@ -17,9 +17,9 @@ macro_rules! door {
 
             use $orderings as Ordering;
 
-            #[path = "../../src/sync/pair.rs"]
+            #[path = "../../src/platform/sync/pair.rs"]
             mod pair;
-            #[path = "../../src/sync/table.rs"]
+            #[path = "../../src/platform/sync/table.rs"]
             mod table;
 
             pub(crate) use pair::Pair;

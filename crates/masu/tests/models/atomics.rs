@@ -298,7 +298,7 @@ impl<T> UnsafeCell<T> {
         let place = self.0.get();
         let address = place.expose_provenance();
         writes(address);
-        if !crate::kernel::is_mapped(address) {
+        if !crate::platform::kernel::is_mapped(address) {
             copies().entry(address).or_insert_with(|| {
                 let bytes: *const u8 = place.cast();
                 // SAFETY: The value is so long, and this thread is the only one that touches it.

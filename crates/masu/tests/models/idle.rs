@@ -3,8 +3,8 @@
 use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, begin, check, free, malloc};
-use crate::cache::idle;
 use crate::options;
+use crate::threads::cache::idle;
 
 const SIZE: usize = 96;
 

@@ -43,7 +43,7 @@ pub(crate) fn end_thread() {
 }
 
 pub(crate) fn abort() -> ! {
-    panic!("{}", crate::kernel::message());
+    panic!("{}", crate::platform::kernel::message());
 }
 
 pub(crate) fn set_errno(_: c_int) {}

@@ -3,7 +3,7 @@
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test --release -p masu --features profile --lib
 //! models::`. With `MASU_SOAK=1` threads are interrupted once more often.
 //!
-//! It relies on every atomic, lock and cell coming from `crate::sync`: here that is the same lock on loom's atomics
+//! It relies on every atomic, lock and cell coming from `crate::platform::sync`: here that is the same lock on loom's atomics
 //! (`models/atomics.rs`). Three more doors are not the real ones: the system calls that are about threads
 //! (`models/system.rs`), the C library's (`models/libc.rs`) and the thread slot (`models/slot.rs`). All else is what is
 //! shipped, down to the mappings. That is why these are tests of the library and not beside it.

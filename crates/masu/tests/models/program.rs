@@ -15,10 +15,12 @@ use loom::model::Builder;
 use loom::sync::atomic::Ordering;
 use loom::thread::{self, JoinHandle};
 
-use crate::arena::code_of;
-use crate::cache::idle;
-use crate::class::{Class, SAMPLED};
-use crate::{Masu, atomics, kernel, libc, shard, transfer};
+use crate::Masu;
+use crate::blocks::{shard, transfer};
+use crate::memory::arena::code_of;
+use crate::memory::class::{Class, SAMPLED};
+use crate::platform::{atomics, kernel, libc};
+use crate::threads::cache::idle;
 
 /// One model at a time: they share the statics.
 static ONE: Mutex<()> = Mutex::new(());

@@ -9,7 +9,8 @@ use std::vec::Vec;
 use loom::sync::atomic::Ordering;
 
 use super::program::{Block, Bounds, begin, check, free, malloc};
-use crate::{metadata, options, statistics};
+use crate::memory::metadata;
+use crate::{options, statistics};
 
 /// Of a class whose blocks have lanes.
 const SIZE: usize = 16;

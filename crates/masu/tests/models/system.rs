@@ -3,8 +3,8 @@
 
 extern crate std;
 
-#[cfg_attr(target_arch = "aarch64", path = "../../src/kernel/aarch64.rs")]
-#[cfg_attr(target_arch = "x86_64", path = "../../src/kernel/x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "../../src/platform/kernel/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "../../src/platform/kernel/x86_64.rs")]
 mod real;
 
 use std::cell::{Cell, RefCell};
@@ -13,9 +13,9 @@ use std::vec::Vec;
 
 use loom::thread::{self, Thread};
 
-pub(in crate::kernel) use real::number;
+pub(in crate::platform::kernel) use real::number;
 
-use crate::atomics::{AtomicU32, Ordering};
+use crate::platform::atomics::{AtomicU32, Ordering};
 
 /// The real one is of use to nobody here.
 const _: fn() -> usize = real::thread_pointer;

@@ -8,9 +8,10 @@ use std::vec::Vec;
 use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, begin, check};
-use crate::class::Class;
-use crate::whose::Shard;
-use crate::{atomics, slot, transfer};
+use crate::blocks::whose::Shard;
+use crate::blocks::{slot, transfer};
+use crate::memory::class::Class;
+use crate::platform::atomics;
 
 const SIZE: usize = 64;
 

@@ -1,0 +1,292 @@
+//! Owners: what first-class heaps own, their pages and large blocks, apart from everyone else's.
+//!
+//! Relies on pages and on the ranges, as shards do; caches come here for a heap's blocks and bring
+//! them back. One lock guards what an owner owns. The hard idea: an owner outlives its heap. It is
+//! never unmapped, only used again for another heap, and each heap has a *number* that no other ever
+//! has. So a thread that kept blocks of a heap for later can ask at any time, and from any thread, whether
+//! the heap still is: a number that differs means that the blocks went with it, and there is nothing
+//! to do. That is what lets a heap be destroyed without asking the threads that used it.
+
+mod holdings;
+mod mixed;
+
+use core::ptr;
+
+use crate::blocks::slot;
+use crate::memory::class::Class;
+use crate::memory::metadata;
+use crate::memory::ranges::{Run, large};
+use crate::memory::slice::{Kind, Slice};
+use crate::platform::fault::{self, Fault};
+use crate::platform::sync::{AtomicUsize, Cell, Guard, Lock, Ordering};
+pub(crate) use holdings::Counts;
+use holdings::Holdings;
+use mixed::PARTS;
+
+/// What owns a heap's memory.
+#[repr(C, align(64))]
+pub(crate) struct Owner {
+    /// The heap's number; 0 while there is no heap. Changes under the lock of `holdings` only, read
+    /// by anyone.
+    number: AtomicUsize,
+    /// The class of each part of the heap's mixed slice, as a code. Constant while a block of the part is
+    /// in use, so that `free` reads it without a lock; changes under the lock of `holdings`.
+    codes: [Cell<u8>; PARTS],
+    /// Not shared: threads wait for it that use the same heap.
+    holdings: Lock<Holdings, false>,
+    /// The next of all owners. The lock of the list.
+    next: Cell<Option<&'static Owner>>,
+    /// The next of those without a heap, likewise.
+    next_unused: Cell<Option<&'static Owner>>,
+}
+
+// SAFETY: A part's code is read by any thread that has a block of the part, and changes under a lock while nobody has. The
+// other cells are touched under the list's lock only, the rest is atomic or behind a lock.
+unsafe impl Sync for Owner {}
+
+/// All owners.
+struct All {
+    first: Option<&'static Owner>,
+    unused: Option<&'static Owner>,
+    /// The number that the newest heap got.
+    newest: usize,
+}
+
+static ALL: Lock<All> = Lock::new(All { first: None, unused: None, newest: 0 });
+
+impl All {
+    fn next_number(&mut self) -> usize {
+        self.newest += 1;
+        self.newest
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &'static Owner> + use<> {
+        core::iter::successors(self.first, |owner| owner.next.get())
+    }
+}
+
+impl Owner {
+    /// An owner for a new heap; `None` for want of memory. The caller's thread has begun, for this takes locks that `fork`
+    /// must not find taken.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn create() -> Option<&'static Owner> {
+        let mut all = ALL.lock();
+        let owner = match all.unused {
+            Some(unused) => {
+                all.unused = unused.next_unused.take();
+                unused
+            }
+            None => {
+                let owner: &'static Owner = metadata::forever(Owner {
+                    number: AtomicUsize::new(0),
+                    codes: [const { Cell::new(0) }; PARTS],
+                    holdings: Lock::new(Holdings::new()),
+                    next: Cell::new(all.first),
+                    next_unused: Cell::new(None),
+                })?;
+                all.first = Some(owner);
+                owner
+            }
+        };
+        let number = all.next_number();
+        drop(all);
+        owner.set_number(&owner.holdings.lock(), number);
+        Some(owner)
+    }
+
+    /// Ends the heap: everything that it owns is free, whatever of it is still in use.
+    ///
+    /// # Safety
+    ///
+    /// - Nobody uses the heap or any of its blocks any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn destroy(&'static self) {
+        let mut holdings = self.holdings();
+        self.set_number(&holdings, 0);
+        // SAFETY: The caller's condition.
+        unsafe { holdings.release_all() };
+        drop(holdings);
+        let mut all = ALL.lock();
+        self.next_unused.set(all.unused);
+        all.unused = Some(self);
+    }
+
+    /// Frees everything that the heap owns; the heap stays, empty.
+    ///
+    /// # Safety
+    ///
+    /// - Nobody uses any of the heap's blocks any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn clear(&'static self) {
+        let number = ALL.lock().next_number();
+        let mut holdings = self.holdings();
+        self.set_number(&holdings, number);
+        // SAFETY: The caller's condition.
+        unsafe { holdings.release_all() };
+    }
+
+    /// The heap's number; 0 where it is no more.
+    #[inline(always)]
+    pub(crate) fn number(&self) -> usize {
+        // ORDERING: Relaxed: a thread that uses a heap has synchronised with its maker, and who asks
+        // for a heap that may be gone asks again under the lock.
+        self.number.load(Ordering::Relaxed)
+    }
+
+    fn set_number(&self, _held: &Guard<'_, Holdings, false>, number: usize) {
+        // ORDERING: Relaxed, as above; the lock orders it with what the owner owns.
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    /// Makes a slice this heap's.
+    fn take_in(&'static self, slice: &Slice) {
+        slice.set_belongs(ptr::from_ref(self).cast(), self.number());
+    }
+
+    /// Whether a slice that says whose it is is this owner's.
+    fn owns(&self, slice: &Slice) -> bool {
+        ptr::eq(slice.belongs().owner.get().cast(), self)
+    }
+
+    /// What the heap owns. Ends the program where the heap is no more.
+    #[inline(never)]
+    fn holdings(&self) -> Guard<'_, Holdings, false> {
+        let holdings = self.holdings.lock();
+        if self.number() == 0 {
+            fault::stop(Fault::HeapGone);
+        }
+        holdings
+    }
+
+    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, the lowest address last.
+    /// Returns how many; 0 only for want of memory.
+    #[inline(never)]
+    pub(crate) fn take(&'static self, class: Class, blocks: &mut [usize]) -> usize {
+        self.holdings().take(self, class, blocks)
+    }
+
+    /// Takes blocks of a page back.
+    #[inline(never)]
+    pub(crate) fn put(&'static self, class: Class, blocks: &[usize]) {
+        self.holdings().put(self, class, blocks);
+    }
+
+    /// Takes blocks back of the heap `number`, unless that is no more.
+    #[inline(never)]
+    pub(crate) fn put_if(&'static self, number: usize, class: Class, blocks: &[usize]) {
+        let mut holdings = self.holdings.lock();
+        if self.number() == number {
+            holdings.put(self, class, blocks);
+        }
+    }
+
+    /// Allocates a large block in whole slices. Null for want of memory, and where size or alignment
+    /// are more than [`large::slices_if_possible`] takes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn allocate_large(
+        &'static self,
+        size: usize,
+        align: usize,
+        zeroed: bool,
+    ) -> *mut u8 {
+        let Some(slices) = large::slices_if_possible(size, align) else { return ptr::null_mut() };
+        // A caller that wants zeros often has a table of which little is used.
+        let used_bytes = if zeroed { 0 } else { size };
+        let run = self.holdings().allocate_large(self, slices, align, used_bytes);
+        let Some(Run { first, zero }) = run else { return ptr::null_mut() };
+        large::zeroed_if(zeroed && !zero, first, size)
+    }
+
+    /// Frees the large block that starts with this slice.
+    ///
+    /// # Safety
+    ///
+    /// - Nobody uses it any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn free_large(&'static self, first: &'static Slice) {
+        let mut holdings = self.holdings();
+        if first.kind.get() != Kind::HeapLarge || !self.owns(first) {
+            fault::stop(Fault::FreedTwice);
+        }
+        // SAFETY: It is this owner's, and the caller's condition.
+        unsafe { holdings.free_large(first) };
+    }
+
+    /// Changes the size of a large block to `size` bytes without moving it, where that can be done;
+    /// whether it was.
+    ///
+    /// # Safety
+    ///
+    /// - It starts with this slice and is a block of this heap, of which only the first `size` bytes are used.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn resize_large(&'static self, first: &'static Slice, size: usize) -> bool {
+        let slices = || first.count.get().cast_signed() as isize;
+        let mut holdings = self.holdings();
+        let before = slices();
+        // SAFETY: The caller's condition.
+        let done = unsafe { large::resize(first, size, slot::parked()) };
+        holdings.count_large(0, slices() - before);
+        done
+    }
+
+    /// What the heap owns, counted; caches hold some of it.
+    pub(crate) fn counts(&self) -> Counts {
+        self.holdings.lock().counts
+    }
+}
+
+/// The owner of a slice that belongs to a heap.
+#[inline(always)]
+pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
+    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
+    unsafe { &*slice.belongs().owner.get().cast() }
+}
+
+/// What all heaps own, counted, and how many heaps there are.
+#[inline(never)]
+pub(crate) fn all_counts() -> (usize, Counts) {
+    let all = ALL.lock();
+    let mut sum = (0, Counts::NONE);
+    for owner in all.iter().filter(|owner| owner.number() != 0) {
+        sum.0 += 1;
+        sum.1.add(&owner.counts());
+    }
+    sum
+}
+
+/// Releases the empty pages that heaps kept.
+#[inline(never)]
+pub(crate) fn trim() {
+    // No owner ever leaves the list, and its place is fixed before it is found there.
+    let all = ALL.lock().iter();
+    all.for_each(|owner| owner.holdings.lock().trim());
+}
+
+/// Holds every lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    ALL.hold();
+    // SAFETY: Held just now.
+    unsafe { ALL.held() }.iter().for_each(|owner| owner.holdings.hold());
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    let all = unsafe { ALL.held() };
+    for owner in all.iter() {
+        // SAFETY: As above.
+        unsafe { owner.holdings.let_go() };
+    }
+    // SAFETY: As above.
+    unsafe { ALL.let_go() };
+}

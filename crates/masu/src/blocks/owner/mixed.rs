@@ -1,0 +1,189 @@
+//! Mixed slices: one slice of a heap that its small classes share, so that a heap of few blocks has one slice and not
+//! one a class.
+//!
+//! Relies on the slice's bitmap, a word of which covers 1 KiB in steps of 16 bytes: a *part*. A part in use
+//! has blocks of one class, and its word says which of them are free. A class gets few parts; what it
+//! needs beyond comes from pages of its own, so large heaps pay nothing for this. The hard idea is
+//! where a part's class is noted: with the owner, whom `free` finds by the slice, for there is no room in
+//! the slice's own 64 bytes, and the heap's memory holds nothing but blocks.
+
+use super::Owner;
+use crate::blocks::slot;
+use crate::blocks::whose::{self, NO_SHARD};
+use crate::memory::class::{Class, FIRST, FOREIGN, HEAP};
+use crate::memory::map;
+use crate::memory::ranges::RANGES;
+use crate::memory::slice::{BITMAP_WORDS, Kind, SLICE_BYTES, Slice};
+use crate::platform::fault::{self, Fault};
+
+/// Parts of a slice.
+pub(super) const PARTS: usize = BITMAP_WORDS;
+/// Bytes of a part.
+const PART_BYTES: usize = SLICE_BYTES / PARTS;
+/// A class that has so many parts gets no more.
+const PARTS_MAX: u32 = 4;
+/// The classes of which a block fits a part.
+const CLASSES: usize = Class::of_size(PART_BYTES).index() - FIRST + 1;
+
+/// The mixed slice of a heap, if it has one.
+pub(super) struct Mixed {
+    slice: Option<&'static Slice>,
+    /// The parts in use, as bits.
+    used: u64,
+    /// Those of them that have a free block.
+    partial: u64,
+    /// Those of each class.
+    parts: [u64; CLASSES],
+}
+
+/// The part that an address lies in.
+#[inline(always)]
+fn part_at(address: usize) -> usize {
+    address / PART_BYTES % PARTS
+}
+
+/// The index of the block of `class` that starts at this address in a part. Ends the program where none
+/// does.
+fn index_of(class: Class, block: usize) -> usize {
+    let offset = block % PART_BYTES;
+    let index = class.block_index(offset);
+    // Behind the last block there may be room for part of one.
+    if index >= class.block_index(PART_BYTES) || index * class.size() != offset {
+        fault::stop(Fault::NotABlock);
+    }
+    index
+}
+
+/// A part's word of the bitmap while every block of `class` in it is free.
+fn all_free(class: Class) -> u64 {
+    u64::MAX >> (u64::BITS as usize - class.block_index(PART_BYTES))
+}
+
+impl Owner {
+    /// The code of the class of the blocks around this address, which lies in the heap's mixed slice.
+    #[inline(always)]
+    pub(crate) fn mixed_code(&self, address: usize) -> u8 {
+        self.codes[part_at(address)].get()
+    }
+
+    /// The class of the block that starts at this address, likewise. Ends the program where none does.
+    pub(crate) fn mixed_class(&self, block: usize) -> Class {
+        let Some(class) = Class::from_code(self.mixed_code(block)) else {
+            fault::stop(Fault::NotABlock)
+        };
+        index_of(class, block);
+        class
+    }
+}
+
+impl Mixed {
+    pub(super) const fn new() -> Mixed {
+        Mixed { slice: None, used: 0, partial: 0, parts: [0; CLASSES] }
+    }
+
+    pub(super) fn is_without_slice(&self) -> bool {
+        self.slice.is_none()
+    }
+
+    /// Takes a slice to be shared; false for want of memory.
+    pub(super) fn begin(&mut self, owner: &'static Owner) -> bool {
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(slot::parked());
+        let Some(run) = ranges.allocate(1, 1, Kind::HeapMixed) else { return false };
+        drop(ranges);
+        let slice = run.first;
+        slice.back.set(0);
+        slice.purged.set(0);
+        slice.sampled.set(0);
+        whose::note_page(slice, NO_SHARD);
+        owner.take_in(slice);
+        map::set(slice.address(), 1, HEAP);
+        self.slice = Some(slice);
+        true
+    }
+
+    /// Whether `class` may have one part more.
+    pub(super) fn may_begin_part(&self, class: Class) -> bool {
+        let own = self.parts.get(class.index() - FIRST);
+        self.used != u64::MAX && own.is_some_and(|own| own.count_ones() < PARTS_MAX)
+    }
+
+    /// Gives `class`, which may have it, one part more, all of whose blocks are free.
+    pub(super) fn begin_part(&mut self, owner: &'static Owner, class: Class) {
+        let Some(slice) = self.slice else { return };
+        let part = self.used.trailing_ones() as usize;
+        owner.codes[part].set(class.index() as u8);
+        slice.bitmap(PARTS)[part].set(all_free(class));
+        self.used |= 1 << part;
+        self.partial |= 1 << part;
+        self.parts[class.index() - FIRST] |= 1 << part;
+    }
+
+    /// Takes free blocks of `class` into the *end* of `blocks`, in descending order in each part, lowest part last.
+    /// Returns how many.
+    pub(super) fn take(&mut self, class: Class, blocks: &mut [usize]) -> usize {
+        let Some((slice, own)) = self.slice.zip(self.parts.get(class.index() - FIRST)) else {
+            return 0;
+        };
+        let mut parts = own & self.partial;
+        let mut left = blocks.len();
+        while parts != 0 && left > 0 {
+            let part = parts.trailing_zeros() as usize;
+            parts &= parts - 1;
+            let word = &slice.bitmap(PARTS)[part];
+            let first = slice.address() + part * PART_BYTES;
+            let mut free = word.get();
+            while free != 0 && left > 0 {
+                left -= 1;
+                blocks[left] = first + free.trailing_zeros() as usize * class.size();
+                free &= free - 1;
+            }
+            word.set(free);
+            if free == 0 {
+                self.partial &= !(1 << part);
+            }
+        }
+        blocks.len() - left
+    }
+
+    /// Takes a block of `class` back, which lies in this slice. Ends the program where it does not, or is free.
+    pub(super) fn put(&mut self, owner: &'static Owner, class: Class, block: usize) {
+        let part = part_at(block);
+        let Some(slice) = self.slice.filter(|_| self.used & (1 << part) != 0) else {
+            // The last block that was in use took the part with it.
+            fault::stop(Fault::FreedTwice)
+        };
+        if usize::from(owner.codes[part].get()) != class.index() {
+            fault::stop(Fault::NotTheHeaps);
+        }
+        let (word, bit) = (&slice.bitmap(PARTS)[part], 1 << index_of(class, block));
+        let free = word.get();
+        if free & bit != 0 {
+            fault::stop(Fault::FreedTwice);
+        }
+        word.set(free | bit);
+        self.partial |= 1 << part;
+        if free | bit == all_free(class) {
+            self.used &= !(1 << part);
+            self.partial &= !(1 << part);
+            self.parts[class.index() - FIRST] &= !(1 << part);
+        }
+    }
+
+    /// Takes the slice out of use if no block of it is.
+    pub(super) fn close_if_empty(&mut self) -> Option<&'static Slice> {
+        if self.used == 0 { self.close() } else { None }
+    }
+
+    /// Takes the slice out of use with everything in it; the caller gives it back.
+    pub(super) fn close(&mut self) -> Option<&'static Slice> {
+        let slice = self.slice?;
+        *self = Mixed::new();
+        map::set(slice.address(), 1, FOREIGN);
+        slice.kind.set(Kind::Opaque);
+        Some(slice)
+    }
+}
+
+const _: () = assert!(CLASSES * size_of::<u64>() <= 256, "an owner stays small");
+const _: () = assert!(PART_BYTES / 16 <= u64::BITS as usize, "a word has a bit for each block");

@@ -1,0 +1,522 @@
+//! Pages: runs of slices cut into blocks of one size class, with a bitmap of the free ones.
+//!
+//! Relies on ranges for slices, on the class map to be found by `free`. The hard idea is that free
+//! space is a bitmap apart from the page: no link is ever written into a free block, so taking and
+//! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
+//! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
+
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
+
+use crate::blocks::slot;
+use crate::blocks::whose::{self, NO_SHARD, Shard};
+use crate::diagnostics::news;
+use crate::memory::arena::{self, Place};
+use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
+use crate::memory::map;
+use crate::memory::ranges::RANGES;
+use crate::memory::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
+use crate::platform::fault::{self, Fault};
+use crate::platform::kernel::{self, Span};
+use crate::platform::sync::Cell;
+
+/// Fewer free OS pages in a row are not worth it.
+const PURGE_OS_PAGES_MIN: usize = 2;
+
+/// Ranges of OS pages that go back together: no fewer than one page may have, between two of which lies an OS page that does
+/// not go back.
+const SPANS_MAX: usize = 64;
+
+const _: () = {
+    let pieces = PAGE_SLICES_MAX * SLICE_BYTES / PIECE_BYTES;
+    assert!(pieces.div_ceil(PURGE_OS_PAGES_MIN + 1) <= SPANS_MAX);
+};
+
+/// A cache line, and how many of them a page's first blocks may start at: together less than an OS
+/// page's quarter, and less than 64 of the smallest blocks.
+const LINE_BYTES: usize = 64;
+const COLOURS: usize = 15;
+
+/// A page, named by its first slice. Apart from creation and release, each caller of its functions
+/// holds the lock of the page's shard and class.
+#[derive(Clone, Copy)]
+pub(crate) struct Page(pub(crate) &'static Slice);
+
+impl Page {
+    /// A new page of `class` that belongs to `shard`, all blocks free; `None` for want of memory.
+    #[inline(never)]
+    pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
+        let page = Page::allocate(class, Kind::Page)?;
+        let is_sampled = Shard(shard) == Shard::SAMPLED;
+        let code = if is_sampled { SAMPLED } else { class.homed().code_in(shard) };
+        page.0.code.set(code);
+        page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
+        whose::note_page(page.0, shard);
+        map::set(page.0.address(), class.page_slices(), code);
+        news::note();
+        Some(page)
+    }
+
+    /// A new page of `class` that belongs to a first-class heap, likewise: `take_in` is called with each of its slices.
+    pub(crate) fn create_in_heap(class: Class, take_in: impl Fn(&Slice)) -> Option<Page> {
+        let page = Page::allocate(class, Kind::HeapPage)?;
+        whose::note_page(page.0, NO_SHARD);
+        for distance in 0..class.page_slices() {
+            // SAFETY: The slice lies in the run just handed out.
+            let slice = unsafe { page.0.ahead(distance) };
+            slice.code.set(class.index() as u8);
+            take_in(slice);
+        }
+        map::set(page.0.address(), class.page_slices(), HEAP);
+        Some(page)
+    }
+
+    fn allocate(class: Class, kind: Kind) -> Option<Page> {
+        let slices = class.page_slices();
+        let mut ranges = RANGES.lock();
+        ranges.bring_home(slot::parked());
+        let run = ranges.allocate(slices, 1, kind)?;
+        drop(ranges);
+        for distance in 0..slices {
+            // SAFETY: The slice lies in the run just handed out.
+            let slice = unsafe { run.first.ahead(distance) };
+            slice.back.set(distance as u32);
+            slice.kind.set(kind);
+            slice.purged.set(0);
+        }
+        let page = Page(run.first);
+        page.0.sampled.set(0);
+        page.0.free_blocks.set(class.page_blocks() as u32);
+        page.0.first_free.set(0);
+        page.0.dirty.set(0);
+        page.set_away(false);
+        page.set_all_free(class);
+        Some(page)
+    }
+
+    fn set_all_free(self, class: Class) {
+        let blocks = class.page_blocks();
+        let words = self.0.bitmap(blocks.div_ceil(64));
+        for (index, word) in words.iter().enumerate() {
+            let left = blocks - index * 64;
+            word.set(if left >= 64 { u64::MAX } else { (1 << left) - 1 });
+        }
+    }
+
+    /// Gives the page's slices back.
+    ///
+    /// # Safety
+    ///
+    /// - Every block of the page is free and the page is in no list.
+    pub(crate) unsafe fn release(self, class: Class) {
+        // SAFETY: The caller's condition.
+        unsafe { Page::release_all(class, &[Some(self)]) };
+    }
+
+    /// Gives the slices of some pages back.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Page::release`], of each.
+    #[inline(never)]
+    pub(crate) unsafe fn release_all(class: Class, pages: &[Option<Page>]) {
+        for page in pages.iter().flatten() {
+            page.0.dirty.set(page.close(class) as u32);
+        }
+        // One call may release many times: what is too much then goes back in its one step.
+        let mut ranges = RANGES.lock_in_others();
+        ranges.bring_home(slot::parked());
+        for page in pages.iter().flatten() {
+            let dirty = page.0.dirty.get() as usize;
+            // SAFETY: The run was handed out to this page, whose blocks are all free.
+            unsafe { ranges.free(page.0, class.page_slices(), dirty) };
+        }
+        drop(ranges);
+        news::note();
+    }
+
+    /// Makes the page a run of slices again, without giving it back; returns how many bytes of it may
+    /// be resident. No block of it may be used from here on.
+    pub(crate) fn close(self, class: Class) -> usize {
+        let slices = class.page_slices();
+        map::set(self.0.address(), slices, FOREIGN);
+        self.0.sampled.set(0);
+        let mut dirty = slices * SLICE_BYTES;
+        for distance in 0..slices {
+            // SAFETY: The slice lies in this page.
+            let slice = unsafe { self.0.ahead(distance) };
+            // Few pages were purged, and few are long.
+            if slice.purged.get() != 0 {
+                dirty -= slice.purged.replace(0).count_ones() as usize * PIECE_BYTES;
+            }
+            slice.back.set(0);
+            slice.kind.set(Kind::Opaque);
+        }
+        dirty
+    }
+
+    /// Whether no block is free.
+    pub(crate) fn is_full(self) -> bool {
+        self.0.free_blocks.get() == 0
+    }
+
+    /// Whether every block is free.
+    pub(crate) fn is_empty(self, class: Class) -> bool {
+        self.0.free_blocks.get() as usize == class.page_blocks()
+    }
+
+    /// Takes free blocks, lowest address first, into the *end* of `blocks`, in descending order,
+    /// so that a stack filled with them gives the lowest first. Returns how many.
+    pub(crate) fn take(self, class: Class, blocks: &mut [usize]) -> usize {
+        if class.size() < LINE_BYTES && self.is_empty(class) {
+            self.take_coloured(class, blocks)
+        } else {
+            self.take_lowest(class, blocks)
+        }
+    }
+
+    /// Takes the lowest free block of a page that has one, of a class that needs no colour.
+    #[inline]
+    pub(crate) fn take_one(self, class: Class) -> usize {
+        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let mut index = self.0.first_free.get() as usize;
+        while words[index].get() == 0 {
+            index += 1;
+        }
+        let word = words[index].get();
+        words[index].set(word & (word - 1));
+        self.0.first_free.set(index as u32);
+        let offset = (index * 64 + word.trailing_zeros() as usize) * class.size();
+        if self.0.dirty.get() > 0 {
+            self.mark_used(offset, offset + class.size());
+        }
+        self.0.free_blocks.set(self.0.free_blocks.get() - 1);
+        self.0.address() + offset
+    }
+
+    /// Takes blocks of a page of which every block is free: from its *colour* on, a cache line that
+    /// differs from page to page and is never the first. Programs have tables of their own at the
+    /// start of OS pages; a loop that wrote to blocks there and read such a table took up to six
+    /// times as long, most likely because some CPUs take one address for the other. The blocks
+    /// before the colour are next.
+    fn take_coloured(self, class: Class, blocks: &mut [usize]) -> usize {
+        let colour = (1 + self.0.index() % COLOURS) * LINE_BYTES;
+        let skipped = class.block_index(colour);
+        let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[0];
+        let hidden = word.get() & ((1 << skipped) - 1);
+        word.set(word.get() ^ hidden);
+        let taken = self.take_lowest(class, blocks);
+        if hidden != 0 {
+            word.set(word.get() | hidden);
+            self.0.first_free.set(0);
+        }
+        taken
+    }
+
+    fn take_lowest(self, class: Class, blocks: &mut [usize]) -> usize {
+        let (size, start) = (class.size(), self.0.address());
+        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let mut index = self.0.first_free.get() as usize;
+        let mut left = blocks.len();
+        while left > 0 && index < words.len() {
+            let mut word = words[index].get();
+            let first = start + index * 64 * size;
+            // Whole words first: neighbours in memory go to one thread.
+            while word != 0 && left > 0 {
+                let skipped = word.trailing_zeros() as usize;
+                left -= 1;
+                blocks[left] = first + skipped * size;
+                word &= word - 1;
+            }
+            words[index].set(word);
+            if word == 0 {
+                index += 1;
+            }
+        }
+        self.0.first_free.set(index as u32);
+        let taken = blocks.len() - left;
+        if self.0.dirty.get() > 0 && taken > 0 {
+            self.mark_used(blocks[blocks.len() - 1] - start, blocks[left] + size - start);
+        }
+        self.0.free_blocks.set(self.0.free_blocks.get() - taken as u32);
+        taken
+    }
+
+    /// Notes that blocks were taken; returns how many of them may lie in memory that was purged.
+    pub(crate) fn note_taken(self) -> usize {
+        let (purged, free) = (self.0.dirty.get(), self.0.free_blocks.get());
+        self.0.dirty.set(purged.min(free));
+        purged.saturating_sub(free) as usize
+    }
+
+    /// Whether the page is mostly free, and a good part of that was not given back before.
+    pub(crate) fn is_worth_purging(self, class: Class) -> bool {
+        let (blocks, free) = (class.page_blocks(), self.0.free_blocks.get() as usize);
+        let before = self.0.dirty.get() as usize;
+        free >= blocks / 4 * 3 && free - before >= (blocks / 8).max(1)
+    }
+
+    /// Adds whole OS pages to a purge that free blocks fill and that are worth it, and notes in the books that they were
+    /// given back.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.page_plan_purge")]
+    pub(crate) fn plan_purge(self, class: Class, purge: &mut Purge) {
+        let (blocks, size) = (class.page_blocks(), class.size());
+        self.0.dirty.set(self.0.free_blocks.get());
+        let words = self.0.bitmap(blocks.div_ceil(64));
+        let mut start = next_bit(words, 0, 0);
+        while start < blocks {
+            let end = next_bit(words, start, u64::MAX).min(blocks);
+            self.plan_between(purge, start * size, end * size);
+            start = next_bit(words, end, 0);
+        }
+    }
+
+    /// Adds whole OS pages between two offsets, if they are worth it.
+    fn plan_between(self, purge: &mut Purge, start: usize, end: usize) {
+        let os_page = kernel::page_size();
+        let (start, end) = (start.next_multiple_of(os_page), end & !(os_page - 1));
+        if end < start + PURGE_OS_PAGES_MIN * os_page {
+            return;
+        }
+        // If the kernel refuses, they only stay resident, and are not asked about again until they were
+        // used again.
+        let mut is_new = false;
+        for (slice, bits) in self.pieces(start, end) {
+            is_new |= slice.purged.get() & bits != bits;
+            slice.purged.set(slice.purged.get() | bits);
+        }
+        if !is_new {
+            return;
+        }
+        // SAFETY: The offsets lie inside the page.
+        let first = unsafe { self.0.start().add(start) };
+        purge.spans[purge.count] = Span::new(first, end - start);
+        purge.count += 1;
+        purge.bytes += end - start;
+    }
+
+    /// Whether the page is in no list because its free memory is on the way to the kernel. No block of it is
+    /// handed out then; blocks come home to it as always.
+    pub(crate) fn is_away(self) -> bool {
+        self.0.zero.get()
+    }
+
+    /// Notes that it is, or no longer is.
+    pub(crate) fn set_away(self, away: bool) {
+        self.0.zero.set(away);
+    }
+
+    /// Notes that blocks between two offsets were handed out.
+    #[cold]
+    #[inline(never)]
+    fn mark_used(self, start: usize, end: usize) {
+        let (start, end) = (start & !(PIECE_BYTES - 1), end.next_multiple_of(PIECE_BYTES));
+        self.pieces(start, end)
+            .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() & !bits));
+    }
+
+    /// The slices that lie between two offsets, multiples of a piece, with the bits of the pieces
+    /// in between.
+    fn pieces(self, start: usize, end: usize) -> impl Iterator<Item = (&'static Slice, u16)> {
+        (start / SLICE_BYTES..end.div_ceil(SLICE_BYTES)).map(move |distance| {
+            let first = start.saturating_sub(distance * SLICE_BYTES) / PIECE_BYTES;
+            let last = (end - distance * SLICE_BYTES).min(SLICE_BYTES) / PIECE_BYTES;
+            let bits = (((1_u32 << last) - 1) >> first << first) as u16;
+            // SAFETY: The slice lies in this page.
+            (unsafe { self.0.ahead(distance) }, bits)
+        })
+    }
+
+    /// The index of the block that starts at this address. Ends the program where none does.
+    #[inline]
+    pub(crate) fn index_of(self, class: Class, block: usize) -> usize {
+        let offset = block - self.0.address();
+        let index = class.block_index(offset);
+        // Behind the last block there may be room for part of one.
+        if index >= class.page_blocks() || index * class.size() != offset {
+            fault::stop(Fault::NotABlock);
+        }
+        index
+    }
+
+    /// Marks a block of this page free.
+    #[inline]
+    pub(crate) fn put_one(self, class: Class, block: usize) {
+        let index = self.index_of(class, block);
+        let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[index / 64];
+        let (free, bit) = (word.get(), 1_u64 << (index % 64));
+        if free & bit != 0 {
+            fault::stop(Fault::FreedTwice);
+        }
+        word.set(free | bit);
+        self.0.first_free.set(self.0.first_free.get().min((index / 64) as u32));
+        self.0.free_blocks.set(self.0.free_blocks.get() + 1);
+    }
+
+    /// Marks the first of `blocks` free, and as many behind it as lie in this page too; returns how
+    /// many. What is freed together was mostly made together: a list, a tree. So what holds for the
+    /// page is looked up once for all of them.
+    #[inline]
+    pub(crate) fn put(self, class: Class, blocks: &[usize]) -> usize {
+        let start = self.0.address();
+        let (size, all) = (class.size(), class.page_blocks());
+        let bytes = class.page_slices() * SLICE_BYTES;
+        let words = self.0.bitmap(all.div_ceil(64));
+        let mut lowest = self.0.first_free.get();
+        let mut count = 0;
+        for block in blocks {
+            let offset = block.wrapping_sub(start);
+            if offset >= bytes {
+                break;
+            }
+            let index = class.block_index(offset);
+            // Behind the last block there may be room for part of one.
+            if index >= all || index * size != offset {
+                fault::stop(Fault::NotABlock);
+            }
+            let (word, bit) = (index / 64, 1_u64 << (index % 64));
+            let free = words[word].get();
+            if free & bit != 0 {
+                fault::stop(Fault::FreedTwice);
+            }
+            words[word].set(free | bit);
+            lowest = lowest.min(word as u32);
+            count += 1;
+        }
+        self.0.first_free.set(lowest);
+        self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
+        count
+    }
+}
+
+impl Page {
+    /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
+    #[inline(always)]
+    pub(crate) fn check_class(self, class: Class) {
+        let code = self.0.code.get();
+        if code != class.homed().code_in(self.0.shard.get()) {
+            self.check_sampled(class);
+        }
+    }
+
+    /// The same where its code is not that class's: it may be that of sampled blocks.
+    #[cold]
+    #[inline(never)]
+    fn check_sampled(self, class: Class) {
+        let sampled = Class::from_code(self.0.sampled.get());
+        if self.owner() != Shard::SAMPLED
+            || sampled.is_none_or(|sampled| sampled.page_index() != class.page_index())
+        {
+            fault::stop(Fault::NotTheLayouts);
+        }
+    }
+
+    /// Who owns this page.
+    #[inline(always)]
+    pub(crate) fn owner(self) -> Shard {
+        let shard = self.0.shard.get();
+        debug_assert!(whose::is_admitted(shard), "no page was made for it");
+        Shard(shard)
+    }
+}
+
+/// The page in which a block lies. Ends the program where it lies in none: a layout's free looks at nothing before a
+/// block comes here.
+#[inline(always)]
+pub(crate) fn page_of(block: usize) -> Page {
+    let code = (map::double_code(block) >> 1) as u8;
+    if code < SAMPLED {
+        check_unmapped(block, code);
+    }
+    // SAFETY: The class map, or its arena, says that it lies in a page or in a mixed slice.
+    Page(unsafe { Slice::at(block) }.page())
+}
+
+/// Ends the program because of an address for which the class map has this code, unless that is for want of a map.
+#[cold]
+#[inline(never)]
+fn check_unmapped(block: usize, code: u8) {
+    fault::stop(match (arena::place_of(block), code) {
+        (Place::In(slice), FOREIGN) => match arena::code_in(slice) {
+            FOREIGN => Fault::FreedTwice,
+            LARGE => Fault::NotTheLayouts,
+            HEAP => Fault::NotTheHeaps,
+            _ if map::is_established() => Fault::FreedTwice,
+            _ => return,
+        },
+        (_, HEAP) => Fault::NotTheHeaps,
+        (_, LARGE) => Fault::NotTheLayouts,
+        (Place::Beyond, _) => Fault::NotABlock,
+        _ => Fault::ForeignPointer,
+    });
+}
+
+/// What goes back to the kernel together, of one page or more.
+pub(crate) struct Purge {
+    /// Ranges of whole OS pages that free blocks fill.
+    spans: [Span; SPANS_MAX],
+    count: usize,
+    bytes: usize,
+}
+
+impl Purge {
+    pub(crate) const fn new() -> Purge {
+        Purge { spans: [Span::NONE; SPANS_MAX], count: 0, bytes: 0 }
+    }
+
+    /// Whether there is room for what one more page of `class` may add.
+    pub(crate) fn has_room_for(&self, class: Class) -> bool {
+        let pieces = class.page_slices() * (SLICE_BYTES / PIECE_BYTES);
+        self.count + pieces.div_ceil(PURGE_OS_PAGES_MIN + 1) <= SPANS_MAX
+    }
+
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.bytes = 0;
+    }
+
+    /// How many ranges they are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many bytes go back.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives them back.
+    ///
+    /// # Safety
+    ///
+    /// - No block of the pages was handed out since it was planned, and none is in between.
+    pub(crate) unsafe fn carry_out(&self) {
+        // SAFETY: The blocks there are free (the caller's condition), so nobody needs their contents.
+        let _ = unsafe { kernel::drop_contents(&self.spans[..self.count]) };
+    }
+}
+
+/// The index of the first bit from `index` on that is set, once `flipped` was applied to its word; behind
+/// the last word where none is.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.page_next_bit")]
+fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {
+    let mut word = index / 64;
+    let Some(first) = words.get(word) else { return index };
+    let mut left = (first.get() ^ flipped) >> (index % 64) << (index % 64);
+    while left == 0 {
+        word += 1;
+        let Some(next) = words.get(word) else { return word * 64 };
+        left = next.get() ^ flipped;
+    }
+    word * 64 + left.trailing_zeros() as usize
+}
+
+const _: () = assert!(COLOURS * LINE_BYTES / MIN_ALIGN < 64, "a word of the bitmap hides them");
+
+#[cfg(test)]
+#[path = "page/tests.rs"]
+mod tests;

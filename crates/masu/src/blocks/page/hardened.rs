@@ -1,0 +1,206 @@
+//! Pages of the hardened build: each has a record of every block, and some have a guard behind them.
+//!
+//! Relies on its parent for what every page is. A record is two bytes a block in the allocator's own
+//! memory: how many bytes were asked for while the block is live, else what became of it. So what a
+//! pointer is can be said without a look at the block, and nothing that a program writes changes it.
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use super::Page;
+use crate::blocks::whose;
+use crate::memory::class::{Class, LARGEST_SMALL};
+use crate::memory::map;
+use crate::memory::metadata;
+use crate::memory::ranges::RANGES;
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::platform::kernel::{self, Protection};
+use crate::platform::sync::{AtomicUsize, Ordering};
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// Handed out for so many bytes.
+    Live(usize),
+    /// Freed, and not to be handed out yet.
+    Resting,
+    /// Free, and every byte of it zero, unless somebody wrote to it since.
+    Zeroed,
+    /// Never handed out, and its bytes are unknown.
+    Unknown,
+}
+
+const RESTING: u16 = u16::MAX;
+const ZEROED: u16 = u16::MAX - 1;
+const UNKNOWN: u16 = u16::MAX - 2;
+
+/// The longest block that a page's record can hold, in bytes.
+pub(crate) const LIVE_MAX: usize = LARGEST_SMALL - 8;
+
+const _: () = assert!(LIVE_MAX < UNKNOWN as usize);
+
+/// Pages with a guard at once, at most: each may take two of the 65,530 mappings of a process.
+const GUARDED_MAX: usize = 8 << 10;
+/// How many there are.
+static GUARDED: AtomicUsize = AtomicUsize::new(0);
+
+impl Page {
+    /// A new page of `class` that belongs to `shard`, all blocks free, with a guard behind it if it
+    /// is to be `guarded`; `None` for want of memory.
+    #[inline(never)]
+    pub(crate) fn create_hardened(class: Class, shard: u8, guarded: bool) -> Option<Page> {
+        let (slices, blocks) = (class.page_slices(), class.page_blocks());
+        let words = metadata::words(blocks.div_ceil(size_of::<usize>() / size_of::<u16>()))?;
+        let guarded = guarded && enter_guarded();
+        let Some(run) = RANGES.lock().allocate(slices + usize::from(guarded), 1, Kind::Page) else {
+            // SAFETY: The array was taken just now.
+            unsafe { metadata::give_back(NonNull::from(&mut words[0]), words.len()) };
+            return None;
+        };
+        for distance in 0..slices {
+            // SAFETY: The slice lies in the run just handed out.
+            let slice = unsafe { run.first.ahead(distance) };
+            slice.back.set(distance as u32);
+            slice.kind.set(Kind::Page);
+            slice.purged.set(0);
+        }
+        let (page, code) = (Page(run.first), class.homed().code_in(shard));
+        page.0.sampled.set(0);
+        page.0.free_blocks.set(blocks as u32);
+        page.0.first_free.set(0);
+        page.0.dirty.set(0);
+        page.0.code.set(code);
+        whose::note_page(page.0, shard);
+        page.0.belongs().number.set(words.as_mut_ptr().expose_provenance());
+        let first = if run.zero { Record::Zeroed } else { Record::Unknown };
+        (0..blocks).for_each(|index| page.set_record(index, first));
+        page.set_all_free(class);
+        if guarded {
+            // SAFETY: The last slice of the run is nobody's. Refused, there is no guard.
+            let _ = unsafe { kernel::protect(page.guard(class), SLICE_BYTES, Protection::None) };
+        }
+        map::set(page.0.address(), slices, code);
+        Some(page)
+    }
+
+    /// The slice behind the page.
+    fn guard(self, class: Class) -> NonNull<u8> {
+        // SAFETY: A page with a guard is that much shorter than its run.
+        unsafe { self.0.ahead(class.page_slices()) }.start()
+    }
+
+    /// Gives the page's slices back, and its guard.
+    ///
+    /// # Safety
+    ///
+    /// - Every block of the page is free and the page is in no list.
+    #[inline(never)]
+    pub(crate) unsafe fn release_hardened(self, class: Class) {
+        let (slices, all) = (class.page_slices(), self.0.count.get() as usize);
+        let records = self.0.belongs().number.get();
+        let count = class.page_blocks().div_ceil(size_of::<usize>() / size_of::<u16>());
+        let dirty = self.close(class);
+        if let Some(array) = NonNull::new(ptr::with_exposed_provenance_mut(records)) {
+            let count = count.next_power_of_two().max(metadata::WORDS_MIN);
+            // SAFETY: The array was this page's, which is no more.
+            unsafe { metadata::give_back(array, count) };
+        }
+        let mut opened = slices;
+        if all > slices {
+            // SAFETY: The guard is this page's. What the kernel does not open stays closed for good.
+            let done =
+                unsafe { kernel::protect(self.guard(class), SLICE_BYTES, Protection::ReadWrite) };
+            // ORDERING: Relaxed: a count.
+            GUARDED.fetch_sub(1, Ordering::Relaxed);
+            if done.is_ok() {
+                opened = all;
+            }
+        }
+        // SAFETY: The run was handed out to this page, whose blocks are all free.
+        unsafe { RANGES.lock().free(self.0, opened, dirty) };
+    }
+
+    fn records(self) -> *const Cell<u16> {
+        ptr::with_exposed_provenance(self.0.belongs().number.get())
+    }
+
+    /// What is known of the block number `index`, of which there are so many.
+    #[inline]
+    pub(crate) fn record(self, index: usize) -> Record {
+        // SAFETY: There is a record for each block of the page.
+        match unsafe { &*self.records().add(index) }.get() {
+            RESTING => Record::Resting,
+            ZEROED => Record::Zeroed,
+            UNKNOWN => Record::Unknown,
+            bytes => Record::Live(usize::from(bytes)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_record(self, index: usize, record: Record) {
+        let value = match record {
+            Record::Live(bytes) => bytes as u16,
+            Record::Resting => RESTING,
+            Record::Zeroed => ZEROED,
+            Record::Unknown => UNKNOWN,
+        };
+        // SAFETY: As above.
+        unsafe { &*self.records().add(index) }.set(value);
+    }
+
+    /// Takes the first free block from number `from` on, and behind the last from the first on; the
+    /// page has one. Returns its number.
+    #[inline]
+    pub(crate) fn take_from(self, class: Class, from: usize) -> usize {
+        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let mut place = from / 64;
+        let mut free = words[place].get() & (u64::MAX << (from % 64));
+        while free == 0 {
+            place = if place + 1 == words.len() { 0 } else { place + 1 };
+            free = words[place].get();
+        }
+        let bit = free.trailing_zeros() as usize;
+        words[place].set(words[place].get() & !(1 << bit));
+        self.0.free_blocks.set(self.0.free_blocks.get() - 1);
+        let index = place * 64 + bit;
+        if self.0.dirty.get() > 0 {
+            self.mark_used(index * class.size(), (index + 1) * class.size());
+        }
+        index
+    }
+
+    /// Marks block number `index`, which is not free, free.
+    #[inline]
+    pub(crate) fn put_back(self, class: Class, index: usize) {
+        let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[index / 64];
+        word.set(word.get() | 1 << (index % 64));
+        self.0.free_blocks.set(self.0.free_blocks.get() + 1);
+    }
+
+    /// Where block number `index` starts.
+    #[inline]
+    pub(crate) fn block(self, class: Class, index: usize) -> usize {
+        self.0.address() + index * class.size()
+    }
+}
+
+/// Whether one page more may have a guard.
+fn enter_guarded() -> bool {
+    // ORDERING: Relaxed: a count.
+    let enters = GUARDED.fetch_add(1, Ordering::Relaxed) < GUARDED_MAX;
+    if !enters {
+        // ORDERING: Relaxed, as above.
+        GUARDED.fetch_sub(1, Ordering::Relaxed);
+    }
+    enters
+}
+
+/// The page of the slice that holds `address`, as it is now.
+///
+/// # Safety
+///
+/// - The address lies within the first GiB of an arena.
+pub(crate) unsafe fn page_at(address: usize) -> Page {
+    // SAFETY: The caller's condition.
+    Page(unsafe { Slice::at(address) }.page())
+}

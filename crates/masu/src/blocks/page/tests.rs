@@ -1,0 +1,124 @@
+//! Properties of taking blocks and purging inside a page.
+
+extern crate std;
+
+use super::*;
+use crate::blocks::whose;
+
+/// A shard that no thread of the tests belongs to.
+const UNUSED_SHARD: u8 = 14;
+
+/// A page of a shard that no thread has.
+fn create(class: Class) -> Option<Page> {
+    whose::admit(UNUSED_SHARD);
+    Page::create(class, UNUSED_SHARD)
+}
+
+const BLOCK_BYTES: usize = 1024;
+const KIB: usize = 1024;
+
+fn byte_at(page: Page, offset: usize) -> *mut u8 {
+    // SAFETY: The offset lies inside the page.
+    unsafe { page.0.start().add(offset) }.as_ptr()
+}
+
+fn write(page: Page, offset: usize) {
+    // SAFETY: The page is this test's.
+    unsafe { byte_at(page, offset).write_volatile(1) };
+}
+
+fn read(page: Page, offset: usize) -> u8 {
+    // SAFETY: The page is this test's.
+    unsafe { byte_at(page, offset).read_volatile() }
+}
+
+/// Gives the free memory of a page back, if that is worth it.
+fn purge_free(page: Page, class: Class) {
+    let mut purge = Purge::new();
+    if page.is_worth_purging(class) {
+        page.plan_purge(class, &mut purge);
+    }
+    // SAFETY: The page is the test's, and nothing of it was handed out since.
+    unsafe { purge.carry_out() };
+}
+
+#[test]
+fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
+    let class = Class::of_size(BLOCK_BYTES);
+    let page = create(class).expect("memory");
+    assert_eq!(class.page_blocks(), 64);
+    let put = |page: Page, blocks: core::ops::Range<usize>| {
+        let address = |index| page.0.address() + index * BLOCK_BYTES;
+        let blocks: std::vec::Vec<_> = blocks.map(address).collect();
+        assert_eq!(page.put(class, &blocks), blocks.len());
+    };
+    assert_eq!(page.take(class, &mut [0; 64]), 64);
+    write(page, 40 * KIB);
+    put(page, 16..64);
+    purge_free(page, class);
+    if kernel::page_size() > 16 * KIB {
+        return;
+    }
+    assert_eq!(read(page, 40 * KIB), 0, "three quarters of the page are free, in a row");
+    // Nobody's block: what is written here shows whether the kernel is asked again.
+    write(page, 40 * KIB);
+    put(page, 0..8);
+    purge_free(page, class);
+    assert_eq!(read(page, 40 * KIB), 1, "it was given back before");
+    assert_eq!(page.take(class, &mut [0; 40]), 40);
+    page.note_taken();
+    put(page, 0..8);
+    put(page, 16..48);
+    purge_free(page, class);
+    assert_eq!(read(page, 40 * KIB), 0, "it was handed out since");
+}
+
+#[test]
+fn the_first_blocks_of_pages_do_not_start_where_os_pages_do() {
+    let class = Class::of_size(32);
+    let pages = [(); 20].map(|()| create(class).expect("memory"));
+    let first = pages.map(|page| {
+        let mut blocks = [0; 8];
+        assert_eq!(page.take(class, &mut blocks), 8);
+        blocks[7] - page.0.address()
+    });
+    assert!(first.iter().all(|offset| (1..1024).contains(offset)), "{first:?}");
+    assert!(first.iter().any(|offset| *offset != first[0]), "one colour for all: {first:?}");
+}
+
+#[test]
+fn every_block_of_a_coloured_page_is_taken_once() {
+    for size in [16, 32, 48, 64, 640] {
+        let class = Class::of_size(size);
+        let page = create(class).expect("memory");
+        let (mut few, mut all) = ([0; 3], [0; 4096]);
+        assert_eq!(page.take(class, &mut few), 3);
+        let rest = page.take(class, &mut all);
+        let mut taken: std::vec::Vec<_> =
+            few.into_iter().chain(all[4096 - rest..].iter().copied()).collect();
+        assert!(page.is_full() && taken.len() == class.page_blocks(), "{size}: {}", taken.len());
+        taken.sort_unstable();
+        let expected = (0..taken.len()).map(|index| page.0.address() + index * class.size());
+        assert!(taken.into_iter().eq(expected), "{size}");
+    }
+}
+
+#[test]
+fn blocks_come_home_as_far_as_they_lie_in_one_page() {
+    for size in [48, BLOCK_BYTES, 24 * KIB, 64 * KIB] {
+        let class = Class::of_size(size);
+        let [one, other] = [(); 2].map(|()| create(class).expect("memory"));
+        let all = class.page_blocks();
+        let blocks = |page: Page| (0..all).map(move |index| page.0.address() + index * size);
+        for page in [one, other] {
+            // Those before the page's colour come second.
+            (0..2).for_each(|_| _ = page.take(class, &mut [0; 4096]));
+            assert!(page.is_full());
+        }
+        let taken: std::vec::Vec<_> = blocks(one).chain(blocks(other)).collect();
+        assert_eq!(one.put(class, &taken), all, "{size}: not the other page's");
+        assert!(one.is_empty(class) && other.is_full());
+        assert_eq!(other.put(class, &taken[2 * all - 1..]), 1);
+        assert_eq!(other.is_empty(class), all == 1);
+    }
+}

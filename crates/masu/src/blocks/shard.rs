@@ -1,0 +1,494 @@
+//! Shards: who owns the pages. Threads own only their caches.
+//!
+//! Relies on pages; thread caches and the transfer cache come here for blocks and bring them back,
+//! as arrays of pointers. There is about one shard a CPU, and each keeps, for every class, a list of
+//! its pages with free blocks behind a lock of its own. The hard idea: because pages never belong
+//! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
+//! way home.
+
+pub(crate) mod guarded;
+#[cfg(feature = "secure")]
+pub(crate) mod hardened;
+pub(crate) mod sampled;
+mod sparse;
+
+use crate::blocks::page::{Page, page_of};
+use crate::blocks::slot;
+use crate::blocks::whose::{self, Shard};
+use crate::diagnostics::guards;
+use crate::memory::class::{CLASSES, Class};
+use crate::memory::list::List;
+use crate::platform::fault::{self, Fault};
+use crate::platform::sync::Lock;
+use crate::settings::{self, SHARDS_MAX};
+use sparse::{LeftAlone, Place};
+pub(crate) use sparse::{go_on, go_on_at_end};
+
+/// The pages of one class in one shard.
+pub(crate) struct ClassPages {
+    /// Pages with a free block, roughly lowest address first.
+    partial: List,
+    /// How many pages `partial` holds.
+    partial_count: u32,
+    /// How many pages there are, full ones too.
+    pages: u32,
+    /// Blocks handed out from these pages: in the hands of the program or of caches.
+    handed_out: usize,
+    /// `handed_out` when the last pass through sparse pages began, or the most it was since; 0 at first.
+    handed_out_at_purge: usize,
+    /// Sparse pages are left alone up to this size together.
+    left_alone: LeftAlone,
+    /// Where a pass through sparse pages has come to.
+    place: Place,
+    /// Blocks ever taken from these pages.
+    taken: usize,
+}
+
+/// A lock on a cache line of its own.
+#[repr(align(64))]
+struct Line(Lock<ClassPages>);
+
+const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
+
+static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
+    [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
+/// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
+static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) }; CLASSES];
+
+impl Shard {
+    fn pages(self, class: Class) -> &'static Lock<ClassPages> {
+        let shard = SHARDS.get(usize::from(self.0)).unwrap_or_else(|| self.unusual_pages());
+        &shard[class.page_index()].0
+    }
+
+    /// The pages of sampled blocks. Those of first-class heaps belong to no shard: their blocks are freed
+    /// to their heap, or by plain `free`.
+    #[cold]
+    fn unusual_pages(self) -> &'static [Line; CLASSES] {
+        if self != Shard::SAMPLED {
+            fault::stop(Fault::NotTheHeaps);
+        }
+        &SAMPLED
+    }
+
+    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`; the lowest address comes
+    /// last. Returns how many; 0 only for want of memory.
+    pub(crate) fn refill(self, class: Class, blocks: &mut [usize]) -> usize {
+        let mut pages = self.pages(class).lock();
+        let taken = pages.take(class, blocks);
+        if taken > 0 {
+            return taken;
+        }
+        let own_bytes = pages.handed_out * class.size();
+        drop(pages);
+        // Blocks of other shards would be freed back to them one and all, never used again at once.
+        if class.is_homed() && own_bytes < OWN_BYTES_MIN {
+            let taken = self.refill_from_new(class, blocks);
+            if taken > 0 {
+                return taken;
+            }
+        }
+        // Before a new page is made, the others' free blocks are used up.
+        for other in Shard::used().filter(|other| *other != self) {
+            let taken = other.pages(class).lock().take(class, blocks);
+            if taken > 0 {
+                return taken;
+            }
+        }
+        self.refill_from_new(class, blocks)
+    }
+
+    /// One block of a class that needs no colour, as big ones are asked for; 0 for want of memory.
+    pub(crate) fn refill_one(self, class: Class) -> usize {
+        let taken = self.pages(class).lock().take_one(class);
+        if taken != 0 { taken } else { self.refill_one_slow(class) }
+    }
+
+    /// The same where none of this shard's pages has one.
+    #[inline(never)]
+    fn refill_one_slow(self, class: Class) -> usize {
+        for other in Shard::used().filter(|other| *other != self) {
+            let taken = other.pages(class).lock().take_one(class);
+            if taken != 0 {
+                return taken;
+            }
+        }
+        let Some(page) = Page::create(class, self.0) else { return 0 };
+        let block = page.take_one(class);
+        self.pages(class).lock().enter(page, 1);
+        block
+    }
+
+    /// The same as [`Shard::refill`] from a new page.
+    #[inline(never)]
+    fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
+        let Some(page) = Page::create(class, self.0) else { return 0 };
+        let taken = page.take(class, blocks);
+        self.pages(class).lock().enter(page, taken);
+        taken
+    }
+}
+
+/// Shards that handed out less than this of a homed class make pages of their own before they take
+/// from others.
+const OWN_BYTES_MIN: usize = 1 << 20;
+
+/// Whether these blocks of a homed class are all of the lane of `shard`.
+pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
+    blocks.iter().all(|block| {
+        let owner = page_of(*block).owner();
+        class.code_in(owner.0) == class.code_in(shard.0)
+    })
+}
+
+/// Lets sampled blocks have pages; the caller holds the lock of all threads.
+pub(crate) fn prepare_samples() {
+    whose::admit(Shard::SAMPLED.0);
+}
+
+/// What a flush found out about the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Pages {
+    /// Nothing that needs doing.
+    Ordinary,
+    /// Few blocks keep many pages: those among them that caches hold had better go home too.
+    Sparse,
+}
+
+/// Brings blocks home to their pages.
+pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
+    if let [block] = blocks {
+        return flush_one(class, *block);
+    }
+    let mut pages = Pages::Ordinary;
+    for chunk in blocks.chunks(CHUNK) {
+        if flush_chunk(class, chunk) == Pages::Sparse {
+            pages = Pages::Sparse;
+        }
+    }
+    pages
+}
+
+/// The same for a single block, as big ones come.
+#[inline(never)]
+pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
+    let page = page_of(block);
+    let shard = page.owner();
+    if shard.is_unusual() {
+        if guards::IS_BUILT_IN && shard == Shard::GUARDED {
+            guarded::put(block);
+            return Pages::Ordinary;
+        }
+        sampled::forget([block].into_iter());
+    }
+    let mut pages = shard.pages(class).lock();
+    let releases = pages.put_one(class, page, block);
+    let found = pages.look(shard, class);
+    drop(pages);
+    note_brought(shard, 1);
+    if releases {
+        // SAFETY: `put_one` took the page out of its list because every block of it is free.
+        unsafe { page.release(class) };
+    }
+    found
+}
+
+/// Blocks looked at together, so that the pages' data are still in the cache in the second pass.
+const CHUNK: usize = 256;
+
+fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
+    let mut shards = [0_u8; CHUNK];
+    let mut present = 1_u32;
+    if !whose::is_always_first() {
+        present = 0;
+        for (block, shard) in blocks.iter().zip(&mut shards) {
+            *shard = page_of(*block).owner().0;
+            present |= 1 << *shard;
+        }
+    }
+    let mut pages = Pages::Ordinary;
+    while present != 0 {
+        let shard = present.trailing_zeros() as u8;
+        present &= present - 1;
+        if flush_to(Shard(shard), class, blocks, &shards) == Pages::Sparse {
+            pages = Pages::Sparse;
+        }
+    }
+    pages
+}
+
+/// Empty pages of fewer blocks than this are not kept.
+const KEPT_BLOCKS_MIN: usize = 64;
+
+/// How many pages of `class` are kept when empty: one, so that blocks freed and allocated in turns
+/// cost no page, unless it holds so few that caches see to that.
+fn kept_pages(class: Class) -> u32 {
+    let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && settings::retain() != Some(0);
+    u32::from(keeps)
+}
+
+/// Pages that became empty in one flush and are released behind the lock.
+const EMPTY_MAX: usize = 32;
+
+/// Brings those of `blocks` home that belong to `shard`; `shards` says it of each.
+fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8]) -> Pages {
+    if shard.is_unusual() {
+        let pairs = blocks.iter().zip(shards);
+        let mut own = pairs.filter(|(_, owner)| **owner == shard.0).map(|(block, _)| *block);
+        if guards::IS_BUILT_IN && shard == Shard::GUARDED {
+            own.for_each(guarded::put);
+            return Pages::Ordinary;
+        }
+        sampled::forget(&mut own);
+    }
+    loop {
+        let mut empty = [None; EMPTY_MAX];
+        let mut count = 0;
+        let mut pages = shard.pages(class).lock();
+        let before = pages.handed_out;
+        while !blocks.is_empty() && count < EMPTY_MAX {
+            let mut passed = 1;
+            if shards[0] == shard.0 {
+                let released;
+                (passed, released) = pages.put(shard, class, blocks);
+                if released.is_some() {
+                    empty[count] = released;
+                    count += 1;
+                }
+            }
+            (blocks, shards) = (&blocks[passed..], &shards[passed..]);
+        }
+        let found = pages.look(shard, class);
+        let brought = before - pages.handed_out;
+        drop(pages);
+        note_brought(shard, brought);
+        if count > 0 {
+            // SAFETY: `put` took the pages out of their list because every block of them is free.
+            unsafe { Page::release_all(class, &empty[..count]) };
+        }
+        if blocks.is_empty() {
+            return found;
+        }
+    }
+}
+
+/// Counts blocks that this thread brought home to a shard other than its own.
+#[inline]
+fn note_brought(shard: Shard, blocks: usize) {
+    if !whose::is_always_first()
+        && let Some(own) = slot::get().own()
+        && own.shard != shard
+    {
+        own.brought_blocks.add(blocks);
+    }
+}
+
+impl ClassPages {
+    const fn new() -> ClassPages {
+        ClassPages {
+            partial: List::new(),
+            partial_count: 0,
+            handed_out: 0,
+            handed_out_at_purge: 0,
+            left_alone: LeftAlone::NONE,
+            place: Place::NONE,
+            pages: 0,
+            taken: 0,
+        }
+    }
+
+    /// Takes a new page into the books, of which `taken` blocks were taken: into the list only if some
+    /// are left.
+    #[inline]
+    fn enter(&mut self, page: Page, taken: usize) {
+        self.pages += 1;
+        self.handed_out += taken;
+        self.taken += taken;
+        if !page.is_full() {
+            self.link(page);
+        }
+    }
+
+    /// Takes a page with free blocks into the list: lower addresses to the front, so that high
+    /// ones empty.
+    #[inline(never)]
+    fn link(&mut self, page: Page) {
+        let lower = self.partial.first().is_none_or(|first| page.0.address() < first.address());
+        if lower {
+            self.partial.push_first(page.0);
+        } else {
+            self.partial.push_last(page.0);
+        }
+        self.partial_count += 1;
+    }
+
+    #[inline(never)]
+    fn unlink(&mut self, page: Page) {
+        self.leave(page);
+        self.partial.remove(page.0);
+        self.partial_count -= 1;
+    }
+
+    /// Takes a page that is to be released out of the books.
+    fn give_up(&mut self, page: Page) {
+        self.unlink(page);
+        self.pages -= 1;
+    }
+
+    #[inline(never)]
+    fn take(&mut self, class: Class, blocks: &mut [usize]) -> usize {
+        let wanted = blocks.len();
+        let mut left = wanted;
+        while left > 0
+            && let Some(first) = self.partial.first()
+        {
+            let page = Page(first);
+            left -= page.take(class, &mut blocks[..left]);
+            self.left_alone.note_taken(page.note_taken(), class);
+            if page.is_full() {
+                self.unlink(page);
+            }
+        }
+        // What was taken lies at the end of `blocks`, as promised, also if it is less.
+        self.handed_out += wanted - left;
+        self.taken += wanted - left;
+        wanted - left
+    }
+
+    /// Takes one block of a class that needs no colour; 0 where no page has one.
+    #[inline(always)]
+    fn take_one(&mut self, class: Class) -> usize {
+        let Some(first) = self.partial.first() else { return 0 };
+        let page = Page(first);
+        let block = page.take_one(class);
+        if page.0.dirty.get() > 0 {
+            self.left_alone.note_taken(page.note_taken(), class);
+        }
+        if page.is_full() {
+            self.unlink(page);
+        }
+        self.handed_out += 1;
+        self.taken += 1;
+        block
+    }
+
+    /// Marks the first of `blocks` free, of a page of `owner`, whose books these are, and as many behind it as lie in the
+    /// same page. Returns how many, and their page where that is now empty and out of the books.
+    #[inline(never)]
+    fn put(&mut self, owner: Shard, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
+        let page = page_of(blocks[0]);
+        debug_assert!(page.owner() == owner, "the page is in another's books");
+        page.check_class(class);
+        let was_full = page.is_full();
+        let count = page.put(class, blocks);
+        self.handed_out -= count;
+        if was_full {
+            self.link(page);
+        }
+        let releases =
+            page.is_empty(class) && self.partial_count > kept_pages(class) && !page.is_away();
+        if releases {
+            self.give_up(page);
+        }
+        (count, releases.then_some(page))
+    }
+
+    /// The same for a single block; whether its page, which is `page`, is now empty and out of the
+    /// books.
+    #[inline(always)]
+    fn put_one(&mut self, class: Class, page: Page, block: usize) -> bool {
+        page.check_class(class);
+        page.put_one(class, block);
+        self.handed_out -= 1;
+        let was_full = page.0.free_blocks.get() == 1;
+        let releases = page.is_empty(class)
+            && self.partial_count + u32::from(was_full) > kept_pages(class)
+            && !page.is_away();
+        // A page of one block was in no list.
+        match (was_full, releases) {
+            (true, true) => self.pages -= 1,
+            (true, false) => self.link(page),
+            (false, true) => self.give_up(page),
+            (false, false) => {}
+        }
+        releases
+    }
+
+    /// Takes an empty page out of the list, to be released.
+    fn take_empty(&mut self, class: Class) -> Option<Page> {
+        let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
+        self.give_up(page);
+        Some(page)
+    }
+}
+
+/// Ends the passes through sparse pages, and releases the empty pages that were kept.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
+pub(crate) fn trim() {
+    sparse::finish();
+    for shard in Shard::all() {
+        for class in Class::all() {
+            loop {
+                // Not in the condition: the guard would live through the release.
+                let empty = shard.pages(class).lock().take_empty(class);
+                let Some(page) = empty else { break };
+                // SAFETY: Every block of the page is free and it is in no list.
+                unsafe { page.release(class) };
+            }
+        }
+    }
+}
+
+/// What the pages of a class hold, over all shards.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Books {
+    pub(crate) pages: usize,
+    /// Blocks handed out now, to the program or to caches.
+    pub(crate) handed_out: usize,
+    /// Blocks ever taken from pages.
+    pub(crate) taken: usize,
+}
+
+/// What the pages of `class`, which has no home, hold.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.shard_books")]
+pub(crate) fn books(class: Class) -> Books {
+    let (handed_out, taken) = guards::books_of(class);
+    Shard::all().fold(Books { pages: 0, handed_out, taken }, |sum, shard| {
+        let pages = shard.pages(class).lock();
+        Books {
+            pages: sum.pages + pages.pages as usize,
+            handed_out: sum.handed_out + pages.handed_out,
+            taken: sum.taken.wrapping_add(pages.taken),
+        }
+    })
+}
+
+/// How many shards have handed blocks out, to the program or to caches.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.shard_active")]
+pub(crate) fn active() -> usize {
+    let has_any = |shard: Shard| Class::all().any(|class| shard.pages(class).lock().handed_out > 0);
+    Shard::used().filter(|shard| has_any(*shard)).count()
+}
+
+/// Holds every lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    for shard in Shard::all() {
+        Class::all().for_each(|class| shard.pages(class).hold());
+    }
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`, with no thread made since.
+pub(crate) unsafe fn let_go_after_fork() {
+    for shard in Shard::all() {
+        // SAFETY: The caller's condition.
+        Class::all().for_each(|class| unsafe { shard.pages(class).let_go() });
+    }
+}

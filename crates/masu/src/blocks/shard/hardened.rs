@@ -1,0 +1,353 @@
+//! Blocks of the hardened build, one at a time: a free one is chosen by chance, a freed one is looked
+//! at, cleared, and rests before it is free.
+//!
+//! Relies on its parent for the pages of a class in a shard and on their lock, on the records of
+//! pages for what a block is. No cache holds blocks here: what a record says is what the program has.
+//!
+//! A freed block goes through two stages. It stands in a line, so that so many others are freed before
+//! it goes on, and then takes a random place among as many, whose block leaves its rest. When that is
+//! free its bytes must still be zero: if not, somebody wrote to it after it was freed.
+
+use core::cell::UnsafeCell;
+use core::ptr;
+
+use super::{ClassPages, SHARDS_MAX, Shard};
+use crate::blocks::page::Page;
+use crate::blocks::page::hardened::{Record, page_at};
+use crate::memory::arena;
+use crate::memory::class::{CLASSES, Class};
+use crate::memory::metadata;
+use crate::memory::random::Random;
+use crate::platform::sync::Guard;
+
+/// Bytes of blocks of a class that stand in line in a shard, and as many have a random place behind it; and so many
+/// blocks at most, and one at least.
+const LINE_BYTES: usize = 32 << 10;
+const LINE_BLOCKS_MAX: usize = 512;
+/// Every so manieth page has a guard behind it, by chance.
+const GUARDED_EVERY: usize = 8;
+/// A block is taken from one of so many pages that have free ones.
+const CHOICE: usize = 4;
+
+/// What rests of a class in a shard.
+struct Rest {
+    random: Random,
+    /// Blocks in line, then those in random places; as long as `room` each. 0 is no block.
+    blocks: Option<&'static mut [usize]>,
+    /// The place of the next one in line.
+    next: usize,
+    /// Bytes that live blocks of these pages were asked for.
+    asked_bytes: usize,
+}
+
+/// One for each lock of pages, which guards it.
+struct Rests([[UnsafeCell<Rest>; CLASSES]; SHARDS_MAX]);
+
+// SAFETY: Each is touched under the lock of its pages only.
+unsafe impl Sync for Rests {}
+
+static RESTS: Rests =
+    Rests([const { [const { UnsafeCell::new(Rest::new()) }; CLASSES] }; SHARDS_MAX]);
+
+/// How many blocks of `class` stand in line.
+const fn room(class: Class) -> usize {
+    let room = LINE_BYTES / class.size();
+    if room > LINE_BLOCKS_MAX {
+        LINE_BLOCKS_MAX
+    } else if room == 0 {
+        1
+    } else {
+        room
+    }
+}
+
+impl Rest {
+    const fn new() -> Rest {
+        Rest { random: Random::new(), blocks: None, next: 0, asked_bytes: 0 }
+    }
+
+    /// Lets a block rest; returns the one that leaves for it, 0 for none. Without memory for the rest it is that
+    /// block itself.
+    fn exchange(&mut self, class: Class, block: usize) -> usize {
+        let room = room(class);
+        if self.blocks.is_none() {
+            self.blocks = metadata::words(2 * room);
+            // What was there before are no blocks.
+            self.blocks.iter_mut().for_each(|words| words.fill(0));
+        }
+        let Some(blocks) = &mut self.blocks else { return block };
+        let first = core::mem::replace(&mut blocks[self.next], block);
+        self.next = if self.next + 1 == room { 0 } else { self.next + 1 };
+        if first == 0 {
+            return 0;
+        }
+        core::mem::replace(&mut blocks[room + self.random.below(room)], first)
+    }
+}
+
+/// What rests of a class in a shard.
+///
+/// # Safety
+///
+/// - The caller holds the lock of those pages while it uses this, and has no other reference to it.
+unsafe fn rest_of(shard: Shard, class: Class) -> &'static mut Rest {
+    let rest = &RESTS.0[usize::from(shard.0) % SHARDS_MAX][class.page_index()];
+    // SAFETY: The caller's condition.
+    unsafe { &mut *rest.get() }
+}
+
+/// A block that was taken.
+pub(crate) struct Taken {
+    pub(crate) address: usize,
+    /// Whether every byte of it was zero when it became free.
+    pub(crate) zeroed: bool,
+}
+
+/// Takes a free block of `class` for `size` bytes from the pages of `shard`, or of another one where
+/// there is no memory for a new page; `None` for want of memory.
+#[inline]
+pub(crate) fn take(shard: Shard, class: Class, size: usize) -> Option<Taken> {
+    let taken = take_from(shard, class, size, true);
+    if taken.is_some() { taken } else { take_elsewhere(shard, class, size) }
+}
+
+#[cold]
+#[inline(never)]
+fn take_elsewhere(shard: Shard, class: Class, size: usize) -> Option<Taken> {
+    let mut others = Shard::used().filter(|other| *other != shard);
+    others.find_map(|other| take_from(other, class, size, false))
+}
+
+fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Taken> {
+    let mut pages = shard.pages(class).lock();
+    // SAFETY: The lock of these pages is held, here and below.
+    let mut random = &mut unsafe { rest_of(shard, class) }.random;
+    while pages.partial.first().is_none() {
+        if !makes {
+            return None;
+        }
+        let guarded = random.below(GUARDED_EVERY) == 0;
+        // Others may take from the new page before this thread does.
+        drop(pages);
+        let page = Page::create_hardened(class, shard.0, guarded)?;
+        pages = shard.pages(class).lock();
+        pages.enter(page, 0);
+        // SAFETY: As above.
+        random = &mut unsafe { rest_of(shard, class) }.random;
+    }
+    let choice = match pages.partial_count as usize {
+        0 | 1 => 0,
+        more => random.below(more.min(CHOICE)),
+    };
+    let page = Page(pages.partial.iter().nth(choice)?);
+    let index = page.take_from(class, random.below(class.page_blocks()));
+    if page.0.dirty.get() > 0 {
+        pages.left_alone.note_taken(page.note_taken(), class);
+    }
+    if page.is_full() {
+        pages.unlink(page);
+    }
+    pages.handed_out += 1;
+    pages.taken += 1;
+    // SAFETY: As above.
+    unsafe { rest_of(shard, class) }.asked_bytes += size;
+    let zeroed = page.record(index) == Record::Zeroed;
+    page.set_record(index, Record::Live(size));
+    Some(Taken { address: page.block(class, index), zeroed })
+}
+
+impl ClassPages {
+    /// Makes a block free that has rested, or says where it was written to since. Returns its page where that is empty
+    /// and out of the books, to be released.
+    fn end_rest(&mut self, class: Class, block: usize) -> Result<Option<Page>, Wrong> {
+        // SAFETY: Blocks that rest lie in pages.
+        let page = unsafe { page_at(block) };
+        let index = page.index_of(class, block);
+        if let Some(offset) = first_written(block, class.size()) {
+            return Err(Wrong::Written { block, offset, size: class.size() });
+        }
+        page.set_record(index, Record::Zeroed);
+        let was_full = page.is_full();
+        page.put_back(class, index);
+        if was_full {
+            self.link(page);
+        }
+        let releases = page.is_empty(class)
+            && self.partial_count > super::kept_pages(class)
+            && !page.is_away();
+        if releases {
+            self.give_up(page);
+        }
+        Ok(releases.then_some(page))
+    }
+}
+
+/// Where the first byte of a cleared block lies that is not zero. The block is a multiple of 16 bytes
+/// long.
+#[inline]
+pub(crate) fn first_written(block: usize, size: usize) -> Option<usize> {
+    const LINE: usize = 8;
+    let words = ptr::with_exposed_provenance::<u64>(block);
+    let (count, mut seen) = (size / size_of::<u64>(), 0);
+    // A line at a time, without a branch in it, which compilers make vectors of.
+    let whole = count / LINE * LINE;
+    for line in (0..whole).step_by(LINE) {
+        // SAFETY: The block is that long, and nobody uses it. Any bytes are numbers.
+        let numbers = unsafe { words.add(line).cast::<[u64; LINE]>().read() };
+        seen |= numbers.iter().fold(0, |all, number| all | number);
+    }
+    // SAFETY: As above.
+    seen |= (whole..count).fold(0, |all, place| all | unsafe { words.add(place).read() });
+    if seen == 0 {
+        return None;
+    }
+    let bytes = words.cast::<u8>();
+    // SAFETY: As above.
+    (0..size).find(|offset| unsafe { bytes.add(*offset).read() } != 0)
+}
+
+/// What is wrong with a pointer, or with the block that it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// It leads to no page.
+    NoPage,
+    /// Nor to a block: behind a page's last one.
+    BehindLast,
+    /// So many bytes into a block of so many.
+    Inside { offset: usize, size: usize, live: bool },
+    /// A block of so many bytes that was freed before.
+    FreedTwice { size: usize },
+    /// A free block of so many bytes, which was freed before if it was ever handed out.
+    IsFree { size: usize },
+    /// The block at `block`, of `size` bytes, was written to after it was freed.
+    Written { block: usize, offset: usize, size: usize },
+}
+
+/// A live block, with the lock of its pages.
+pub(crate) struct Held {
+    pages: Guard<'static, ClassPages>,
+    shard: Shard,
+    pub(crate) class: Class,
+    page: Page,
+    index: usize,
+}
+
+/// The live block that starts at `address`.
+#[inline]
+pub(crate) fn hold(address: usize) -> Result<Held, Wrong> {
+    let code = arena::code_of(address);
+    let Some(class) = Class::from_code(code) else { return Err(Wrong::NoPage) };
+    // SAFETY: Where the class map has a class there is an arena.
+    let page = unsafe { page_at(address) };
+    let shard = Shard(page.0.shard.get());
+    if usize::from(shard.0) >= SHARDS_MAX {
+        return Err(Wrong::NoPage);
+    }
+    let pages = shard.pages(class).lock();
+    // A page may have gone until the lock was held: then the pointer is not a live block's.
+    // SAFETY: As above, where the map says the same still.
+    let is_same = || unsafe { page_at(address) }.0.address() == page.0.address();
+    if arena::code_of(address) != code || !is_same() {
+        return Err(Wrong::NoPage);
+    }
+    let offset = address - page.0.address();
+    let index = class.block_index(offset);
+    if index >= class.page_blocks() || index * class.size() != offset {
+        return Err(inside(page, class, offset));
+    }
+    match page.record(index) {
+        Record::Live(_) => Ok(Held { pages, shard, class, page, index }),
+        Record::Resting => Err(Wrong::FreedTwice { size: class.size() }),
+        Record::Zeroed | Record::Unknown => Err(Wrong::IsFree { size: class.size() }),
+    }
+}
+
+/// What lies `offset` bytes into a page, where no block starts.
+#[cold]
+#[inline(never)]
+fn inside(page: Page, class: Class, offset: usize) -> Wrong {
+    let (index, offset) = (offset / class.size(), offset % class.size());
+    if index >= class.page_blocks() {
+        return Wrong::BehindLast;
+    }
+    match page.record(index) {
+        Record::Live(size) => Wrong::Inside { offset, size, live: true },
+        _ => Wrong::Inside { offset, size: class.size(), live: false },
+    }
+}
+
+impl Held {
+    /// How many bytes were asked for.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        match self.page.record(self.index) {
+            Record::Live(size) => size,
+            _ => 0,
+        }
+    }
+
+    /// Notes that the block is `size` bytes long from now on.
+    pub(crate) fn set_size(&mut self, size: usize) {
+        let before = self.size();
+        // SAFETY: The lock of these pages is held.
+        let rest = unsafe { rest_of(self.shard, self.class) };
+        rest.asked_bytes = rest.asked_bytes - before + size;
+        self.page.set_record(self.index, Record::Live(size));
+    }
+
+    /// Lets the block rest, which nobody uses any more. Returns whether the line began again with it, which is so now and
+    /// then.
+    #[inline]
+    pub(crate) fn rest(mut self) -> Result<bool, Wrong> {
+        let (class, block) = (self.class, self.page.block(self.class, self.index));
+        let size = self.size();
+        // SAFETY: The block is that long, and nobody's.
+        unsafe { ptr::with_exposed_provenance_mut::<u8>(block).write_bytes(0, class.size()) };
+        self.page.set_record(self.index, Record::Resting);
+        self.pages.handed_out -= 1;
+        // SAFETY: The lock of these pages is held.
+        let rest = unsafe { rest_of(self.shard, class) };
+        rest.asked_bytes -= size;
+        let leaving = rest.exchange(class, block);
+        let is_round = rest.next == 0;
+        let empty = if leaving == 0 { Ok(None) } else { self.pages.end_rest(class, leaving) };
+        let _ = self.pages.look(self.shard, class);
+        drop(self.pages);
+        super::note_brought(self.shard, 1);
+        if let Some(page) = empty? {
+            // SAFETY: Every block of it is free, and it is in no list.
+            unsafe { page.release_hardened(class) };
+        }
+        super::go_on();
+        Ok(is_round)
+    }
+}
+
+/// Bytes that the live blocks of `class` were asked for.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.hardened_asked_bytes")]
+pub(crate) fn asked_bytes(class: Class) -> usize {
+    let of_shard = |shard: Shard| {
+        let _pages = shard.pages(class).lock();
+        // SAFETY: The lock of these pages is held.
+        unsafe { rest_of(shard, class) }.asked_bytes
+    };
+    Shard::used().map(of_shard).sum()
+}
+
+/// Releases the empty pages that were kept.
+#[inline(never)]
+pub(crate) fn trim() {
+    super::sparse::finish();
+    for shard in Shard::used() {
+        for class in Class::all() {
+            loop {
+                // Not in the condition: the guard would live through the release.
+                let empty = shard.pages(class).lock().take_empty(class);
+                let Some(page) = empty else { break };
+                // SAFETY: Every block of the page is free and it is in no list.
+                unsafe { page.release_hardened(class) };
+            }
+        }
+    }
+}

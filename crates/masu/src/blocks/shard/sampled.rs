@@ -1,0 +1,41 @@
+//! Sampled blocks: those that a heap profile knows one by one come from pages of their own.
+//!
+//! Relies on its parent for the pages, and on the profile for what is known of the blocks.
+
+use core::ptr;
+
+use super::Shard;
+use crate::blocks::page::page_of;
+use crate::blocks::slot::{self, Own};
+use crate::diagnostics::{guards, sampling};
+use crate::memory::class::Class;
+
+/// A block of `class` from the pages of sampled blocks; null for want of memory.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.sampled_take")]
+pub(crate) fn take(class: Class) -> *mut u8 {
+    let mut block = [0];
+    let taken = Shard::SAMPLED.pages(class).lock().take(class, &mut block);
+    if taken == 0 {
+        Shard::SAMPLED.refill_from_new(class, &mut block);
+    }
+    ptr::with_exposed_provenance_mut(block[0])
+}
+
+/// Has the profile forget blocks that come home, before they can be handed out again.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.sampled_forget")]
+pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
+    blocks.for_each(sampling::remove);
+}
+
+/// Whether a heap profile is taken or blocks are guarded, and one of these free blocks is a sampled or a guarded one, as
+/// only a thread has them that did not notice yet.
+#[inline(always)]
+pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
+    (sampling::is_running() || guards::are_on())
+        && !slot::get().own().is_some_and(Own::has_noticed)
+        && blocks.iter().any(|block| page_of(*block).owner().is_unusual())
+}

@@ -1,0 +1,370 @@
+//! Sparse pages: where few blocks keep many pages, the free memory inside these goes back to the kernel.
+//!
+//! Relies on pages to say what of them is worth it. There may be thousands of pages, and one call of the program
+//! must not wait for all of them. So a flush that finds a class's pages sparse only begins a *pass*: a place
+//! in their list, which moves on by a *step* of bounded work in each slow call of any thread until it has
+//! passed them all. The hard idea is that no lock is held while the kernel works: a page is *away* then, out of its list, so
+//! that none of its blocks is handed out, while blocks that come home are marked in it as always.
+//!
+//! A child that was forked while another thread had a page away has it away for good: its free blocks are not
+//! handed out again there. Each thread has few pages away at once.
+
+use super::{ClassPages, Pages, Shard, kept_pages};
+use crate::blocks::page::{Page, Purge};
+use crate::blocks::slot;
+use crate::memory::class::{CLASSES, Class};
+use crate::memory::list::List;
+use crate::memory::ranges::{RANGES, RUNS_MAX};
+use crate::memory::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
+use crate::platform::kernel;
+use crate::platform::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::settings::{self, SHARDS_MAX};
+
+/// Pages of this size together are worth a thought about how few blocks keep them.
+const SPARSE_BYTES_MIN: usize = 256 << 10;
+/// Pages are sparse when less than this share of them is handed out.
+const SPARSE_SHARE: usize = 4;
+
+/// Sparse pages of this size together are left alone at first, unless an option says otherwise.
+const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
+
+/// Work of one step: ranges given back, their bytes, pages looked at. The last page may pass the first two. Where each range
+/// is a system call of its own, a step is shorter, and most of all where other threads run: each call waits for their
+/// CPUs.
+const STEP_RANGES: usize = 16;
+const STEP_CALLS: usize = 4;
+const STEP_CALLS_ALONE: usize = 8;
+const STEP_BYTES: usize = 256 << 10;
+const STEP_PAGES: usize = 256;
+/// Pages that a thread has away at once.
+const AWAY_MAX: usize = 8;
+/// Steps at the end of a thread.
+const STEPS_AT_END: usize = 1024;
+
+const WORD_BITS: usize = usize::BITS as usize;
+
+/// Passes under way: a bit for each class of each shard, by its index. Changed under the lock of the class's
+/// pages, read by anyone.
+static PASSES: [[AtomicUsize; CLASSES.div_ceil(WORD_BITS)]; SHARDS_MAX + 1] =
+    [const { [const { AtomicUsize::new(0) }; CLASSES.div_ceil(WORD_BITS)] }; SHARDS_MAX + 1];
+/// How many there are.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// Where a pass has come to: the next page, or none. The page's address in slices, for a class's books fill their
+/// cache line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+impl Place {
+    pub(super) const NONE: Place = Place(0);
+
+    fn of(page: Option<&'static Slice>) -> Place {
+        Place(page.map_or(0, |page| (page.address() >> SLICE_SHIFT) as u32))
+    }
+
+    fn page(self) -> Option<&'static Slice> {
+        let address = (self.0 as usize) << SLICE_SHIFT;
+        // SAFETY: A page's slice: pages that leave their list take the place along.
+        (address != 0).then(|| unsafe { Slice::at(address) })
+    }
+}
+
+/// What a step may still do.
+struct Step {
+    ranges: usize,
+    bytes: usize,
+    pages: usize,
+}
+
+impl Step {
+    fn new() -> Step {
+        Step { ranges: step_ranges(), bytes: STEP_BYTES, pages: STEP_PAGES }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ranges == 0 || self.bytes == 0 || self.pages == 0
+    }
+}
+
+/// Pages that are away, and what of them goes back together.
+struct Away {
+    pages: [Option<Page>; AWAY_MAX],
+    count: usize,
+    purge: Purge,
+}
+
+impl Away {
+    const fn new() -> Away {
+        Away { pages: [None; AWAY_MAX], count: 0, purge: Purge::new() }
+    }
+
+    fn has_room_for(&self, class: Class) -> bool {
+        self.count < AWAY_MAX && self.purge.has_room_for(class)
+    }
+
+    /// Takes the last page back; without any the purge is empty.
+    fn take_back(&mut self) -> Option<Page> {
+        let page = self.count.checked_sub(1).and_then(|last| self.pages[last].take());
+        self.count = self.count.saturating_sub(1);
+        if self.count == 0 {
+            self.purge.clear();
+        }
+        page
+    }
+}
+
+/// Whether the next step is one of the ranges, where there is work of both kinds.
+static RANGES_NEXT: AtomicBool = AtomicBool::new(false);
+
+/// Goes on with giving memory back, once in each slow call: a step of bounded work, of a pass or of what the ranges
+/// owe. The caller holds no lock.
+#[inline]
+pub(crate) fn go_on() {
+    if is_due() {
+        take_step();
+    }
+}
+
+/// Ranges that go back in one step.
+fn step_ranges() -> usize {
+    match kernel::drops_together() {
+        true => STEP_RANGES,
+        false if slot::are_several() => STEP_CALLS,
+        false => STEP_CALLS_ALONE,
+    }
+}
+
+/// Whether there is anything to go on with.
+#[inline]
+fn is_due() -> bool {
+    RANGES.owes() || is_under_way()
+}
+
+fn is_under_way() -> bool {
+    // ORDERING: Relaxed: a thread that misses a pass that has just begun goes on with it the next time.
+    UNDER_WAY.load(Ordering::Relaxed) != 0
+}
+
+/// Takes many steps at the end of a thread: its blocks have just gone home, and no call of its own comes after it.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_go_on_at_end")]
+pub(crate) fn go_on_at_end() {
+    let mut steps = STEPS_AT_END;
+    while steps > 0 && is_due() {
+        go_on();
+        steps -= 1;
+    }
+}
+
+/// Goes on until no pass is under way.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
+pub(super) fn finish() {
+    while is_under_way() {
+        take_pass_step();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_take_step")]
+fn take_step() {
+    // ORDERING: Relaxed: two threads that read the same only take steps of one kind.
+    let ranges_next = RANGES_NEXT.load(Ordering::Relaxed);
+    // ORDERING: As above.
+    RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
+    if RANGES.owes() && (ranges_next || !is_under_way()) {
+        RANGES.go_on(step_ranges().min(RUNS_MAX / 2));
+    } else {
+        take_pass_step();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_take_pass_step")]
+fn take_pass_step() {
+    let mut step = Step::new();
+    while !step.is_over()
+        && let Some((shard, class)) = any_pass()
+    {
+        shard.pass_on(class, &mut step);
+    }
+}
+
+/// A class of a shard through whose pages a pass is under way.
+fn any_pass() -> Option<(Shard, Class)> {
+    PASSES.iter().enumerate().find_map(|(shard, words)| {
+        // ORDERING: Relaxed: a thread that finds a pass that has just ended finds nothing to do.
+        let words = words.iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
+        let index = words
+            .filter(|(_, bits)| *bits != 0)
+            .map(|(word, bits)| word * WORD_BITS + bits.trailing_zeros() as usize);
+        Some((Shard(shard as u8), Class::from_index(index.min()?)?))
+    })
+}
+
+impl Shard {
+    /// Goes on with the pass through the pages of a class, few pages after few others, until it or the step ends.
+    fn pass_on(self, class: Class, step: &mut Step) {
+        let mut away = Away::new();
+        loop {
+            let mut pages = self.pages(class).lock();
+            let mut empty = [None; AWAY_MAX];
+            let mut any_empty = false;
+            while let Some(page) = away.take_back() {
+                empty[away.count] = pages.put_back(class, page);
+                any_empty |= empty[away.count].is_some();
+            }
+            pages.send_away(self, class, step, &mut away);
+            drop(pages);
+            if any_empty {
+                // SAFETY: `put_back` took the pages out of the books because every block of them is free.
+                unsafe { Page::release_all(class, &empty) };
+            }
+            if away.count == 0 {
+                return;
+            }
+            // SAFETY: The pages are away, so no block of them is handed out.
+            unsafe { away.purge.carry_out() };
+        }
+    }
+
+    /// Notes that a pass through the pages of a class begins or ends. The caller holds their lock.
+    fn note_pass(self, class: Class, begins: bool) {
+        let index = class.page_index();
+        let (word, bit) =
+            (&PASSES[usize::from(self.0)][index / WORD_BITS], 1 << (index % WORD_BITS));
+        // ORDERING: Relaxed on all: the lock of the pages orders what hangs on it.
+        if begins && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+        } else if !begins && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
+            // ORDERING: As above.
+            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl ClassPages {
+    /// Looks at the pages after a flush, and begins to give memory back where few blocks keep many.
+    #[inline]
+    pub(super) fn look(&mut self, shard: Shard, class: Class) -> Pages {
+        if !self.is_sparse(class) {
+            return Pages::Ordinary;
+        }
+        self.begin_pass(shard, class);
+        Pages::Sparse
+    }
+
+    /// Bytes of the pages with a free block.
+    fn partial_bytes(&self, class: Class) -> usize {
+        self.partial_count as usize * class.page_slices() * SLICE_BYTES
+    }
+
+    /// Whether few blocks keep many pages.
+    #[inline]
+    fn is_sparse(&self, class: Class) -> bool {
+        let bytes = self.partial_bytes(class);
+        bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
+    }
+
+    /// Begins a pass through sparse pages, if they are many and a good part was freed since the last one
+    /// began.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.sparse_begin_pass")]
+    fn begin_pass(&mut self, shard: Shard, class: Class) {
+        let bytes = self.partial_bytes(class);
+        let before = self.handed_out_at_purge;
+        let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
+        let left_alone = settings::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
+        if bytes < left_alone.saturating_add(self.left_alone.bytes()) || !freed_enough {
+            self.handed_out_at_purge = before.max(self.handed_out);
+            return;
+        }
+        self.handed_out_at_purge = self.handed_out;
+        self.left_alone.fade();
+        self.place = Place::of(self.partial.first());
+        shard.note_pass(class, true);
+    }
+
+    /// Moves on to the next pages that are worth it, and sends them away: none where the step or the pass is over.
+    fn send_away(&mut self, shard: Shard, class: Class, step: &mut Step, away: &mut Away) {
+        while !step.is_over()
+            && away.has_room_for(class)
+            && let Some(page) = self.place.page().map(Page)
+        {
+            step.pages -= 1;
+            let (ranges, bytes) = (away.purge.count(), away.purge.bytes());
+            if page.is_worth_purging(class) {
+                page.plan_purge(class, &mut away.purge);
+            }
+            if away.purge.count() == ranges {
+                self.leave(page);
+                continue;
+            }
+            // The place moves on with it.
+            self.unlink(page);
+            page.set_away(true);
+            away.pages[away.count] = Some(page);
+            away.count += 1;
+            step.ranges = step.ranges.saturating_sub(away.purge.count() - ranges);
+            step.bytes = step.bytes.saturating_sub(away.purge.bytes() - bytes);
+        }
+        if self.place == Place::NONE {
+            shard.note_pass(class, false);
+        }
+    }
+
+    /// Moves a pass on that has come to this page.
+    #[inline]
+    pub(super) fn leave(&mut self, page: Page) {
+        if self.place == Place::of(Some(page.0)) {
+            self.place = Place::of(<List>::behind(page.0));
+        }
+    }
+
+    /// Takes a page back into the list that was away; or returns it, out of the books, where it became
+    /// empty and is not kept.
+    fn put_back(&mut self, class: Class, page: Page) -> Option<Page> {
+        page.set_away(false);
+        if page.is_empty(class) && self.partial_count >= kept_pages(class) {
+            self.pages -= 1;
+            return Some(page);
+        }
+        // Behind those that the pass has seen.
+        self.partial.push_before(self.place.page(), page.0);
+        self.partial_count += 1;
+        None
+    }
+}
+
+/// Bytes of sparse pages that are left alone, over [`LEFT_ALONE_BYTES_MIN`]. Grows when purged blocks are used
+/// again, fades with each pass.
+pub(super) struct LeftAlone(u32);
+
+/// It is counted in these, the smallest blocks.
+const UNIT: usize = 16;
+
+impl LeftAlone {
+    pub(super) const NONE: LeftAlone = LeftAlone(0);
+
+    fn bytes(&self) -> usize {
+        self.0 as usize * UNIT
+    }
+
+    /// `blocks` of `class` that had been given back were handed out.
+    pub(super) fn note_taken(&mut self, blocks: usize, class: Class) {
+        self.0 = self.0.saturating_add((2 * blocks * (class.size() / UNIT)) as u32);
+    }
+
+    fn fade(&mut self) {
+        self.0 -= self.0 / 8;
+    }
+}
+
+#[cfg(test)]
+#[path = "sparse/tests.rs"]
+mod tests;

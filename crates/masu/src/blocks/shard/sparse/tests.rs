@@ -1,0 +1,152 @@
+//! Properties of passes through sparse pages, on shards that no thread of the tests belongs to.
+
+extern crate std;
+
+use super::*;
+use crate::blocks::shard::flush_to;
+use crate::blocks::whose;
+use crate::memory::ranges::CALLS_MAX;
+use crate::platform::kernel;
+use std::vec::Vec;
+
+const BLOCK_BYTES: usize = 2048;
+const PAGES: usize = 256;
+
+/// Brings blocks home that are all of one shard.
+fn flush(shard: Shard, class: Class, blocks: &[usize]) {
+    let _ = flush_to(shard, class, blocks, &std::vec![shard.0; blocks.len()]);
+}
+
+/// Fills pages of a shard of the test's own, and frees all blocks but the first of each page.
+fn make_sparse(shard: Shard, class: Class) -> Vec<Page> {
+    whose::admit(shard.0);
+    let blocks = class.page_blocks();
+    let pages: Vec<_> = (0..PAGES)
+        .map(|_| {
+            let mut taken = std::vec![0; blocks];
+            assert_eq!(shard.refill_from_new(class, &mut taken), blocks);
+            // SAFETY: The block was taken from a page just now.
+            Page(unsafe { Slice::at(taken[0]) }.page())
+        })
+        .collect();
+    for page in &pages {
+        // SAFETY: The page is this test's. What is written makes its memory resident.
+        unsafe { page.0.start().write_bytes(1, SLICE_BYTES) };
+        let freed: Vec<_> = (1..blocks).map(|i| page.0.address() + i * BLOCK_BYTES).collect();
+        let before = kernel::advised_here();
+        flush(shard, class, &freed);
+        assert_eq!(kernel::advised_here(), before, "a flush begins a pass and does nothing of it");
+    }
+    pages
+}
+
+fn is_purged(page: &Page) -> bool {
+    // SAFETY: The page is this test's, and its last block is free.
+    unsafe { page.0.start().add(SLICE_BYTES - 8).read_volatile() == 0 }
+}
+
+#[test]
+fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
+    if kernel::page_size() > 16 << 10 {
+        return;
+    }
+    let class = Class::of_size(BLOCK_BYTES);
+    let pages = make_sparse(Shard(12), class);
+    let mut steps = 0;
+    while !pages.iter().all(is_purged) {
+        let before = kernel::advised_here();
+        // Not one of the ranges, which other tests leave work for.
+        take_pass_step();
+        let (calls, bytes) = kernel::advised_here();
+        let longest = class.page_slices() * SLICE_BYTES;
+        assert!(calls - before.0 <= step_ranges() + longest / kernel::page_size());
+        assert!(bytes - before.1 <= STEP_BYTES + longest);
+        steps += 1;
+        assert!(steps <= PAGES, "each step gives something back");
+    }
+    assert!(steps > 1, "{PAGES} pages in one call");
+    // Other tests' threads may have had some of the pages away.
+    let pages = Shard(12).pages(class).lock();
+    assert!(pages.partial_count as usize >= PAGES - AWAY_MAX && pages.handed_out == PAGES);
+}
+
+#[test]
+fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() {
+    let (shard, class) = (Shard(9), Class::of_size(BLOCK_BYTES));
+    whose::admit(shard.0);
+    let blocks = class.page_blocks();
+    RANGES.lock().trim(0);
+    let mut taken = std::vec![0; blocks * 4 * PAGES];
+    for page in taken.chunks_mut(blocks) {
+        assert_eq!(shard.refill_from_new(class, page), blocks);
+    }
+    // Neither of the two stays: runs of one page each.
+    let (first, second): (Vec<_>, Vec<_>) =
+        taken.chunks(blocks).enumerate().partition(|(i, _)| i % 2 == 0);
+    let before = kernel::advised_here();
+    first.iter().for_each(|(_, page)| flush(shard, class, page));
+    assert_eq!(kernel::advised_here(), before, "a flush leaves it to its slow call");
+    let longest = class.page_slices() * SLICE_BYTES / kernel::page_size();
+    let mut steps = 0;
+    while is_due() {
+        let (before, _) = kernel::advised_here();
+        go_on();
+        let calls = kernel::advised_here().0 - before;
+        assert!(calls <= CALLS_MAX + longest, "{calls} in one call");
+        steps += 1;
+        assert!(steps <= 64 * PAGES, "each step gives something back");
+    }
+    assert!(steps > 1, "it is too much to stay");
+    second.iter().for_each(|(_, page)| flush(shard, class, page));
+}
+
+#[test]
+fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
+    let (shard, class) = (Shard(11), Class::of_size(BLOCK_BYTES));
+    whose::admit(shard.0);
+    let blocks = class.page_blocks();
+    let mut taken = std::vec![0; blocks];
+    assert_eq!(shard.refill_from_new(class, &mut taken), blocks);
+    // SAFETY: The block was taken from a page just now.
+    let page = Page(unsafe { Slice::at(taken[0]) }.page());
+    flush(shard, class, &taken[1..]);
+    let mut step = Step { ranges: 1, bytes: 1, pages: 1 };
+    let mut away = Away::new();
+    let mut pages = shard.pages(class).lock();
+    pages.place = Place::of(Some(page.0));
+    pages.send_away(shard, class, &mut step, &mut away);
+    drop(pages);
+    if kernel::page_size() > 16 << 10 {
+        return;
+    }
+    let sent = away.pages[0].map(|sent| sent.0.address());
+    assert!(sent == Some(page.0.address()) && away.count == 1 && step.is_over());
+    assert_eq!(shard.pages(class).lock().take(class, &mut [0; 4]), 0, "its blocks are not free");
+    flush(shard, class, &taken[..1]);
+    assert!(page.is_empty(class), "a block came home");
+    let mut pages = shard.pages(class).lock();
+    assert_eq!((pages.pages, pages.partial_count), (1, 0), "it is in the books and in no list");
+    let kept = pages.put_back(class, page);
+    assert_eq!((kept.is_some(), pages.pages), (kept_pages(class) == 0, kept_pages(class)));
+}
+
+#[test]
+fn a_pass_moves_on_when_its_page_leaves_the_list() {
+    let (shard, class) = (Shard(10), Class::of_size(BLOCK_BYTES));
+    whose::admit(shard.0);
+    let [first, second] = [(); 2].map(|()| Page::create(class, shard.0).expect("memory"));
+    let mut pages = shard.pages(class).lock();
+    for page in [first, second] {
+        pages.partial.push_last(page.0);
+        pages.partial_count += 1;
+    }
+    pages.place = Place::of(Some(first.0));
+    pages.unlink(first);
+    assert!(pages.place == Place::of(Some(second.0)));
+    let next = pages.place.page();
+    pages.partial.push_before(next, first.0);
+    pages.partial_count += 1;
+    assert_eq!(pages.partial.first().map(Slice::address), Some(first.0.address()));
+    pages.unlink(second);
+    assert!(pages.place == Place::NONE);
+}

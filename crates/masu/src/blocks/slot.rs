@@ -1,0 +1,125 @@
+//! The thread slot: two words a thread that hold the address of its thread cache's stacks.
+//!
+//! Relies on ELF thread-local storage, initial-exec model unless the feature `tls-dynamic` is on. Stable Rust has no attribute for that
+//! model, and `thread_local!` in a shared library costs a call a read, so the variable is defined
+//! in assembly and its *value* is read with two instructions. The hard idea: the slot starts out
+//! as the address of static stacks that are empty and full at once, so no read ever has to test
+//! for null; a call that finds nothing there ends in a slow path, which makes a real cache.
+//!
+//! The second word is read by slow paths alone, while a heap profile is taken: then the first one leads to stacks that all
+//! threads share and that are empty and full at once (`threads/cache/counted.rs`), and this one to the thread's cache.
+
+#[cfg(not(all(test, loom)))]
+#[cfg_attr(all(target_arch = "aarch64", not(feature = "tls-dynamic")), path = "slot/aarch64.rs")]
+#[cfg_attr(all(target_arch = "aarch64", feature = "tls-dynamic"), path = "slot/dynamic/aarch64.rs")]
+#[cfg_attr(all(target_arch = "x86_64", not(feature = "tls-dynamic")), path = "slot/x86_64.rs")]
+#[cfg_attr(all(target_arch = "x86_64", feature = "tls-dynamic"), path = "slot/dynamic/x86_64.rs")]
+mod arch;
+#[cfg(all(test, loom))]
+#[path = "../../tests/models/slot.rs"]
+mod arch;
+mod stacks;
+
+use core::arch::global_asm;
+
+use crate::memory::ranges::Parked;
+use crate::platform::kernel;
+use crate::platform::sync::{AtomicBool, Ordering};
+#[cfg(not(feature = "secure"))]
+pub(crate) use stacks::share_stack;
+pub(crate) use stacks::{
+    CAN_COUNT, EMPTY, HOMED_STEPS, Inert, OFFSETS, Own, Shared, Stack, Stacks, State, ended,
+};
+
+/// What follows `masu_slot_` and `masu_behind_` in the variables' names.
+///
+/// It carries the crate's version, so that two versions in one program each have their slot. The rest is
+/// what a linker prints where one version is there twice, or where a program and a library that it
+/// links are to share one: neither can be, and `docs/life.md` says what to do.
+macro_rules! suffix {
+    () => {
+        concat!(
+            env!("CARGO_PKG_VERSION_MAJOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            "_one_copy_in_one_program_or_library"
+        )
+    };
+}
+
+use suffix;
+
+global_asm!(
+    concat!(".pushsection .tdata.masu_slot_", suffix!(), ", \"awT\", @progbits"),
+    concat!(".globl masu_slot_", suffix!()),
+    concat!(".hidden masu_slot_", suffix!()),
+    concat!(".type masu_slot_", suffix!(), ", @object"),
+    concat!(".size masu_slot_", suffix!(), ", 8"),
+    concat!(".globl masu_behind_", suffix!()),
+    concat!(".hidden masu_behind_", suffix!()),
+    concat!(".type masu_behind_", suffix!(), ", @object"),
+    concat!(".size masu_behind_", suffix!(), ", 8"),
+    // In one cache line.
+    ".p2align 4",
+    concat!("masu_slot_", suffix!(), ": .quad {empty}"),
+    concat!("masu_behind_", suffix!(), ": .quad 0"),
+    ".popsection",
+    empty = sym EMPTY,
+);
+
+/// This thread's stacks.
+///
+/// Reads may be merged, also across [`set`]: a thread that has just set the slot goes on with the
+/// reference it set.
+#[inline(always)]
+pub(crate) fn get() -> &'static Stacks {
+    // SAFETY: The slot holds the address of stacks from the thread's first moment, and they are
+    // never unmapped.
+    unsafe { &*arch::read() }
+}
+
+/// What the thread has behind the stacks that are there while a heap profile is taken.
+///
+/// # Safety
+///
+/// - This thread's stacks were set by [`set_behind`].
+#[inline(always)]
+pub(crate) unsafe fn behind() -> &'static Own {
+    // SAFETY: `set_behind` wrote it, and caches are never unmapped.
+    unsafe { &*arch::read_behind() }
+}
+
+/// What this thread has parked, where it has a cache.
+#[inline]
+pub(crate) fn parked() -> Option<&'static Parked> {
+    get().own().map(|own| &own.parked)
+}
+
+/// Makes `stacks` this thread's.
+pub(crate) fn set(stacks: &'static Stacks) {
+    // SAFETY: Only this thread reads its slot.
+    unsafe { arch::write(stacks) };
+}
+
+/// Makes `stacks` this thread's, which has `own` all the same.
+pub(crate) fn set_behind(stacks: &'static Stacks, own: &'static Own) {
+    // SAFETY: As above. First, for a signal's handler may come in between.
+    unsafe { arch::write_behind(own) };
+    set(stacks);
+}
+
+/// Whether there was ever a second thread.
+static SEVERAL: AtomicBool = AtomicBool::new(false);
+
+/// Whether there was ever a second thread.
+pub(crate) fn are_several() -> bool {
+    // ORDERING: Relaxed: a thread that misses the change sends a batch the longer way.
+    SEVERAL.load(Ordering::Relaxed)
+}
+
+/// There is a second thread.
+pub(crate) fn note_second() {
+    // ORDERING: Relaxed, as in `are_several`.
+    SEVERAL.store(true, Ordering::Relaxed);
+    kernel::drop_together();
+}

@@ -1,0 +1,293 @@
+//! The transfer cache: free blocks on their way from one thread's cache to another's, as arrays.
+//!
+//! Relies on shards for what does not fit, on metadata for the arrays. Where one thread allocates
+//! and another frees, blocks would wander through the pages' bitmaps one by one; here a batch is
+//! copied in and copied out. What is kept is bounded for each class, and what nobody fetched for a
+//! while goes home to its pages, because cached blocks pin pages.
+
+use core::mem;
+
+use crate::blocks::shard::{self, Pages, sampled};
+use crate::blocks::slot;
+use crate::blocks::whose::Shard;
+use crate::memory::class::{CODES, Class};
+use crate::memory::metadata;
+use crate::platform::sync::{AtomicBool, Lock, Ordering};
+use crate::settings;
+
+/// Bytes of blocks kept of each class, and blocks at most.
+const BYTES_MAX: usize = 64 << 10;
+const BLOCKS_MAX: usize = 2048;
+/// After so many visits the blocks that were there all the while go home.
+const DECAY_EVERY: u32 = 64;
+/// Blocks sent home at a time.
+const HOMEWARD_MAX: usize = 256;
+
+/// Free blocks of one class.
+struct Batch {
+    /// Room for `capacity` blocks; empty until the first use.
+    blocks: Option<&'static mut [usize]>,
+    count: u32,
+    /// The fewest blocks there since the last decay.
+    low_water: u32,
+    visits: u32,
+    /// Blocks ever taken in, and blocks ever handed on to caches.
+    given: usize,
+    fetched: usize,
+    /// Keeps nothing, because the class's pages were sparse at the last flush.
+    closed: bool,
+}
+
+/// The blocks kept under one code, on a cache line of their own.
+#[repr(align(64))]
+struct Line {
+    batch: Lock<Batch>,
+    /// Whether there are any. Written under the lock; a refill looks here first, for most find
+    /// none, and memory that is only read costs a small program nothing.
+    filled: AtomicBool,
+}
+
+const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
+
+/// By code in the class map: blocks of homed classes stay in their lane.
+static TRANSFER: [Line; CODES] = [const { Line::new() }; CODES];
+
+/// Blocks of this size on are kept only if there are several threads: for one alone, pages that
+/// empty are worth more.
+const SHARED_ONLY: usize = 4 << 10;
+
+/// Whether blocks of this class are kept at all.
+fn keeps(class: Class) -> bool {
+    class.size() < SHARED_ONLY || slot::are_several()
+}
+
+fn line(code: u8) -> &'static Line {
+    &TRANSFER[usize::from(code)]
+}
+
+fn batch(code: u8) -> &'static Lock<Batch> {
+    &line(code).batch
+}
+
+/// For whom blocks are fetched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Cache,
+    Pages,
+}
+
+/// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
+#[inline(always)]
+fn fetch(code: u8, blocks: &mut [usize], whom: Whom) -> usize {
+    let line = line(code);
+    // ORDERING: Relaxed: a thread that misses a batch given just now takes the longer way.
+    if !line.filled.load(Ordering::Relaxed) {
+        return 0;
+    }
+    let mut batch = line.batch.lock();
+    let count = batch.count as usize;
+    let taken = count.min(blocks.len());
+    let (rest, end) = (count - taken, blocks.len() - taken);
+    if let Some(kept) = &batch.blocks {
+        blocks[end..].copy_from_slice(&kept[rest..rest + taken]);
+    }
+    batch.count = rest as u32;
+    batch.low_water = batch.low_water.min(rest as u32);
+    if whom == Whom::Cache {
+        batch.fetched += taken;
+    }
+    line.note(&batch);
+    taken
+}
+
+/// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, from other threads or from
+/// pages. Returns how many; 0 only for want of memory.
+pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize {
+    if !keeps(class) {
+        return shard.refill(class, blocks);
+    }
+    match fetch(class.code_in(shard.0), blocks, Whom::Cache) {
+        0 => shard.refill(class, blocks),
+        taken => taken,
+    }
+}
+
+/// The same for one block of a class of [`SHARED_ONLY`] bytes or more; 0 for want of memory.
+#[inline(always)]
+pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
+    if !slot::are_several() {
+        return shard.refill_one(class);
+    }
+    let mut block = [0];
+    refill(class, shard, &mut block);
+    block[0]
+}
+
+/// Gives blocks to other threads, and what does not fit to the pages. Where
+/// the pages turn out to be sparse, what was kept here has gone home too. Blocks of a homed class
+/// are all of the lane of `shard`.
+pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
+    // A thread that has not noticed a heap profile may have sampled ones among its free blocks.
+    if !keeps(class) || sampled::are_sampled(blocks) {
+        return shard::flush(class, blocks);
+    }
+    let mut stale = [0; HOMEWARD_MAX];
+    let code = class.code_in(shard.0);
+    let mut batch = line(code).batch.lock();
+    let (kept, stale_count) = batch.take_in(class, blocks, &mut stale);
+    line(code).note(&batch);
+    drop(batch);
+    let _ = shard::flush(class, &stale[..stale_count]);
+    if kept == blocks.len() {
+        return Pages::Ordinary;
+    }
+    let left = blocks.len() - kept;
+    let pages = shard::flush(class, &blocks[..left]);
+    let sparse = pages == Pages::Sparse;
+    let was_closed = mem::replace(&mut line(code).batch.lock().closed, sparse);
+    if sparse && !was_closed {
+        send_home(code, class);
+    }
+    pages
+}
+
+/// The same for one block of a class of [`SHARED_ONLY`] bytes or more.
+#[inline(always)]
+pub(crate) fn give_one(class: Class, shard: Shard, block: usize) -> Pages {
+    if slot::are_several() { give(class, shard, &[block]) } else { shard::flush_one(class, block) }
+}
+
+impl Line {
+    const fn new() -> Line {
+        Line { batch: Lock::new(Batch::new()), filled: AtomicBool::new(false) }
+    }
+
+    /// Notes whether there are blocks. The caller holds the lock around `batch`.
+    fn note(&self, batch: &Batch) {
+        // ORDERING: Relaxed, as in `fetch`; the lock gives the blocks.
+        self.filled.store(batch.count > 0, Ordering::Relaxed);
+    }
+}
+
+impl Batch {
+    const fn new() -> Batch {
+        Batch {
+            blocks: None,
+            count: 0,
+            low_water: 0,
+            visits: 0,
+            given: 0,
+            fetched: 0,
+            closed: false,
+        }
+    }
+
+    /// Keeps as many of `blocks` as fit, the last ones, and moves what nobody fetched into `stale`.
+    /// Returns how many of each.
+    fn take_in(
+        &mut self,
+        class: Class,
+        blocks: &[usize],
+        stale: &mut [usize; HOMEWARD_MAX],
+    ) -> (usize, usize) {
+        let stale_count = self.decay(stale);
+        if self.closed {
+            return (0, stale_count);
+        }
+        if self.blocks.is_none() {
+            let capacity = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
+            self.blocks = metadata::words(capacity).map(|words| &mut words[..capacity]);
+        }
+        let Some(kept) = &mut self.blocks else { return (0, stale_count) };
+        let count = self.count as usize;
+        let most = settings::transfer_size().map_or(usize::MAX, |bytes| bytes / class.size());
+        let taken = most.min(kept.len()).saturating_sub(count).min(blocks.len());
+        // The option `transfer_size` may have become less than what is here.
+        debug_assert!(count + taken <= kept.len(), "an array's length holds");
+        kept[count..count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
+        self.count += taken as u32;
+        self.given += taken;
+        (taken, stale_count)
+    }
+
+    fn decay(&mut self, stale: &mut [usize; HOMEWARD_MAX]) -> usize {
+        self.visits += 1;
+        if self.visits < DECAY_EVERY {
+            return 0;
+        }
+        self.visits = 0;
+        let count = (self.low_water as usize).min(HOMEWARD_MAX);
+        if let Some(kept) = &mut self.blocks {
+            stale[..count].copy_from_slice(&kept[..count]);
+            kept.copy_within(count..self.count as usize, 0);
+        }
+        self.count -= count as u32;
+        self.low_water = self.count;
+        count
+    }
+}
+
+/// Every code under which blocks are kept, with its class.
+fn codes() -> impl Iterator<Item = (u8, Class)> {
+    (0..CODES as u8).filter_map(|code| Some((code, Class::from_code(code)?)))
+}
+
+/// Sends every block home.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim.transfer_trim")]
+pub(crate) fn trim() {
+    codes().for_each(|(code, class)| send_home(code, class));
+}
+
+/// Sends every block of a class home.
+#[cold]
+fn send_home(code: u8, class: Class) {
+    let mut blocks = [0; HOMEWARD_MAX];
+    loop {
+        let taken = fetch(code, &mut blocks, Whom::Pages);
+        if taken == 0 {
+            break;
+        }
+        let _ = shard::flush(class, &blocks[HOMEWARD_MAX - taken..]);
+    }
+}
+
+/// What is known of the blocks of a class here.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Books {
+    /// Blocks kept now.
+    pub(crate) kept: usize,
+    /// Blocks ever taken in, and of these the ones that caches fetched.
+    pub(crate) given: usize,
+    pub(crate) fetched: usize,
+}
+
+/// What is known of the blocks of `class`, with and without a home.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.transfer_books")]
+pub(crate) fn books(class: Class) -> Books {
+    let of_class = codes().filter(|(_, other)| other.page_index() == class.page_index());
+    of_class.fold(Books::default(), |sum, (code, _)| {
+        let batch = batch(code).lock();
+        Books {
+            kept: sum.kept + batch.count as usize,
+            given: sum.given.wrapping_add(batch.given),
+            fetched: sum.fetched.wrapping_add(batch.fetched),
+        }
+    })
+}
+
+/// Holds every lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    codes().for_each(|(code, _)| batch(code).hold());
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    codes().for_each(|(code, _)| unsafe { batch(code).let_go() });
+}

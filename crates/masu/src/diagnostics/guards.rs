@@ -1,0 +1,336 @@
+//! Sampled guards: one block in many lies between OS pages that nobody may touch, so that a program that misuses it ends
+//! at the very instruction, with a report of who asked for the block and who freed it. For production: a few
+//! programs of many find what no test has met.
+//!
+//! Relies on an arena of its own for places, on the unwinder for stacks, on counted caches for the choice of blocks
+//! (`threads/cache/counted.rs`), on the C library's door for faults. While the option `guard_rate` is 0, nothing here is reached and
+//! no instruction asks whether it should be. A program in Rust has it with the feature `guards`; the hardened build,
+//! which looks at every block, does without.
+//!
+//! A *slot* is a range of addresses in the middle of which a block's OS pages are opened: at their end or their start lies
+//! the block. A free closes them; the slot rests behind all those that were freed before it. The hard idea is
+//! what becomes of a block that is freed by a layout in a thread that does not know of guards yet: its stack takes
+//! it and hands it out again, as a block of its class. So a block that may go by a layout is as long as its
+//! class and aligned as it, while one that only C's functions free is as long as was asked for, to the byte.
+
+mod report;
+mod slots;
+
+use core::ffi::c_void;
+
+use crate::diagnostics::unwind;
+use crate::memory::class::Class;
+use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::platform::{kernel, libc};
+use crate::settings;
+use report::Wrong;
+use slots::{FRAMES_MAX, Pool, State};
+
+/// Whether there can be guards in this program.
+pub(crate) const IS_BUILT_IN: bool = cfg!(all(feature = "guards", not(feature = "secure")));
+
+/// One block in so many is guarded; 0 for none.
+static RATE: AtomicUsize = AtomicUsize::new(0);
+/// What the option said when it was looked at last.
+static FOLLOWED: AtomicUsize = AtomicUsize::new(0);
+/// Blocks that were to be guarded, and had no slot.
+static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// One block in so many is guarded on average; `None` while none is.
+#[inline(always)]
+pub(crate) fn rate() -> Option<usize> {
+    if !IS_BUILT_IN {
+        return None;
+    }
+    // ORDERING: Relaxed: a thread that sees it late guards a few blocks more or less. What a guarded block needs was
+    // published with the pool.
+    Some(RATE.load(Ordering::Relaxed)).filter(|rate| *rate != 0)
+}
+
+/// Whether blocks are guarded now.
+#[inline(always)]
+pub(crate) fn are_on() -> bool {
+    rate().is_some()
+}
+
+/// Whether the option says what it said when it was followed last.
+#[inline(always)]
+pub(crate) fn are_followed() -> bool {
+    // ORDERING: Relaxed, as above.
+    !IS_BUILT_IN || settings::guard_rate() == FOLLOWED.load(Ordering::Relaxed)
+}
+
+/// Does as the option says from now on; whether that is something else than before. The caller holds the lock of all
+/// threads, and has `admit` called with each slice that blocks may lie in from now on.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_follow")]
+pub(crate) fn follow(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
+    let wanted = settings::guard_rate();
+    // ORDERING: Relaxed in this function: the lock gives the order, and who looks without it may be late.
+    if FOLLOWED.swap(wanted, Ordering::Relaxed) == wanted {
+        return false;
+    }
+    let is_ready = wanted != 0 && (Pool::get().is_some() || Pool::make(&admit));
+    let rate = if is_ready { wanted } else { 0 };
+    RATE.swap(rate, Ordering::Relaxed) != rate
+}
+
+/// What is to be guarded.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) class: Class,
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    /// Whether only C's functions free it.
+    pub(crate) is_exact: bool,
+}
+
+/// A guarded block; 0 where there is no slot or no memory for it, or the request is too long.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_take")]
+pub(crate) fn take(request: Request, random: u64) -> usize {
+    if !IS_BUILT_IN {
+        return 0;
+    }
+    let Some(pool) = Pool::get() else { return 0 };
+    let Some(room) = pool.room_for(request) else { return 0 };
+    let Some(slot) = pool.take_oldest() else {
+        // ORDERING: Relaxed: a count.
+        SKIPPED.fetch_add(1, Ordering::Relaxed);
+        return 0;
+    };
+    if !slot.open(room, random & 1 == 0) {
+        slot.put_back();
+        return 0;
+    }
+    let mut frames = [0; FRAMES_MAX];
+    let count = unwind::capture(&mut frames);
+    slot.note_allocated(request, kernel::thread_number(), &frames[..count]);
+    libc::signals::look_at_faults(look);
+    slot.address()
+}
+
+/// Has the heap profile's sample leave with this block.
+#[cold]
+pub(crate) fn note_sampled(address: usize) {
+    if IS_BUILT_IN && let Some(slot) = Pool::get().and_then(|pool| pool.slot_at(address)) {
+        slot.note_sampled();
+    }
+}
+
+/// Frees the guarded block at an address that the class map calls guarded; whether it is in the heap profile. Ends the
+/// program with a report where it is none, or was freed before.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_free")]
+pub(crate) fn free(address: usize) -> bool {
+    if !IS_BUILT_IN {
+        return false;
+    }
+    let slot = slot_of(address);
+    if slot.address() != address || !slot.begin_to_free() {
+        stop_call(
+            address,
+            if slot.address() == address { Wrong::FreedTwice } else { Wrong::NotABlock },
+        );
+    }
+    if let Some(written) = slot.first_written() {
+        stop_call(written, Wrong::Written);
+    }
+    let mut frames = [0; FRAMES_MAX];
+    let count = unwind::capture(&mut frames);
+    let was_sampled = slot.note_freed(kernel::thread_number(), &frames[..count]);
+    slot.close();
+    was_sampled
+}
+
+/// Bytes of the live guarded block at an address that the class map calls guarded. Ends the program with a report where
+/// there is none.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_usable_size")]
+pub(crate) fn usable_size(address: usize) -> usize {
+    if !IS_BUILT_IN {
+        return 0;
+    }
+    let slot = slot_of(address);
+    if slot.address() != address {
+        stop_call(address, Wrong::NotABlock);
+    }
+    if slot.state() != State::Live {
+        stop_call(address, Wrong::UsedFreed);
+    }
+    slot.size()
+}
+
+/// The slot that holds an address that the class map calls guarded.
+fn slot_of(address: usize) -> slots::Slot {
+    match Pool::get().and_then(|pool| pool.slot_at(address)) {
+        Some(slot) => slot,
+        None => crate::platform::fault::stop(crate::platform::fault::Fault::NeverHandedOut),
+    }
+}
+
+/// Whether a report is being written, or was.
+static REPORT: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = 0;
+const IN_WRITING: u32 = 1;
+const WRITTEN: u32 = 2;
+
+/// Writes a report with `write`, of which there is one in a process's life; waits where another thread writes it.
+fn once(write: impl FnOnce()) {
+    // ORDERING: Relaxed in this function: who reports reads nothing that another one wrote.
+    match REPORT.compare_exchange(NONE, IN_WRITING, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => {
+            write();
+            REPORT.store(WRITTEN, Ordering::Relaxed);
+            kernel::wake_one(&REPORT);
+        }
+        // For a second at the longest: in a forked child nobody may be writing.
+        Err(IN_WRITING) => kernel::wait_while(&REPORT, IN_WRITING),
+        Err(_) => {}
+    }
+}
+
+/// Ends the program because of an address that was handed to a function of the allocator.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_stop_call")]
+fn stop_call(address: usize, wrong: Wrong) -> ! {
+    once(|| {
+        let mut frames = [0; FRAMES_MAX];
+        let count = unwind::capture(&mut frames);
+        report::write(&slot_of(address), address, wrong, &frames[..count]);
+    });
+    libc::abort()
+}
+
+/// Looks at a fault of memory, in the handler of its signal: has a report written where it is about a slot. That is done on a
+/// stack of its own, for the program's alternate one may be short. Takes no lock that the interrupted code may hold: records
+/// are read as they are.
+fn look(fault: &libc::signals::MemoryFault) {
+    let Some(pool) = Pool::get().filter(|pool| pool.slot_at(fault.address).is_some()) else {
+        return;
+    };
+    once(|| {
+        let argument = core::ptr::from_ref(fault).cast_mut().cast();
+        // SAFETY: Nobody else uses that stack, for there is one report; and this is its argument.
+        unsafe { libc::signals::call_on(pool.stack(), report_fault, argument) };
+    });
+}
+
+/// # Safety
+///
+/// - `fault` leads to the [`libc::signals::MemoryFault`] that the handler was called with.
+#[cold]
+#[unsafe(link_section = ".text.masu_cold.guards.guards_report_fault")]
+unsafe extern "C" fn report_fault(fault: *mut c_void) {
+    // SAFETY: The caller's condition.
+    let fault = unsafe { &*fault.cast::<libc::signals::MemoryFault>() };
+    let mut frames = [0; FRAMES_MAX];
+    // SAFETY: The handler was called with it.
+    let count = unsafe { unwind::capture_interrupted(fault.context, &mut frames) };
+    // SAFETY: As above.
+    let write = unsafe { libc::signals::was_write(fault.context) };
+    report::write(
+        &slot_of(fault.address),
+        fault.address,
+        Wrong::Access { write },
+        &frames[..count],
+    );
+}
+
+/// What the books say of guarded blocks.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Books {
+    /// Those that live, and their bytes.
+    pub(crate) blocks: usize,
+    pub(crate) bytes: usize,
+    /// Bytes of those among them that are in the books of no class.
+    pub(crate) exact_bytes: usize,
+    pub(crate) made: usize,
+    pub(crate) skipped: usize,
+}
+
+/// What the books say of all of them.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.guards_books")]
+pub(crate) fn books() -> Books {
+    if !IS_BUILT_IN {
+        return Books::default();
+    }
+    // ORDERING: Relaxed: a count.
+    let skipped = SKIPPED.load(Ordering::Relaxed);
+    let Some(pool) = Pool::get() else { return Books { skipped, ..Books::default() } };
+    let live = pool.slots().filter(|slot| slot.state() == State::Live);
+    live.fold(Books { made: pool.made(), skipped, ..Books::default() }, |sum, slot| Books {
+        blocks: sum.blocks + 1,
+        bytes: sum.bytes + slot.size(),
+        exact_bytes: sum.exact_bytes + if slot.is_exact() { slot.size() } else { 0 },
+        ..sum
+    })
+}
+
+/// How many live blocks of a class are in its books, and how many ever were.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.guards_books_of")]
+pub(crate) fn books_of(class: Class) -> (usize, usize) {
+    if !IS_BUILT_IN {
+        return (0, 0);
+    }
+    Pool::get().map_or((0, 0), |pool| pool.books_of(class.page_index()))
+}
+
+/// Holds the lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    if IS_BUILT_IN {
+        slots::hold_for_fork();
+    }
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    if IS_BUILT_IN {
+        // SAFETY: The caller's condition.
+        unsafe { slots::let_go_after_fork() };
+    }
+}
+
+/// How many blocks go by until the next that is guarded, that one included: any number up to twice the rate
+/// with the same chance, so that the rate is kept on average.
+pub(crate) fn blocks_to_guard(random: u64, rate: usize) -> usize {
+    let numbers = (2 * rate - 1) as u64;
+    // The upper half of the product of a fraction of 2³² and the numbers: rates are below 2³¹.
+    1 + (((random >> 32) * numbers) >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_block_in_as_many_as_the_rate_says_is_guarded() {
+        let mut random = 1_u64;
+        for rate in [1, 2, 16, 1_000, 5_000] {
+            const DRAWS: usize = 20_000;
+            let mut sum = 0;
+            for _ in 0..DRAWS {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+                let blocks = blocks_to_guard(random, rate);
+                assert!((1..2 * rate).contains(&blocks) || blocks == 1);
+                sum += blocks;
+            }
+            // The deviation of a mean is 0.41 % of the rate; and five of them.
+            let mean = sum as f64 / DRAWS as f64;
+            assert!((mean / rate as f64 - 1.0).abs() < 0.021, "{mean} at {rate}");
+        }
+    }
+}

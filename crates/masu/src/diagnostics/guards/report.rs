@@ -1,0 +1,164 @@
+//! The report: what a program did to a guarded block, and who asked for the block and freed it.
+//!
+//! Relies on records and on the list of loaded objects. It is written in the handler of a fault, piece by piece to
+//! standard error, so nothing is allocated or formatted; each address stands with the object that holds it and its
+//! place there, which `addr2line -e OBJECT PLACE` turns into a line of the source.
+
+use super::slots::{FRAMES_MAX, Slot, State};
+use crate::platform::kernel;
+use crate::platform::libc::{self, Segment};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// An address of a slot was read or written, as far as that is known, that is closed.
+    Access { write: Option<bool> },
+    /// A block was freed that was freed before.
+    FreedTwice,
+    /// An address was freed, resized or asked for its size at which no block begins.
+    NotABlock,
+    /// A freed block was resized or asked for its size.
+    UsedFreed,
+    /// The pattern beside a block was written over, as was seen when it was freed.
+    Written,
+}
+
+/// Longer than any line but one with a long name.
+const ROOM: usize = 512;
+
+/// A line that is put together.
+struct Line {
+    bytes: [u8; ROOM],
+    length: usize,
+}
+
+impl Line {
+    fn new() -> Line {
+        Line { bytes: [0; ROOM], length: 0 }
+    }
+
+    #[inline(never)]
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Line {
+        // There is always room for the end.
+        let room = &mut self.bytes[self.length..ROOM - 1];
+        let count = bytes.len().min(room.len());
+        room[..count].copy_from_slice(&bytes[..count]);
+        self.length += count;
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Line {
+        self.bytes(text.as_bytes())
+    }
+
+    #[inline(never)]
+    fn number(&mut self, mut number: usize, base: usize) -> &mut Line {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b"0123456789abcdef"[number % base];
+            number /= base;
+            if number == 0 {
+                return self.bytes(&digits[at..]);
+            }
+        }
+    }
+
+    fn address(&mut self, address: usize) -> &mut Line {
+        self.text("0x").number(address, 16)
+    }
+
+    #[inline(never)]
+    fn count(&mut self, bytes: usize) -> &mut Line {
+        self.number(bytes, 10).text(if bytes == 1 { " byte" } else { " bytes" })
+    }
+
+    #[inline(never)]
+    fn write(&mut self) {
+        self.bytes[self.length] = b'\n';
+        kernel::write_error(&self.bytes[..=self.length]);
+        self.length = 0;
+    }
+}
+
+/// Writes what is wrong with `address`, of this slot, and who did it by the calls of `frames`.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.report_write")]
+pub(super) fn write(slot: &Slot, address: usize, wrong: Wrong, frames: &[usize]) {
+    let mut line = Line::new();
+    let thread = kernel::thread_number();
+    if slot.state() == State::Unused {
+        line.text("masu: an access between guarded blocks: ").address(address);
+        line.text(" lies where there was none yet (thread ").number(thread, 10).text(")").write();
+        return stack(&mut line, frames);
+    }
+    describe(&mut line, slot, address, wrong);
+    line.text(" (thread ").number(thread, 10).text(")").write();
+    stack(&mut line, frames);
+    let mut kept = [0; FRAMES_MAX];
+    let (thread, count) = slot.allocated(&mut kept);
+    line.text("  allocated by thread ").number(thread, 10).text(":").write();
+    stack(&mut line, &kept[..count]);
+    let (thread, count) = slot.freed(&mut kept);
+    if count > 0 {
+        line.text("  freed by thread ").number(thread, 10).text(":").write();
+        stack(&mut line, &kept[..count]);
+    }
+    line.text("masu: end of the report; `addr2line -e OBJECT PLACE` says which line of the source")
+        .write();
+}
+
+/// The kind of mistake, and where the address lies from the block.
+fn describe(line: &mut Line, slot: &Slot, address: usize, wrong: Wrong) {
+    let (block, size) = (slot.address(), slot.size());
+    let is_freed = slot.state() != State::Live && wrong != Wrong::Written;
+    let is_before = address < block;
+    let is_inside = address.wrapping_sub(block) < size;
+    let beyond = if is_before { "masu: buffer underflow: " } else { "masu: buffer overflow: " };
+    line.text(match wrong {
+        Wrong::FreedTwice => "masu: double free: ",
+        Wrong::NotABlock => "masu: invalid free: ",
+        Wrong::UsedFreed => "masu: use after free: realloc or malloc_usable_size of ",
+        Wrong::Written => beyond,
+        Wrong::Access { .. } if is_freed => "masu: use after free: ",
+        Wrong::Access { .. } => beyond,
+    });
+    match wrong {
+        Wrong::Access { write: None } => line.text("an access at "),
+        Wrong::Access { write: Some(true) } => line.text("a write at "),
+        Wrong::Access { write: Some(false) } => line.text("a read at "),
+        Wrong::Written => line.text("a write seen when the block was freed, at "),
+        _ => line,
+    };
+    line.address(address).text(", ");
+    if is_before {
+        line.count(block - address).text(" before a ");
+    } else if is_inside {
+        line.count(address - block).text(" into a ");
+    } else {
+        line.count(address - block - size).text(" behind the end of a ");
+    }
+    line.text(if is_freed { "freed block of " } else { "block of " }).count(size);
+    line.text(" at ").address(block);
+}
+
+/// Writes each call with its object.
+fn stack(line: &mut Line, frames: &[usize]) {
+    for (index, frame) in frames.iter().enumerate() {
+        line.text("    #").number(index, 10).text(" ").address(*frame);
+        libc::for_each_object(&mut |object| {
+            let holds = object.segments().iter().any(|segment| {
+                let start = object.address.wrapping_add(segment.address);
+                segment.kind == Segment::LOADED && frame.wrapping_sub(start) < segment.length
+            });
+            if holds {
+                line.text(" ").bytes(object.name().to_bytes()).text("+");
+                line.address(frame.wrapping_sub(object.address));
+            }
+            !holds
+        });
+        line.write();
+    }
+}

@@ -1,0 +1,340 @@
+//! Sampling: the sampled blocks of the heap profile, with who asked for them.
+//!
+//! Relies on metadata for its memory, on the unwinder for who called, on the layers above to count requests
+//! (`threads/cache/counted.rs`) and to tell of blocks. Bytes are sampled, so a block stands in the profile with a chance that
+//! grows with its size; what is written are estimates of the whole. While no profile is taken,
+//! nothing is counted and no instruction asks whether it should be.
+//!
+//! Without the feature `profile`, [`current`] is `None` for the compiler too, and what only a profile needs is not linked.
+//!
+//! What it never does: decide what is worth looking at. Symbols, sums by function and pictures are
+//! made by the reader of the file (`masu heap`).
+
+pub(crate) mod chance;
+mod destination;
+mod message;
+mod samples;
+mod store;
+
+use core::ffi::{CStr, c_void};
+use core::fmt;
+
+use crate::diagnostics::unwind;
+use crate::memory::metadata;
+use crate::platform::environment::Environment;
+use crate::platform::kernel::file::File;
+use crate::platform::sync::{AtomicU32, AtomicUsize, Lock, Ordering};
+use crate::platform::{kernel, libc};
+use crate::settings;
+use destination::Destination;
+use message::number;
+pub(crate) use samples::Extent;
+use samples::Samples;
+
+/// Bytes between two samples on average, where nothing else is asked for.
+pub const INTERVAL_BYTES: usize = 512 << 10;
+
+/// The most calls that are kept of one stack, the innermost ones.
+const FRAMES_MAX: usize = 96;
+
+/// Why a profile was not started or not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The program was built without masu's feature `profile`.
+    Feature,
+    /// One is being taken already.
+    Running,
+    /// There is none: none was started.
+    None,
+    /// There is no memory for it.
+    Memory,
+    /// An interval of 0 bytes.
+    Interval,
+    /// The program has more rights than the user who started it (`AT_SECURE`).
+    Secure,
+    /// The file could not be made or written; the error number is the kernel's.
+    File(i32),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refusal::Feature => "this program was built without masu's feature `profile`",
+            Refusal::Running => "a heap profile is being taken already; stop it first",
+            Refusal::None => "no heap profile was started",
+            Refusal::Memory => "there is no memory for a heap profile",
+            Refusal::Interval => "a heap profile needs an interval of at least one byte",
+            Refusal::Secure => "programs with more rights than their user take no heap profile",
+            Refusal::File(number) => {
+                return write!(formatter, "the heap profile was not written (errno {number})");
+            }
+        })
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// The interval in bytes while a profile is taken, else 0.
+static INTERVAL: AtomicUsize = AtomicUsize::new(0);
+/// How often a profile was started or stopped.
+static SESSION: AtomicU32 = AtomicU32::new(0);
+
+struct Profile {
+    samples: Samples,
+    destination: Destination,
+}
+
+/// The profile; where none was ever taken it has no place, for it is long.
+static PROFILE: Lock<Option<&'static mut Profile>> = Lock::new(None);
+
+/// The profile's place, made if there is none. `None` for want of memory.
+fn place<'a>(profile: &'a mut Option<&'static mut Profile>) -> Option<&'a mut Profile> {
+    if profile.is_none() {
+        const WORDS: usize = size_of::<Profile>() / size_of::<usize>();
+        let words = metadata::words(WORDS)?.as_mut_ptr().cast::<Profile>();
+        let none = Profile { samples: Samples::new(0), destination: Destination::none() };
+        // SAFETY: There are as many words, aligned and nobody else's.
+        unsafe { words.write(none) };
+        // SAFETY: Written just now, never given back, and held by the lock alone.
+        *profile = Some(unsafe { &mut *words });
+    }
+    profile.as_deref_mut()
+}
+
+/// Whether there can be a profile in this program.
+pub(crate) const IS_BUILT_IN: bool = cfg!(feature = "profile");
+
+/// Bytes between samples, and the number of the profile; `None` while none is taken.
+#[inline(always)]
+pub(crate) fn current() -> Option<(usize, u32)> {
+    if !IS_BUILT_IN {
+        return None;
+    }
+    // ORDERING: Relaxed in both: a thread that sees a profile late or takes it for the one before counts
+    // a few bytes more or less.
+    let interval = INTERVAL.load(Ordering::Relaxed);
+    (interval > 0).then(|| (interval, SESSION.load(Ordering::Relaxed)))
+}
+
+/// A number that changes whenever a profile starts or stops.
+#[inline(always)]
+pub(crate) fn session() -> u32 {
+    // ORDERING: Relaxed, as above.
+    SESSION.load(Ordering::Relaxed)
+}
+
+/// Has [`session`] change although no profile starts or stops: others are to draw again that count as one does.
+pub(crate) fn renew() {
+    // ORDERING: Relaxed, as above.
+    SESSION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether a profile is taken.
+#[inline(always)]
+pub(crate) fn is_running() -> bool {
+    current().is_some()
+}
+
+/// The interval of a profile that may be started, in bytes: what was asked for, else what the option says.
+pub(crate) fn interval_for(asked: Option<usize>) -> Result<usize, Refusal> {
+    libc::look_for_finder();
+    let interval_bytes = asked.or_else(settings::profile_interval).unwrap_or(INTERVAL_BYTES);
+    if libc::is_secure() {
+        return Err(Refusal::Secure);
+    }
+    if interval_bytes == 0 { Err(Refusal::Interval) } else { Ok(interval_bytes) }
+}
+
+/// Starts a profile, for which sampled blocks may have pages already, and for which the caller has requests counted.
+pub(crate) fn begin(interval_bytes: usize) -> Result<(), Refusal> {
+    let mut held = PROFILE.lock();
+    if is_running() {
+        return Err(Refusal::Running);
+    }
+    let Some(profile) = place(&mut held) else { return Err(Refusal::Memory) };
+    profile.samples.reset(interval_bytes);
+    // ORDERING: Relaxed, as in `current`.
+    SESSION.fetch_add(1, Ordering::Relaxed);
+    // ORDERING: As above.
+    INTERVAL.store(interval_bytes, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Ends the profile that is being taken, if one is. What was found can be written until another is
+/// started: it stays as it is, whatever is freed from here on.
+pub fn stop() {
+    let profile = PROFILE.lock();
+    // ORDERING: Relaxed, as in `current`.
+    INTERVAL.store(0, Ordering::Relaxed);
+    // ORDERING: As above.
+    SESSION.fetch_add(1, Ordering::Relaxed);
+    drop(profile);
+}
+
+/// Writes the profile as it is now into a new file at `path`, which only its owner may read: a
+/// message of pprof's `profile.proto`, not compressed, with addresses instead of names.
+///
+/// # Errors
+///
+/// If none was started, or the file cannot be made, as where there is one already.
+pub fn write(path: &CStr) -> Result<(), Refusal> {
+    if libc::is_secure() {
+        return Err(Refusal::Secure);
+    }
+    let held = PROFILE.lock();
+    let Some(profile) = held.as_deref().filter(|profile| profile.samples.interval > 0) else {
+        return Err(Refusal::None);
+    };
+    let file = File::create_private(path).map_err(|error| Refusal::File(error.0))?;
+    message::write(&profile.samples, &file).map_err(|error| Refusal::File(error.0))
+}
+
+/// Bytes of the memory that the samples take; at most 64 MiB. They are among those of the allocator itself.
+#[must_use]
+pub fn own_bytes() -> usize {
+    PROFILE.lock().as_deref().map_or(0, |profile| profile.samples.bytes())
+}
+
+/// Notes a block that was sampled, and who asked for it.
+#[cold]
+#[inline(never)]
+pub(crate) fn add(address: usize, bytes: usize) {
+    let mut frames = [0; FRAMES_MAX];
+    let count = unwind::capture(&mut frames);
+    let mut held = PROFILE.lock();
+    let Some(profile) = held.as_deref_mut() else { return };
+    if is_running() {
+        let extent = Extent { bytes, exposed_bytes: bytes };
+        profile.samples.add(address, extent, &frames[..count]);
+    }
+    if profile.destination.is_asked_for() {
+        drop(held);
+        answer();
+    }
+}
+
+/// Writes the profile that someone asks for.
+#[cold]
+#[inline(never)]
+fn answer() {
+    let mut held = PROFILE.lock();
+    let Some(profile) = held.as_deref_mut() else { return };
+    // Another thread may have seen it too.
+    if profile.destination.is_asked_for() {
+        profile.write_next();
+        profile.destination.answer();
+    }
+}
+
+/// Notes that a sampled block was freed.
+#[cold]
+#[inline(never)]
+pub(crate) fn remove(address: usize) {
+    if is_running()
+        && let Some(profile) = PROFILE.lock().as_deref_mut()
+    {
+        profile.samples.remove(address);
+    }
+}
+
+/// Notes that a sampled block has `bytes` from now on, `more` of them new.
+#[cold]
+#[inline(never)]
+pub(crate) fn resize(address: usize, bytes: usize, more: usize) {
+    if is_running()
+        && let Some(profile) = PROFILE.lock().as_deref_mut()
+    {
+        profile.samples.resize(address, bytes, more);
+    }
+}
+
+/// Whether the environment asks for a profile, whose files are then known. What follows is not linked where there can be
+/// none.
+#[inline(always)]
+pub(crate) fn is_asked_for(environment: &Environment) -> bool {
+    read(environment) && IS_BUILT_IN
+}
+
+#[cold]
+#[inline(never)]
+fn read(environment: &Environment) -> bool {
+    let Some(prefix) = environment.get("MASU_PROFILE") else { return false };
+    if !IS_BUILT_IN {
+        kernel::write_error(
+            b"masu: MASU_PROFILE needs a program built with masu's feature `profile`; no profile is taken\n",
+        );
+        return false;
+    }
+    let mut held = PROFILE.lock();
+    if !place(&mut held).is_some_and(|profile| profile.destination.set(prefix.to_bytes())) {
+        drop(held);
+        kernel::write_error(
+            b"masu: MASU_PROFILE must be the start of a file's name, such as /tmp/heap, of at \
+            most 1000 bytes; no profile is taken\n",
+        );
+        return false;
+    }
+    true
+}
+
+/// Called when the program ends whose profile the environment asked for.
+pub(crate) extern "C" fn end(_: *mut c_void) {
+    let mut held = PROFILE.lock();
+    let Some(profile) = held.as_deref_mut() else { return };
+    profile.write_next();
+    if settings::profile_leaks() {
+        profile.report_live();
+    }
+}
+
+impl Profile {
+    /// Writes the profile to the next file of its destination, or says why not.
+    fn write_next(&mut self) {
+        let result = self.destination.next_file();
+        let result = result.and_then(|file| message::write(&self.samples, &file));
+        if let Err(error) = result {
+            kernel::write_error(b"masu: the heap profile could not be written to ");
+            kernel::write_error(self.destination.last_name());
+            let mut digits = [0; 20];
+            kernel::write_error(b" (errno ");
+            kernel::write_error(number(error.0.unsigned_abs() as usize, &mut digits));
+            kernel::write_error(b")\n");
+        }
+    }
+
+    /// Says how much lives.
+    fn report_live(&self) {
+        let (mut parts, mut bytes) = (0_usize, 0_usize);
+        self.samples.for_each_stack(|sums, _, _| {
+            parts = parts.wrapping_add(sums.live_parts);
+            bytes = bytes.wrapping_add(sums.live_bytes);
+        });
+        let mut digits = [0; 20];
+        kernel::write_error(b"masu: about ");
+        kernel::write_error(number(bytes, &mut digits));
+        kernel::write_error(b" bytes in ");
+        kernel::write_error(number(parts >> samples::PARTS_LOG2, &mut digits));
+        kernel::write_error(b" blocks were live at exit; `masu heap show ");
+        kernel::write_error(self.destination.last_name());
+        kernel::write_error(b"` says who allocated them\n");
+    }
+}
+
+/// Holds the locks of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    unwind::hold_for_fork();
+    PROFILE.hold();
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    unsafe { PROFILE.let_go() };
+    // SAFETY: As above.
+    unsafe { unwind::let_go_after_fork() };
+}

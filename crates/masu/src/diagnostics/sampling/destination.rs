@@ -1,0 +1,110 @@
+//! Where profiles go that the environment asked for: `PREFIX.PID.N.pb`, and who may ask for one.
+//!
+//! Relies on the kernel door's files. A forked child has another number, so its files are its own.
+//! The hard idea is how a running program is asked, without a thread that waits or a signal that
+//! would kill one that does not know it: a user that may write beside the profile makes a file
+//! `PREFIX.PID.ask`, and the program looks for it at each sample.
+
+use core::ffi::CStr;
+
+use super::message::number;
+use crate::platform::kernel::Errno;
+use crate::platform::kernel::file::{self, File};
+
+/// Room for a folder's path, a prefix and what is put behind it.
+const ROOM: usize = 2560;
+/// The longest prefix in bytes.
+const PREFIX_MAX: usize = 1000;
+/// Room for the current folder.
+const FOLDER_MAX: usize = 1400;
+/// Room for the longest ending with its zero.
+const ENDING_MAX: usize = 64;
+const _: () = assert!(FOLDER_MAX + 1 + PREFIX_MAX + ENDING_MAX <= ROOM);
+
+/// Files of one number that may be there already.
+const TRIES: usize = 1000;
+
+/// Where files go; none at first.
+pub(super) struct Destination {
+    /// The prefix, from the root on, and behind it the ending used last.
+    name: [u8; ROOM],
+    prefix_length: usize,
+    length: usize,
+    next: usize,
+}
+
+impl Destination {
+    pub(super) const fn none() -> Destination {
+        Destination { name: [0; ROOM], prefix_length: 0, length: 0, next: 0 }
+    }
+
+    /// Has files begin with `prefix`; whether that can be.
+    pub(super) fn set(&mut self, prefix: &[u8]) -> bool {
+        if prefix.is_empty() || prefix.len() > PREFIX_MAX {
+            return false;
+        }
+        let mut start = 0;
+        if prefix[0] != b'/' {
+            // The program may go elsewhere until then.
+            let Ok(length) = file::current_folder(&mut self.name[..FOLDER_MAX]) else {
+                return false;
+            };
+            self.name[length] = b'/';
+            start = length + 1;
+        }
+        self.prefix_length = start + prefix.len();
+        self.name[start..self.prefix_length].copy_from_slice(prefix);
+        true
+    }
+
+    /// The name used last.
+    pub(super) fn last_name(&self) -> &[u8] {
+        &self.name[..self.length]
+    }
+
+    /// Puts parts of an ending behind the prefix, and a zero.
+    #[inline(never)]
+    fn name_with(&mut self, ending: &[&[u8]]) -> &CStr {
+        self.length = self.prefix_length;
+        for part in ending {
+            let end = self.length + part.len();
+            self.name[self.length..end].copy_from_slice(part);
+            self.length = end;
+        }
+        self.name[self.length] = 0;
+        CStr::from_bytes_until_nul(&self.name).unwrap_or_default()
+    }
+
+    /// A new file of this process.
+    pub(super) fn next_file(&mut self) -> Result<File, Errno> {
+        let mut digits = ([0; 20], [0; 20]);
+        let process = number(file::process(), &mut digits.0);
+        let mut result = Err(Errno::EXIST);
+        for _ in 0..TRIES {
+            let count = number(self.next, &mut digits.1);
+            self.next += 1;
+            let name = self.name_with(&[b".", process, b".", count, b".pb"]);
+            result = File::create_private(name);
+            if !matches!(result, Err(Errno::EXIST)) {
+                break;
+            }
+        }
+        result
+    }
+
+    fn ask_name(&mut self) -> &CStr {
+        let mut digits = [0; 20];
+        let process = number(file::process(), &mut digits);
+        self.name_with(&[b".", process, b".ask"])
+    }
+
+    /// Whether someone asks for a profile.
+    pub(super) fn is_asked_for(&mut self) -> bool {
+        self.prefix_length > 0 && file::exists(self.ask_name())
+    }
+
+    /// Says that it was written.
+    pub(super) fn answer(&mut self) {
+        file::remove(self.ask_name());
+    }
+}

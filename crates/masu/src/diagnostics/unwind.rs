@@ -1,0 +1,192 @@
+//! Unwinding: who called whom, up to the first function of the thread.
+//!
+//! Relies on the unwind tables (`.eh_frame`) that compilers write for every function of C, C++ and
+//! Rust, and on the C library to say which objects are loaded. Frame pointers are not asked for:
+//! distributions build without. The C compiler's own unwinder would have to be loaded, which
+//! allocates and is not there in static programs, so the tables are read here, without a lock or an
+//! allocation of this library's. The hard idea is that tables are programs: to learn where a function keeps its
+//! caller's registers, its program is run up to the address that the function has reached
+//! (`diagnostics/unwind/rules.rs`).
+//!
+//! References: DWARF 5, section 6.4; Linux Standard Base 5.0, section 10.6; System V ABIs for x86-64
+//! and aarch64.
+
+mod expression;
+mod known;
+mod memory;
+mod objects;
+mod reader;
+#[cfg_attr(target_arch = "aarch64", path = "unwind/registers/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "unwind/registers/x86_64.rs")]
+mod registers;
+mod rules;
+
+use core::ffi::c_void;
+
+use crate::platform::libc;
+use known::Usual;
+pub(crate) use known::{hold_for_fork, let_go_after_fork};
+use memory::Memory;
+use objects::Objects;
+use registers::Registers;
+use rules::{Base, Row, Rule};
+
+/// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this
+/// function; returns how many. Each is that of the call instruction's last byte.
+#[inline(never)]
+pub(crate) fn capture(frames: &mut [usize]) -> usize {
+    walk(Registers::here(), frames)
+}
+
+/// The same for what a signal interrupted: first the instruction that was next, then its callers.
+///
+/// # Safety
+///
+/// - `context` is what a signal's handler was called with as its third argument.
+#[inline(never)]
+pub(crate) unsafe fn capture_interrupted(context: *const c_void, frames: &mut [usize]) -> usize {
+    // SAFETY: The caller's condition.
+    let registers = unsafe { Registers::interrupted(context) };
+    let Some((first, callers)) = frames.split_first_mut() else { return 0 };
+    *first = registers.program_counter();
+    1 + walk(registers, callers)
+}
+
+/// Fills `frames` with the callers of the function that has these registers.
+#[inline(never)]
+fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
+    let changes = libc::object_changes();
+    let mut known = changes.and_then(known::at);
+    let mut objects = None;
+    let mut memory = Memory::new();
+    let mut count = 0;
+    // The address of a call is that behind it; of what a signal interrupted it is the very next.
+    let mut is_behind_call = false;
+    while count < frames.len() {
+        let at = registers.program_counter().wrapping_sub(usize::from(is_behind_call));
+        if is_behind_call {
+            frames[count] = at;
+            count += 1;
+        }
+        let below = registers.stack_pointer();
+        if let Some(usual) = known.as_ref().and_then(|known| known.find(at)) {
+            if usual.step(&mut registers, &mut memory).is_none()
+                || registers.stack_pointer() <= below
+            {
+                break;
+            }
+            is_behind_call = true;
+        } else {
+            drop(known);
+            let tables = objects.get_or_insert_with(Objects::loaded).tables_of(at);
+            let Some(row) = tables.and_then(|tables| rules::find(&tables, at)) else { break };
+            known = changes.and_then(known::at);
+            if let (Some(known), Some(usual)) = (known.as_mut(), Usual::of(at, &row)) {
+                known.keep(usual);
+            }
+            let Some(caller) = step(&registers, &row, &mut memory) else { break };
+            registers = caller;
+            if registers.stack_pointer() <= below && !row.is_signal_frame {
+                break;
+            }
+            if row.is_signal_frame && count < frames.len() {
+                // What the signal interrupted.
+                frames[count] = registers.program_counter();
+                count += 1;
+            }
+            is_behind_call = !row.is_signal_frame;
+        }
+        // A thread's first function was called by nobody.
+        if registers.program_counter() == 0 {
+            break;
+        }
+    }
+    count
+}
+
+/// The registers as the caller has them.
+fn step(registers: &Registers, row: &Row, memory: &mut Memory) -> Option<Registers> {
+    let base = match row.base {
+        Base::Register(register, offset) => registers.get(register)?.wrapping_add_signed(offset),
+        Base::Expression(code) => expression::evaluate(code, registers, None, memory)?,
+        Base::Unknown => return None,
+    };
+    let mut caller = registers.clone();
+    for (register, rule) in row.rules.iter().enumerate() {
+        let value = match *rule {
+            Rule::Same => continue,
+            Rule::Undefined => 0,
+            Rule::SavedAt(offset) => memory.word_at(base.wrapping_add_signed(offset))?,
+            Rule::Is(offset) => base.wrapping_add_signed(offset),
+            Rule::Register(other) => registers.get(other)?,
+            Rule::SavedAtExpression(code) => {
+                let address = expression::evaluate(code, registers, Some(base), memory)?;
+                memory.word_at(address)?
+            }
+            Rule::IsExpression(code) => expression::evaluate(code, registers, Some(base), memory)?,
+        };
+        caller.set(register, value);
+    }
+    caller.enter_caller(base, row);
+    Some(caller)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[inline(never)]
+    fn innermost(depth: usize, frames: &mut [usize]) -> usize {
+        let count = if depth == 0 { capture(frames) } else { innermost(depth - 1, frames) };
+        // No tail call.
+        core::hint::black_box(count)
+    }
+
+    #[test]
+    fn every_call_is_found_up_to_the_thread_s_start() {
+        let deep = |depth| {
+            let mut frames = [0; 200];
+            let count = innermost(depth, &mut frames);
+            (count, frames)
+        };
+        let ((shallow, _), (deeper, frames)) = (deep(0), deep(100));
+        assert_eq!(deeper, shallow + 100);
+        assert!(shallow > 4, "{shallow} frames from a test's start");
+        let recursive = &frames[2..100];
+        assert!(recursive.iter().all(|frame| *frame == recursive[0]), "{frames:?}");
+        let function = innermost as *const () as usize;
+        assert!((function..function + 1_000).contains(&recursive[0]));
+    }
+
+    #[test]
+    fn as_many_frames_as_there_is_room_for() {
+        let mut frames = [0; 3];
+        assert_eq!(innermost(50, &mut frames), 3);
+        assert_eq!(capture(&mut []), 0);
+    }
+
+    #[test]
+    fn what_is_known_leads_the_same_way() {
+        const DEPTH: usize = 40;
+        let walks = [(); 3].map(|()| {
+            let mut frames = [0; 200];
+            let count = innermost(DEPTH, &mut frames);
+            // Where this closure is called from is another place each time, if it was unrolled.
+            (count, <[usize; DEPTH]>::try_from(&frames[..DEPTH]).expect("so many"))
+        });
+        assert!(walks[0].0 > DEPTH);
+        assert_eq!(walks[0], walks[1]);
+        assert_eq!(walks[1], walks[2]);
+        // Two calls of one walk may want the same place, by where the program was loaded: the last to be kept is
+        // there. Other tests may want it too, or load a library in between.
+        let is_known = || {
+            let mut frames = [0; 200];
+            let count = innermost(DEPTH, &mut frames);
+            let known = libc::object_changes().and_then(known::at);
+            known.is_some_and(|known| frames[..count].iter().any(|at| known.find(*at).is_some()))
+        };
+        assert!((0..1000).any(|_| is_known()));
+    }
+}

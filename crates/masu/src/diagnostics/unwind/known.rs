@@ -1,0 +1,200 @@
+//! Rules of addresses that were met before: programs allocate from few places, so a walk that reads no table
+//! is a walk of a few loads a frame.
+//!
+//! Relies on the C library to say whether objects were loaded or unloaded since. Only rules of the usual kind are
+//! kept: the frame ends so far above a register, and what the caller needs back lies in it. The hard idea
+//! is when they stop being true. An address on this thread's stack lies in an object that is loaded now; if its
+//! rules are those of an object that lay there before, one was unloaded in between, and the C library's
+//! count of such changes was less when they were kept than it is now.
+
+use super::memory::Memory;
+use super::registers::{RETURN, Registers, STACK_POINTER};
+use super::rules::{Base, Row, Rule};
+use crate::platform::kernel::{self, Protection};
+use crate::platform::sync::{Guard, Lock};
+
+/// The most registers that one function keeps for its caller.
+const SAVED_MAX: usize = 12;
+
+/// The rules at one address, of the usual kind.
+#[derive(Clone, Copy)]
+pub(super) struct Usual {
+    /// 0 for none: no function is there.
+    address: usize,
+    /// Where the frame ends, in bytes from what this register holds.
+    base_offset: i32,
+    base_register: u8,
+    /// Whether this is the thread's first function, which nobody called.
+    is_first: bool,
+    count: u8,
+    registers: [u8; SAVED_MAX],
+    /// Where they lie, in words from the frame's end.
+    places: [i16; SAVED_MAX],
+}
+
+const NONE: Usual = Usual {
+    address: 0,
+    base_offset: 0,
+    base_register: 0,
+    is_first: false,
+    count: 0,
+    registers: [0; SAVED_MAX],
+    places: [0; SAVED_MAX],
+};
+
+const WORD: isize = size_of::<usize>() as isize;
+
+impl Usual {
+    /// What these rules of `address` come to, if they are usual.
+    pub(super) fn of(address: usize, row: &Row) -> Option<Usual> {
+        let Base::Register(register, offset) = row.base else { return None };
+        if row.is_signal_frame || !row.is_same(STACK_POINTER) {
+            return None;
+        }
+        let (base_register, base_offset) = (register.try_into().ok()?, offset.try_into().ok()?);
+        let mut usual = Usual { address, base_offset, base_register, ..NONE };
+        for (register, rule) in row.rules.iter().enumerate() {
+            match *rule {
+                Rule::Same if register == RETURN => return None,
+                Rule::Same => {}
+                Rule::Undefined if register == RETURN => usual.is_first = true,
+                Rule::SavedAt(offset) if offset % WORD == 0 => {
+                    let count = usize::from(usual.count);
+                    *usual.registers.get_mut(count)? = register.try_into().ok()?;
+                    usual.places[count] = (offset / WORD).try_into().ok()?;
+                    usual.count += 1;
+                }
+                _ => return None,
+            }
+        }
+        Some(usual)
+    }
+
+    /// Makes these registers the caller's. `None` where nobody called, and where they lead nowhere.
+    #[inline]
+    pub(super) fn step(&self, registers: &mut Registers, memory: &mut Memory) -> Option<()> {
+        let base = registers.get(usize::from(self.base_register))?;
+        let base = base.wrapping_add_signed(self.base_offset as isize);
+        if self.is_first {
+            return None;
+        }
+        let saved = self.registers.iter().zip(&self.places).take(usize::from(self.count));
+        for (register, place) in saved {
+            let value = memory.word_at(base.wrapping_add_signed(isize::from(*place) * WORD))?;
+            registers.set(usize::from(*register), value);
+        }
+        registers.enter_caller_of_usual(base);
+        Some(())
+    }
+}
+
+/// What is kept: each address has one place, where another may replace it.
+pub(super) struct Kept {
+    /// How many changes to the loaded objects there had been.
+    changes: u64,
+    places: Option<&'static mut [Usual; PLACES]>,
+}
+
+const PLACES: usize = 1024;
+const BYTES: usize = size_of::<[Usual; PLACES]>();
+
+static KEPT: Lock<Kept> = Lock::new(Kept { changes: 0, places: None });
+
+/// What is known while objects have changed `changes` times; `None` for who comes late with what may
+/// not be true any more. Its holder takes no lock of the C library's: who has that may wait for this.
+pub(super) fn at(changes: u64) -> Option<Guard<'static, Kept>> {
+    let mut kept = KEPT.lock();
+    kept.holds_at(changes).then_some(kept)
+}
+
+impl Kept {
+    /// Whether this holds while objects have changed `changes` times; what is older is forgotten.
+    fn holds_at(&mut self, changes: u64) -> bool {
+        if changes > self.changes {
+            self.changes = changes;
+            if let Some(places) = self.places.as_deref_mut() {
+                places.fill(NONE);
+            }
+        }
+        changes == self.changes
+    }
+
+    /// The rules at `address`, if they are known.
+    #[inline]
+    pub(super) fn find(&self, address: usize) -> Option<&Usual> {
+        let usual = &self.places.as_deref()?[place_of(address)];
+        (usual.address == address).then_some(usual)
+    }
+
+    /// Keeps these, unless there is no memory.
+    pub(super) fn keep(&mut self, usual: Usual) {
+        if self.places.is_none() {
+            let Ok(start) = kernel::map(BYTES, Protection::ReadWrite) else { return };
+            let places = start.as_ptr().cast::<[Usual; PLACES]>();
+            // SAFETY: There are as many bytes, aligned to an OS page and nobody else's.
+            unsafe { places.write([NONE; PLACES]) };
+            // SAFETY: Written just now, never given back, and held by the lock alone.
+            self.places = Some(unsafe { &mut *places });
+        }
+        if let Some(places) = self.places.as_deref_mut() {
+            places[place_of(usual.address)] = usual;
+        }
+    }
+}
+
+fn place_of(address: usize) -> usize {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - PLACES.ilog2())
+}
+
+/// Holds the lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    KEPT.hold();
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    unsafe { KEPT.let_go() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usual(address: usize) -> Usual {
+        Usual { address, ..NONE }
+    }
+
+    #[test]
+    fn what_was_known_of_unloaded_objects_is_forgotten() {
+        let mut kept = Kept { changes: 7, places: None };
+        assert!(kept.find(16).is_none());
+        kept.keep(usual(16));
+        kept.keep(usual(32));
+        assert!(kept.find(16).is_some() && kept.find(32).is_some() && kept.find(48).is_none());
+        assert!(kept.holds_at(7) && kept.find(16).is_some());
+        assert!(!kept.holds_at(6), "it may be of what is not loaded any more");
+        assert!(kept.find(16).is_some());
+        assert!(kept.holds_at(8) && kept.find(16).is_none() && kept.find(32).is_none());
+    }
+
+    #[test]
+    fn unusual_rules_are_not_kept() {
+        let rules = [Rule::Same; crate::diagnostics::unwind::registers::COUNT];
+        let base = Base::Register(STACK_POINTER, 16);
+        let mut row = Row { base, rules, is_signal_frame: false };
+        assert!(Usual::of(16, &row).is_none(), "nothing says where the caller goes on");
+        row.rules[RETURN] = Rule::SavedAt(-WORD);
+        assert!(Usual::of(16, &row).is_some_and(|usual| usual.count == 1 && !usual.is_first));
+        assert!(Usual::of(16, &Row { is_signal_frame: true, ..row }).is_none());
+        assert!(Usual::of(16, &Row { base: Base::Unknown, ..row }).is_none());
+        row.rules[RETURN] = Rule::SavedAt(-4);
+        assert!(Usual::of(16, &row).is_none());
+        row.rules[RETURN] = Rule::Undefined;
+        assert!(Usual::of(16, &row).is_some_and(|usual| usual.is_first));
+    }
+}

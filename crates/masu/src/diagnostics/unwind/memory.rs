@@ -1,0 +1,66 @@
+//! The memory that a walk reads beside tables: words of the thread's stack, where tables are right.
+//!
+//! Relies on the kernel to say what can be read. The hard idea is whom to believe: tables are as good as
+//! their authors, who write some by hand in assembly, and one that is wrong leads anywhere. A profile must not end the
+//! program for that, so each piece of memory is asked for before it is first read; a walk meets few.
+
+use core::ptr;
+
+use crate::platform::kernel;
+
+/// The smallest OS page: all of it can be read, or nothing.
+const PIECE_BYTES: usize = 4096;
+
+/// What one walk knows of memory.
+pub(super) struct Memory {
+    /// Where the piece starts that was read last; no piece starts at 1.
+    piece: usize,
+}
+
+impl Memory {
+    pub(super) const fn new() -> Memory {
+        Memory { piece: 1 }
+    }
+
+    /// The word that lies at an address; `None` where that is none of a word, or nothing can be read.
+    #[inline]
+    pub(super) fn word_at(&mut self, address: usize) -> Option<usize> {
+        if !address.is_multiple_of(size_of::<usize>()) {
+            return None;
+        }
+        let piece = address & !(PIECE_BYTES - 1);
+        if piece != self.piece {
+            if !kernel::is_readable(address) {
+                return None;
+            }
+            self.piece = piece;
+        }
+        let place: *const usize = ptr::with_exposed_provenance(address);
+        // SAFETY: It can be read, as all of its piece. Where tables are right it is this thread's stack,
+        // which nobody else writes; where not, any value will do.
+        Some(unsafe { place.read_volatile() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_no_word() {
+        let words = [7_usize, 8];
+        let address = ptr::from_ref(&words).expose_provenance();
+        let mut memory = Memory::new();
+        assert_eq!(memory.word_at(address), Some(7));
+        assert_eq!(memory.word_at(address + 8), Some(8));
+        assert_eq!(memory.word_at(address + 1), None, "not aligned");
+        let none = kernel::map(PIECE_BYTES, kernel::Protection::None).expect("addresses");
+        for nowhere in [0, 8, none.as_ptr().addr(), 1 << 63, usize::MAX - 7] {
+            assert_eq!(memory.word_at(nowhere), None, "{nowhere:#x}");
+            assert_eq!(Memory::new().word_at(nowhere), None, "{nowhere:#x}");
+        }
+        assert_eq!(memory.word_at(address), Some(7));
+        // SAFETY: The range was mapped above, and nothing refers to it.
+        unsafe { kernel::unmap(none, PIECE_BYTES) };
+    }
+}

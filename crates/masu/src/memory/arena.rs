@@ -1,0 +1,546 @@
+//! Arenas: ranges of addresses reserved from the kernel, cut into slices of 64 KiB.
+//!
+//! Relies on the kernel door and the class map. An arena's head holds what [`crate::memory::slice`] lays out;
+//! the rest is reserved without access and committed from the front in growing steps, so that
+//! little programs stay little even where the kernel backs everything with huge pages.
+//!
+//! What this room never does: decide which slices are handed out; that is [`crate::memory::ranges`].
+
+mod pieces;
+
+use core::mem::offset_of;
+use core::ptr::{self, NonNull};
+
+use crate::memory::class::FOREIGN;
+use crate::memory::map;
+use crate::memory::slice::{
+    ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice,
+};
+use crate::platform::kernel::{self, Advice, Protection};
+use crate::platform::sync::{AtomicUsize, Cell, Count, Lock, Ordering, Table};
+use crate::settings;
+
+/// Slices of the head of an arena that holds one block only and has no bitmaps.
+const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
+/// Slices that stay closed behind an arena's head, and as many at its end: in the hardened build.
+const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
+/// The shortest arena worth reserving when the kernel refuses longer ones.
+const SHORTEST_ARENA_BYTES: usize = 4 << 20;
+/// The first and smallest step of committing.
+const COMMIT_STEP_MIN: usize = 256 << 10;
+/// The shortest huge page that there is, the unit of bigger steps.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// A huge page is worth its memory from a heap of so many on, where small blocks will fill it.
+const HUGE_PAGES_MIN: usize = 2;
+/// The same for a large block, of which a program may use little.
+const HUGE_PAGES_MIN_LARGE: usize = 8;
+/// The most arenas at once: 16 TiB.
+const ARENAS_MAX: usize = 16 << 10;
+
+/// An arena, at the start of its own addresses, in the slots of the head's own slices.
+#[repr(C)]
+pub(crate) struct Arena {
+    /// Slices that it may have, the head's included, a guard at the end left out.
+    slices: Cell<usize>,
+    /// Slices of the head, and of a guard behind it.
+    head: Cell<usize>,
+    /// The first slice never handed out. The ranges' lock.
+    front: Cell<usize>,
+    /// The first slice not committed. Changed under the lock of growth and the ranges' lock, read under either.
+    committed: Cell<usize>,
+    /// The place in the table of arenas.
+    place: Cell<usize>,
+    /// The first slice not reserved. Changed under the lock of growth.
+    reserved: Count,
+    /// Slices of the head that are not reserved, before the bitmaps.
+    hole: Cell<usize>,
+    /// The next of the arenas that are to be unmapped. The ranges' lock.
+    pub(crate) next_leaving: Cell<Option<&'static Arena>>,
+}
+
+const _: () =
+    assert!(size_of::<Arena>() <= size_of::<Slice>(), "the others' slots are not touched");
+const _: () = assert!(offset_of!(Arena, slices) == 0);
+
+/// Held while arenas are reserved or grow, which needs the kernel; taken before the ranges' lock. Only those
+/// wait that need the same.
+pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
+
+/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
+/// that a search for an address need not touch arenas that are being released. Entered under the lock
+/// of growth, left under the ranges' lock, read by anyone.
+static ARENAS: Table<ARENAS_MAX> =
+    Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
+/// Where to try to reserve next. The lock of growth, or for a hint the ranges' lock.
+static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
+/// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
+static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The arenas there are. The caller holds the ranges' lock, so that none is released in between.
+pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
+    // SAFETY: An arena in the table is reserved, and its head committed.
+    ARENAS
+        .entries()
+        .map(|entry| unsafe { &*ptr::with_exposed_provenance(entry & !(ARENA_BYTES - 1)) })
+}
+
+/// Whether the arena of a table entry holds `address`.
+fn holds(entry: usize, address: usize) -> bool {
+    let (start, slices) = (entry & !(ARENA_BYTES - 1), entry & (ARENA_BYTES - 1));
+    address.wrapping_sub(start) < slices * SLICE_BYTES
+}
+
+/// Whether there is an arena whose bytes of the class map are made writable together with those at
+/// `address`.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused.arena_shares_unit")]
+fn shares_unit(address: usize) -> bool {
+    ARENAS.entries().any(|other| map::is_one_unit(other, address))
+}
+
+/// Whose the memory at `address` is: its code.
+#[inline]
+pub(crate) fn code_of(address: usize) -> u8 {
+    match (map::double_code(address) >> 1) as u8 {
+        FOREIGN if !map::is_established() => code_at(address),
+        code => code,
+    }
+}
+
+/// Where an address lies.
+pub(crate) enum Place {
+    /// In no arena.
+    Outside,
+    /// In the arena of one long block, behind its first GiB.
+    Beyond,
+    /// In this slice of an arena.
+    In(&'static Slice),
+}
+
+/// Where `address` lies, asked of the arenas themselves.
+pub(crate) fn place_of(address: usize) -> Place {
+    let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
+        return Place::Outside;
+    };
+    if address - (entry & !(ARENA_BYTES - 1)) >= ARENA_BYTES {
+        return Place::Beyond;
+    }
+    // SAFETY: The arena holds the address within its first GiB.
+    Place::In(unsafe { Slice::at(address) })
+}
+
+/// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
+/// there is no class map.
+pub(crate) fn code_at(address: usize) -> u8 {
+    match place_of(address) {
+        Place::In(slice) => code_in(slice),
+        Place::Outside | Place::Beyond => FOREIGN,
+    }
+}
+
+/// The code of the memory of a slice, as that itself knows it.
+pub(crate) fn code_in(slice: &'static Slice) -> u8 {
+    match slice.kind.get() {
+        Kind::Page => slice.page().code.get(),
+        // A parked block's is known to be free there.
+        Kind::Large | Kind::Parked => crate::memory::class::LARGE,
+        Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::memory::class::HEAP,
+        Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
+    }
+}
+
+/// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
+/// the code that says what a wrong pointer is.
+#[cfg(feature = "secure")]
+#[cold]
+pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
+    // SAFETY: An arena holds the address within its first GiB.
+    ARENAS.entries().any(|entry| holds(entry, address)).then(|| unsafe { Slice::at(address) })
+}
+
+impl Slice {
+    /// The arena that holds this slice.
+    pub(crate) fn arena(&self) -> &'static Arena {
+        // SAFETY: A slice's slot lies in the head of its arena, which starts with the arena.
+        unsafe { &*ptr::with_exposed_provenance(self.arena_address()) }
+    }
+
+    /// The slice `distance` slots further on, or `None` at the end of the arena.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena, or at its end.
+    pub(crate) unsafe fn ahead_or_end(&self, distance: usize) -> Option<&'static Slice> {
+        let inside = self.index() + distance < self.arena().slices.get();
+        // SAFETY: The caller's condition.
+        inside.then(|| unsafe { self.ahead(distance) })
+    }
+}
+
+impl Arena {
+    /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
+    /// address space left.
+    pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
+        if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
+            return Arena::reserve_dedicated(slices);
+        }
+        // Where addresses are limited, arenas are short; a long block gets one that holds it.
+        let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
+        let ordinary = prepare();
+        match Arena::reserve_in_pieces(slices) {
+            Ok(arena) => return Some(arena),
+            Err(kernel::Errno::NOMEM | kernel::Errno::AGAIN) => return None,
+            Err(_) => {}
+        }
+        let wanted = settings::arena_size().map(|bytes| bytes.next_multiple_of(HUGE_PAGE_BYTES));
+        let mut length = wanted.unwrap_or(ordinary).min(ordinary).max(shortest);
+        loop {
+            let total = length / SLICE_BYTES;
+            if total < head_slices(total) + slices + 2 * GUARD_SLICES {
+                return None;
+            }
+            if let Some(start) = reserve_aligned(length) {
+                return Arena::found(start, total, head_slices(total), total, 0);
+            }
+            if length <= SHORTEST_ARENA_BYTES {
+                return None;
+            }
+            length /= 2;
+        }
+    }
+
+    fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
+        prepare();
+        let total = slices.checked_add(DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES)?;
+        let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
+        let start = reserve_aligned(length)?;
+        Arena::found(start, total, DEDICATED_HEAD_SLICES, total, 0)
+    }
+
+    /// Reserves `slices` slices in an arena of their own, which hands out no others; returns the first. They are closed,
+    /// and never given back. `None` where there are no addresses, or more are asked for than one GiB holds.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.guards.arena_reserve_closed")]
+    pub(crate) fn reserve_closed(slices: usize) -> Option<&'static Slice> {
+        if slices + DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES > ARENA_SLICES {
+            return None;
+        }
+        let _growth = GROWTH.lock();
+        let arena = Arena::reserve_dedicated(slices)?;
+        let first = arena.front.get();
+        arena.front.set(first + slices);
+        // SAFETY: It lies within the first GiB.
+        Some(unsafe { Slice::at(arena.address() + first * SLICE_BYTES) })
+    }
+
+    /// Makes a reserved range an arena: commits the head and enters it into the table. It is reserved up to
+    /// slice `reserved` but for `hole` slices of the head.
+    #[inline(never)]
+    fn found(
+        start: NonNull<u8>,
+        slices: usize,
+        head: usize,
+        reserved: usize,
+        hole: usize,
+    ) -> Option<&'static Arena> {
+        let length = slices * SLICE_BYTES;
+        let mut committed = true;
+        pieces::for_each_part(start, hole, head, |part, bytes| {
+            // SAFETY: The range was reserved for this arena.
+            committed &= unsafe { kernel::commit(part, bytes) }.is_ok();
+            // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
+            // pages for everything.
+            let _ = unsafe { kernel::advise(part, bytes, Advice::NoHugePage) };
+        });
+        let opened =
+            committed && map::open(start.as_ptr().addr(), length.min(ARENA_BYTES), shares_unit);
+        if opened {
+            // SAFETY: The head is committed, aligned, and zero bytes are a valid arena.
+            let arena: &'static Arena = unsafe { start.cast().as_ref() };
+            arena.slices.set(slices - GUARD_SLICES);
+            arena.head.set(head + GUARD_SLICES);
+            arena.front.set(head + GUARD_SLICES);
+            arena.committed.set(head + GUARD_SLICES);
+            arena.reserved.set(reserved);
+            arena.hole.set(hole);
+            if arena.enter() {
+                return Some(arena);
+            }
+        }
+        pieces::for_each_part(start, hole, reserved, |part, bytes| {
+            // SAFETY: Nobody else knows of the range.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
+        });
+        None
+    }
+
+    fn enter(&'static self) -> bool {
+        let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
+        let place = ARENAS.enter(entry);
+        self.place.set(place.unwrap_or_default());
+        place.is_some()
+    }
+
+    /// Takes the arena out of the table, to be unmapped. Under the ranges' lock, or before anyone knows of it.
+    pub(crate) fn leave(&self) {
+        ARENAS.leave(self.place.get());
+        // The next reservation looks below this address, so it finds the hole.
+        let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
+        // ORDERING: Relaxed: a hint.
+        NEXT_ADDRESS.store(end, Ordering::Relaxed);
+    }
+
+    /// Gives the whole arena back to the kernel.
+    ///
+    /// # Safety
+    ///
+    /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
+    pub(crate) unsafe fn unmap(&'static self) {
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition; the range was reserved for this arena.
+            unsafe { kernel::unmap(part, bytes) };
+        });
+    }
+
+    /// The same for one of which nothing was handed out.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Arena::unmap`].
+    pub(crate) unsafe fn unmap_unused(&'static self) {
+        self.for_each_part(|part, bytes| {
+            // SAFETY: The caller's condition, as above.
+            let _ = unsafe { kernel::unmap_unused(part, bytes) };
+        });
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Whether this arena holds one block that is longer than ordinary arenas.
+    pub(crate) fn is_dedicated(&self) -> bool {
+        self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
+    }
+
+    /// Bytes of addresses reserved.
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        (self.reserved.get() - self.hole.get()) * SLICE_BYTES
+    }
+
+    /// Bytes readable and writable, the head included.
+    pub(crate) fn committed_bytes(&self) -> usize {
+        (self.committed.get() - self.hole.get()) * SLICE_BYTES
+    }
+
+    /// The first slice that is not committed.
+    pub(crate) fn committed_end(&self) -> usize {
+        self.committed.get()
+    }
+
+    /// Asks for no more huge pages up to slice `end`, which is committed: what is touched there from now on is mapped by OS
+    /// pages.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.arena_call_huge_pages_off")]
+    pub(crate) fn call_huge_pages_off(&self, end: usize) {
+        let from = self.head.get() * SLICE_BYTES;
+        let start = ptr::with_exposed_provenance_mut(self.address() + from);
+        // SAFETY: No arena starts at address 0.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        // SAFETY: The range belongs to this arena. The advice changes no contents; refused, all works as before.
+        let _ = unsafe { kernel::advise(start, end * SLICE_BYTES - from, Advice::NoHugePage) };
+    }
+
+    /// Whether the run of `count` slices from `first` on is all that was ever handed out.
+    pub(crate) fn is_whole(&self, first: &Slice, count: usize) -> bool {
+        first.index() == self.head.get() && count == self.front.get() - self.head.get()
+    }
+
+    /// Slices never handed out that are committed already.
+    pub(crate) fn committed_front_slices(&self) -> usize {
+        self.committed.get() - self.front.get()
+    }
+
+    /// Whether `slice` is the first one never handed out.
+    pub(crate) fn is_front(&self, slice: &Slice) -> bool {
+        slice.index() == self.front.get()
+    }
+
+    /// Whether `slice` was handed out at some time: it is neither the head's nor one that was never used.
+    pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
+        (self.head.get()..self.front.get()).contains(&slice.index())
+    }
+
+    /// Slices never handed out.
+    pub(crate) fn front_slices(&self) -> usize {
+        self.slices.get() - self.front.get()
+    }
+
+    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where so many are
+    /// not committed.
+    pub(crate) fn take_front(&'static self, slices: usize) -> Option<&'static Slice> {
+        if slices > self.committed_front_slices() {
+            return None;
+        }
+        let front = self.front.get();
+        self.front.set(front + slices);
+        // SAFETY: The first slice of what is handed out lies within the first GiB even in a
+        // dedicated arena.
+        Some(unsafe { Slice::at(self.address() + front * SLICE_BYTES) })
+    }
+
+    /// The end of `slices` slices at the front; `None` where they do not fit.
+    pub(crate) fn front_end(&self, slices: usize) -> Option<usize> {
+        (slices <= self.front_slices()).then(|| self.front.get() + slices)
+    }
+
+    /// Commits up to slice `end`, and some way ahead: returns how far, to be noted. `None` where the kernel commits no
+    /// more. `huge` asks for huge pages. The caller holds the lock of growth.
+    pub(crate) fn commit(&self, end: usize, huge: bool) -> Option<usize> {
+        let committed = self.committed.get();
+        if end <= committed {
+            return Some(committed);
+        }
+        if !self.reserve_up_to(end) {
+            return None;
+        }
+        let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
+        let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
+        let unit = if huge || step >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
+        let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
+        let most = self.reserved.get().min(self.slices.get());
+        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(most);
+        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, huge))
+    }
+
+    /// Notes how far the arena is committed. The caller holds the lock of growth and the ranges' lock, or nobody knows of
+    /// the arena yet.
+    pub(crate) fn note_committed(&self, end: usize) {
+        self.committed.set(end);
+    }
+
+    fn commit_exactly(&self, end: usize, huge: bool) -> bool {
+        let from = self.committed.get() * SLICE_BYTES;
+        let length = end * SLICE_BYTES - from;
+        let start = ptr::with_exposed_provenance_mut(self.address() + from);
+        // SAFETY: No arena starts at address 0.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        // SAFETY: The range belongs to this arena and was never used.
+        if unsafe { kernel::commit(start, length) }.is_err() {
+            return false;
+        }
+        // Before its first touch: advice on touched memory does nothing.
+        let advice = if settings::huge_pages() {
+            huge.then_some(Advice::HugePage)
+        } else {
+            Some(Advice::NoHugePage)
+        };
+        if let Some(advice) = advice {
+            // SAFETY: As above. Where the advice is refused everything works.
+            let _ = unsafe { kernel::advise(start, length, advice) };
+        }
+        true
+    }
+}
+
+/// Whether memory that joins a heap of `live_bytes` is worth huge pages; `large` where it is for a large block, and not for
+/// pages of small ones.
+pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
+    if let Some(from) = settings::huge_pages_from() {
+        return live_bytes >= from;
+    }
+    // A huge page is worth its memory where it is a small part of what the program holds.
+    let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
+    // A little program does not ask how long they are here.
+    live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
+}
+
+/// Bytes of a huge page here: it stands for an OS page full of addresses of OS pages. 2 MiB where those are of 4
+/// KiB, 32 MiB of 16 KiB, 512 MiB of 64 KiB.
+fn huge_page_bytes() -> usize {
+    let os_page = kernel::page_size();
+    os_page / size_of::<u64>() * os_page
+}
+
+/// Slices that the head of an ordinary arena of `slices` slices takes.
+const fn head_slices(slices: usize) -> usize {
+    (BITMAPS_AT + slices * BITMAP_WORDS * size_of::<u64>()).div_ceil(SLICE_BYTES)
+}
+
+/// Decides once on the class map and on the length of ordinary arenas; returns the latter.
+fn prepare() -> usize {
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
+    let known = ORDINARY_BYTES.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let limit = kernel::address_space_limit();
+    // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
+    let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };
+    if near.is_none() {
+        // The map may have been refused because all that is mapped is locked (`mlockall`), and may be no more.
+        let is_few = limit <= 64 * ARENA_BYTES;
+        pieces::limit_to(if is_few { limit } else { limit.min(kernel::locked_memory_limit()) });
+    }
+    let near = near.unwrap_or_else(kernel::free_address);
+    NEXT_ADDRESS.store(near & !(ARENA_BYTES - 1), Ordering::Relaxed);
+    let shorter = (limit / 32).next_power_of_two();
+    let length = shorter.clamp(SHORTEST_ARENA_BYTES, ARENA_BYTES);
+    ORDINARY_BYTES.store(length, Ordering::Relaxed);
+    length
+}
+
+/// How many places are tried for an arena before the kernel is left to choose.
+const TRIES: usize = 64;
+
+/// Reserves `length` bytes at `address`.
+fn reserve_at(address: usize, length: usize) -> Result<NonNull<u8>, kernel::Errno> {
+    let start = kernel::map_at(address, length, Protection::None)?;
+    start.as_ptr().expose_provenance();
+    Ok(start)
+}
+
+/// Reserves `length` bytes at a multiple of [`ARENA_BYTES`].
+fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
+    let step = length.next_multiple_of(ARENA_BYTES);
+    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
+    let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
+    for _ in 0..TRIES {
+        address = match address.checked_sub(step) {
+            Some(lower) if lower > 0 => lower,
+            _ => break,
+        };
+        match reserve_at(address, length) {
+            Ok(start) => {
+                NEXT_ADDRESS.store(address, Ordering::Relaxed);
+                return Some(start);
+            }
+            Err(kernel::Errno::EXIST) => {}
+            Err(kernel::Errno::NOMEM) => return None,
+            Err(_) => break,
+        }
+    }
+    reserve_and_cut(length)
+}
+
+/// The way for kernels and emulators that take no wishes: reserves more and cuts off both ends.
+fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
+    let whole = length.checked_add(ARENA_BYTES)?;
+    let start = kernel::map(whole, Protection::None).ok()?;
+    let before = start.as_ptr().addr().next_multiple_of(ARENA_BYTES) - start.as_ptr().addr();
+    // SAFETY: The offset lies within the range just mapped.
+    let aligned = unsafe { start.add(before) };
+    if before > 0 {
+        // SAFETY: The part before the aligned address is not used.
+        let _ = unsafe { kernel::unmap_unused(start, before) };
+    }
+    if before < ARENA_BYTES {
+        // SAFETY: Nor is the part behind the arena.
+        let _ = unsafe { kernel::unmap_unused(aligned.add(length), ARENA_BYTES - before) };
+    }
+    aligned.as_ptr().expose_provenance();
+    Some(aligned)
+}

@@ -1,0 +1,176 @@
+//! Arenas where addresses are limited (`ulimit -v`): reserved piece by piece, as they are used.
+//!
+//! Relies on an arena's place at a multiple of 1 GiB, where the addresses behind it are free as a rule. An arena
+//! that was reserved as a whole would take addresses from the rest of the program, and several short ones have a
+//! head each and let no long block in. So there is one, as long as the limit; of its head those slots and
+//! bitmaps are reserved that it may ever need, with a hole between them, and it grows and shrinks at its end.
+
+use core::ptr::{self, NonNull};
+
+use super::{
+    Arena, COMMIT_STEP_MIN, GUARD_SLICES, NEXT_ADDRESS, SHORTEST_ARENA_BYTES, head_slices,
+};
+use super::{TRIES, reserve_at};
+use crate::memory::slice::{ARENA_BYTES, ARENA_SLICES, BITMAPS_AT, Kind, SLICE_BYTES, Slice};
+use crate::platform::kernel::{self, Errno, Protection};
+use crate::platform::sync::{AtomicUsize, Ordering};
+
+/// The longest piece.
+const PIECE_BYTES_MAX: usize = 64 << 20;
+/// A limit's share that a piece is.
+const PIECE_SHARE: usize = 128;
+/// So many pieces that are free at the end go back to the kernel.
+const SHRINKS_BY_PIECES: usize = 4;
+/// Where the bitmaps begin, and a hole before them ends.
+const HOLE_END: usize = BITMAPS_AT / SLICE_BYTES;
+
+/// What addresses were limited to when the first arena was reserved; 0 for none.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Has arenas be reserved piece by piece from now on.
+pub(super) fn limit_to(bytes: usize) {
+    // ORDERING: Relaxed: the number stands for itself.
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// What addresses are limited to, if they are.
+fn limit() -> Option<usize> {
+    // ORDERING: Relaxed, as above.
+    Some(LIMIT.load(Ordering::Relaxed)).filter(|limit| *limit != 0)
+}
+
+fn piece_slices(limit: usize) -> usize {
+    (limit / PIECE_SHARE).clamp(COMMIT_STEP_MIN, PIECE_BYTES_MAX) / SLICE_BYTES
+}
+
+/// Calls `act` with each part of an arena that is reserved, up to its slice `end`: before the hole and behind it.
+pub(super) fn for_each_part(
+    start: NonNull<u8>,
+    hole: usize,
+    end: usize,
+    mut act: impl FnMut(NonNull<u8>, usize),
+) {
+    let before = if hole == 0 { 0 } else { HOLE_END - hole };
+    let behind = if hole == 0 { 0 } else { HOLE_END };
+    for (from, to) in [(0, before), (behind, end)] {
+        if from < to {
+            // SAFETY: The part lies inside the arena.
+            act(unsafe { start.add(from * SLICE_BYTES) }, (to - from) * SLICE_BYTES);
+        }
+    }
+}
+
+impl Arena {
+    /// Calls `act` with each part that is reserved.
+    pub(super) fn for_each_part(&'static self, act: impl FnMut(NonNull<u8>, usize)) {
+        for_each_part(NonNull::from(self).cast(), self.hole.get(), self.reserved.get(), act);
+    }
+
+    /// Reserves an arena for a run of `slices` slices and more, where addresses are limited.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` where there are none left; another error where arenas are not reserved like this.
+    #[inline]
+    pub(super) fn reserve_in_pieces(slices: usize) -> Result<&'static Arena, Errno> {
+        Arena::reserve_under(limit().ok_or(Errno::EXIST)?, slices)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.limited.pieces_reserve_under")]
+    fn reserve_under(limit: usize, slices: usize) -> Result<&'static Arena, Errno> {
+        let longest = limit.clamp(SHORTEST_ARENA_BYTES, ARENA_BYTES) / SLICE_BYTES;
+        let whole = slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES;
+        let total = longest.max(whole).min(ARENA_SLICES);
+        let head = head_slices(total);
+        let slots_end = (total * size_of::<Slice>()).div_ceil(SLICE_BYTES);
+        // ORDERING: Relaxed: the lock of growth is held.
+        let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
+        for _ in 0..TRIES {
+            address =
+                address.checked_sub(ARENA_BYTES).filter(|lower| *lower > 0).ok_or(Errno::EXIST)?;
+            match reserve_at(address, slots_end * SLICE_BYTES) {
+                Err(Errno::EXIST) => {}
+                Err(refusal) => return Err(refusal),
+                Ok(start) => {
+                    NEXT_ADDRESS.store(address, Ordering::Relaxed);
+                    let end = head + GUARD_SLICES + slices;
+                    let rest = kernel::map_at(
+                        address + BITMAPS_AT,
+                        end * SLICE_BYTES - BITMAPS_AT,
+                        Protection::None,
+                    );
+                    if let Err(refusal) = rest {
+                        // SAFETY: The slots were reserved just now, and nobody knows of them.
+                        let _ = unsafe { kernel::unmap_unused(start, slots_end * SLICE_BYTES) };
+                        return Err(refusal);
+                    }
+                    return Arena::found(start, total, head, end, HOLE_END - slots_end)
+                        .ok_or(Errno::NOMEM);
+                }
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    /// Reserves up to slice `end`, and a piece ahead where that can be had; whether that worked.
+    #[inline]
+    pub(super) fn reserve_up_to(&self, end: usize) -> bool {
+        end <= self.reserved.get() || self.reserve_more(end)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.limited.pieces_reserve_more")]
+    fn reserve_more(&self, end: usize) -> bool {
+        let reserved = self.reserved.get();
+        let ahead = (reserved + limit().map_or(0, piece_slices)).clamp(end, self.slices.get());
+        self.reserve_exactly(ahead) || (ahead > end && self.reserve_exactly(end))
+    }
+
+    fn reserve_exactly(&self, end: usize) -> bool {
+        let from = self.reserved.get();
+        let address = self.address() + from * SLICE_BYTES;
+        let is_reserved = reserve_at(address, (end - from) * SLICE_BYTES).is_ok();
+        if is_reserved {
+            self.reserved.set(end);
+        }
+        is_reserved
+    }
+
+    /// Whether a free run lies at the end of what was handed out, and is worth giving back. Under the ranges' lock.
+    pub(crate) fn ends_in(&self, run: &Slice) -> bool {
+        let count = run.count.get() as usize;
+        run.index() + count == self.front.get()
+            && limit().is_some_and(|limit| count >= SHRINKS_BY_PIECES * piece_slices(limit))
+    }
+
+    /// The free run at the end of what was handed out. Under the ranges' lock.
+    pub(crate) fn free_end(&self) -> Option<&'static Slice> {
+        let before = self.address() + (self.front.get() - 1) * SLICE_BYTES;
+        // SAFETY: It lies in the arena: before the front is what was handed out, or the head.
+        let last = unsafe { Slice::at(before) };
+        // SAFETY: The last slice of a free run leads to its first.
+        last.kind.is(Kind::Free).then(|| unsafe { last.behind(last.back.get() as usize) })
+    }
+
+    /// Takes back that anything was handed out from slice `first` on. Under the lock of growth and the ranges' lock; the
+    /// run is in no list.
+    pub(crate) fn retreat_to(&self, first: &Slice) {
+        self.front.set(first.index());
+        self.committed.set(first.index());
+    }
+
+    /// Gives the addresses back to the kernel behind what is committed. Under the lock of growth.
+    pub(crate) fn unmap_behind(&self) {
+        let (start, end) = (self.committed.get(), self.reserved.get());
+        let address = self.address() + start * SLICE_BYTES;
+        let address = ptr::with_exposed_provenance_mut(address);
+        self.reserved.set(start);
+        // SAFETY: No arena starts at address 0.
+        let address = unsafe { NonNull::new_unchecked(address) };
+        // SAFETY: It was reserved for this arena, and nothing of it is handed out.
+        unsafe { kernel::unmap(address, (end - start) * SLICE_BYTES) };
+    }
+}

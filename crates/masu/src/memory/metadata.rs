@@ -1,0 +1,102 @@
+//! Memory of the allocator's own: thread caches and their arrays.
+//!
+//! Relies on ranges, from which it takes slices for good. Arrays have lengths that are powers of
+//! two and are reused from a list for each length; what was once taken is never given back, and
+//! stays small: arrays are bounded by the caches' budgets.
+
+#[cfg_attr(feature = "secure", path = "metadata/guarded.rs")]
+mod slices;
+
+use core::ptr::{self, NonNull};
+
+use crate::memory::slice::SLICE_BYTES;
+use crate::platform::sync::Lock;
+
+/// The longest array: a slice.
+pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
+const LENGTHS: usize = WORDS_MAX.ilog2() as usize + 1;
+
+/// The shortest array: a cache line.
+pub(crate) const WORDS_MIN: usize = 8;
+
+struct Metadata {
+    /// What is left of the slices taken last.
+    next: usize,
+    end: usize,
+    /// Arrays given back, by length; each holds the address of the next one.
+    free: [usize; LENGTHS],
+}
+
+static METADATA: Lock<Metadata> = Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] });
+
+/// An array of `count` words, at most a slice, rounded up to a power of two; its contents are
+/// unspecified. `None` for want of memory.
+pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
+    let count = count.next_power_of_two().max(WORDS_MIN);
+    debug_assert!(count <= WORDS_MAX);
+    let start = METADATA.lock().take(count)?;
+    // SAFETY: The array is `count` words long, aligned to its line, and nobody else's.
+    Some(unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), count) })
+}
+
+/// Takes an array back.
+///
+/// # Safety
+///
+/// - `array` came from [`words`] at this length, and nothing refers to it any more.
+pub(crate) unsafe fn give_back(array: NonNull<usize>, count: usize) {
+    let mut metadata = METADATA.lock();
+    let list = &mut metadata.free[count.ilog2() as usize];
+    // SAFETY: The array is at least a line long and nobody's.
+    unsafe { array.write(*list) };
+    *list = array.as_ptr().expose_provenance();
+}
+
+impl Metadata {
+    fn take(&mut self, count: usize) -> Option<NonNull<usize>> {
+        let list = &mut self.free[count.ilog2() as usize];
+        if let Some(array) = NonNull::new(ptr::with_exposed_provenance_mut::<usize>(*list)) {
+            // SAFETY: `give_back` wrote the next one's address there.
+            *list = unsafe { array.read() };
+            return Some(array);
+        }
+        self.carve(count)
+    }
+
+    /// Words never used before.
+    fn carve(&mut self, count: usize) -> Option<NonNull<usize>> {
+        let bytes = count * size_of::<usize>();
+        if self.end - self.next < bytes {
+            (self.next, self.end) = slices::take()?;
+        }
+        let start = ptr::with_exposed_provenance_mut(self.next);
+        self.next += bytes;
+        NonNull::new(start)
+    }
+}
+
+/// A place for a value for good, on cache lines of its own. `None` for want of memory.
+pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
+    const { assert!(align_of::<T>() <= WORDS_MIN * size_of::<usize>()) };
+    let count = size_of::<T>().div_ceil(size_of::<usize>()).next_multiple_of(WORDS_MIN);
+    let mut start = METADATA.lock().carve(count)?.cast::<T>();
+    // SAFETY: The lines are long enough, aligned and nobody else's.
+    unsafe { start.write(value) };
+    // SAFETY: Written just now, nobody else's and never given back.
+    Some(unsafe { start.as_mut() })
+}
+
+/// Holds the lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    METADATA.hold();
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    unsafe { METADATA.let_go() };
+}

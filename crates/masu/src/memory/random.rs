@@ -1,0 +1,174 @@
+//! Random numbers that a program's attacker cannot foresee: ChaCha with eight rounds, under a key
+//! that the kernel gave.
+//!
+//! Relies on the kernel door for the key and for a page of its own that it lies on. The hard idea is
+//! `fork`: a child must not draw its parent's numbers. So the kernel is asked to wipe that page in
+//! children, and a key that is zero is drawn again. Where the kernel cannot (before Linux 4.14), a
+//! child draws what its parent would have drawn.
+
+use core::ptr::{self, NonNull};
+
+use crate::memory::slice::SLICE_BYTES;
+use crate::platform::kernel::{self, Advice, Protection};
+use crate::platform::sync::{AtomicPtr, AtomicU32, Lock, Ordering};
+
+const KEY_WORDS: usize = 8;
+const WORDS: usize = 16;
+
+/// The key, on a page of its own; null before there is one.
+static KEY: AtomicPtr<[AtomicU32; KEY_WORDS]> = AtomicPtr::new(ptr::null_mut());
+/// The key where no page could be had.
+static SPARE_KEY: [AtomicU32; KEY_WORDS] = [const { AtomicU32::new(0) }; KEY_WORDS];
+/// Held by the thread that makes the key. Nobody takes another lock in that time.
+static MAKING: Lock<()> = Lock::new(());
+
+/// A stream of random numbers, different from every other one by where it lies. All zero: one that
+/// has drawn nothing yet.
+pub(crate) struct Random {
+    words: [u32; WORDS],
+    left: u32,
+    blocks: u32,
+}
+
+impl Random {
+    pub(crate) const fn new() -> Random {
+        Random { words: [0; WORDS], left: 0, blocks: 0 }
+    }
+
+    /// The next number.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u32 {
+        if self.left == 0 {
+            self.refill();
+        }
+        self.left -= 1;
+        // Used once: a reader of this memory learns nothing of what was drawn.
+        core::mem::take(&mut self.words[self.left as usize])
+    }
+
+    /// A number below `end`, which is not 0.
+    #[inline]
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        ((u64::from(self.next()) * end as u64) >> 32) as usize
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) {
+        self.blocks = self.blocks.wrapping_add(1);
+        let place = ptr::from_ref(self).addr() as u64;
+        self.words = block(&key(), self.blocks, place);
+        self.left = WORDS as u32;
+    }
+}
+
+/// The key, made where there is none yet.
+fn key() -> [u32; KEY_WORDS] {
+    // ORDERING: Acquire pairs with the Release in `make_key`.
+    let words = KEY.load(Ordering::Acquire);
+    // SAFETY: It is null or leads to a page that stays mapped.
+    if let Some(words) = unsafe { words.as_ref() } {
+        // ORDERING: Relaxed: a key that is being made in a child is zero in part, and made again.
+        let key = words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        if !key.contains(&0) {
+            return key;
+        }
+    }
+    make_key()
+}
+
+/// Draws a key from the kernel, without a word that is zero.
+#[cold]
+#[inline(never)]
+fn make_key() -> [u32; KEY_WORDS] {
+    let _making = MAKING.lock();
+    // ORDERING: Relaxed: written under the lock.
+    let known = KEY.load(Ordering::Relaxed);
+    // SAFETY: As in `key`.
+    let words = unsafe { known.as_ref() }.unwrap_or_else(place);
+    // ORDERING: Relaxed: as above.
+    let mut key = words.each_ref().map(|word| word.load(Ordering::Relaxed));
+    if key.contains(&0) {
+        kernel::entropy::fill(&mut key);
+        key.iter_mut().for_each(|word| *word = (*word).max(1));
+        for (place, word) in words.iter().zip(key) {
+            // ORDERING: Relaxed: a thread that sees part of it sees a zero and comes here.
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+    // ORDERING: Release publishes the key to the Acquire in `key`.
+    KEY.store(ptr::from_ref(words).cast_mut(), Ordering::Release);
+    key
+}
+
+/// A place for the key that a child finds empty, as far as there is one.
+fn place() -> &'static [AtomicU32; KEY_WORDS] {
+    // The largest OS page, so that it is one wherever it begins.
+    let bytes = SLICE_BYTES;
+    let Ok(start) = kernel::map(2 * bytes, Protection::ReadWrite) else { return &SPARE_KEY };
+    let before = start.as_ptr().addr().next_multiple_of(bytes) - start.as_ptr().addr();
+    // SAFETY: So many bytes are left behind.
+    let start = unsafe { start.add(before) };
+    for advice in [Advice::WipeOnFork, Advice::DontDump] {
+        // SAFETY: The page was mapped just now. Refused, the child shares the parent's key.
+        let _ = unsafe { kernel::advise(start, bytes, advice) };
+    }
+    let words: NonNull<[AtomicU32; KEY_WORDS]> = start.cast();
+    // SAFETY: The page is zero, which is a valid value, aligned, and stays mapped.
+    unsafe { words.as_ref() }
+}
+
+/// The block number `number` of the stream `stream`, as D. J. Bernstein's "ChaCha, a variant of
+/// Salsa20" (2008) has it, with eight rounds.
+fn block(key: &[u32; KEY_WORDS], number: u32, stream: u64) -> [u32; WORDS] {
+    let mut start = [0_u32; WORDS];
+    // "expand 32-byte k"
+    start[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);
+    start[4..12].copy_from_slice(key);
+    start[12] = number;
+    start[14] = stream as u32;
+    start[15] = (stream >> 32) as u32;
+    let mut state = start;
+    for _ in 0..4 {
+        quarters(&mut state, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]]);
+        quarters(&mut state, [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]);
+    }
+    for (word, first) in state.iter_mut().zip(start) {
+        *word = word.wrapping_add(first);
+    }
+    state
+}
+
+fn quarters(state: &mut [u32; WORDS], rounds: [[usize; 4]; 4]) {
+    for [a, b, c, d] in rounds {
+        for (turns_d, turns_b) in [(16, 12), (8, 7)] {
+            state[a] = state[a].wrapping_add(state[b]);
+            state[d] = (state[d] ^ state[a]).rotate_left(turns_d);
+            state[c] = state[c].wrapping_add(state[d]);
+            state[b] = (state[b] ^ state[c]).rotate_left(turns_b);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_key_gives_the_published_block_of_chacha8() {
+        // The first words of the keystream for a key and a nonce of zeros, from the eSTREAM vectors
+        // of ChaCha8 (draft-strombergson-chacha-test-vectors-01, TC1, 256 bits).
+        let first = block(&[0; KEY_WORDS], 0, 0);
+        assert_eq!(first[..4], [0x2fef_003e, 0xd640_5f89, 0xe8b8_5b7f, 0xa1a5_091f]);
+    }
+
+    #[test]
+    fn numbers_below_an_end_reach_all_of_them() {
+        let mut random = Random::new();
+        let mut seen = [0_u32; 10];
+        for _ in 0..1000 {
+            seen[random.below(10)] += 1;
+        }
+        assert!(seen.iter().all(|count| (50..200).contains(count)), "{seen:?}");
+    }
+}

@@ -1,0 +1,458 @@
+//! Runs of slices: which are free, which are handed out, and when free ones go back to the kernel.
+//!
+//! Relies on arenas for addresses and commitment. Free runs are merged with their free neighbours
+//! and kept in lists by length; which of them stay resident is decided in `memory/ranges/kept.rs`. The hard
+//! idea is the merging: the first and the last slice of a free run say so, which is all that a
+//! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
+
+mod delay;
+mod demand;
+mod held;
+mod kept;
+pub(crate) mod large;
+mod occupied;
+mod parked;
+mod together;
+mod usage;
+
+use core::ptr;
+
+use crate::memory::arena::Arena;
+use crate::memory::class::FOREIGN;
+use crate::memory::list::List;
+use crate::memory::map;
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use delay::Period;
+use demand::Demand;
+#[cfg(test)]
+pub(crate) use held::CALLS_MAX;
+pub(crate) use held::RUNS_MAX;
+use held::SharedRanges;
+use occupied::Occupied;
+pub(crate) use parked::Parked;
+use usage::Usage;
+
+/// All runs of the process.
+pub(crate) static RANGES: SharedRanges = SharedRanges::new();
+
+/// Runs of each length below this have a list of their own.
+const EXACT_LISTS: usize = 64;
+/// Longer runs share four lists a doubling.
+const LISTS: usize = 128;
+/// Runs looked at in a list that mixes lengths before the next list is taken.
+const TRIES: usize = 16;
+/// A run that was handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    /// Its first slice.
+    pub(crate) first: &'static Slice,
+    /// Whether it is known to read as zero.
+    pub(crate) zero: bool,
+}
+
+/// Free runs, and the books of what is handed out.
+// What every program touches comes first, to lie on one OS page.
+#[repr(C)]
+pub(crate) struct Ranges {
+    /// The lists that hold a run.
+    occupied: Occupied,
+    /// The dirty lists that hold a run.
+    dirty_occupied: Occupied,
+    /// The arena that grows.
+    arena: Option<&'static Arena>,
+    live_slices: usize,
+    dirty_bytes: usize,
+    /// Large blocks among what is live, and their slices.
+    large_blocks: usize,
+    large_slices: usize,
+    /// Large blocks ever handed out.
+    large_made: usize,
+    /// Bytes of large blocks that the program may not use: in the hardened build, else 0.
+    large_unused_bytes: usize,
+    /// Slices of the allocator's own among what is live.
+    metadata_slices: usize,
+    /// Slices that threads have the right to park.
+    parking_slices: usize,
+    /// The most that was live, fading towards what is.
+    peak_bytes: usize,
+    demand: Demand,
+    /// What was purged a short while ago and was not wanted again yet.
+    just_purged_bytes: usize,
+    /// Runs that were reused or freed.
+    ticks: u32,
+    /// Free memory is to be given back until at most so much of it may be resident.
+    owed_down_to: Option<usize>,
+    /// Arenas that are to be unmapped.
+    leaving: Option<&'static Arena>,
+    /// The end of the arena that grows is to be given back, where addresses are limited.
+    shrinks: bool,
+    /// Bytes handed out, or freed and maybe resident, since something was given back last.
+    moved_bytes: usize,
+    /// Runs on their way back to the kernel.
+    away: List,
+    /// How much of what went back was used.
+    usage: Usage,
+    lists: [List; LISTS],
+    /// The runs among them that may be resident, in lists of the same lengths.
+    dirty_lists: [List<true>; LISTS],
+    /// The time that free memory is left, where that was set.
+    period: Period,
+}
+
+// SAFETY: The references to the arena and to slices are used only under the lock around this.
+unsafe impl Send for Ranges {}
+
+impl Ranges {
+    const fn new() -> Ranges {
+        Ranges {
+            lists: [const { List::new() }; LISTS],
+            occupied: Occupied::new(),
+            dirty_lists: [const { List::new() }; LISTS],
+            period: Period::new(),
+            dirty_occupied: Occupied::new(),
+            arena: None,
+            live_slices: 0,
+            dirty_bytes: 0,
+            large_blocks: 0,
+            large_slices: 0,
+            large_made: 0,
+            large_unused_bytes: 0,
+            metadata_slices: 0,
+            parking_slices: 0,
+            peak_bytes: 0,
+            demand: Demand::FIRST,
+            just_purged_bytes: 0,
+            ticks: 0,
+            owed_down_to: None,
+            leaving: None,
+            shrinks: false,
+            moved_bytes: 0,
+            away: List::new(),
+            usage: Usage::new(),
+        }
+    }
+
+    /// Bytes handed out as runs.
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.live_slices * SLICE_BYTES
+    }
+
+    /// Bytes of runs that hold the allocator's own memory.
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        self.metadata_slices * SLICE_BYTES
+    }
+
+    /// How many large blocks are handed out or parked, and their bytes.
+    pub(crate) fn large(&self) -> (usize, usize) {
+        (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
+    }
+
+    /// Large blocks ever handed out from here; parked ones that were taken again are not among them.
+    pub(crate) fn large_made(&self) -> usize {
+        self.large_made
+    }
+
+    /// Notes a change in the number of large blocks and in their slices.
+    #[inline]
+    pub(crate) fn count_large(&mut self, blocks: isize, slices: isize) {
+        self.large_blocks = self.large_blocks.wrapping_add_signed(blocks);
+        self.large_made += blocks.max(0).cast_unsigned();
+        self.large_slices = self.large_slices.wrapping_add_signed(slices);
+    }
+
+    /// Notes a change in the bytes of large blocks that the program may not use.
+    #[cfg(feature = "secure")]
+    pub(crate) fn count_unused(&mut self, bytes: isize) {
+        self.large_unused_bytes = self.large_unused_bytes.wrapping_add_signed(bytes);
+    }
+
+    /// Bytes of free runs that may be resident.
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.dirty_bytes
+    }
+
+    /// Takes a run into the books that is handed out.
+    fn note_allocated(&mut self, run: Run, slices: usize, kind: Kind) {
+        run.first.kind.set(kind);
+        run.first.count.set(slices as u32);
+        self.add_live(slices);
+        if kind == Kind::Metadata {
+            self.metadata_slices += slices;
+        }
+        self.moved_bytes += slices * SLICE_BYTES;
+        self.bound_total();
+    }
+
+    /// Gives back what lies before and behind the aligned part of a run.
+    fn cut_to_align(&mut self, run: Run, padded: usize, slices: usize, align: usize) -> Run {
+        let start = run.first.address();
+        let before = (start.next_multiple_of(align) - start) / SLICE_BYTES;
+        // SAFETY: The aligned part lies inside the run.
+        let first = unsafe { run.first.ahead(before) };
+        let behind = padded - before - slices;
+        if first.arena().is_dedicated() {
+            return Run { first, zero: run.zero };
+        }
+        let dirty = |count| if run.zero { 0 } else { count * SLICE_BYTES };
+        if before > 0 {
+            self.insert(run.first, before, dirty(before), run.zero);
+        }
+        if behind > 0 {
+            // SAFETY: So does the part behind it.
+            let rest = unsafe { first.ahead(slices) };
+            self.insert(rest, behind, dirty(behind), run.zero);
+        }
+        Run { first, zero: run.zero }
+    }
+
+    /// A run of exactly `slices`, from the free ones or from what is committed of an arena's front.
+    fn take_ready(&mut self, slices: usize) -> Option<Run> {
+        if let Some(run) = self.take_free(slices) {
+            return Some(run);
+        }
+        let first = self.arena?.take_front(slices)?;
+        Some(Run { first, zero: true })
+    }
+
+    /// Lets the arena grow from here on that has more left. What the other one has committed
+    /// becomes a free run; the rest of it stays reserved for its last run to grow into.
+    fn offer_to_grow(&mut self, offered: &'static Arena) {
+        let Some(growing) = self.arena.replace(offered) else { return };
+        let retired = if growing.front_slices() > offered.front_slices() {
+            self.arena = Some(growing);
+            offered
+        } else {
+            growing
+        };
+        let left = retired.committed_front_slices();
+        if left > 0
+            && let Some(first) = retired.take_front(left)
+        {
+            self.insert(first, left, 0, true);
+        }
+    }
+
+    fn take_free(&mut self, slices: usize) -> Option<Run> {
+        // Resident memory first, for it costs no fault and makes nothing else resident.
+        let run = fitting(&self.dirty_lists, &self.dirty_occupied, slices)
+            .or_else(|| fitting(&self.lists, &self.occupied, slices))?;
+        Some(self.split(run, slices))
+    }
+
+    /// Takes the first `slices` slices of a free run; the rest stays free.
+    fn split(&mut self, run: &'static Slice, slices: usize) -> Run {
+        let (count, dirty, zero) =
+            (run.count.get() as usize, run.dirty.get() as usize, run.zero.get());
+        self.remove(run);
+        let taken_dirty = dirty.min(slices * SLICE_BYTES);
+        if count > slices {
+            // SAFETY: The rest lies inside the run.
+            let rest = unsafe { run.ahead(slices) };
+            self.insert(rest, count - slices, dirty - taken_dirty, zero);
+        }
+        self.note_reuse(slices * SLICE_BYTES, slices * SLICE_BYTES - taken_dirty);
+        Run { first: run, zero }
+    }
+
+    /// Takes a run of `slices` slices back, of which `dirty` bytes may be resident.
+    ///
+    /// # Safety
+    ///
+    /// - It was handed out by `allocate` as (part of) one run, and nobody uses it any more.
+    pub(crate) unsafe fn free(&mut self, first: &'static Slice, slices: usize, dirty: usize) {
+        self.live_slices -= slices;
+        let arena = first.arena();
+        if arena.is_dedicated() {
+            // It holds one run only.
+            return self.release(arena);
+        }
+        let run = self.insert(first, slices, dirty, false);
+        self.note_free(slices * SLICE_BYTES);
+        self.moved_bytes += dirty;
+        let budget = self.budget_bytes();
+        let keeps = kept::is_set() && self.dirty_bytes <= budget;
+        if !keeps && !self.release_whole(run) {
+            self.shrinks |= arena.ends_in(run);
+            self.owe_below(budget);
+        }
+    }
+
+    /// Takes the run of a large block back that nobody uses any more.
+    ///
+    /// # Safety
+    ///
+    /// - It was handed out by `allocate` to a large block, whose size is the run's.
+    pub(crate) unsafe fn free_large(&mut self, first: &'static Slice) {
+        let slices = first.count.get() as usize;
+        map::set(first.address(), 1, FOREIGN);
+        self.count_large(-1, -slices.cast_signed());
+        // SAFETY: The caller's condition.
+        unsafe { self.free(first, slices, slices * SLICE_BYTES) };
+    }
+
+    /// Notes the run of a large block that was just handed out to a thread: if it asks for runs of
+    /// this length again and again, it may park this one.
+    pub(crate) fn note_handed_out(&mut self, parked: &Parked, first: &'static Slice) {
+        let slices = first.count.get() as usize;
+        let may_park =
+            parked.repeats(slices) && !first.arena().is_dedicated() && self.may_park(slices);
+        if may_park {
+            self.parking_slices += slices;
+        }
+        parked.note_handed_out(first, slices, may_park);
+    }
+
+    /// Takes back what a thread has parked, and the right to: before anything else is taken or given
+    /// by it. A thread without a cache parks nothing.
+    pub(crate) fn bring_home(&mut self, parked: Option<&Parked>) {
+        let Some(parked) = parked else { return };
+        let (right, run) = parked.give_up();
+        self.parking_slices -= right;
+        if let Some(first) = run {
+            // SAFETY: It was a large block's, which the thread freed.
+            unsafe { self.free_large(first) };
+        }
+    }
+
+    /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it
+    /// was.
+    fn release_whole(&mut self, run: &'static Slice) -> bool {
+        let arena = run.arena();
+        let grows = self.arena.is_some_and(|growing| ptr::eq(growing, arena));
+        if grows || !arena.is_whole(run, run.count.get() as usize) {
+            return false;
+        }
+        self.remove(run);
+        self.release(arena);
+        true
+    }
+
+    /// Has an arena unmapped when the lock is let go. Nobody has memory of it, and no run of it is in a list.
+    fn release(&mut self, arena: &'static Arena) {
+        arena.leave();
+        arena.next_leaving.set(self.leaving.replace(arena));
+    }
+
+    /// An arena that is to be unmapped; the caller does that.
+    fn leaving_arena(&mut self) -> Option<&'static Arena> {
+        let arena = self.leaving?;
+        self.leaving = arena.next_leaving.get();
+        Some(arena)
+    }
+
+    /// Takes `more` slices for the run in front of `behind`, if they are free; whether they were.
+    fn grow_into(&mut self, arena: &'static Arena, behind: &'static Slice, more: usize) -> bool {
+        if arena.is_front(behind) {
+            if arena.take_front(more).is_none() {
+                return false;
+            }
+        } else {
+            if behind.kind.get() != Kind::Free || (behind.count.get() as usize) < more {
+                return false;
+            }
+            self.split(behind, more);
+        }
+        behind.kind.set(Kind::Opaque);
+        self.add_live(more);
+        true
+    }
+
+    fn add_live(&mut self, slices: usize) {
+        self.live_slices += slices;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes());
+    }
+
+    /// Makes a run free, merged with its free neighbours; returns the first slice of the whole.
+    fn insert(
+        &mut self,
+        run: &'static Slice,
+        count: usize,
+        dirty: usize,
+        zero: bool,
+    ) -> &'static Slice {
+        let (mut first, mut count, mut dirty, mut zero) = (run, count, dirty, zero);
+        run.kind.set(Kind::Opaque);
+        // SAFETY: Behind the run lies another slice, or the arena's end, which is `None`.
+        if let Some(next) = unsafe { run.ahead_or_end(count) }
+            && next.kind.get() == Kind::Free
+        {
+            count += next.count.get() as usize;
+            dirty += next.dirty.get() as usize;
+            zero &= next.zero.get();
+            self.remove(next);
+        }
+        // SAFETY: Before the first slice of a run lies another one, or the head's last.
+        let before = unsafe { run.behind(1) };
+        if before.kind.get() == Kind::Free {
+            // SAFETY: The last slice of a free run leads to its first.
+            first = unsafe { before.behind(before.back.get() as usize) };
+            count += first.count.get() as usize;
+            dirty += first.dirty.get() as usize;
+            zero &= first.zero.get();
+            self.remove(first);
+        }
+        // SAFETY: The last slice of the run.
+        let last = unsafe { first.ahead(count - 1) };
+        first.back.set(0);
+        last.kind.set(Kind::Free);
+        last.back.set(count as u32 - 1);
+        first.kind.set(Kind::Free);
+        first.count.set(count as u32);
+        first.dirty.set(dirty as u32);
+        first.zero.set(zero);
+        let list = list_of(count);
+        self.lists[list].push_first(first);
+        self.occupied.insert(list);
+        self.insert_dirty(first, list);
+        first
+    }
+
+    #[inline(never)]
+    fn remove(&mut self, run: &'static Slice) {
+        let count = run.count.get() as usize;
+        let list = list_of(count);
+        self.lists[list].remove(run);
+        if self.lists[list].is_empty() {
+            self.occupied.remove(list);
+        }
+        self.remove_dirty(run, list);
+        // SAFETY: The last slice of the run.
+        let last = unsafe { run.ahead(count - 1) };
+        last.kind.set(Kind::Opaque);
+        last.back.set(0);
+        run.kind.set(Kind::Opaque);
+        run.back.set(0);
+    }
+}
+
+/// The run in the lists that is the shortest of at least `slices`, or nearly so; `occupied` are the ones
+/// that hold a run.
+fn fitting<const DIRTY: bool>(
+    lists: &[List<DIRTY>; LISTS],
+    occupied: &Occupied,
+    slices: usize,
+) -> Option<&'static Slice> {
+    let mut from = list_of(slices);
+    while let Some(list) = occupied.first_from(from) {
+        let run = lists[list].iter().take(TRIES).find(|run| run.count.get() as usize >= slices);
+        if run.is_some() {
+            return run;
+        }
+        from = list + 1;
+    }
+    None
+}
+
+/// The list for runs of `count` slices.
+fn list_of(count: usize) -> usize {
+    if count < EXACT_LISTS {
+        return count;
+    }
+    let doubling = count.ilog2() as usize;
+    let quarter = (count >> (doubling - 2)) & 3;
+    (EXACT_LISTS + (doubling - EXACT_LISTS.ilog2() as usize) * 4 + quarter).min(LISTS - 1)
+}
+
+#[cfg(test)]
+#[path = "ranges/tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+//! The runs of large blocks: how long they are, and how they change their length in place.
+//!
+//! Relies on its parent for the runs. A large block and one of a first-class heap differ in who counts them; their runs do not.
+
+use super::{Parked, RANGES};
+use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
+use crate::platform::kernel::{self, Advice};
+
+/// No block is longer than the address space.
+const BYTES_MAX: usize = 1 << 47;
+
+fn slices_for(size: usize) -> usize {
+    size.max(1).div_ceil(SLICE_BYTES)
+}
+
+/// The slices that a block of `size` bytes aligned to `align` takes; `None` where `size` is over 128 TiB
+/// or `align` over 512 MiB.
+pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
+    (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
+}
+
+/// The block of `size` bytes that starts with this slice, zeroed if `zeroed`.
+pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
+    let block = first.start().as_ptr();
+    if zeroed {
+        // SAFETY: The block is that long and nobody else's.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// Bytes of the large block that starts with this slice.
+pub(crate) fn usable_size(first: &'static Slice) -> usize {
+    first.count.get() as usize * SLICE_BYTES
+}
+
+/// Changes the size of the large block that starts with this slice to `size` bytes without moving it, where
+/// that can be done; whether it was. What is unused and more than half goes back. `parked` is the calling thread's.
+///
+/// # Safety
+///
+/// - It was handed out and not freed, and nobody uses what lies behind its first `size` bytes.
+pub(crate) unsafe fn resize(
+    first: &'static Slice,
+    size: usize,
+    parked: Option<&'static Parked>,
+) -> bool {
+    let (slices, wanted) = (first.count.get() as usize, slices_for(size));
+    if wanted <= slices {
+        // Shrinking frees the tail, but not for little: the block may grow again.
+        if wanted < slices && (wanted * 2 < slices) {
+            // SAFETY: The tail belongs to this block.
+            unsafe { shrink(first, slices, wanted) };
+        }
+        return true;
+    }
+    let mut ranges = RANGES.lock();
+    ranges.bring_home(parked);
+    let grown = ranges.grow(first, slices, wanted);
+    if grown {
+        ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
+    }
+    grown
+}
+
+/// Frees the slices of a run from the `wanted`th on.
+///
+/// # Safety
+///
+/// - The run is a large block of `slices` slices, whose tail nobody uses.
+unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
+    if first.arena().is_dedicated() {
+        let kept_bytes = wanted * SLICE_BYTES;
+        // SAFETY: The tail lies in the block, whose slices may reach beyond the first GiB.
+        let tail = unsafe { first.start().add(kept_bytes) };
+        // SAFETY: Nobody uses the tail. Refused, it stays resident.
+        let _ =
+            unsafe { kernel::advise(tail, slices * SLICE_BYTES - kept_bytes, Advice::DontNeed) };
+        return;
+    }
+    first.count.set(wanted as u32);
+    // SAFETY: The tail lies in this run.
+    let tail = unsafe { first.ahead(wanted) };
+    let mut ranges = RANGES.lock();
+    ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
+    // SAFETY: The caller's condition.
+    unsafe { ranges.free(tail, slices - wanted, (slices - wanted) * SLICE_BYTES) };
+}

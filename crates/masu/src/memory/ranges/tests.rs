@@ -1,0 +1,379 @@
+//! Properties of free runs, on ranges of this test's own.
+
+extern crate std;
+
+use super::held::{Held, STEP_BYTES};
+use super::kept::FADES_EVERY;
+use super::*;
+use crate::options;
+use crate::platform::kernel;
+use std::boxed::Box;
+use std::vec::Vec;
+
+#[test]
+fn list_of_grows_with_the_length() {
+    let mut last = 0;
+    for count in 1..1 << 20 {
+        let list = list_of(count);
+        assert!(list >= last && list < LISTS);
+        last = list;
+    }
+}
+
+/// Calls `check` with ranges of its own.
+fn with_new_ranges(check: impl FnOnce(&mut Held<'_>)) {
+    let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
+    check(&mut ranges.lock());
+}
+
+/// The same with ranges that expect nothing back, as after the first blocks that were freed for good.
+fn with_ranges(check: impl FnOnce(&mut Held<'_>)) {
+    with_new_ranges(|ranges| {
+        ranges.trim(0);
+        check(ranges);
+    });
+}
+
+fn run_of(ranges: &mut Held<'_>, slices: usize) -> &'static Slice {
+    ranges.allocate(slices, 1, Kind::Large).expect("memory").first
+}
+
+#[test]
+fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
+    with_ranges(|ranges| {
+        let [clean, _, long, _, short, _] =
+            [90, 1, 65, 1, 8, 1].map(|slices| run_of(ranges, slices));
+        ranges.insert(clean, 90, 0, true);
+        ranges.insert(long, 65, SLICE_BYTES, false);
+        ranges.insert(short, 8, 8 * SLICE_BYTES, false);
+        assert!(ranges.purge_down_to(8 * SLICE_BYTES));
+        assert_eq!((long.dirty.get(), short.dirty.get() as usize), (0, 8 * SLICE_BYTES));
+        assert_eq!(ranges.dirty_bytes(), 8 * SLICE_BYTES);
+        assert!(ranges.purge_down_to(0));
+        assert_eq!(ranges.dirty_bytes(), 0);
+        assert!(!ranges.purge_down_to(0), "nothing is left");
+    });
+}
+
+#[test]
+fn trimming_leaves_nothing_resident_wherever_in_a_run_it_is() {
+    with_ranges(|ranges| {
+        let [run, _] = [4, 1].map(|slices| run_of(ranges, slices));
+        // SAFETY: The slice lies in the run.
+        let end = unsafe { run.ahead(2) };
+        // SAFETY: The run is this test's.
+        unsafe { end.start().write_volatile(1) };
+        ranges.insert(run, 2, 0, false);
+        ranges.insert(end, 2, 2 * SLICE_BYTES, false);
+        let front = ranges.split(run, 2);
+        assert_eq!((front.first.address(), end.dirty.get()), (run.address(), 0));
+        assert!(ranges.trim(0));
+        // SAFETY: It may be read, free or not.
+        assert_eq!(unsafe { end.start().read_volatile() }, 0);
+        assert!(end.zero.get() && !ranges.trim(0), "nothing is left");
+    });
+}
+
+#[test]
+fn a_long_run_is_purged_from_its_end_and_no_further_than_it_must_be() {
+    with_ranges(|ranges| {
+        let [run, _] = [40, 1].map(|slices| run_of(ranges, slices));
+        // SAFETY: The slice lies in the run.
+        let word = |slice: usize| unsafe { run.start().add(slice * SLICE_BYTES) };
+        for slice in 0..40 {
+            // SAFETY: The run is this test's.
+            unsafe { word(slice).write_volatile(1) };
+        }
+        ranges.insert(run, 40, 40 * SLICE_BYTES, false);
+        assert!(ranges.purge_down_to(10 * SLICE_BYTES + 1));
+        assert_eq!(ranges.dirty_bytes(), 10 * SLICE_BYTES);
+        for slice in 0..40 {
+            // SAFETY: As above.
+            let left = unsafe { word(slice).read_volatile() };
+            assert_eq!(left, u8::from(slice < 10), "slice {slice}");
+        }
+        let again = ranges.allocate(4, 1, Kind::Large).expect("memory");
+        assert!(!again.zero && again.first.address() == run.address());
+        assert_eq!(ranges.dirty_bytes(), 6 * SLICE_BYTES);
+    });
+}
+
+#[test]
+fn resident_runs_are_taken_before_others_that_fit_better() {
+    with_ranges(|ranges| {
+        let [clean, _, dirty, _] = [4, 1, 9, 1].map(|slices| run_of(ranges, slices));
+        ranges.insert(clean, 4, 0, true);
+        ranges.insert(dirty, 9, 9 * SLICE_BYTES, false);
+        assert_eq!(run_of(ranges, 4).address(), dirty.address());
+        assert_eq!(run_of(ranges, 6).count.get(), 6, "from the front: neither is as long");
+        assert_eq!(run_of(ranges, 5).count.get(), 5, "the rest of the dirty one");
+        assert_eq!(ranges.dirty_bytes(), 0);
+        assert_eq!(run_of(ranges, 4).address(), clean.address());
+    });
+}
+
+/// A peak of `mib` MiB in runs of 1 MiB, freed again.
+fn rise_and_fall(ranges: &mut Held<'_>, mib: usize) {
+    let run = |ranges: &mut Held<'_>| {
+        let run = run_of(ranges, 16);
+        ranges.end_call();
+        run
+    };
+    let runs: Vec<_> = (0..mib).map(|_| run(ranges)).collect();
+    for run in runs {
+        // SAFETY: The run was handed out just now, and nobody uses it.
+        unsafe { ranges.free(run, 16, 16 * SLICE_BYTES) };
+        ranges.end_call();
+    }
+}
+
+#[test]
+fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
+    with_ranges(|ranges| {
+        rise_and_fall(ranges, 24);
+        assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
+        (0..8).for_each(|_| rise_and_fall(ranges, 24));
+        assert_eq!(ranges.dirty_bytes(), 24 << 20);
+        // Many short-lived runs do not make it forget.
+        for _ in 0..2 * FADES_EVERY {
+            rise_and_fall(ranges, 1);
+        }
+        assert_eq!(ranges.dirty_bytes(), 24 << 20);
+        for _ in 0..2048 * FADES_EVERY {
+            rise_and_fall(ranges, 1);
+        }
+        assert!(ranges.dirty_bytes() <= 5 << 20, "{}", ranges.dirty_bytes());
+    });
+}
+
+#[test]
+fn the_first_memory_that_is_freed_stays_and_after_it_no_more_than_usual() {
+    with_new_ranges(|ranges| {
+        rise_and_fall(ranges, 16);
+        assert_eq!(ranges.dirty_bytes(), 16 << 20);
+    });
+    with_new_ranges(|ranges| {
+        rise_and_fall(ranges, 48);
+        assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
+    });
+}
+
+#[test]
+fn memory_given_back_before_counts_as_clean_when_its_run_is_freed() {
+    with_ranges(|ranges| {
+        let [run, _] = [4, 1].map(|slices| run_of(ranges, slices));
+        // SAFETY: The run was handed out just now, and nobody uses it.
+        unsafe { ranges.free(run, 4, SLICE_BYTES) };
+        assert_eq!(ranges.dirty_bytes(), SLICE_BYTES);
+    });
+}
+
+#[test]
+fn a_grown_block_seems_used_only_where_most_of_its_end_was_written() {
+    with_ranges(|ranges| {
+        let run = run_of(ranges, 40);
+        let write = |slice: usize| {
+            // SAFETY: The run is this test's, and that long.
+            unsafe { run.start().add(slice * SLICE_BYTES).write_bytes(1, SLICE_BYTES) };
+        };
+        (0..24).for_each(write);
+        assert!(!usage::is_end_used(run, 40), "the last MiB, 16 slices, was never written");
+        (24..32).for_each(write);
+        assert!(!usage::is_end_used(run, 40), "half of it was");
+        write(32);
+        assert!(usage::is_end_used(run, 40));
+        assert!(usage::is_end_used(run, 3), "a shorter one is looked at as a whole");
+    });
+}
+
+#[test]
+fn only_the_run_handed_out_last_is_parked_and_only_if_the_one_before_was_as_long() {
+    with_ranges(|ranges| {
+        let [other, first, second] = [3, 2, 2].map(|slices| run_of(ranges, slices));
+        let parked = Parked::new();
+        let hand_out = |ranges: &mut Held<'_>, run| {
+            ranges.bring_home(Some(&parked));
+            ranges.note_handed_out(&parked, run);
+        };
+        hand_out(ranges, other);
+        hand_out(ranges, first);
+        assert!(!parked.wants(first, 2), "the one before was longer");
+        hand_out(ranges, second);
+        assert!(parked.wants(second, 2) && !parked.wants(first, 2) && !parked.wants(second, 1));
+        assert!(parked.take(2).is_none(), "nothing is parked");
+        parked.park(second, 2);
+        assert!(parked.take(3).is_none(), "what is parked is no longer than 2");
+        assert_eq!(parked.take(2).map(Slice::address), Some(second.address()));
+        assert!(parked.take(2).is_none(), "it was taken");
+    });
+}
+
+#[test]
+fn a_parked_run_comes_home_before_another_is_taken() {
+    with_ranges(|ranges| {
+        let parked = Parked::new();
+        let [first, second] = [2, 2].map(|slices| run_of(ranges, slices));
+        ranges.count_large(1, 2);
+        ranges.note_handed_out(&parked, first);
+        ranges.bring_home(Some(&parked));
+        ranges.note_handed_out(&parked, second);
+        parked.park(second, 2);
+        assert_eq!((parked.slices(), ranges.parking_slices), (2, 2));
+        ranges.bring_home(Some(&parked));
+        assert_eq!((parked.slices(), ranges.parking_slices, ranges.large()), (0, 0, (0, 0)));
+        assert!(!parked.has_right() && !parked.wants(second, 2));
+        assert_eq!(second.kind.get(), Kind::Free);
+        assert_eq!(run_of(ranges, 1).address(), second.address());
+    });
+}
+
+#[test]
+fn threads_may_park_no_more_together_than_may_stay_resident() {
+    with_ranges(|ranges| {
+        let threads = [const { Parked::new() }; 6];
+        for parked in &threads {
+            for run in [16, 16].map(|slices| run_of(ranges, slices)) {
+                ranges.bring_home(Some(parked));
+                ranges.note_handed_out(parked, run);
+            }
+        }
+        assert_eq!(threads.iter().filter(|parked| parked.has_right()).count(), 4, "of 4 MiB");
+        let kept = ranges.budget_bytes();
+        assert_eq!(kept, 0, "what may be parked may stay instead of other memory");
+        ranges.bring_home(Some(&threads[0]));
+        assert_eq!(ranges.budget_bytes(), 1 << 20);
+    });
+}
+
+#[test]
+fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
+    const DELAY: usize = 100;
+    with_ranges(|ranges| {
+        let runs = [run_of(ranges, 64), run_of(ranges, 32)];
+        let _between = run_of(ranges, 1);
+        options::set("purge_delay_ms", Some(DELAY)).expect("accepted");
+        ranges.pass_time(1_000, DELAY);
+        // SAFETY: The runs were handed out here, and nobody uses them.
+        unsafe { ranges.free(runs[0], 64, 64 * SLICE_BYTES) };
+        ranges.pass_time(1_000 + DELAY, DELAY);
+        assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "it was freed in this period");
+        let again = run_of(ranges, 60);
+        // SAFETY: As above.
+        unsafe { ranges.free(again, 60, 60 * SLICE_BYTES) };
+        ranges.pass_time(1_000 + 2 * DELAY - 1, DELAY);
+        assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
+        ranges.pass_time(1_000 + 2 * DELAY, DELAY);
+        ranges.end_call();
+        assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
+        ranges.pass_time(1_000 + 3 * DELAY, DELAY);
+        while ranges.owes() {
+            ranges.end_call();
+        }
+        assert_eq!(ranges.dirty_bytes(), 0);
+        options::set("purge_delay_ms", None).expect("there is a default");
+    });
+}
+
+#[test]
+fn what_is_owed_goes_back_in_calls_of_bounded_work() {
+    const MIB: usize = 1 << 20;
+    with_ranges(|ranges| {
+        let [run, _] = [512, 1].map(|slices| run_of(ranges, slices));
+        ranges.end_call();
+        ranges.insert(run, 512, 512 * SLICE_BYTES, false);
+        ranges.owe_down_to(4 * MIB);
+        let mut calls = 0;
+        while ranges.dirty_bytes() > 4 * MIB {
+            let before = kernel::advised_here();
+            ranges.end_call();
+            let now = kernel::advised_here();
+            // The end of a run goes back, whatever is in the books of it.
+            assert_eq!(now.0 - before.0, 1);
+            calls += 1;
+            assert_eq!(ranges.dirty_bytes(), 32 * MIB - calls * STEP_BYTES);
+        }
+        assert_eq!(calls, 28 * MIB / STEP_BYTES);
+        assert!(!ranges.owes());
+        // A call that frees much gives as much back.
+        let run = run_of(ranges, 400);
+        ranges.end_call();
+        ranges.expect_nothing_back();
+        // SAFETY: The run was handed out just now, and nobody uses it.
+        unsafe { ranges.free(run, 400, 400 * SLICE_BYTES) };
+        ranges.end_call();
+        assert!(ranges.dirty_bytes() <= 4 * MIB && !ranges.owes());
+    });
+}
+
+#[test]
+fn a_run_that_is_away_is_nobody_s_and_its_neighbours_are_not_merged_with_it() {
+    with_ranges(|ranges| {
+        let [before, run, behind, _] = [2, 4, 2, 1].map(|slices| run_of(ranges, slices));
+        ranges.insert(run, 4, 4 * SLICE_BYTES, false);
+        let away = ranges.send_away(0, usize::MAX).expect("it is dirty");
+        assert_eq!((away.address(), ranges.dirty_bytes()), (run.address(), 0));
+        ranges.insert(before, 2, 0, true);
+        ranges.insert(behind, 2, 0, true);
+        assert_eq!([before, behind].map(|run| run.count.get()), [2, 2]);
+        assert_ne!(run_of(ranges, 4).address(), run.address(), "nobody gets it");
+        ranges.put_back(away, true);
+        assert_eq!((before.count.get(), before.zero.get()), (8, true), "one run again");
+    });
+}
+
+/// Ranges from which one run of four slices is away because of the thread that asks for them.
+fn with_a_run_away() -> (&'static SharedRanges, usize) {
+    let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
+    let mut held = ranges.lock();
+    held.trim(0);
+    let [run, _] = [4, 1].map(|slices| run_of(&mut held, slices));
+    held.insert(run, 4, 4 * SLICE_BYTES, false);
+    held.send_away(0, usize::MAX).expect("it is dirty");
+    drop(held);
+    (ranges, run.address())
+}
+
+/// What a child does with its copy of the ranges.
+fn fork(ranges: &SharedRanges) {
+    ranges.hold();
+    // SAFETY: The lock is held, as in the child.
+    unsafe { ranges.take_back_after_fork() };
+    // SAFETY: Held above.
+    unsafe { ranges.let_go() };
+}
+
+#[test]
+fn a_child_has_again_what_other_threads_had_away_in_the_parent() {
+    let (ranges, address) = std::thread::spawn(with_a_run_away).join().expect("no panic there");
+    fork(ranges);
+    assert_eq!(run_of(&mut ranges.lock(), 4).address(), address);
+}
+
+#[test]
+fn what_the_interrupted_thread_itself_has_away_it_puts_back_itself() {
+    let (ranges, address) = with_a_run_away();
+    fork(ranges);
+    let mut held = ranges.lock();
+    let run = held.away.first().expect("it is away still");
+    assert_eq!(run.address(), address);
+    held.put_back(run, false);
+    assert_eq!(run_of(&mut held, 4).address(), address);
+}
+
+#[test]
+fn occupied_lists_are_found_from_anywhere_and_from_the_end() {
+    let lists = [0, 1, 63, 64, 100, LISTS - 1];
+    let mut occupied = Occupied::new();
+    assert_eq!((occupied.first_from(0), occupied.last()), (None, None));
+    for list in lists {
+        occupied.insert(list);
+        assert_eq!(occupied.last(), Some(list));
+    }
+    for from in 0..=LISTS {
+        let first = lists.into_iter().find(|list| *list >= from);
+        assert_eq!(occupied.first_from(from), first, "from {from}");
+    }
+    occupied.remove(LISTS - 1);
+    occupied.remove(100);
+    assert_eq!((occupied.first_from(65), occupied.last()), (None, Some(64)));
+}

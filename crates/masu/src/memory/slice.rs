@@ -1,0 +1,244 @@
+//! Slices: the 64 KiB units that arenas are cut into, and what is known of each.
+//!
+//! Relies on the layout of an arena's head: an arena starts at a multiple of 1 GiB, there lie 64
+//! bytes for each of its slices, and behind those the bitmaps of its pages, 512 bytes a slice. So
+//! what is known of a pointer's slice is a mask, a shift and an addition away, and lies together
+//! and far from the blocks: a header in front of each page would put all headers into the same few
+//! cache sets.
+
+use core::ptr::{self, NonNull};
+
+pub(crate) use crate::memory::class::{SLICE_BYTES, SLICE_SHIFT};
+use crate::platform::sync::{AtomicU8, Cell, Ordering};
+
+/// What is purged is remembered in pieces of so many bytes: the smallest OS page.
+pub(crate) const PIECE_BYTES: usize = SLICE_BYTES / u16::BITS as usize;
+/// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena
+/// of its own.
+pub(crate) const ARENA_BYTES: usize = 1 << 30;
+/// Slices of a whole arena.
+pub(crate) const ARENA_SLICES: usize = ARENA_BYTES / SLICE_BYTES;
+/// Where the bitmaps start, behind the slices' data.
+pub(crate) const BITMAPS_AT: usize = ARENA_SLICES * size_of::<Slice>();
+/// Words of a slice's bitmap: one bit for each 16 bytes.
+pub(crate) const BITMAP_WORDS: usize = SLICE_BYTES / 16 / 64;
+
+/// What a slice is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Head of the arena, never handed out yet, or inside a run whose first slice says more.
+    Opaque = 0,
+    /// First or last slice of a free run.
+    Free = 1,
+    /// A page of blocks: every slice of it.
+    Page = 2,
+    /// First slice of a large block.
+    Large = 3,
+    /// Memory of the allocator's own.
+    Metadata = 4,
+    /// First slice of a large block that is free and parked.
+    Parked = 5,
+    /// A page of blocks of a first-class heap: every slice of it.
+    HeapPage = 6,
+    /// First slice of a large block of a first-class heap.
+    HeapLarge = 7,
+    /// A slice that several classes of a first-class heap share.
+    HeapMixed = 8,
+}
+
+/// A [`Kind`] that neighbours may look at while it changes.
+#[repr(transparent)]
+pub(crate) struct AtomicKind(AtomicU8);
+
+impl AtomicKind {
+    pub(crate) fn get(&self) -> Kind {
+        // ORDERING: Relaxed: whether a slice is free changes under the ranges' lock only.
+        match self.0.load(Ordering::Relaxed) {
+            1 => Kind::Free,
+            2 => Kind::Page,
+            3 => Kind::Large,
+            4 => Kind::Metadata,
+            5 => Kind::Parked,
+            6 => Kind::HeapPage,
+            7 => Kind::HeapLarge,
+            8 => Kind::HeapMixed,
+            _ => Kind::Opaque,
+        }
+    }
+
+    /// Whether it is this one.
+    #[inline(always)]
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.0.load(Ordering::Relaxed) == kind as u8
+    }
+
+    pub(crate) fn set(&self, kind: Kind) {
+        // ORDERING: Relaxed, as above.
+        self.0.store(kind as u8, Ordering::Relaxed);
+    }
+}
+
+/// A slice's place in a [`List`](crate::memory::list::List). All zero: in none, or alone in one.
+#[repr(C)]
+pub(crate) struct Links {
+    pub(crate) next: Cell<Option<&'static Slice>>,
+    pub(crate) previous: Cell<Option<&'static Slice>>,
+}
+
+/// What is known of a slice, or of the run of slices that it starts.
+#[repr(C, align(64))]
+pub(crate) struct Slice {
+    /// Links of the list this run is in: free runs (the ranges' lock) or pages with free blocks
+    /// (the lock of the page's shard and class).
+    pub(crate) links: Links,
+    /// Slices of the run: of a free one the ranges' lock, of a large block its owner.
+    pub(crate) count: Cell<u32>,
+    /// Slices back to the first of the run, in its other slices (of pages and of free runs'
+    /// ends). Constant for a page's life, so that `free` reads it without a lock.
+    pub(crate) back: Cell<u32>,
+    /// Bytes of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
+    /// free when it was last purged, the lock of the page's shard and class.
+    pub(crate) dirty: Cell<u32>,
+    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`. Of a free run that is
+    /// away, whose thread's that is: the ranges' lock.
+    pub(crate) free_blocks: Cell<u32>,
+    /// No word of the page's bitmap before this one has a bit set.
+    pub(crate) first_free: Cell<u32>,
+    /// What the slice is used for. Only the ranges' lock makes a slice free or takes that back;
+    /// neighbours look at any time.
+    pub(crate) kind: AtomicKind,
+    /// Code of the page's class, of a first-class heap's page in each of its slices. Constant for a
+    /// page's life, like `shard`.
+    pub(crate) code: Cell<u8>,
+    /// The shard that owns the page.
+    pub(crate) shard: Cell<u8>,
+    /// Whether a free run is known to read as zero. The ranges' lock. Of a page: whether it is away, its
+    /// free memory on the way to the kernel; the lock of the page's shard and class.
+    pub(crate) zero: Cell<bool>,
+    /// A page's slice: bit *i* is set while the *i*th [`PIECE_BYTES`] were purged and none of their
+    /// blocks was handed out since. The lock of the page's shard and class. Else 0.
+    pub(crate) purged: Cell<u16>,
+    /// Of a page that sampled blocks come from, the code of their class; of a large block, whether
+    /// it was sampled. Else 0.
+    pub(crate) sampled: Cell<u8>,
+    /// Links of the list of dirty runs that this free run is in: the ranges' lock. In slices that a
+    /// first-class heap owns, whose they are: see [`Slice::belongs`].
+    pub(crate) dirty_links: Links,
+}
+
+/// Which first-class heap a slice belongs to.
+#[repr(C)]
+pub(crate) struct Belongs {
+    /// Where what owns it lies; [`crate::blocks::owner`] knows what that is.
+    pub(crate) owner: Cell<*const ()>,
+    /// The heap's number.
+    pub(crate) number: Cell<usize>,
+}
+
+impl Slice {
+    /// The slice that holds `address`.
+    ///
+    /// # Safety
+    ///
+    /// - `address` lies within the first 1 GiB of an arena that stays reserved.
+    #[inline]
+    pub(crate) unsafe fn at(address: usize) -> &'static Slice {
+        let arena = address & !(ARENA_BYTES - 1);
+        // SAFETY: The caller's condition.
+        unsafe { Slice::in_slot(arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>()) }
+    }
+
+    /// The slice whose slot lies at an address.
+    ///
+    /// # Safety
+    ///
+    /// - It is a slot in the head of an arena that stays reserved.
+    #[inline(always)]
+    unsafe fn in_slot(slot: usize) -> &'static Slice {
+        // SAFETY: The head of an arena is committed as long as the arena is reserved, and holds a
+        // slot for each of its slices; zero bytes are a valid slice.
+        unsafe { &*ptr::with_exposed_provenance(slot) }
+    }
+
+    /// The address of the arena that holds this slice.
+    pub(crate) fn arena_address(&self) -> usize {
+        ptr::from_ref(self).addr() & !(ARENA_BYTES - 1)
+    }
+
+    /// The slice's number in its arena.
+    pub(crate) fn index(&self) -> usize {
+        (ptr::from_ref(self).addr() - self.arena_address()) / size_of::<Slice>()
+    }
+
+    /// The address of the slice's memory.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        self.arena_address() + self.index() * SLICE_BYTES
+    }
+
+    /// The slice's memory.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        let start = ptr::with_exposed_provenance_mut(self.address());
+        // SAFETY: No arena starts at address 0.
+        unsafe { NonNull::new_unchecked(start) }
+    }
+
+    /// The slice `distance` slots further on.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena.
+    pub(crate) unsafe fn ahead(&self, distance: usize) -> &'static Slice {
+        // SAFETY: The caller's condition: its slot lies as far ahead in the arena's head.
+        unsafe { Slice::in_slot(ptr::from_ref(self).addr() + distance * size_of::<Slice>()) }
+    }
+
+    /// The slice `distance` slots before.
+    ///
+    /// # Safety
+    ///
+    /// - It lies in the same arena.
+    pub(crate) unsafe fn behind(&self, distance: usize) -> &'static Slice {
+        // SAFETY: The caller's condition, as above.
+        unsafe { Slice::in_slot(ptr::from_ref(self).addr() - distance * size_of::<Slice>()) }
+    }
+
+    /// The first slice of the page that this slice belongs to.
+    #[inline]
+    pub(crate) fn page(&self) -> &'static Slice {
+        // SAFETY: Pages do not cross arenas, and `back` leads to the first slice of the page.
+        unsafe { self.behind(self.back.get() as usize) }
+    }
+
+    /// Which heap this slice belongs to, where it is a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first
+    /// of a [`Kind::HeapLarge`]. Constant for the life of that, so that `free` reads it without a lock.
+    #[inline]
+    pub(crate) fn belongs(&self) -> &Belongs {
+        // SAFETY: The links are two words that may hold null or any number, and only those of free
+        // runs are ever read as links: `List` writes both when a run enters one.
+        unsafe { &*(&raw const self.dirty_links).cast() }
+    }
+
+    /// Makes this slice the heap's that has this number, and this owner.
+    pub(crate) fn set_belongs(&self, owner: *const (), number: usize) {
+        self.belongs().owner.set(owner);
+        self.belongs().number.set(number);
+    }
+
+    /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
+    /// guarded by the lock of the page's shard and class.
+    #[inline]
+    pub(crate) fn bitmap(&self, words: usize) -> &'static [Cell<u64>] {
+        let start =
+            self.arena_address() + BITMAPS_AT + self.index() * BITMAP_WORDS * size_of::<u64>();
+        // SAFETY: The head holds the bitmaps of all slices one after another; a page's bitmap is
+        // as long as those of its slices together.
+        unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(start), words) }
+    }
+}
+
+const _: () = assert!(size_of::<Slice>() == 64);
+const _: () = assert!(size_of::<Links>() == size_of::<Belongs>());

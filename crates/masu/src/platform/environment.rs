@@ -1,0 +1,136 @@
+//! The environment: variables that a program was started with, read without the C library's
+//! `getenv`.
+//!
+//! Relies on the C library's door for where the list lies. The hard idea is *when* it lies there:
+//! `libmasu.so` is first asked for memory, and its constructor runs, before glibc has set `environ`
+//! (musl sets it before anything else). glibc hands the list to every constructor instead, so
+//! [`Environment::at`] takes it from there; a program that has masu linked in allocates first in its
+//! own code or the runtime's, and finds `environ` set. `/proc/self/environ` would do for all of
+//! them, at three system calls for each program started, and not without `/proc`.
+//!
+//! What this never does: hold the list for later, when the program may have changed it.
+
+use core::ffi::{CStr, c_char};
+use core::ptr::NonNull;
+
+use crate::platform::libc;
+
+/// The list of variables, as long as the program leaves it alone: to be read at once and dropped.
+#[derive(Debug)]
+pub struct Environment {
+    first: NonNull<*const c_char>,
+}
+
+impl Environment {
+    /// The list that a constructor was handed; `None` where there is none, and where the program
+    /// has more rights than the user who set the variables (set-user-ID and the like, `AT_SECURE`).
+    ///
+    /// # Safety
+    ///
+    /// - `list` is null or leads to addresses of strings, the last one null, that nobody changes
+    ///   while this value lives.
+    #[must_use]
+    pub unsafe fn at(list: *const *const c_char) -> Option<Environment> {
+        let first = NonNull::new(list.cast_mut())?;
+        (!libc::is_secure()).then_some(Environment { first })
+    }
+
+    /// The list as the C library knows it now; `None` also where it does not know it yet.
+    ///
+    /// A thread that changes the environment in that time disturbs this, as it does `getenv`.
+    #[must_use]
+    pub fn current() -> Option<Environment> {
+        // SAFETY: The C library keeps the list in this form; see above for changes.
+        unsafe { Environment::at(libc::environment()) }
+    }
+
+    /// The value of the variable `name`, if it is set.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&CStr> {
+        self.beginning_with(name.as_bytes()).find_map(|rest| match rest.to_bytes() {
+            // SAFETY: There is an equals sign before what is left of the string.
+            [b'=', ..] => Some(unsafe { CStr::from_ptr(rest.as_ptr().add(1)) }),
+            _ => None,
+        })
+    }
+
+    /// What follows `prefix`, which holds no zero, in each entry that begins so: the rest of the
+    /// name, an equals sign, the value.
+    pub fn beginning_with(&self, prefix: &[u8]) -> impl Iterator<Item = &CStr> {
+        let mut next = self.first;
+        core::iter::from_fn(move || {
+            loop {
+                // SAFETY: The list goes on up to a null, which ends this loop, and the iteration too:
+                // the place stays.
+                let variable = NonNull::new(unsafe { next.read() }.cast_mut())?;
+                // SAFETY: This was not the last place.
+                next = unsafe { next.add(1) };
+                // SAFETY: It is a string that stays while this value lives.
+                if let Some(rest) = unsafe { behind(variable, prefix) } {
+                    return Some(rest);
+                }
+            }
+        })
+    }
+}
+
+/// What is left of `variable` behind `prefix`, if it begins so. Programs have dozens of long variables,
+/// so no more is read of one than it takes to tell.
+///
+/// # Safety
+///
+/// - `variable` is a string that nobody changes for as long as the caller says.
+unsafe fn behind<'a>(variable: NonNull<c_char>, prefix: &[u8]) -> Option<&'a CStr> {
+    let mut place = variable.cast::<u8>();
+    for byte in prefix {
+        // SAFETY: Up to here there was no zero, for a prefix has none, so the string goes on.
+        if unsafe { place.read() } != *byte {
+            return None;
+        }
+        // SAFETY: As above: this was no zero either.
+        place = unsafe { place.add(1) };
+    }
+    // SAFETY: The rest of the string is one.
+    Some(unsafe { CStr::from_ptr(place.cast().as_ptr()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr;
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        let list = [c"MASU_X1=no", c"MASU_X=", c"MASU_X=second", c"Y=a=b"].map(CStr::as_ptr);
+        let list = [list[0], list[1], list[2], list[3], ptr::null()];
+        // SAFETY: The list ends in null and outlives the value.
+        let environment = unsafe { Environment::at(list.as_ptr()) }.expect("tests are not secure");
+        assert_eq!(environment.get("MASU_X"), Some(c""));
+        assert_eq!(environment.get("Y"), Some(c"a=b"));
+        assert_eq!(environment.get("MASU_"), None);
+        assert_eq!(environment.get("MASU_X=second"), None);
+    }
+
+    #[test]
+    fn all_that_begin_alike_are_found_in_their_order() {
+        let list =
+            [c"MASU_A=1", c"MASU=2", c"MASU_", c"OTHER=MASU_", c"MASU_A=3"].map(CStr::as_ptr);
+        let list = [list[0], list[1], list[2], list[3], list[4], ptr::null()];
+        // SAFETY: The list ends in null and outlives the value.
+        let environment = unsafe { Environment::at(list.as_ptr()) }.expect("tests are not secure");
+        assert!(environment.beginning_with(b"MASU_").eq([c"A=1", c"", c"A=3"]));
+        assert_eq!(environment.beginning_with(b"").count(), 5);
+    }
+
+    #[test]
+    fn an_absent_list_is_no_environment() {
+        // SAFETY: Null is allowed.
+        assert!(unsafe { Environment::at(ptr::null()) }.is_none());
+    }
+
+    #[test]
+    fn the_current_environment_is_the_program_s() {
+        let environment = Environment::current().expect("tests are not secure");
+        assert!(environment.get("PATH").is_some_and(|value| !value.is_empty()));
+    }
+}

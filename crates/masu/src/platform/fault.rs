@@ -1,0 +1,77 @@
+//! The one way this crate ends a program: a static message on standard error, then an abort.
+//!
+//! Relies on the kernel door to write. Nothing is formatted or allocated, because the heap may be
+//! what is broken.
+
+use crate::platform::kernel;
+use crate::platform::libc;
+
+/// A reason to end the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// `free` or `realloc` of a pointer that is no block of ours, and no other malloc is known.
+    ForeignPointer,
+    /// A pointer into one of our pages, but not to the start of a block.
+    NotABlock,
+    /// A block that was free already.
+    FreedTwice,
+    /// `realloc` or the question for the size of a block that is free.
+    UsedFreed,
+    /// A pointer into memory of ours that never held a block.
+    NeverHandedOut,
+    /// There is no memory, and the program is to end then (`settings::aborts_on_oom`).
+    OutOfMemory,
+    /// A block of a first-class heap was freed to something that it does not belong to.
+    NotTheHeaps,
+    /// A block was freed by a layout of another size class.
+    NotTheLayouts,
+    /// A first-class heap is used that was destroyed.
+    HeapGone,
+}
+
+impl Fault {
+    const fn message(self) -> &'static [u8] {
+        match self {
+            Fault::ForeignPointer => {
+                b"masu: free or realloc of a pointer that masu did not allocate; stopping\n"
+            }
+            Fault::NotABlock => {
+                b"masu: free or realloc of a pointer into the middle of a block; stopping\n"
+            }
+            Fault::FreedTwice => b"masu: a block was freed twice; stopping\n",
+            Fault::UsedFreed => {
+                b"masu: realloc or malloc_usable_size of a block after it was freed; stopping\n"
+            }
+            Fault::NeverHandedOut => {
+                b"masu: free or realloc of a pointer into masu's memory that it never handed out; stopping\n"
+            }
+            Fault::OutOfMemory => {
+                b"masu: there is no memory for a block; stopping, as MASU_ABORT_ON_OOM asks\n"
+            }
+            Fault::NotTheHeaps => {
+                b"masu: a block of a heap was freed to another heap or to none; stopping\n"
+            }
+            Fault::NotTheLayouts => {
+                b"masu: a block was freed by a layout that is not its own; stopping\n"
+            }
+            Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
+        }
+    }
+}
+
+/// Ends the program.
+#[cold]
+#[inline(never)]
+pub(crate) fn stop(fault: Fault) -> ! {
+    kernel::write_error(fault.message());
+    libc::abort()
+}
+
+/// Ends the program with a message that was put together for it.
+#[cfg(feature = "secure")]
+#[cold]
+#[inline(never)]
+pub(crate) fn stop_saying(message: &[u8]) -> ! {
+    kernel::write_error(message);
+    libc::abort()
+}

@@ -1,0 +1,82 @@
+//! What was advised: how much memory went back to the kernel, and for how much it was asked for huge
+//! pages.
+//!
+//! Relies on the door's own `advise`, where everything of this kind passes. Beside a system call an
+//! atomic addition costs nothing.
+
+use super::{Advice, Errno};
+use crate::platform::atomics::{AtomicUsize, Ordering};
+
+/// Counts since the start of the process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Advised {
+    /// Calls that gave contents back, and their bytes.
+    pub(crate) purges: usize,
+    pub(crate) purged_bytes: usize,
+    /// Such calls that the kernel refused.
+    pub(crate) refused_purges: usize,
+    /// Bytes for which huge pages were asked.
+    pub(crate) huge_page_bytes: usize,
+}
+
+static PURGES: AtomicUsize = AtomicUsize::new(0);
+static PURGED_BYTES: AtomicUsize = AtomicUsize::new(0);
+static REFUSED_PURGES: AtomicUsize = AtomicUsize::new(0);
+static HUGE_PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts advice that was given, and what came of it.
+#[inline]
+pub(super) fn count(advice: Advice, length: usize, done: Result<(), Errno>) {
+    #[cfg(test)]
+    if advice == Advice::DontNeed {
+        here::count(length);
+    }
+    // ORDERING: Relaxed in this file: counts publish nothing.
+    match (advice, done) {
+        (Advice::DontNeed, Ok(())) => {
+            PURGES.fetch_add(1, Ordering::Relaxed);
+            PURGED_BYTES.fetch_add(length, Ordering::Relaxed);
+        }
+        (Advice::DontNeed, Err(_)) => {
+            REFUSED_PURGES.fetch_add(1, Ordering::Relaxed);
+        }
+        (Advice::HugePage, Ok(())) => {
+            HUGE_PAGE_BYTES.fetch_add(length, Ordering::Relaxed);
+        }
+        _ => {}
+    }
+}
+
+/// The counts now.
+pub(crate) fn advised() -> Advised {
+    // ORDERING: Relaxed, as above.
+    let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+    Advised {
+        purges: load(&PURGES),
+        purged_bytes: load(&PURGED_BYTES),
+        refused_purges: load(&REFUSED_PURGES),
+        huge_page_bytes: load(&HUGE_PAGE_BYTES),
+    }
+}
+
+/// What this thread gave back, for tests: calls and bytes.
+#[cfg(test)]
+pub(crate) fn advised_here() -> (usize, usize) {
+    here::GIVEN_BACK.get()
+}
+
+#[cfg(test)]
+mod here {
+    extern crate std;
+
+    use core::cell::Cell;
+
+    std::thread_local! {
+        pub(super) static GIVEN_BACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    pub(super) fn count(length: usize) {
+        let (calls, bytes) = GIVEN_BACK.get();
+        GIVEN_BACK.set((calls + 1, bytes + length));
+    }
+}

@@ -1,0 +1,50 @@
+//! How many locks each thread holds, in debug builds: no call that may take long makes others wait for one.
+//!
+//! Relies on locks to say so when they are taken and released, on its parent module to tell threads apart. A thread has no
+//! word of its own here, so the counts are in a table, found by the thread's number; one that finds no place
+//! there is not watched.
+
+use super::thread_pointer;
+use crate::platform::atomics::{AtomicUsize, Ordering};
+
+const PLACES: usize = 512;
+const TRIES: usize = 8;
+
+struct Place {
+    thread: AtomicUsize,
+    /// Only the thread itself writes.
+    locks: AtomicUsize,
+}
+
+static THREADS: [Place; PLACES] =
+    [const { Place { thread: AtomicUsize::new(0), locks: AtomicUsize::new(0) } }; PLACES];
+
+/// This thread's count; `None` where it has no place.
+fn count() -> Option<&'static AtomicUsize> {
+    let this = thread_pointer();
+    let first = (this >> 12).wrapping_mul(0x9e37_79b9) >> 8;
+    let place = (0..TRIES).map(|more| &THREADS[(first + more) % PLACES]).find(|place| {
+        // ORDERING: Relaxed on both: a thread acts on its own number alone.
+        let owner = place.thread.load(Ordering::Relaxed);
+        let takes = || place.thread.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed);
+        owner == this || (owner == 0 && takes().is_ok())
+    });
+    place.filter(|_| this != 0).map(|place| &place.locks)
+}
+
+/// This thread holds one lock more, or one less.
+pub(super) fn note(takes: bool) {
+    if let Some(count) = count() {
+        // ORDERING: Relaxed: only this thread looks.
+        let held = count.load(Ordering::Relaxed);
+        let now = if takes { held + 1 } else { held.saturating_sub(1) };
+        // ORDERING: As above.
+        count.store(now, Ordering::Relaxed);
+    }
+}
+
+/// How many locks this thread holds.
+pub(super) fn by_this_thread() -> usize {
+    // ORDERING: Relaxed, as above.
+    count().map_or(0, |count| count.load(Ordering::Relaxed))
+}

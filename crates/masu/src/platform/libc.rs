@@ -1,0 +1,287 @@
+//! The door to the C library: thread exit, fork, `errno`, the environment, the program's end, what is
+//! loaded. Nothing else of it is used.
+//!
+//! Relies on a POSIX threads library, glibc or musl. Memory functions are the compiler's own
+//! business (`memset`, `memcpy`).
+
+#[cfg(all(target_arch = "aarch64", target_env = "gnu"))]
+#[path = "libc/aarch64.rs"]
+mod arch;
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#[path = "libc/x86_64.rs"]
+mod arch;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/found_never.rs")]
+mod found;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/unloaded_never.rs")]
+mod pinned;
+pub(crate) mod signals;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/streams_never.rs")]
+mod streams;
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+
+pub(crate) use found::look_for_finder;
+pub(crate) use pinned::pin;
+pub(crate) use streams::{forget_streams, hold_streams, let_go_streams};
+
+use crate::platform::atomics::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+
+type Destructor = unsafe extern "C" fn(*mut c_void);
+type ForkHandler = extern "C" fn();
+
+#[cfg_attr(target_env = "gnu", link(name = "c"))]
+unsafe extern "C" {
+    #[link_name = "abort"]
+    safe fn c_abort() -> !;
+    safe fn __errno_location() -> *mut c_int;
+    safe fn getauxval(kind: c_ulong) -> c_ulong;
+    static environ: *const *const c_char;
+    safe fn __cxa_atexit(
+        call: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        library: *const c_void,
+    ) -> c_int;
+    fn dl_iterate_phdr(
+        call: unsafe extern "C" fn(*const ObjectInfo, usize, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    safe fn pthread_key_create(key: &mut c_uint, destructor: Option<Destructor>) -> c_int;
+    safe fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
+    #[cfg(target_env = "gnu")]
+    safe fn __register_atfork(
+        prepare: ForkHandler,
+        parent: ForkHandler,
+        child: ForkHandler,
+        library: *const c_void,
+    ) -> c_int;
+    #[cfg(not(target_env = "gnu"))]
+    safe fn pthread_atfork(prepare: ForkHandler, parent: ForkHandler, child: ForkHandler) -> c_int;
+}
+
+/// Ends the program with `SIGABRT`.
+pub(crate) fn abort() -> ! {
+    c_abort()
+}
+
+/// Sets this thread's `errno`.
+pub(crate) fn set_errno(errno: c_int) {
+    let place = __errno_location();
+    // SAFETY: The C library returns a place of this thread's own.
+    unsafe { *place = errno };
+}
+
+/// The list of environment variables; null where the C library does not know it yet, or where the
+/// program has cleared it.
+pub(crate) fn environment() -> *const *const c_char {
+    let place = (&raw const environ).cast_mut().cast();
+    // SAFETY: The C library's variable is aligned and lives for ever; other threads may write to
+    // it, as to an atomic.
+    let list: &AtomicPtr<*const c_char> = unsafe { AtomicPtr::from_ptr(place) };
+    // ORDERING: Relaxed, for the C library publishes nothing with it: programs set their
+    // environment before they have threads, or lock it among themselves.
+    list.load(Ordering::Relaxed)
+}
+
+/// Whether this program has more rights than the user who started it (`AT_SECURE` of `getauxval(3)`).
+pub(crate) fn is_secure() -> bool {
+    const AT_SECURE: c_ulong = 23;
+    getauxval(AT_SECURE) != 0
+}
+
+/// The random bytes that the kernel gave the program at its start (`AT_RANDOM` of `getauxval(3)`); zeros where
+/// it gave none.
+#[cfg(feature = "secure")]
+pub(crate) fn random_at_start() -> [u64; 2] {
+    const AT_RANDOM: c_ulong = 25;
+    let place: *const [u8; 16] = core::ptr::with_exposed_provenance(getauxval(AT_RANDOM) as usize);
+    // SAFETY: It is null or leads to so many bytes, which stay.
+    let bytes = unsafe { place.as_ref() }.copied().unwrap_or_default();
+    // SAFETY: Any bytes are valid numbers, and these are as long.
+    unsafe { core::mem::transmute(bytes) }
+}
+
+/// Has `call` called when the program ends by `exit`, after all that is registered later; whether it
+/// will be.
+pub(crate) fn at_exit(call: extern "C" fn(*mut c_void)) -> bool {
+    __cxa_atexit(call, core::ptr::null_mut(), core::ptr::null()) == 0
+}
+
+/// A loaded object, `dl_iterate_phdr(3)`: as much as is used of `struct dl_phdr_info`.
+#[repr(C)]
+struct ObjectInfo {
+    address: usize,
+    name: *const c_char,
+    headers: *const Segment,
+    count: u16,
+}
+
+/// The same where it goes on, as it does in glibc and musl.
+#[repr(C)]
+struct CountedObjectInfo {
+    object: ObjectInfo,
+    /// Objects that were loaded so far, and unloaded.
+    loaded: u64,
+    unloaded: u64,
+}
+
+/// A program header of ELF.
+#[repr(C)]
+pub(crate) struct Segment {
+    pub(crate) kind: u32,
+    _flags: u32,
+    _offset: u64,
+    /// Where it lies, from the object's address on.
+    pub(crate) address: usize,
+    _physical_address: u64,
+    _file_length: u64,
+    /// Bytes in memory.
+    pub(crate) length: usize,
+    _align: u64,
+}
+
+impl Segment {
+    pub(crate) const LOADED: u32 = 1;
+    pub(crate) const UNWIND_TABLES: u32 = 0x6474_e550;
+}
+
+/// A program or a library that is loaded.
+pub(crate) struct Object<'a> {
+    /// What its own addresses count from.
+    pub(crate) address: usize,
+    name: *const c_char,
+    segments: &'a [Segment],
+    /// How often one was loaded or unloaded so far.
+    changes: Option<u64>,
+}
+
+impl Object<'_> {
+    pub(crate) fn segments(&self) -> &[Segment] {
+        self.segments
+    }
+
+    /// The file that it was loaded from; of the program itself, what it was started as (`AT_EXECFN` of `getauxval(3)`).
+    pub(crate) fn name(&self) -> &CStr {
+        const AT_EXECFN: c_ulong = 31;
+        let started = core::ptr::with_exposed_provenance(getauxval(AT_EXECFN) as usize);
+        let [own, started] = [self.name, started].map(|name: *const c_char| {
+            // SAFETY: It is null or leads to a string that stays while the object is loaded.
+            if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }
+        });
+        if own.is_empty() { started } else { own }
+    }
+}
+
+/// How many threads ask the dynamic linker now.
+static ASKING: AtomicUsize = AtomicUsize::new(0);
+/// Whether a thread that asked was left behind by a `fork`, or may have been, and the dynamic linker's lock with
+/// it: the C library gives that to nobody in the child.
+static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Calls `visit` with every loaded object, as long as it returns true; with none in a forked child that
+/// would wait for ever. The dynamic linker's lock is held in that time, which the same thread may hold already.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_for_each_object")]
+pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
+    // ORDERING: Relaxed: it changes before a child has a second thread.
+    if IS_LEFT_LOCKED.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut visit = visit;
+    let argument: *mut &mut dyn FnMut(&Object<'_>) -> bool = &raw mut visit;
+    // ORDERING: Relaxed, and the fence puts it before the lock is taken, the Release behind it: a child is
+    // a copy of memory as it is at any moment, and where it has the lock held, it has this too.
+    ASKING.fetch_add(1, Ordering::Relaxed);
+    fence(Ordering::Release);
+    // SAFETY: `visit_object` takes just this argument, which outlives the call.
+    let _ = unsafe { dl_iterate_phdr(visit_object, argument.cast()) };
+    // ORDERING: Release, as above.
+    ASKING.fetch_sub(1, Ordering::Release);
+}
+
+/// In a forked child: the parent's other threads are not here, if it had any, whatever they were asking. Those
+/// that threw an exception or loaded a library held the same lock, and did not say so.
+pub(crate) fn forget_asking(had_others: bool) {
+    // ORDERING: Relaxed in this function: there is one thread.
+    let asked = ASKING.swap(0, Ordering::Relaxed) != 0;
+    if asked || had_others && found::has_finder() {
+        IS_LEFT_LOCKED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where the object that holds `address` begins and ends, and where its unwind tables' contents begin: in a forked
+/// child that may not ask for all objects, and `None` elsewhere.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_object_left_locked")]
+pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
+    // ORDERING: Relaxed, as above.
+    if IS_LEFT_LOCKED.load(Ordering::Relaxed) { found::find_object(address) } else { None }
+}
+
+/// How often an object was loaded or unloaded so far; `None` where the C library does not say.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.libc_object_changes")]
+pub(crate) fn object_changes() -> Option<u64> {
+    let mut changes = None;
+    for_each_object(&mut |object| {
+        changes = object.changes;
+        // The first one says it for all.
+        false
+    });
+    changes
+}
+
+/// # Safety
+///
+/// - As `dl_iterate_phdr(3)` calls it, with the argument of [`for_each_object`].
+#[unsafe(link_section = ".text.masu_cold.profile.libc_visit_object")]
+unsafe extern "C" fn visit_object(
+    info: *const ObjectInfo,
+    length: usize,
+    argument: *mut c_void,
+) -> c_int {
+    let argument = argument.cast::<&mut dyn FnMut(&Object<'_>) -> bool>();
+    // SAFETY: It is the argument of `for_each_object`, which waits for this.
+    let visit = unsafe { &mut *argument };
+    let changes = (length >= size_of::<CountedObjectInfo>()).then(|| {
+        // SAFETY: The C library passes a valid structure of that length.
+        let counted = unsafe { &*info.cast::<CountedObjectInfo>() };
+        counted.loaded.wrapping_add(counted.unloaded)
+    });
+    // SAFETY: As above.
+    let info = unsafe { &*info };
+    let segments = if info.headers.is_null() {
+        &[]
+    } else {
+        // SAFETY: An object's headers are mapped, constant and so many.
+        unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) }
+    };
+    c_int::from(!visit(&Object { address: info.address, name: info.name, segments, changes }))
+}
+
+/// A place for one value a thread, with a destructor called at the thread's end.
+#[derive(Clone, Copy)]
+pub(crate) struct Key(c_uint);
+
+impl Key {
+    /// A new key; `None` where the process has no more of them.
+    pub(crate) fn new(destructor: Destructor) -> Option<Key> {
+        let mut key = 0;
+        (pthread_key_create(&mut key, Some(destructor)) == 0).then_some(Key(key))
+    }
+
+    /// Sets this thread's value; only one that is not null is handed to the destructor.
+    pub(crate) fn set(self, value: *const c_void) {
+        // Fails only for want of memory; the thread's blocks then stay in its cache for ever.
+        let _ = pthread_setspecific(self.0, value);
+    }
+}
+
+/// Has `prepare` called before each `fork`, `parent` behind it there, and `child` in the child.
+pub(crate) fn at_fork(prepare: ForkHandler, parent: ForkHandler, child: ForkHandler) {
+    // Fails only for want of memory; children of threaded programs may then wait for ever, as
+    // POSIX warns them.
+    #[cfg(target_env = "gnu")]
+    let _ = __register_atfork(prepare, parent, child, core::ptr::null());
+    #[cfg(not(target_env = "gnu"))]
+    let _ = pthread_atfork(prepare, parent, child);
+}

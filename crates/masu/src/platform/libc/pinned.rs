@@ -1,0 +1,78 @@
+//! A library that carries masu stays: the first slow request of a plug-in asks the dynamic linker never
+//! to unload it, for threads, `fork` and late frees call its code to the end.
+//!
+//! It relies on glibc, where `dlclose` unloads; musl's does nothing. The functions are referred to
+//! weakly and by their oldest versions, so that static programs lack nothing and every glibc will do.
+//! The hard idea is to leave programs alone: a user with masu in the program itself must not pay for a
+//! question to the dynamic linker, and the kernel tells where the program's headers are.
+
+use core::ffi::{c_char, c_int, c_ulong, c_void};
+use core::mem;
+
+use super::arch::{own_headers, weak_function};
+use super::getauxval;
+use crate::platform::atomics::{AtomicBool, Ordering};
+
+/// `Dl_info` of `dladdr(3)`.
+#[repr(C)]
+struct Place {
+    file: *const c_char,
+    base: *const c_void,
+    symbol: *const c_char,
+    address: *const c_void,
+}
+
+type DlAddr = unsafe extern "C" fn(address: *const c_void, place: *mut Place) -> c_int;
+type DlOpen = unsafe extern "C" fn(name: *const c_char, flags: c_int) -> *mut c_void;
+
+static PINNED: AtomicBool = AtomicBool::new(false);
+
+/// Sees to it that the library that holds this code is never unloaded.
+#[inline]
+pub(crate) fn pin() {
+    // ORDERING: Relaxed on both accesses: asking the dynamic linker twice does no harm.
+    if !PINNED.load(Ordering::Relaxed) {
+        // First, for the dynamic linker allocates.
+        PINNED.store(true, Ordering::Relaxed);
+        pin_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn pin_slow() {
+    if is_in_program() {
+        return;
+    }
+    let (address, open): (usize, usize) = (weak_function!("dladdr"), weak_function!("dlopen"));
+    // SAFETY: The address is 0 (no such function) or that of the C library's `dladdr`.
+    let address: Option<DlAddr> = unsafe { mem::transmute(address) };
+    // SAFETY: The same of `dlopen`.
+    let open: Option<DlOpen> = unsafe { mem::transmute(open) };
+    let (Some(address), Some(open)) = (address, open) else { return };
+    let mut place = Place {
+        file: core::ptr::null(),
+        base: core::ptr::null(),
+        symbol: core::ptr::null(),
+        address: core::ptr::null(),
+    };
+    // SAFETY: The address lies in this library, and the answer has room.
+    let is_known = unsafe { address((&raw const PINNED).cast(), &mut place) } != 0;
+    if is_known && !place.file.is_null() {
+        const RTLD_LAZY: c_int = 1;
+        const RTLD_NOLOAD: c_int = 4;
+        const RTLD_NODELETE: c_int = 0x1000;
+        // SAFETY: Nothing is loaded, so no constructor runs; the dynamic linker keeps the name. The
+        // handle is never closed.
+        let _ = unsafe { open(place.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) };
+    }
+}
+
+/// Whether this code lies in the program itself and not in a library.
+fn is_in_program() -> bool {
+    const AT_PHDR: c_ulong = 3;
+    const HEADERS_BYTES_MAX: usize = 64 << 10;
+    let headers = own_headers!();
+    let table = getauxval(AT_PHDR) as usize;
+    headers != 0 && table.wrapping_sub(headers) < HEADERS_BYTES_MAX
+}

@@ -1,0 +1,160 @@
+//! Faults of memory: having a function called at each, in front of what the program has for them.
+//!
+//! Relies on `sigaction(2)` of the C library, which brings the way back from a handler. The hard idea is to be as good
+//! as not there for faults that are somebody else's: the kernel is asked for the same alternate stack, mask and
+//! restarts as before, and what was there before is called with what this was called with. Where there was nothing, the
+//! action is put back and the instruction met once more, so that the program ends at its own fault.
+
+#[cfg_attr(target_arch = "aarch64", path = "signals/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "signals/x86_64.rs")]
+mod arch;
+
+use core::ffi::{c_int, c_long, c_ulong, c_void};
+use core::ptr;
+
+use crate::platform::atomics::{AtomicBool, Ordering, UnsafeCell};
+pub(crate) use arch::{call_on, was_write};
+
+unsafe extern "C" {
+    fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
+    safe fn raise(signal: c_int) -> c_int;
+}
+
+const SIGSEGV: c_int = 11;
+const WITH_INFORMATION: c_int = 4;
+const ON_ALTERNATE_STACK: c_int = 0x0800_0000;
+const ONCE: c_int = c_int::MIN;
+
+/// What a signal's handler is called with.
+type Handler = unsafe extern "C" fn(c_int, *const Information, *const c_void);
+type PlainHandler = unsafe extern "C" fn(c_int);
+
+/// `struct sigaction`, as glibc and musl have it on 64-bit CPUs.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Action {
+    handler: usize,
+    mask: [c_ulong; 16],
+    flags: c_int,
+    restorer: usize,
+}
+
+/// `siginfo_t`, as far as it is used.
+#[repr(C)]
+pub(crate) struct Information {
+    signal: c_int,
+    errno: c_int,
+    code: c_int,
+    address: usize,
+    _rest: [c_long; 12],
+}
+
+impl Information {
+    /// The address that a fault is about; `None` of a signal that somebody sent.
+    fn address(&self) -> Option<usize> {
+        const NOT_MAPPED_OR_NOT_ALLOWED: [c_int; 2] = [1, 2];
+        NOT_MAPPED_OR_NOT_ALLOWED.contains(&self.code).then_some(self.address)
+    }
+
+    /// Whether somebody sent it: no instruction is to blame, nor met again.
+    fn was_sent(&self) -> bool {
+        self.code <= 0
+    }
+}
+
+/// A fault of memory.
+pub(crate) struct MemoryFault {
+    /// The address that was read or written.
+    pub(crate) address: usize,
+    /// What was interrupted, a `ucontext_t`.
+    pub(crate) context: *const c_void,
+}
+
+/// Called at each.
+type Look = fn(&MemoryFault);
+
+struct Before {
+    action: UnsafeCell<Action>,
+    look: UnsafeCell<Look>,
+}
+
+// SAFETY: Written once, before the handler that reads it is there.
+unsafe impl Sync for Before {}
+
+const NOTHING: Action = Action { handler: 0, mask: [0; 16], flags: 0, restorer: 0 };
+
+/// What was there before.
+static BEFORE: Before = Before { action: UnsafeCell::new(NOTHING), look: UnsafeCell::new(|_| {}) };
+
+/// Has `look` called at each fault of memory from now on, before what the program has for it now. A handler that the
+/// program sets later stands in its place. Once in a process's life.
+pub(crate) fn look_at_faults(look: Look) {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    // ORDERING: Relaxed: one thread goes on.
+    if DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let mut before = NOTHING;
+    // SAFETY: It only writes what there is into `before`.
+    if unsafe { sigaction(SIGSEGV, ptr::null(), &raw mut before) } != 0 {
+        return;
+    }
+    let has_handler = before.handler > IGNORED;
+    let kept = if has_handler { before.flags & !ONCE } else { ON_ALTERNATE_STACK };
+    let flags = kept | WITH_INFORMATION;
+    let handler = handle as Handler as usize;
+    let new = Action { handler, mask: before.mask, flags, restorer: 0 };
+    // SAFETY: No handler reads it yet, and of threads that come here one went on.
+    unsafe { BEFORE.action.get().write(before) };
+    // SAFETY: As above.
+    unsafe { BEFORE.look.get().write(look) };
+    // SAFETY: The action is a handler's of the right kind, which is there for good.
+    let _ = unsafe { sigaction(SIGSEGV, &raw const new, ptr::null_mut()) };
+}
+
+/// `SIG_IGN`; below it `SIG_DFL`.
+const IGNORED: usize = 1;
+
+/// # Safety
+///
+/// - As the kernel calls handlers.
+unsafe extern "C" fn handle(
+    signal: c_int,
+    information: *const Information,
+    context: *const c_void,
+) {
+    // SAFETY: Written before this handler was there.
+    let (before, look) = unsafe { (*BEFORE.action.get(), *BEFORE.look.get()) };
+    // SAFETY: The kernel passes a valid one.
+    let (address, was_sent) = unsafe { ((*information).address(), (*information).was_sent()) };
+    if let Some(address) = address {
+        look(&MemoryFault { address, context });
+    }
+    if before.handler == IGNORED && was_sent {
+        return;
+    }
+    if before.handler <= IGNORED || before.flags & ONCE != 0 {
+        let action = if before.handler <= IGNORED { before } else { NOTHING };
+        // SAFETY: What the program had for the signal, or the default.
+        let _ = unsafe { sigaction(signal, &raw const action, ptr::null_mut()) };
+    }
+    if before.handler <= IGNORED {
+        // The instruction faults again as soon as this returns.
+        if was_sent {
+            let _ = raise(signal);
+        }
+        return;
+    }
+    let place = before.handler;
+    if before.flags & WITH_INFORMATION != 0 {
+        // SAFETY: The program set it as a handler of this kind.
+        let handler: Handler = unsafe { core::mem::transmute(place) };
+        // SAFETY: It is called as the kernel would.
+        unsafe { handler(signal, information, context) };
+    } else {
+        // SAFETY: As above, of the other kind.
+        let handler: PlainHandler = unsafe { core::mem::transmute(place) };
+        // SAFETY: As above.
+        unsafe { handler(signal) };
+    }
+}

@@ -1,0 +1,190 @@
+//! The lock: a value that one thread at a time may touch.
+//!
+//! Relies on its parent module for the atomics and the cell, and on `platform/sync/raw_lock.rs` for the waiting. The models of
+//! `tests/models` run it as it is.
+
+use core::ops::{Deref, DerefMut};
+
+use super::raw_lock::{FLAGS, RawLock};
+use super::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
+use crate::platform::kernel;
+
+/// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
+///
+/// Locks are taken in one order only, the *rank*: the threads, idle caches, the list of first-class
+/// heaps, what one of them owns, a class's pages in a shard, a class's transfer cache, what the
+/// unwinder knows, the profile, metadata, the arenas' growth, the ranges, who set options. Nobody holds two
+/// of one rank, except around `fork`.
+///
+/// `SHARED` is whether threads with nothing in common may wait for it. Nothing that takes long is done while one such is
+/// held: debug builds watch over that by [`kernel::no_lock_is_held`].
+// In this order, so that a long value's first fields lie beside the lock's word.
+#[repr(C)]
+pub(crate) struct Lock<T, const SHARED: bool = true> {
+    raw: RawLock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: The raw lock gives the value to one thread at a time.
+unsafe impl<T: Send, const SHARED: bool> Sync for Lock<T, SHARED> {}
+
+impl<T, const SHARED: bool> Lock<T, SHARED> {
+    pub(crate) const fn new(value: T) -> Lock<T, SHARED> {
+        Lock { raw: RawLock::on(AtomicU32::new(0)), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits until the value is this thread's.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T, SHARED> {
+        if self.raw.try_acquire() { self.acquired() } else { self.lock_slow() }
+    }
+
+    /// The guard of a lock that was taken just now.
+    #[inline(always)]
+    fn acquired(&self) -> Guard<'_, T, SHARED> {
+        if SHARED {
+            kernel::note_lock(true);
+        }
+        Guard { lock: self, releases: true }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) -> Guard<'_, T, SHARED> {
+        // The thread that forks holds the locks already; a handler of the program that runs
+        // between ours may still allocate.
+        if self.raw.is_held_for_fork() {
+            return Guard { lock: self, releases: false };
+        }
+        self.raw.acquire_slow();
+        self.acquired()
+    }
+
+    /// Holds the lock across `fork`, beyond any scope. Where this thread holds it already, because `fork`
+    /// was called in a signal handler that interrupted the holder, nothing is done, here and by `let_go`.
+    pub(crate) fn hold(&self) {
+        if !self.raw.hold_for_fork() {
+            // ORDERING: Relaxed: the thread that forks, or its copy, reads it.
+            INTERRUPTED.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this thread, or the one it is a copy of, took the lock by [`Lock::hold`] and did not hold it already.
+    pub(crate) fn is_held_for_fork(&self) -> bool {
+        self.raw.is_held_for_fork()
+    }
+
+    /// The value while the lock is held across `fork`. After an interruption it may be half changed.
+    ///
+    /// # Safety
+    ///
+    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and uses no
+    ///   other reference to the value while it has this one.
+    #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
+    pub(crate) unsafe fn held(&self) -> &mut T {
+        // SAFETY: The caller's condition.
+        unsafe { &mut *self.value.get() }
+    }
+
+    /// Ends [`Lock::hold`], in the parent and in the child.
+    ///
+    /// # Safety
+    ///
+    /// - This thread, or the one that it was forked from, called `hold` and not yet `let_go`.
+    pub(crate) unsafe fn let_go(&self) {
+        self.raw.let_go_after_fork();
+    }
+}
+
+/// A `fork` is under way in a signal handler that interrupted the holder of a lock.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the `fork` that ends here interrupted the holder of a lock: then nobody may wait for locks now.
+pub(crate) fn has_interrupted() -> bool {
+    // ORDERING: Relaxed, as above.
+    INTERRUPTED.swap(false, Ordering::Relaxed)
+}
+
+/// A number for this thread, not 0 and without [`FLAGS`]; its copy in a forked child has the same.
+///
+/// It is made of the address of the C library's own data of the thread, of which no OS page holds two:
+/// they lie at the end of each thread's stack. Threads whose data lie a multiple of 2 TiB apart may have
+/// one number, which matters only where one of them holds a lock while the other forks.
+#[inline(always)]
+pub(crate) fn this_holder() -> u32 {
+    const OS_PAGE_SHIFT: u32 = 12;
+    const NOT_0: u32 = FLAGS + 1;
+    let page_shift = NOT_0.trailing_zeros() + 1;
+    let number = (kernel::thread_pointer() >> (OS_PAGE_SHIFT - page_shift)) as u32;
+    number & !(FLAGS | NOT_0) | NOT_0
+}
+
+/// The right to touch the value of a [`Lock`], given back when dropped.
+pub(crate) struct Guard<'a, T, const SHARED: bool = true> {
+    lock: &'a Lock<T, SHARED>,
+    /// False where the lock is held across `fork` by this very thread.
+    releases: bool,
+}
+
+impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
+    /// Does work while the lock is not held; others may have changed the value when it returns.
+    pub(crate) fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        if self.releases {
+            if SHARED {
+                kernel::note_lock(false);
+            }
+            self.lock.raw.release_slow();
+        }
+        let result = work();
+        if self.releases {
+            self.lock.raw.acquire_slow();
+            if SHARED {
+                kernel::note_lock(true);
+            }
+        }
+        result
+    }
+
+    #[inline(always)]
+    fn release(&self) {
+        if self.releases {
+            if SHARED {
+                kernel::note_lock(false);
+            }
+            self.lock.raw.release();
+        }
+    }
+}
+
+#[cfg(test)]
+impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
+    /// Whether others went to sleep for this lock, or are about to.
+    pub(crate) fn others_sleep(&self) -> bool {
+        self.lock.raw.others_sleep()
+    }
+}
+
+impl<T, const SHARED: bool> Drop for Guard<'_, T, SHARED> {
+    #[inline]
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl<T, const SHARED: bool> Deref for Guard<'_, T, SHARED> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: The guard holds the lock, so nobody else touches the value.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T, const SHARED: bool> DerefMut for Guard<'_, T, SHARED> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: The guard holds the lock, so nobody else touches the value.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}

@@ -1,0 +1,21 @@
+//! Requests: allocate, free, resize and the size of a block, each from its fast path to its slowest.
+//!
+//! `front` has them in the ordinary build, `secure` in the hardened one. Imports threads and all below them.
+
+// What is given up before a request fails.
+pub(crate) mod scarce;
+
+// What a pointer is; blocks of whole slices.
+pub(crate) mod large;
+pub(crate) mod pointer;
+
+// First-class heaps.
+pub(crate) mod heap;
+
+// Blocks of any size.
+#[cfg(not(feature = "secure"))]
+pub(crate) mod front;
+#[cfg(feature = "secure")]
+pub(crate) mod secure;
+#[cfg(feature = "secure")]
+pub(crate) use secure as front;

@@ -1,0 +1,490 @@
+//! The front: allocate, free, resize. Here the fast paths are put together from the rooms below,
+//! and each has one slow path beside it.
+//!
+//! Relies on everything below. Nothing here formats, panics or sets `errno`, and the fast paths take
+//! no lock.
+
+mod counted;
+
+use core::alloc::Layout;
+use core::ptr::{self, NonNull};
+
+use crate::blocks::slot;
+use crate::diagnostics::guards::{self, Request};
+use crate::memory::arena::code_of;
+use crate::memory::class::{
+    Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT, grows_large,
+    is_in_table,
+};
+use crate::memory::slice::{SLICE_BYTES, Slice};
+use crate::memory::{map, ranges};
+use crate::platform::fault::{self, Fault};
+use crate::requests::pointer::Pointer;
+use crate::requests::{heap, large, scarce};
+use crate::threads::books::page;
+use crate::threads::cache::all;
+use crate::threads::thread;
+
+/// A pointer that is not ours: what to do is the caller's to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Foreign;
+
+/// A cached block for `size` bytes, aligned to 16; null where there is none, or where the size is
+/// over what a table knows: then [`allocate`] is next.
+#[inline(always)]
+pub(crate) fn cached(size: usize) -> *mut u8 {
+    if size > TABLE_LIMIT { ptr::null_mut() } else { slot::get().pop_for_size(size) }
+}
+
+/// The same while a heap profile is taken; null where none is.
+#[inline(always)]
+pub(crate) fn cached_counted(size: usize) -> *mut u8 {
+    if size > TABLE_LIMIT { ptr::null_mut() } else { counted::cached(size) }
+}
+
+/// Allocates `size` bytes aligned to 16; null for want of memory.
+#[inline]
+pub(crate) fn allocate(size: usize) -> *mut u8 {
+    if size <= TABLE_LIMIT {
+        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::Map)
+    } else if size <= LARGEST_SMALL {
+        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::MapUnhomed)
+    } else {
+        large::allocate(size, MIN_ALIGN, false)
+    }
+}
+
+/// How the caller's blocks are freed, which says where free ones are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FreedBy {
+    /// Their layout: [`free_layout`] looks at nothing else.
+    Layout,
+    /// The class map: [`free_cached`]. It knows whose the blocks of homed classes are.
+    Map,
+    /// The same, where the size says that the class has no home.
+    MapUnhomed,
+}
+
+/// Allocates a block of `class` for `size` bytes; null for want of memory.
+#[inline(always)]
+fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
+    let stacks = slot::get();
+    if stacks.counts() {
+        let is_exact = freed_by != FreedBy::Layout;
+        return counted::allocate(Request { class, size, align, is_exact });
+    }
+    let homed = class.homed();
+    if freed_by == FreedBy::Map && homed != class {
+        let block = stacks.pop_for_size(homed.size());
+        return if block.is_null() { allocate_class_slow(homed) } else { block };
+    }
+    let block = stacks.pop(class);
+    if block.is_null() { allocate_class_slow(class) } else { block }
+}
+
+#[cold]
+#[inline(never)]
+fn allocate_class_slow(class: Class) -> *mut u8 {
+    page::look_at_news();
+    match slot::get().cache() {
+        Some(cache) => cache.pop_slow(class),
+        None => allocate_class_first(class),
+    }
+}
+
+/// The same where the thread has no cache yet, or no longer.
+#[cold]
+#[inline(never)]
+fn allocate_class_first(class: Class) -> *mut u8 {
+    match thread::cache() {
+        Some(cache) => cache.pop_slow(class),
+        None => all::take_uncached(class),
+    }
+}
+
+/// A cached block for a layout; null where there is none, or where size or alignment are over what a
+/// table knows: then [`allocate_aligned`] is next.
+#[inline(always)]
+pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
+    if !is_in_table(layout.size(), layout.align()) {
+        return ptr::null_mut();
+    }
+    slot::get().pop_for_layout(layout.size())
+}
+
+/// The same while a heap profile is taken; null where none is.
+#[inline(always)]
+pub(crate) fn cached_layout_counted(size: usize, align: usize) -> *mut u8 {
+    if is_in_table(size, align) { counted::cached_layout(size) } else { ptr::null_mut() }
+}
+
+/// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
+#[inline]
+pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
+    match Class::of(size, align) {
+        Some(class) => allocate_class(class, size, align, freed_by),
+        None => large::allocate(size, align, false),
+    }
+}
+
+/// Allocates `size` zero bytes aligned to `align`, a power of two; null for want of memory.
+#[inline]
+pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
+    // Slices may be known to be zero; blocks of a class would have to be cleared.
+    let class = Class::of(size, align).filter(|_| size <= LARGEST_ALWAYS_SMALL);
+    let Some(class) = class else {
+        return large::allocate(size, align, true);
+    };
+    let block = allocate_class(class, size, align, freed_by);
+    if !block.is_null() {
+        // SAFETY: The block is at least `size` long and the caller's.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// Puts a block into the cache; false where that is full or the block is not for it (null, large,
+/// foreign): then [`free`] is next.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[inline(always)]
+pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
+    slot::get().push(map::double_code(block.addr()), block)
+}
+
+/// Frees a block that did not fit the cache; null is nothing to free. A pointer that is not ours is
+/// `foreign`'s to free.
+///
+/// # Safety
+///
+/// - If `block` is ours, it was handed out, is not free, and is not used any more.
+// In its caller, so that what frees a block is called last and leaves no frame behind.
+#[inline(always)]
+pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
+    let Some(start) = NonNull::new(block) else { return };
+    match Pointer::of(start, Fault::FreedTwice) {
+        Pointer::Foreign => foreign(block),
+        Pointer::Small(..) if !block.addr().is_multiple_of(MIN_ALIGN) => {
+            fault::stop(Fault::NotABlock)
+        }
+        // SAFETY: The caller's condition, and this is what the block is; so are the others.
+        Pointer::Small(class, code) => unsafe { free_code_slow(block, code, class) },
+        // SAFETY: As above.
+        Pointer::Large(first) => unsafe { large::free(first) },
+        // SAFETY: As above.
+        Pointer::Heap => unsafe { heap::free(start) },
+        // SAFETY: As above.
+        Pointer::Sampled(_) | Pointer::Guarded => unsafe { counted::free_sampled(block) },
+    }
+}
+
+/// Frees a block that was allocated with `layout`.
+///
+/// # Safety
+///
+/// - `block` was allocated with `layout`, is not free, and is not used any more.
+#[inline(always)]
+pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
+    let (size, align) = (layout.size(), layout.align());
+    if is_in_table(size, align) && slot::get().push_for_layout(size, block) {
+        return;
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_layout_slow(block, size, align) };
+}
+
+/// # Safety
+///
+/// - As [`free_layout`], `size` and `align` being the layout's.
+#[inline(never)]
+unsafe fn free_layout_slow(block: *mut u8, size: usize, align: usize) {
+    if counted::frees_by_map() {
+        if !counted::keeps(block) {
+            // SAFETY: The caller's condition.
+            unsafe { free_by_map(block) };
+        }
+        return;
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_layout_slower(block, size, align) };
+}
+
+/// # Safety
+///
+/// - As [`free_layout_slow`].
+#[inline(never)]
+unsafe fn free_layout_slower(block: *mut u8, size: usize, align: usize) {
+    if counted::sees_layouts_free() && code_of(block.addr()) == SAMPLED {
+        // SAFETY: The caller's condition, and this is what the class map says.
+        return unsafe { counted::free_sampled(block) };
+    }
+    if size > LARGEST_ALWAYS_SMALL {
+        // SAFETY: The caller's condition.
+        return unsafe { free_by_map(block) };
+    }
+    match Class::of(size, align) {
+        // The stack of a class that the table does not know may have room.
+        Some(class) if slot::get().push_class(class, block) => {}
+        // SAFETY: The block was allocated with this layout, so it has this class.
+        Some(class) => unsafe { free_class_slow(block, class) },
+        // SAFETY: The caller's condition. Without a class the block is a large one, or not ours.
+        None => unsafe { free_by_map(block) },
+    }
+}
+
+/// Frees a block whose layout does not say what it is. Ends the program where it is not ours.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[inline(never)]
+unsafe fn free_by_map(block: *mut u8) {
+    // SAFETY: The caller's condition.
+    if !unsafe { free_cached(block) } {
+        // SAFETY: As above.
+        unsafe { free(block, |_| fault::stop(Fault::ForeignPointer)) };
+    }
+}
+
+/// # Safety
+///
+/// - `block` is a block of `class` that was handed out, is not free, and is not used any more.
+#[cold]
+#[inline(never)]
+unsafe fn free_class_slow(block: *mut u8, class: Class) {
+    page::look_at_news();
+    match thread::cache() {
+        Some(cache) => cache.push_slow(class, block),
+        None => all::put_uncached(class, block),
+    }
+}
+
+/// # Safety
+///
+/// - As [`free`], and `code` is what the class map says, which stands for `class`.
+#[inline(always)]
+unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
+    page::look_at_news();
+    match slot::get().cache() {
+        Some(cache) => cache.push_code_slow(code, class, block),
+        // SAFETY: The caller's condition.
+        None => unsafe { free_code_first(block, code, class) },
+    }
+}
+
+/// The same where the thread has no cache yet, or no longer.
+///
+/// # Safety
+///
+/// - As [`free_code_slow`].
+#[cold]
+#[inline(never)]
+unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
+    match thread::cache() {
+        Some(cache) => cache.push_code_slow(code, class, block),
+        None => all::put_uncached(class, block),
+    }
+}
+
+/// Bytes of a block that may be used.
+///
+/// # Errors
+///
+/// [`Foreign`] for a pointer that is not ours.
+///
+/// # Safety
+///
+/// - If `block` is ours, it was handed out and is not free.
+pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
+    Pointer::checked(block, Fault::UsedFreed).usable_size(block).ok_or(Foreign)
+}
+
+/// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16.
+/// Null for want of memory; the block is intact then.
+///
+/// # Errors
+///
+/// [`Foreign`] for a pointer that is not ours; nothing was done.
+///
+/// # Safety
+///
+/// - As [`free`]; after success the old pointer is not used any more.
+pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
+    let what = Pointer::checked(block, Fault::UsedFreed);
+    let old_size = match what {
+        Pointer::Foreign => return Err(Foreign),
+        // SAFETY: It is a heap's block; the rest is the caller's condition.
+        Pointer::Heap => return Ok(unsafe { heap::resize(block, size) }),
+        Pointer::Large(first) if size > LARGEST_ALWAYS_SMALL => {
+            // SAFETY: It is a large block; the rest is the caller's condition.
+            return Ok(unsafe { resize_large(first, size) });
+        }
+        Pointer::Large(first) => ranges::large::usable_size(first),
+        // It moves: what was guarded is so to its end.
+        Pointer::Guarded => guards::usable_size(block.addr().get()),
+        Pointer::Small(class, _) | Pointer::Sampled(class) => {
+            if size <= class.size() && size >= class.size() / 2 {
+                return Ok(block.as_ptr());
+            }
+            class.size()
+        }
+    };
+    let new = if grows_large(old_size, size) {
+        large::allocate(size, MIN_ALIGN, false)
+    } else {
+        allocate(size)
+    };
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
+        // SAFETY: The caller's condition; it is ours, for its size is known.
+        unsafe { free_by_map(block.as_ptr()) };
+    }
+    Ok(new)
+}
+
+/// Changes the size of a large block to one that is no small one's. Null for want of memory; the block is intact
+/// then.
+///
+/// # Safety
+///
+/// - It starts with this slice; the rest as [`resize`].
+unsafe fn resize_large(first: &'static Slice, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    if unsafe { large::resize(first, size) } {
+        return first.start().as_ptr();
+    }
+    // SAFETY: As above; it could not grow where it is, so `size` is more than it holds.
+    unsafe { large::move_to_larger(first, size) }
+}
+
+/// Changes the size of a block that was allocated with `layout`. Null for want of memory; the block
+/// is intact then.
+///
+/// The class of the new layout must be the block's afterwards, because it will be freed as such:
+/// unlike [`resize`], this moves a block that shrinks into another class.
+///
+/// # Safety
+///
+/// - `block` was allocated with `layout`, is not free, and after success its old pointer is not
+///   used any more.
+/// - `new_size`, rounded up to the alignment, is no more than `isize::MAX`.
+#[inline]
+pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let (old_size, align) = (layout.size(), layout.align());
+    if is_in_table(old_size, align) && is_in_table(new_size, align) {
+        if slot::share_stack(old_size, new_size) {
+            return block;
+        }
+        let new = slot::get().pop_for_layout(new_size);
+        if !new.is_null() {
+            // SAFETY: Both blocks are that long and do not overlap.
+            unsafe { copy_small(block, new, old_size.min(new_size)) };
+            // SAFETY: The caller's condition.
+            unsafe { free_layout(block, layout) };
+            return new;
+        }
+    }
+    // SAFETY: The caller's condition.
+    unsafe { resize_layout_slow(block, layout, new_size) }
+}
+
+/// Copies at least `size` bytes, of which there are some: whole units of 16, of which blocks consist.
+/// Short copies make no call: growing vectors are mostly short.
+///
+/// # Safety
+///
+/// - As [`ptr::copy_nonoverlapping`], for `size` rounded up to 16.
+#[inline(always)]
+unsafe fn copy_small(from: *const u8, to: *mut u8, size: usize) {
+    let size = size.next_multiple_of(MIN_ALIGN);
+    match size {
+        // SAFETY: The caller's condition.
+        1..=32 => unsafe { copy_halves::<16>(from, to, size) },
+        // SAFETY: As above.
+        33..=64 => unsafe { copy_halves::<32>(from, to, size) },
+        // SAFETY: As above.
+        65..=128 => unsafe { copy_halves::<64>(from, to, size) },
+        // SAFETY: As above.
+        _ => unsafe { ptr::copy_nonoverlapping(from, to, size) },
+    }
+}
+
+/// Copies the first and the last `HALF` bytes, which may overlap.
+///
+/// # Safety
+///
+/// - As [`ptr::copy_nonoverlapping`], and `size` is `HALF` to twice that.
+#[inline(always)]
+unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: There are so many bytes.
+    unsafe { ptr::copy_nonoverlapping(from, to, HALF) };
+    let (from, to) = (from.wrapping_add(size - HALF), to.wrapping_add(size - HALF));
+    // SAFETY: They are the last of those that there are.
+    unsafe { ptr::copy_nonoverlapping(from, to, HALF) };
+}
+
+/// # Safety
+///
+/// - As [`resize_layout`].
+#[inline(never)]
+unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition: until there is another block, this one is intact.
+    let resize = || unsafe { resize_layout_anew(block, layout, new_size) };
+    let new = resize();
+    if new.is_null() { scarce::ask_again(new_size, &resize) } else { new }
+}
+
+/// # Safety
+///
+/// - As [`resize_layout`].
+#[inline]
+unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let (old_size, align) = (layout.size(), layout.align());
+    let stays = old_size.max(new_size) <= LARGEST_ALWAYS_SMALL
+        && Class::of(old_size, align).is_some_and(|old| Class::of(new_size, align) == Some(old));
+    if stays {
+        return block;
+    }
+    if old_size.min(new_size) > LARGEST_ALWAYS_SMALL && align <= SLICE_BYTES {
+        // SAFETY: The caller's condition.
+        if let Some(resized) = unsafe { resize_by_map(block, new_size) } {
+            return resized;
+        }
+    }
+    let new = if grows_large(old_size, new_size) {
+        large::allocate(new_size, align, false)
+    } else {
+        match cached_layout_counted(new_size, align) {
+            block if !block.is_null() => block,
+            _ => allocate_aligned(new_size, align, FreedBy::Layout),
+        }
+    };
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block, new, old_size.min(new_size)) };
+        // SAFETY: The caller's condition.
+        unsafe { free_layout(block, layout) };
+    }
+    new
+}
+
+/// Resizes a block over [`LARGEST_ALWAYS_SMALL`] to another such size where its kind makes that
+/// easy; `None` where it has to be allocated again. Null for want of memory; the block is intact then.
+///
+/// # Safety
+///
+/// - As [`resize`], and `block` is aligned to no more than a slice.
+unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
+    match Pointer::of(NonNull::new(block)?, Fault::UsedFreed) {
+        Pointer::Small(class, _) => (new_size <= class.size()).then_some(block),
+        // It moves, and is freed as what it is.
+        Pointer::Sampled(_) | Pointer::Guarded => None,
+        // SAFETY: It is a large block; the rest is the caller's condition.
+        Pointer::Large(first) => Some(unsafe { resize_large(first, new_size) }),
+        Pointer::Heap => fault::stop(Fault::NotTheHeaps),
+        Pointer::Foreign => fault::stop(Fault::ForeignPointer),
+    }
+}

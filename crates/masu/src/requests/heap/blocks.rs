@@ -1,0 +1,164 @@
+//! Blocks of heaps by their address: what plain `free`, `realloc` and `malloc_usable_size` do with
+//! them, and what all that is not the fast path of a layout comes to.
+//!
+//! Relies on slices to know their heap. What is kept is not looked at: a pointer into the middle of a block ends
+//! the program when the blocks that a thread keeps go home, as it does with everyone's.
+
+use core::ptr::{self, NonNull};
+
+use crate::blocks::owner::{Owner, owner_of};
+use crate::memory::arena;
+use crate::memory::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
+use crate::memory::slice::{Kind, Slice};
+use crate::platform::fault::Fault;
+use crate::requests::pointer::OfHeap;
+use crate::threads::cache::near::{Near, SIZE_MAX};
+use crate::threads::thread;
+
+/// Allocates `size` bytes aligned to `align`, a power of two, and zeroed if `zeroed`. Null for want of
+/// memory.
+#[inline(never)]
+pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    // Slices may be known to be zero; blocks of a class have to be cleared.
+    let is_small = !zeroed || size <= LARGEST_ALWAYS_SMALL;
+    let Some(class) = Class::of(size, align).filter(|_| is_small) else {
+        return owner.allocate_large(size, align, zeroed);
+    };
+    let block = allocate_class(owner, class);
+    if zeroed && !block.is_null() {
+        // SAFETY: The block is at least that long and the caller's.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// Allocates a block of `class`; null for want of memory.
+fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
+    if class.size() <= SIZE_MAX
+        && let Some(near) = Near::of(owner).or_else(|| Near::take_place(thread::cache()?, owner))
+    {
+        let block = near.pop(class.size());
+        return if block.is_null() { near.pop_slow(owner, class) } else { block };
+    }
+    let mut blocks = [0];
+    owner.take(class, &mut blocks);
+    ptr::with_exposed_provenance_mut(blocks[0])
+}
+
+/// Frees a block of a heap.
+///
+/// # Safety
+///
+/// - The class map says that it lies in a heap's block; the block was handed out, is not free, and is
+///   not used any more.
+#[inline(never)]
+pub(crate) unsafe fn free(block: NonNull<u8>) {
+    // SAFETY: The address lies within the first GiB of an arena.
+    let slice = unsafe { Slice::at(block.as_ptr().addr()) };
+    let code = if slice.kind.is(Kind::HeapMixed) {
+        owner_of(slice).mixed_code(block.as_ptr().addr())
+    } else if slice.kind.is(Kind::HeapPage) {
+        slice.code.get()
+    } else {
+        FOREIGN
+    };
+    if let Some(near) = Near::of_number(slice.belongs().number.get())
+        && near.push_code(code, block.as_ptr())
+    {
+        return;
+    }
+    // SAFETY: The caller's condition.
+    unsafe { free_slow(block) };
+}
+
+/// The same where the thread keeps nothing of the heap, or has no room for this.
+///
+/// # Safety
+///
+/// - As [`free`].
+#[inline(never)]
+unsafe fn free_slow(block: NonNull<u8>) {
+    let what = OfHeap::at(block, Fault::FreedTwice);
+    let owner = what.owner();
+    match what {
+        OfHeap::Small(_, class) => match Near::of(owner).filter(|_| class.size() <= SIZE_MAX) {
+            Some(near) => near.push_slow(owner, class, block.as_ptr()),
+            None => owner.put(class, &[block.as_ptr().expose_provenance()]),
+        },
+        // SAFETY: The caller's condition.
+        OfHeap::Large(first) => unsafe { owner.free_large(first) },
+    }
+}
+
+/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of
+/// 16. It stays in its heap. Null for want of memory; the block is intact then.
+///
+/// # Safety
+///
+/// - As [`free`]; after success the old pointer is not used any more.
+#[inline(never)]
+pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> *mut u8 {
+    // SAFETY: The caller's condition.
+    unsafe { resize_aligned(block, size, MIN_ALIGN) }
+}
+
+/// The same, keeping an alignment that the block has.
+///
+/// # Safety
+///
+/// - As [`resize`].
+pub(super) unsafe fn resize_aligned(block: NonNull<u8>, size: usize, align: usize) -> *mut u8 {
+    let what = OfHeap::at(block, Fault::UsedFreed);
+    let (owner, old_size) = (what.owner(), what.usable_size());
+    let stays = match what {
+        OfHeap::Small(..) => size <= old_size && size >= old_size / 2,
+        OfHeap::Large(first) => {
+            // SAFETY: The caller's condition.
+            size > LARGEST_ALWAYS_SMALL && unsafe { owner.resize_large(first, size) }
+        }
+    };
+    if stays {
+        return block.as_ptr();
+    }
+    // SAFETY: The caller's condition.
+    unsafe { move_to(owner, block, old_size, size, align) }
+}
+
+/// Copies a block of `old_size` bytes into a new one of `size` bytes of the heap that `owner` owns for,
+/// and frees it. Null for want of memory; the block is intact then.
+///
+/// # Safety
+///
+/// - As [`resize`].
+unsafe fn move_to(
+    owner: &'static Owner,
+    block: NonNull<u8>,
+    old_size: usize,
+    size: usize,
+    align: usize,
+) -> *mut u8 {
+    let new = if grows_large(old_size, size) {
+        owner.allocate_large(size, align, false)
+    } else {
+        allocate(owner, size, align, false)
+    };
+    if !new.is_null() {
+        // SAFETY: Both blocks are that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
+        // SAFETY: The caller's condition.
+        unsafe { free(block) };
+    }
+    new
+}
+
+/// The owner of the heap that `block` is of; `None` where it is of none.
+#[inline(never)]
+pub(crate) fn heap_of(block: *mut u8) -> Option<&'static Owner> {
+    let block = NonNull::new(block).filter(|block| arena::code_of(block.addr().get()) == HEAP)?;
+    // SAFETY: The address lies within the first GiB of an arena.
+    let slice = unsafe { Slice::at(block.as_ptr().addr()) };
+    match slice.kind.get() {
+        Kind::HeapPage | Kind::HeapMixed | Kind::HeapLarge => Some(owner_of(slice)),
+        _ => None,
+    }
+}

@@ -1,0 +1,185 @@
+//! Large blocks: whole slices of their own, for over 64 KiB, and for blocks over 32 KiB that grew or
+//! were asked for zeroed.
+//!
+//! Relies on ranges. A block's first slice is marked in the class map; its size is the length of
+//! its run. Growing extends into free neighbours, else copies.
+
+use core::ptr;
+
+use crate::blocks::{shard, slot};
+use crate::diagnostics::sampling;
+use crate::memory::class::LARGE;
+use crate::memory::map;
+use crate::memory::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
+use crate::memory::ranges::{RANGES, Run};
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::threads::books::page;
+use crate::threads::cache::ThreadCache;
+use crate::threads::thread;
+
+/// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
+/// `size` is over 128 TiB or `align` over 512 MiB.
+pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    let Some(slices) = slices_if_possible(size, align) else { return ptr::null_mut() };
+    // A thread may ask for nothing but large blocks, and parks them from the first on.
+    let parked = thread::cache().map(|cache| &cache.parked);
+    if align <= SLICE_BYTES
+        && let Some(first) = parked.and_then(|parked| parked.take(slices))
+    {
+        first.kind.set(Kind::Large);
+        count(first, size);
+        return zeroed_if(zeroed, first, size);
+    }
+    // A caller that wants zeros often has a table of which little is used.
+    let used_bytes = if zeroed { 0 } else { size };
+    let mut ranges = RANGES.lock();
+    ranges.bring_home(parked);
+    let Some(Run { first, zero }) = ranges.allocate_for(used_bytes, slices, align, Kind::Large)
+    else {
+        return ptr::null_mut();
+    };
+    ranges.count_large(1, slices.cast_signed());
+    if let Some(parked) = parked {
+        ranges.note_handed_out(parked, first);
+    }
+    drop(ranges);
+    map::set(first.address(), 1, LARGE);
+    page::look_large(slices);
+    count(first, size);
+    zeroed_if(zeroed && !zero, first, size)
+}
+
+/// Counts a block of `size` bytes that is handed out, or has become so much longer, where a heap profile is taken.
+#[inline(always)]
+fn count(first: &'static Slice, size: usize) {
+    if slot::get().counts() {
+        count_slow(first, size, size);
+    }
+}
+
+/// The same for `more` new bytes of a block that is `size` long.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.large_count_slow")]
+fn count_slow(first: &'static Slice, size: usize, more: usize) {
+    if first.sampled.get() != 0 {
+        return sampling::resize(first.address(), size, more);
+    }
+    if let Some(cache) = slot::get().cache()
+        && !cache.passes(more)
+        && cache.is_hit(more)
+    {
+        first.sampled.set(1);
+        cache.sample(first.address(), size);
+    }
+}
+
+/// Frees the large block that starts with this slice.
+///
+/// # Safety
+///
+/// - It was handed out here and not freed, and nobody uses it any more.
+#[inline(never)]
+pub(crate) unsafe fn free(first: &'static Slice) {
+    debug_assert!(first.kind.is(Kind::Large), "a pointer's kind is looked at first");
+    if first.sampled.replace(0) != 0 {
+        sampling::remove(first.address());
+    }
+    let (slices, cache) = (first.count.get() as usize, slot::get().cache());
+    if let Some(cache) = cache {
+        if cache.parked.wants(first, slices) {
+            first.kind.set(Kind::Parked);
+            cache.parked.park(first, slices);
+            return;
+        }
+        cache.count_slow_call(None);
+        shard::go_on();
+    }
+    // SAFETY: The run is the block's, which nobody uses.
+    unsafe { free_run(first, slices, cache) };
+}
+
+/// Gives the run of a large block back. Apart from [`free`], which is short where the run is parked.
+///
+/// # Safety
+///
+/// - Nobody uses the block any more.
+#[inline(never)]
+unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
+    let mut ranges = RANGES.lock();
+    ranges.bring_home(cache.map(|cache| &cache.parked));
+    // SAFETY: The caller's condition.
+    unsafe { ranges.free_large(first) };
+    drop(ranges);
+    page::look_large(slices);
+}
+
+/// Changes the size of the large block that starts with this slice to `size` bytes without moving it, where
+/// that can be done; whether it was. What is unused and more than half goes back.
+///
+/// # Safety
+///
+/// - It was handed out here and not freed, and nobody uses what lies behind its first `size` bytes.
+pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
+    let before = usable_size(first);
+    // SAFETY: The caller's condition.
+    if !unsafe { large::resize(first, size, slot::parked()) } {
+        return false;
+    }
+    let more = usable_size(first).saturating_sub(before);
+    if more > 0 && slot::get().counts() {
+        // What was unused in the last slice was not counted, and what will be is.
+        count_slow(first, size, more);
+    } else if more == 0 && first.sampled.get() != 0 {
+        sampling::resize(first.address(), size, 0);
+    }
+    true
+}
+
+/// Copies a large block into a new one of `size` bytes, more than the old one holds. Null for want
+/// of memory; the old block is intact then.
+///
+/// Pages are not moved by `mremap`, although that is faster from 1 MiB on: mappings that were moved
+/// never merge with their neighbours again, a program of growing buffers walked to 22,893 of the
+/// 65,530 it may have, and at the limit the call fails after it has unmapped the destination.
+///
+/// # Safety
+///
+/// - It starts with this slice, was handed out here and not freed; after success nobody uses it any more.
+pub(crate) unsafe fn move_to_larger(first: &'static Slice, size: usize) -> *mut u8 {
+    let (block, old_size) = (first.start(), usable_size(first));
+    debug_assert!(size > old_size);
+    let new = allocate(size, 1, false);
+    if !new.is_null() {
+        // SAFETY: Both blocks are at least that long and do not overlap.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, old_size) };
+        // SAFETY: The contents are in the new block.
+        unsafe { free(first) };
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::ptr::NonNull;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_asks_for_large_blocks_only_parks_them() {
+        const SLICES: usize = 16;
+        let asking = std::thread::spawn(|| {
+            for _ in 0..3 {
+                let block = NonNull::new(allocate(SLICES * SLICE_BYTES, 1, false)).expect("memory");
+                // SAFETY: The block was handed out just now, as a large one.
+                unsafe { free(Slice::at(block.addr().get())) };
+            }
+            let parked = slot::parked().expect("the thread has begun");
+            let run = parked.take(SLICES).expect("the last block is parked");
+            parked.park(run, SLICES);
+        });
+        asking.join().expect("nothing panicked there");
+    }
+}

@@ -1,0 +1,317 @@
+//! Large blocks of the hardened build: slices of their own between guards, and addresses that rest.
+//!
+//! Relies on the ranges for runs of slices. A run begins with a slice that nothing may be done with, and ends with one:
+//! between them lies the block, of which only the OS pages that were asked for are open. So what
+//! runs over the block by more than the rest of an OS page, which has a canary, ends at once.
+//!
+//! A freed block's memory goes back to the kernel, and its addresses are closed while they rest: a
+//! use after free ends the program too. How long a block is stands in its first slice's own data,
+//! where a page that is free has links.
+
+use core::cell::UnsafeCell;
+use core::ptr::{self, NonNull};
+
+use super::suspect::{self, Call, Reason};
+use super::{Expected, canary, count, uncount};
+use crate::blocks::shard::hardened::Wrong;
+use crate::memory::class::{FOREIGN, LARGE};
+use crate::memory::map;
+use crate::memory::random::Random;
+use crate::memory::ranges::{RANGES, Ranges, large};
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::platform::kernel::{self, Advice, Protection};
+use crate::threads::books::page;
+use crate::threads::thread;
+
+/// So many blocks rest.
+const RESTING: usize = 64;
+/// And no more slices than these together; nor does a longer block rest at all.
+const RESTING_SLICES_MAX: usize = (256 << 20) / SLICE_BYTES;
+
+/// The blocks that rest, by their first slices.
+struct Resting {
+    random: Random,
+    blocks: [Option<&'static Slice>; RESTING],
+    slices: usize,
+}
+
+/// The ranges' lock guards it.
+struct Place(UnsafeCell<Resting>);
+
+// SAFETY: It is touched under the ranges' lock only.
+unsafe impl Sync for Place {}
+
+static PLACE: Place =
+    Place(UnsafeCell::new(Resting { random: Random::new(), blocks: [None; RESTING], slices: 0 }));
+
+#[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
+fn resting(_held: &Ranges) -> &mut Resting {
+    // SAFETY: The caller holds the lock, and the reference lives no longer than that.
+    unsafe { &mut *PLACE.0.get() }
+}
+
+/// A large block, named by its first slice, where `count` is the slices of its whole run, `back` those
+/// that lie before it, and `number` how many bytes were asked for.
+#[derive(Clone, Copy)]
+struct Block(&'static Slice);
+
+impl Block {
+    fn size(self) -> usize {
+        self.0.belongs().number.get()
+    }
+
+    /// Slices between the guards.
+    fn slices(self) -> usize {
+        self.0.count.get() as usize - self.0.back.get() as usize - 1
+    }
+
+    fn run(self) -> &'static Slice {
+        // SAFETY: The run begins so many slices before.
+        unsafe { self.0.behind(self.0.back.get() as usize) }
+    }
+
+    fn at(self, offset: usize) -> NonNull<u8> {
+        // SAFETY: The offset lies in the run.
+        unsafe { self.0.start().add(offset) }
+    }
+
+    /// Writes the size, and the canary behind it.
+    fn set_size(self, size: usize) {
+        self.0.belongs().number.set(size);
+        // SAFETY: The block is open that far.
+        unsafe { canary::write(self.0.start().as_ptr(), size, opened(size)) };
+    }
+
+    fn is_overrun(self) -> bool {
+        let size = self.size();
+        // SAFETY: As above.
+        !unsafe { canary::stands(self.0.start().as_ptr(), size, opened(size)) }
+    }
+}
+
+/// Bytes that are open of a block of `size` bytes.
+fn opened(size: usize) -> usize {
+    size.max(1).next_multiple_of(kernel::page_size())
+}
+
+/// Bytes of `slices` slices that a block of `size` bytes may not use.
+fn unused(slices: usize, size: usize) -> isize {
+    (slices * SLICE_BYTES - size).cast_signed()
+}
+
+/// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where either
+/// is more than the address space has.
+pub(super) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    allocate_with(size, align, zeroed, 0)
+}
+
+/// The same with closed addresses behind it for the block to grow into.
+pub(super) fn allocate_to_grow(size: usize, align: usize) -> *mut u8 {
+    let block = allocate_with(size, align, false, size / SLICE_BYTES / 2);
+    if block.is_null() { allocate(size, align, false) } else { block }
+}
+
+#[inline(never)]
+fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut u8 {
+    let Some(slices) = large::slices_if_possible(size, align) else { return ptr::null_mut() };
+    let _ = thread::cache();
+    let slices = slices + spare;
+    let before = (align / SLICE_BYTES).max(1);
+    let run_align = if before > 1 { align } else { 1 };
+    let used_bytes = if zeroed { 0 } else { size };
+    let take = || {
+        let mut ranges = RANGES.lock();
+        let run = ranges.allocate_for(used_bytes, before + slices + 1, run_align, Kind::Opaque)?;
+        ranges.count_large(1, slices.cast_signed());
+        ranges.count_unused(unused(slices, size));
+        Some(run)
+    };
+    let run = take().or_else(|| forget_resting().then(take)?);
+    let Some(run) = run else { return ptr::null_mut() };
+    // SAFETY: The slice lies in the run, within its arena's first GiB.
+    let first = unsafe { run.first.ahead(before) };
+    let block = Block(first);
+    first.count.set(run.first.count.get());
+    first.back.set(before as u32);
+    first.sampled.set(0);
+    // Refused, there is no guard: the limit on mappings, as a rule.
+    // SAFETY: Nobody uses what lies before and behind the block.
+    let _ = unsafe { kernel::protect(run.first.start(), before * SLICE_BYTES, Protection::None) };
+    let behind = (slices + 1) * SLICE_BYTES - opened(size);
+    // SAFETY: As above.
+    let _ = unsafe { kernel::protect(block.at(opened(size)), behind, Protection::None) };
+    large::zeroed_if(zeroed && !run.zero, first, size);
+    block.set_size(size);
+    first.kind.set(Kind::Large);
+    map::set(first.address(), 1, LARGE);
+    page::look_large(slices);
+    count(first.address(), size);
+    first.start().as_ptr()
+}
+
+/// The large block that starts at `address`, for whose slice the class map says that one does. Ends
+/// the program where none does that is live, or where it was written to beyond its end.
+fn live(address: usize, call: Call) -> Block {
+    // SAFETY: The class map knows the address, so it lies within the first GiB of an arena.
+    let first = unsafe { Slice::at(address) };
+    let block = Block(first);
+    let offset = address - first.address();
+    let is_live = first.kind.is(Kind::Large);
+    if offset != 0 {
+        let inside = Wrong::Inside { offset, size: block.size(), live: is_live };
+        suspect::stop(call, address, Reason::Wrong(inside));
+    }
+    if !is_live {
+        let twice = Wrong::FreedTwice { size: block.size() };
+        suspect::stop(call, address, Reason::Wrong(twice));
+    }
+    block
+}
+
+/// As [`live`], and looks at the canary and at what the caller says of the block.
+fn checked(address: usize, expected: Expected, call: Call) -> Block {
+    let block = live(address, call);
+    if let Err(reason) = expected.admits(address, block.size()) {
+        suspect::stop(call, address, reason);
+    }
+    if block.is_overrun() {
+        suspect::stop(call, address, Reason::Overrun { size: block.size() });
+    }
+    block
+}
+
+/// How long the large block is that starts at `address`, likewise.
+pub(super) fn size(address: usize, expected: Expected, call: Call) -> usize {
+    checked(address, expected, call).size()
+}
+
+/// Frees a large block, which is to be as `expected`.
+///
+/// # Safety
+///
+/// - Nobody uses it any more, and the class map says that it is one.
+#[inline(never)]
+pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
+    let address = block.as_ptr().addr();
+    let block = checked(address, expected, call);
+    let size = block.size();
+    uncount(address);
+    let slices = block.slices();
+    let ranges = RANGES.lock();
+    // Two threads may free it at once.
+    if !block.0.kind.is(Kind::Large) {
+        drop(ranges);
+        suspect::stop(call, address, Reason::Wrong(Wrong::FreedTwice { size }));
+    }
+    block.0.kind.set(Kind::Parked);
+    drop(ranges);
+    // SAFETY: Nobody uses the block.
+    let _ = unsafe { kernel::advise(block.at(0), opened(size), Advice::DontNeed) };
+    // SAFETY: As above. Refused, it can be used while it rests.
+    let _ = unsafe { kernel::protect(block.at(0), opened(size), Protection::None) };
+    let mut ranges = RANGES.lock();
+    ranges.count_large(-1, -slices.cast_signed());
+    ranges.count_unused(-unused(slices, size));
+    let leaving = resting(&ranges).exchange(block);
+    drop(ranges);
+    leaving.into_iter().flatten().for_each(leave);
+    let mut left = true;
+    while left {
+        let surplus = resting(&RANGES.lock()).surplus();
+        left = surplus.is_some();
+        surplus.into_iter().for_each(leave);
+    }
+    page::look_large(slices);
+}
+
+impl Resting {
+    /// Lets a block rest; returns the one that leaves for it, which is itself where it is too long.
+    fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
+        let slices = block.0.count.get() as usize;
+        if slices > RESTING_SLICES_MAX {
+            return [Some(block)];
+        }
+        self.slices += slices;
+        let place = self.random.below(RESTING);
+        let left = self.blocks[place].replace(block.0);
+        [left.map(|left| self.note_left(left))]
+    }
+
+    /// A block that has to leave, for there are too many slices.
+    fn surplus(&mut self) -> Option<Block> {
+        if self.slices <= RESTING_SLICES_MAX {
+            return None;
+        }
+        self.any()
+    }
+
+    /// Any block leaves.
+    fn any(&mut self) -> Option<Block> {
+        let from = self.random.below(RESTING);
+        let (before, behind) = self.blocks.split_at_mut(from);
+        let left = behind.iter_mut().chain(before).find_map(Option::take)?;
+        Some(self.note_left(left))
+    }
+
+    fn note_left(&mut self, left: &'static Slice) -> Block {
+        self.slices -= left.count.get() as usize;
+        Block(left)
+    }
+}
+
+/// Ends the rest of all blocks; whether there was one.
+#[cold]
+#[inline(never)]
+pub(super) fn forget_resting() -> bool {
+    let mut found = false;
+    loop {
+        let left = resting(&RANGES.lock()).any();
+        let Some(block) = left else { return found };
+        leave(block);
+        found = true;
+    }
+}
+
+/// Gives back the run of a block that has rested.
+fn leave(block: Block) {
+    let (run, count) = (block.run(), block.0.count.get() as usize);
+    map::set(block.0.address(), 1, FOREIGN);
+    block.0.kind.set(Kind::Opaque);
+    block.0.back.set(0);
+    // SAFETY: The run is nobody's.
+    let opened = run.arena().is_dedicated()
+        || unsafe { kernel::protect(run.start(), count * SLICE_BYTES, Protection::ReadWrite) }
+            .is_ok();
+    // What the kernel does not open, for want of mappings, stays closed for good.
+    if opened {
+        // SAFETY: The run was the block's, and is open again or goes as a whole.
+        unsafe { RANGES.lock().free(run, count, 0) };
+    }
+}
+
+/// Changes the size of the large block at `address`, which was looked at, where it lies; whether that was
+/// done.
+pub(super) fn resize(address: usize, size: usize) -> bool {
+    let block = live(address, Call::Realloc);
+    let room = block.slices() * SLICE_BYTES;
+    if size > room || size < room / 4 {
+        return false;
+    }
+    let (before, after) = (opened(block.size()), opened(size));
+    if after > before {
+        // SAFETY: The block has room for that.
+        if unsafe { kernel::protect(block.at(before), after - before, Protection::ReadWrite) }
+            .is_err()
+        {
+            return false;
+        }
+    } else if after < before {
+        // SAFETY: The caller has given up the block's tail.
+        let _ = unsafe { kernel::advise(block.at(after), before - after, Advice::DontNeed) };
+        // SAFETY: As above.
+        let _ = unsafe { kernel::protect(block.at(after), before - after, Protection::None) };
+    }
+    RANGES.lock().count_unused(block.size().cast_signed() - size.cast_signed());
+    block.set_size(size);
+    true
+}

@@ -1,0 +1,229 @@
+//! What ends a program in the hardened build: which call it was, which pointer, and what that is.
+//!
+//! Relies on the fault room to write and to end. The message is put together in an array on the stack,
+//! because the heap may be what is broken. What a pointer is that leads to no live block is found
+//! out here, slowly, since the program ends.
+
+use crate::blocks::shard::hardened::Wrong;
+use crate::memory::arena;
+use crate::memory::slice::{Kind, Slice};
+use crate::platform::fault;
+use crate::platform::kernel;
+use crate::platform::libc;
+
+/// The call that met a wrong pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Malloc,
+    Free,
+    Realloc,
+    UsableSize,
+    /// A free that says how long the block is: C's or C++'s.
+    Delete,
+    /// Rust's `dealloc` and `realloc`, with a layout.
+    Dealloc,
+}
+
+impl Call {
+    const fn name(self) -> &'static str {
+        match self {
+            Call::Malloc => "malloc",
+            Call::Free => "free",
+            Call::Realloc => "realloc",
+            Call::UsableSize => "malloc_usable_size",
+            Call::Delete => "sized free",
+            Call::Dealloc => "dealloc",
+        }
+    }
+}
+
+/// Why a program cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Wrong(Wrong),
+    /// The canary behind a block of so many bytes is gone.
+    Overrun {
+        size: usize,
+    },
+    /// A block of so many bytes is freed as one of another size, or one that is aligned more.
+    OtherSize {
+        size: usize,
+        expected: usize,
+    },
+}
+
+/// A message that is being put together.
+struct Message {
+    bytes: [u8; 256],
+    length: usize,
+}
+
+impl Message {
+    fn text(&mut self, text: &str) -> &mut Message {
+        let left = self.bytes.len() - self.length;
+        let count = text.len().min(left);
+        self.bytes[self.length..self.length + count].copy_from_slice(&text.as_bytes()[..count]);
+        self.length += count;
+        self
+    }
+
+    fn number(&mut self, number: usize, base: usize) -> &mut Message {
+        let mut digits = [0; 20];
+        let (mut at, mut left) = (digits.len(), number);
+        loop {
+            at -= 1;
+            digits[at] = b"0123456789abcdef"[left % base];
+            left /= base;
+            if left == 0 {
+                break;
+            }
+        }
+        self.text(core::str::from_utf8(&digits[at..]).unwrap_or_default())
+    }
+
+    fn bytes_of(&mut self, count: usize) -> &mut Message {
+        self.number(count, 10).text(if count == 1 { " byte" } else { " bytes" })
+    }
+}
+
+/// Ends the program, saying what is wrong with `pointer`, which was handed to `call`.
+#[cold]
+#[inline(never)]
+pub(crate) fn stop(call: Call, pointer: usize, reason: Reason) -> ! {
+    let mut message = Message { bytes: [0; 256], length: 0 };
+    message.text("masu: ").text(call.name()).text("(0x").number(pointer, 16).text("): ");
+    match reason {
+        Reason::Wrong(wrong) => describe(&mut message, pointer, wrong),
+        Reason::Overrun { size } => {
+            message.text("written beyond its end: a block of ").bytes_of(size);
+        }
+        Reason::OtherSize { size, expected } if size == expected => {
+            message.text("not aligned as it was freed: a block of ").bytes_of(size);
+        }
+        Reason::OtherSize { size, expected } => {
+            message.text("freed as ").bytes_of(expected).text(": a block of ").bytes_of(size);
+        }
+    }
+    message.text("\n");
+    fault::stop_saying(&message.bytes[..message.length])
+}
+
+fn describe(message: &mut Message, pointer: usize, wrong: Wrong) {
+    match wrong {
+        Wrong::NoPage => place(message, pointer),
+        Wrong::BehindLast => {
+            message.text("lies behind the last block of a page, in none");
+        }
+        Wrong::Inside { offset, size, live } => {
+            message.text("lies ").bytes_of(offset).text(" into a ");
+            message.text(if live { "block of " } else { "free block of at most " }).bytes_of(size);
+        }
+        Wrong::FreedTwice { size } => {
+            message.text("freed twice: a block of at most ").bytes_of(size);
+        }
+        Wrong::IsFree { size } => {
+            message
+                .text("is free, by an earlier free if it ever was a block: at most ")
+                .bytes_of(size);
+        }
+        Wrong::Written { block, offset, size } => {
+            message.text("a free block was written to, ").bytes_of(offset).text(" into it: 0x");
+            message.number(block, 16).text(", at most ").bytes_of(size);
+        }
+    }
+}
+
+/// Says what lies at an address that is in no page of blocks.
+fn place(message: &mut Message, pointer: usize) {
+    match arena::slice_at(pointer) {
+        Some(slice) => in_arena(message, pointer, slice),
+        None => {
+            message.text("is no block of masu's");
+            message.text(elsewhere(pointer));
+        }
+    }
+}
+
+/// The same for an address in an arena, in this slice.
+fn in_arena(message: &mut Message, pointer: usize, slice: &'static Slice) {
+    if let Some((first, is_live)) = large_around(slice) {
+        let size = first.belongs().number.get();
+        let offset = pointer.wrapping_sub(first.address());
+        if offset < size {
+            message.text("lies ").bytes_of(offset).text(" into a ");
+            message.text(if is_live { "block of " } else { "block that was freed, of " });
+        } else {
+            message.text("lies beside a block of ");
+        }
+        message.bytes_of(size);
+        return;
+    }
+    message.text("is no block of masu's");
+    message.text(match slice.kind.get() {
+        Kind::Metadata => ": it lies in masu's own memory",
+        Kind::HeapLarge | Kind::HeapMixed | Kind::HeapPage => {
+            ": it lies in a heap of the program's"
+        }
+        _ => ": it lies in memory that is free, by an earlier free if it ever was one",
+    });
+}
+
+/// The first slice of the large block whose run a slice lies in, and whether it is live.
+fn large_around(slice: &'static Slice) -> Option<(&'static Slice, bool)> {
+    // The guard before it has no mark of its own: the next marked slice says how far it reaches.
+    let marked = |slice: &'static Slice| match slice.kind.get() {
+        Kind::Large => Some(true),
+        Kind::Parked => Some(false),
+        _ => None,
+    };
+    let mut distance = 0;
+    while distance < slice.index() {
+        // SAFETY: There are so many slices before it.
+        let before = unsafe { slice.behind(distance) };
+        if let Some(is_live) = marked(before) {
+            let slices = before.count.get() as usize - before.back.get() as usize;
+            return (distance < slices).then_some((before, is_live));
+        }
+        if !matches!(before.kind.get(), Kind::Opaque) {
+            break;
+        }
+        distance += 1;
+    }
+    // SAFETY: As above.
+    let behind = unsafe { slice.ahead_or_end(1) }?;
+    marked(behind).map(|is_live| (behind, is_live))
+}
+
+/// What lies at an address outside all arenas, as far as that can be known.
+fn elsewhere(pointer: usize) -> &'static str {
+    let here = 0_u8;
+    let frame = (&raw const here).addr();
+    if !kernel::is_readable(pointer & !7) {
+        return ": nothing is mapped there";
+    }
+    if lies_on_this_stack(frame, pointer) {
+        return ": it lies on this thread's stack";
+    }
+    let mut is_static = false;
+    libc::for_each_object(&mut |object| {
+        is_static |= object.segments().iter().any(|segment| {
+            let start = object.address.wrapping_add(segment.address);
+            segment.kind == libc::Segment::LOADED && pointer.wrapping_sub(start) < segment.length
+        });
+        !is_static
+    });
+    if is_static {
+        ": it lies in the program or a library, a variable or a constant"
+    } else {
+        ": another malloc's, or a mapping"
+    }
+}
+
+/// Whether everything between this frame and an address above it is mapped, as a stack is.
+fn lies_on_this_stack(frame: usize, pointer: usize) -> bool {
+    const STACK_MAX: usize = 64 << 20;
+    let step = kernel::page_size();
+    pointer >= frame
+        && pointer - frame < STACK_MAX
+        && (frame..pointer).step_by(step).all(|address| kernel::is_readable(address & !7))
+}

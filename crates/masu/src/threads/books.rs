@@ -1,0 +1,395 @@
+//! The books of all rooms together: what is handed out, what is free, what the kernel was asked for, what came and went.
+//!
+//! Relies on the books that each room keeps anyway and on counts of slow paths; nothing is counted on
+//! a fast path. What is live is what pages handed out less what caches hold.
+//!
+//! The hard idea is that nobody waits: each number is true at the moment it is read, under the lock of
+//! its own room, and while other threads allocate the numbers of different rooms are of different
+//! moments. When no other thread allocates, they are exact and sums agree.
+
+pub(crate) mod page;
+
+use core::ptr;
+
+use crate::blocks::{owner, shard, transfer};
+use crate::diagnostics::guards;
+use crate::memory::arena::{self, Arena};
+use crate::memory::class::{Class, FIRST, HOMED_FIRST};
+use crate::memory::ranges::RANGES;
+use crate::memory::slice::SLICE_BYTES;
+use crate::platform::kernel;
+use crate::platform::sync::Count;
+use crate::threads::cache::{ThreadCache, User, all, near};
+
+/// How many size classes there are.
+pub const CLASSES: usize = HOMED_FIRST - FIRST;
+
+/// The version of what `statistics::json` writes and of the statistics page: `docs/observing.md`.
+pub const VERSION: usize = 1;
+
+macro_rules! structure {
+    (
+        $(#[$about:meta])*
+        $name:ident { $($(#[doc = $meaning:literal])+ $field:ident,)+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(C)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[doc = $meaning])+ pub $field: usize,)+
+        }
+
+        impl $name {
+            /// How many numbers there are.
+            pub const LENGTH: usize = size_of::<$name>() / size_of::<usize>();
+            /// Their names in order, a comma behind each. One text, for a list of texts would have to
+            /// be relocated whenever the library is loaded.
+            pub(crate) const NAMES: &str = concat!($(stringify!($field), ","),+);
+
+            /// The numbers in order.
+            pub(crate) fn values(&self) -> &[usize] {
+                // SAFETY: The structure consists of so many numbers, and its layout is C's.
+                unsafe { core::slice::from_raw_parts(ptr::from_ref(self).cast(), Self::LENGTH) }
+            }
+        }
+    };
+}
+
+structure! {
+    /// Numbers of the whole process at one moment; while other threads allocate they are close, not
+    /// exact. Further ones may be added at the end.
+    Statistics {
+        /// Bytes in blocks handed out, each counted with its whole usable size.
+        live_bytes,
+        /// Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them.
+        large_bytes,
+        /// Large blocks handed out.
+        large_blocks,
+        /// Bytes of free blocks in thread caches and in the transfer cache.
+        cached_bytes,
+        /// How many these are.
+        cached_blocks,
+        /// Bytes of them in thread caches.
+        thread_cached_bytes,
+        /// Bytes free inside pages, caches and free runs that may be resident.
+        free_bytes,
+        /// Bytes of free runs among them: kept for a next use, within the budget of the hysteresis.
+        kept_bytes,
+        /// Bytes readable and writable: what the kernel may have to back. RSS is at most this, besides
+        /// the program's own memory.
+        committed_bytes,
+        /// Bytes of addresses reserved.
+        reserved_bytes,
+        /// Bytes of runs that hold the allocator's own memory: thread caches and their arrays.
+        metadata_bytes,
+        /// Shards whose pages hold blocks that are handed out.
+        shards,
+        /// Thread caches in use.
+        threads,
+        /// Thread caches whose thread has ended, kept for the next one.
+        idle_caches,
+        /// Calls that a thread cache could not serve: an empty or a full stack, or a large block freed
+        /// that was not parked. The large blocks made are beside them.
+        slow_calls,
+        /// Large blocks ever handed out, those taken again at once by the thread that freed them left out.
+        large_made,
+        /// Batches of blocks that thread caches fetched, from the transfer cache or from pages.
+        refills,
+        /// Blocks in them.
+        refilled_blocks,
+        /// Batches of blocks that thread caches sent away, to the transfer cache or to pages.
+        flushes,
+        /// Blocks in them.
+        flushed_blocks,
+        /// Remote frees of the smallest classes: blocks freed by a thread of another lane and sent there.
+        lane_blocks,
+        /// Blocks that a thread brought home to pages of another shard than its own.
+        shard_blocks,
+        /// Blocks that the transfer cache ever took in.
+        transfer_in_blocks,
+        /// Blocks that thread caches ever fetched from it.
+        transfer_out_blocks,
+        /// How often contents were given back to the kernel.
+        purges,
+        /// Bytes in all these calls.
+        purged_bytes,
+        /// How often the kernel refused that.
+        refused_purges,
+        /// Bytes for which the kernel was ever asked for huge pages. How many it gave is in
+        /// `AnonHugePages` of `/proc/self/smaps`.
+        huge_page_bytes,
+        /// First-class heaps.
+        heaps,
+        /// Bytes in their blocks that are not large ones, handed out: live, and of no class below.
+        heap_bytes,
+        /// Blocks that lie between guards.
+        guarded_blocks,
+        /// Bytes in them, as many as were asked for.
+        guarded_bytes,
+        /// Bytes of those among them that C's functions asked for: live, and of no class below.
+        guarded_apart_bytes,
+        /// Blocks ever guarded.
+        guarded_made,
+        /// Blocks that were to be guarded while each slot held a live one.
+        guarded_skipped,
+    }
+}
+
+structure! {
+    /// Numbers of one size class.
+    ClassStatistics {
+        /// Bytes of a block.
+        size,
+        /// Blocks handed out to the program.
+        live_blocks,
+        /// Free blocks in thread caches.
+        thread_cached_blocks,
+        /// Free blocks in the transfer cache.
+        transfer_blocks,
+        /// Free blocks in pages.
+        free_blocks,
+        /// Pages.
+        pages,
+        /// Bytes of a page.
+        page_bytes,
+        /// Bytes of all pages that are behind the last block, and hold none.
+        tail_bytes,
+        /// Blocks ever taken from pages.
+        taken_blocks,
+        /// Blocks ever brought home to pages.
+        returned_blocks,
+        /// Blocks that the transfer cache ever took in.
+        transfer_in_blocks,
+        /// Blocks that thread caches ever fetched from it.
+        transfer_out_blocks,
+        /// Bytes of the live blocks that the program may not use: the canaries of the hardened build, else 0.
+        canary_bytes,
+    }
+}
+
+structure! {
+    /// Numbers of one thread cache. One that serves several threads one after the other goes on counting.
+    ThreadStatistics {
+        /// 0 where the thread has ended, 1 where it runs, 2 where it was left behind by a `fork`: its
+        /// blocks are in the cache for good.
+        state,
+        /// The thread's number (TID) where it is known, which it is while the statistics page is on; 0
+        /// where not.
+        thread,
+        /// The shard that it takes blocks from.
+        shard,
+        /// Free blocks held.
+        cached_blocks,
+        /// Bytes of them.
+        cached_bytes,
+        /// Bytes that the stacks may hold together as their limits stand.
+        limit_bytes,
+        /// Bytes of the large block that is parked.
+        parked_bytes,
+        /// As in [`Statistics`], of this cache, and so are the following.
+        slow_calls,
+        /// Batches fetched.
+        refills,
+        /// Blocks in them.
+        refilled_blocks,
+        /// Batches sent away.
+        flushes,
+        /// Blocks in them.
+        flushed_blocks,
+        /// Blocks of other lanes sent there.
+        lane_blocks,
+        /// Blocks brought home to pages of another shard.
+        shard_blocks,
+    }
+}
+
+impl ClassStatistics {
+    /// Bytes in blocks handed out, each counted with its whole usable size.
+    #[must_use]
+    pub fn live_bytes(&self) -> usize {
+        (self.live_blocks * self.size).saturating_sub(self.canary_bytes)
+    }
+
+    /// Bytes of free blocks in caches.
+    #[must_use]
+    pub fn cached_bytes(&self) -> usize {
+        (self.thread_cached_blocks + self.transfer_blocks) * self.size
+    }
+
+    /// Bytes of pages that hold no block of the program's.
+    #[must_use]
+    pub fn waste_bytes(&self) -> usize {
+        (self.pages * self.page_bytes).saturating_sub(self.live_bytes())
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics.books_of")]
+    fn of(class: Class) -> ClassStatistics {
+        let books = shard::books(class);
+        let page_bytes = class.page_slices() * SLICE_BYTES;
+        let mut row = ClassStatistics { size: class.size(), page_bytes, ..Default::default() };
+        // Most programs use few classes; nothing can be cached of one that never had a page.
+        if books.taken == 0 {
+            return row;
+        }
+        let transfer = transfer::books(class);
+        let in_caches: usize = all::caches().map(|cache| cache.held_blocks(class)).sum();
+        row.live_blocks = books.handed_out.saturating_sub(in_caches + transfer.kept);
+        row.thread_cached_blocks = in_caches;
+        row.transfer_blocks = transfer.kept;
+        row.free_blocks = (books.pages * class.page_blocks()).saturating_sub(books.handed_out);
+        row.pages = books.pages;
+        row.tail_bytes = books.pages * (page_bytes - class.page_blocks() * class.size());
+        row.taken_blocks = books.taken;
+        row.returned_blocks = books.taken.wrapping_sub(books.handed_out);
+        row.transfer_in_blocks = transfer.given;
+        row.transfer_out_blocks = transfer.fetched;
+        #[cfg(feature = "secure")]
+        {
+            let asked = shard::hardened::asked_bytes(class);
+            row.canary_bytes = (row.live_blocks * row.size).saturating_sub(asked);
+        }
+        row
+    }
+}
+
+impl ThreadStatistics {
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics.books_of")]
+    fn of(cache: &ThreadCache) -> ThreadStatistics {
+        let traffic = &cache.traffic;
+        let (state, thread) = match traffic.user() {
+            User::Nobody => (0, 0),
+            _ if all::is_left_behind(cache) => (2, 0),
+            User::Unknown => (1, 0),
+            User::Thread(number) => (1, number),
+        };
+        let mut row = ThreadStatistics {
+            state,
+            thread,
+            shard: usize::from(cache.shard.0),
+            limit_bytes: cache.limit_bytes(),
+            parked_bytes: cache.parked.slices() * SLICE_BYTES,
+            slow_calls: traffic.slow_calls.get(),
+            refills: traffic.refills.get(),
+            refilled_blocks: traffic.refilled_blocks.get(),
+            flushes: traffic.flushes.get(),
+            flushed_blocks: traffic.flushed_blocks.get(),
+            lane_blocks: traffic.lane_blocks.get(),
+            shard_blocks: cache.brought_blocks.get(),
+            ..Default::default()
+        };
+        for class in Class::all() {
+            let blocks = cache.held_blocks(class);
+            row.cached_blocks += blocks;
+            row.cached_bytes += blocks * class.size();
+        }
+        row
+    }
+}
+
+impl Statistics {
+    fn add_class(&mut self, class: &ClassStatistics) {
+        self.live_bytes += class.live_bytes();
+        self.cached_bytes += class.cached_bytes();
+        self.cached_blocks += class.thread_cached_blocks + class.transfer_blocks;
+        self.thread_cached_bytes += class.thread_cached_blocks * class.size;
+        self.transfer_in_blocks = self.transfer_in_blocks.wrapping_add(class.transfer_in_blocks);
+        self.transfer_out_blocks = self.transfer_out_blocks.wrapping_add(class.transfer_out_blocks);
+    }
+
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics.books_add_thread")]
+    fn add_thread(&mut self, cache: &ThreadCache) {
+        let traffic = &cache.traffic;
+        let add = |sum: &mut usize, count: &Count| *sum = sum.wrapping_add(count.get());
+        add(&mut self.slow_calls, &traffic.slow_calls);
+        add(&mut self.refills, &traffic.refills);
+        add(&mut self.refilled_blocks, &traffic.refilled_blocks);
+        add(&mut self.flushes, &traffic.flushes);
+        add(&mut self.flushed_blocks, &traffic.flushed_blocks);
+        add(&mut self.lane_blocks, &traffic.lane_blocks);
+        add(&mut self.shard_blocks, &cache.brought_blocks);
+        match traffic.user() {
+            User::Nobody => self.idle_caches += 1,
+            User::Unknown | User::Thread(_) => self.threads += 1,
+        }
+    }
+
+    /// Adds what no class and no thread knows; last of all, for the sums above are needed.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics.books_add_rest")]
+    fn add_rest(&mut self) {
+        self.shards = shard::active();
+        let advised = kernel::advised();
+        self.purges = advised.purges;
+        self.purged_bytes = advised.purged_bytes;
+        self.refused_purges = advised.refused_purges;
+        self.huge_page_bytes = advised.huge_page_bytes;
+        (self.heaps, self.heap_bytes) = heaps();
+        let (parked_blocks, parked_slices) = all::parked();
+        // No arena comes or goes while these are held.
+        let _growth = arena::GROWTH.lock();
+        let ranges = RANGES.lock();
+        let (large_blocks, large_bytes) = ranges.large();
+        self.large_blocks = large_blocks.saturating_sub(parked_blocks);
+        self.large_bytes = large_bytes.saturating_sub(parked_slices * SLICE_BYTES);
+        self.large_made = ranges.large_made();
+        let guarded = guards::books();
+        self.guarded_blocks = guarded.blocks;
+        self.guarded_bytes = guarded.bytes;
+        self.guarded_apart_bytes = guarded.exact_bytes;
+        self.guarded_made = guarded.made;
+        self.guarded_skipped = guarded.skipped;
+        self.live_bytes += self.large_bytes + self.heap_bytes + self.guarded_apart_bytes;
+        self.metadata_bytes = ranges.metadata_bytes();
+        self.free_bytes = (ranges.live_bytes() + ranges.dirty_bytes())
+            .saturating_sub(self.metadata_bytes + self.live_bytes - guarded.bytes);
+        self.kept_bytes = ranges.dirty_bytes();
+        self.committed_bytes = arena::all().map(Arena::committed_bytes).sum();
+        self.reserved_bytes = arena::all().map(Arena::reserved_bytes).sum();
+    }
+}
+
+/// The numbers of the process now, and on the way those of each size class with its place. The caller's thread has begun,
+/// for this takes locks that `fork` must not find taken.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.books_collect")]
+pub(crate) fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statistics {
+    let mut sums = Statistics::default();
+    for (place, class) in Class::all().enumerate() {
+        let row = ClassStatistics::of(class);
+        sums.add_class(&row);
+        take(place, &row);
+    }
+    all::caches().for_each(|cache| sums.add_thread(cache));
+    sums.add_rest();
+    sums
+}
+
+/// The numbers of each size class, as of the moment each is asked for.
+pub(crate) fn classes() -> impl Iterator<Item = ClassStatistics> {
+    Class::all().map(ClassStatistics::of)
+}
+
+/// The numbers of each thread cache that there is now, likewise.
+pub(crate) fn threads() -> impl Iterator<Item = ThreadStatistics> {
+    all::caches().map(ThreadStatistics::of)
+}
+
+/// How many heaps own something, and what all of them have handed out in blocks of pages, in bytes.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.books_heaps")]
+fn heaps() -> (usize, usize) {
+    let (heaps, counts) = owner::all_counts();
+    if heaps == 0 {
+        return (0, 0);
+    }
+    let (_, cached_bytes) = near::held_by_all(|_| true);
+    (heaps, counts.block_bytes.saturating_sub(cached_bytes))
+}

@@ -1,0 +1,361 @@
+//! The statistics page: the numbers of this process for programs that may look into it from outside.
+//!
+//! Relies on a file in memory. It is made when the first thread begins, if the option is on; from then
+//! on slow paths look at the clock now and then and write it again when it is old, so nobody waits for
+//! it and no thread is there for it. A program that makes no slow calls leaves it as it is.
+//!
+//! The hard part is `fork`: the mapping is shared, and a child that went on writing would write its
+//! numbers over its parent's. So a child gives its copy up and makes a page of its own at once, in the
+//! handler of `fork`: later it may have put itself into a sandbox that kills for such calls. Where no
+//! handler runs (`_Fork`, `clone`), the child is known by a *mark* in memory that the kernel wipes for
+//! children, and leaves the parent's page mapped and alone. A writer makes the sequence odd, writes, and makes it even; a reader that
+//! sees the same even sequence before and behind has read one state.
+
+use core::ptr::{self, NonNull};
+
+use super::{CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION, collect, threads};
+use crate::blocks::slot;
+use crate::diagnostics::news;
+use crate::memory::slice::SLICE_BYTES;
+use crate::platform::kernel::{self, Advice, Clock, Protection, SharedFile};
+use crate::platform::libc;
+use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+use crate::settings;
+use crate::threads::cache::{User, all};
+
+// COUPLING: the layout stands in `crates/masu-lab/src/process/page.rs` and in
+// `docs/observing.md` too; a change is a new version. Words of 64 bits in the machine's
+// byte order.
+const MAGIC: usize = usize::from_ne_bytes(*b"masustat");
+// Magic, version, bytes of the page, sequence, number of the process; when it was written by
+// `CLOCK_MONOTONIC`, and for how long it will not be written again, in nanoseconds; how many numbers
+// there are of the whole; classes, and numbers of each; thread caches, and numbers of each.
+const HEAD_WORDS: usize = 16;
+const SEQUENCE_AT: usize = 3;
+const TOTAL_WORDS: usize = 48;
+const ROW_WORDS: usize = 16;
+/// Threads beyond these are in the sums only.
+const THREADS_MAX: usize = 128;
+const CLASSES_AT: usize = HEAD_WORDS + TOTAL_WORDS;
+const THREADS_AT: usize = CLASSES_AT + CLASSES * ROW_WORDS;
+const WORDS: usize = THREADS_AT + THREADS_MAX * ROW_WORDS;
+
+const _: () = assert!(Statistics::LENGTH <= TOTAL_WORDS);
+const _: () = assert!(ClassStatistics::LENGTH <= ROW_WORDS);
+const _: () = assert!(ThreadStatistics::LENGTH <= ROW_WORDS);
+
+/// The page is written this often at most, in nanoseconds, and so that writing takes no more than this
+/// share of the time. The first times it is written sooner, each time twice as late: most programs
+/// take their memory when they start.
+const INTERVAL: usize = 100_000_000;
+const INTERVAL_FIRST: usize = 250_000;
+const SHARE: usize = 64;
+const SHARE_FIRST: usize = 4;
+/// Large blocks of so many bytes together are worth a look at the clock.
+const LOOK_BYTES: usize = 1 << 20;
+
+/// The words, null where there is no page.
+static PAGE: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
+/// In memory that is wiped in children: not 0 where this process made the page. Null where the kernel
+/// cannot do that.
+static MARK: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
+/// When to write next.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+const NEVER: usize = usize::MAX;
+/// How often somebody looked whether it is time.
+static LOOKS: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of large blocks since the last look at the clock.
+static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Somebody makes or writes the page now. In a forked child, the holder of this may not be there.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// The file behind the page: its descriptor, device and inode. Written by the thread that set [`BUSY`].
+static FILE: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+/// A slow path begins: writes the page if something was noted below since the last look, and the page is old.
+#[inline(always)]
+pub(crate) fn look_at_news() {
+    if news::are_there() {
+        look_at_news_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_look_at_news_slow")]
+fn look_at_news_slow() {
+    if news::take() {
+        look_slow();
+    }
+}
+
+/// A slow path came by, of those that are taken now and then: writes the page if it is on and old.
+#[inline]
+pub(crate) fn look() {
+    if settings::statistics_page() {
+        look_slow();
+    }
+}
+
+/// A large block of `slices` came or went.
+#[inline]
+pub(crate) fn look_large(slices: usize) {
+    if settings::statistics_page() {
+        look_large_slow(slices * SLICE_BYTES);
+    }
+}
+
+/// A thread has begun: the first of all makes the page.
+#[inline]
+pub(crate) fn begin() {
+    if settings::statistics_page() {
+        note_thread();
+        look_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_look_large_slow")]
+fn look_large_slow(bytes: usize) {
+    // ORDERING: Relaxed: what threads add at the same moment may be lost, and is counted next time.
+    let sum = LARGE_BYTES.load(Ordering::Relaxed).saturating_add(bytes);
+    LARGE_BYTES.store(if sum < LOOK_BYTES { sum } else { 0 }, Ordering::Relaxed);
+    if sum >= LOOK_BYTES {
+        look_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_look_slow")]
+fn look_slow() {
+    note_thread();
+    if is_copy() {
+        forget();
+    }
+    if !is_due() {
+        return;
+    }
+    // ORDERING: Acquire pairs with the Release below: the last writer's words are written.
+    if BUSY.swap(true, Ordering::Acquire) {
+        return;
+    }
+    // ORDERING: Relaxed: made by this thread, or before the Release that the swap saw.
+    let mut page = PAGE.load(Ordering::Relaxed);
+    if page.is_null() {
+        page = make();
+    }
+    if !page.is_null() {
+        // SAFETY: The page is that long, and unmapped only in `after_fork`, by the one thread there is.
+        write(unsafe { core::slice::from_raw_parts(page, WORDS) });
+    }
+    // ORDERING: Release publishes the page to the next writer's Acquire.
+    BUSY.store(false, Ordering::Release);
+}
+
+/// Whether the page is to be written: it is old, or there were twice as many looks as when this was last
+/// so. Many a program takes all its memory at once and then waits, and would be seen without it for ever.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_is_due")]
+fn is_due() -> bool {
+    // ORDERING: Relaxed in this function: what two threads add at once may be counted once, and at worst
+    // both find that it is time, and one of them writes.
+    let next = NEXT.load(Ordering::Relaxed);
+    let looks = LOOKS.load(Ordering::Relaxed).wrapping_add(1);
+    LOOKS.store(looks, Ordering::Relaxed);
+    let has_doubled = looks.is_power_of_two() && next != NEVER;
+    has_doubled || kernel::nanoseconds(Clock::Exact) >= next
+}
+
+/// Has the cache of this thread know the thread's number.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_note_thread")]
+fn note_thread() {
+    if let Some(cache) = slot::get().cache()
+        && cache.traffic.user() == User::Unknown
+    {
+        let number = kernel::thread_number();
+        cache.traffic.note_user(User::Thread(number), all::generation());
+    }
+}
+
+/// Whether this process is a copy of the one that made the page.
+fn is_copy() -> bool {
+    // ORDERING: Relaxed, for the mark stands for itself.
+    let mark = NonNull::new(MARK.load(Ordering::Relaxed));
+    // SAFETY: The mark's memory is never unmapped.
+    mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Relaxed) == 0)
+}
+
+/// In a forked child, by the one thread there is: gives up the parent's page and makes one of its own, at once
+/// if it `may_look`, for that takes locks.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_after_fork")]
+pub(crate) fn after_fork(may_look: bool) {
+    // ORDERING: Relaxed in this function: there is one thread.
+    let parents = PAGE.load(Ordering::Relaxed);
+    // The thread that was in the midst of it may not be there.
+    let was_busy = BUSY.swap(false, Ordering::Relaxed);
+    if let Some(start) = NonNull::new(parents) {
+        forget();
+        let [descriptor, device, inode] =
+            FILE.each_ref().map(|number| number.load(Ordering::Relaxed));
+        // SAFETY: This is the only thread, and finds the page no more. Where it was in the midst of writing when a
+        // signal handler forked, it goes on with that, on a page that nobody reads.
+        let is_replaced = was_busy
+            && unsafe { kernel::replace(start.cast(), WORDS * size_of::<usize>()) }.is_ok();
+        if !is_replaced {
+            // SAFETY: As above; where it was writing, there is no memory for another page.
+            unsafe { kernel::unmap(start.cast(), WORDS * size_of::<usize>()) };
+        }
+        SharedFile { descriptor, identity: [device, inode] }.close();
+    } else if was_busy {
+        // It was making the first page, and had noted that nobody is to try again.
+        forget();
+    } else {
+        return;
+    }
+    if may_look {
+        look();
+    }
+}
+
+/// Forgets the page of the process that this one is a copy of. It stays mapped, for another thread may
+/// be about to write.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_forget")]
+fn forget() {
+    // ORDERING: Relaxed in this function: at worst two threads do the same one after the other, and
+    // a page that was made in between is made once more.
+    if let Some(mark) = NonNull::new(MARK.load(Ordering::Relaxed)) {
+        // SAFETY: The mark's memory is never unmapped.
+        unsafe { mark.as_ref() }.store(1, Ordering::Relaxed);
+    }
+    PAGE.store(ptr::null_mut(), Ordering::Relaxed);
+    LOOKS.store(0, Ordering::Relaxed);
+    NEXT.store(0, Ordering::Relaxed);
+    BUSY.store(false, Ordering::Relaxed);
+}
+
+/// Makes the page and the mark. Null where that cannot be, and then nobody tries again. The caller has
+/// set [`BUSY`].
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_make")]
+fn make() -> *mut AtomicUsize {
+    // ORDERING: Relaxed in this function: the Release that ends the caller's turn publishes all.
+    NEXT.store(NEVER, Ordering::Relaxed);
+    if libc::is_secure() {
+        return ptr::null_mut();
+    }
+    let Ok((start, file)) = kernel::share(c"masu-statistics", WORDS * size_of::<usize>()) else {
+        return ptr::null_mut();
+    };
+    let [device, inode] = file.identity;
+    for (place, number) in FILE.iter().zip([file.descriptor, device, inode]) {
+        place.store(number, Ordering::Relaxed);
+    }
+    if MARK.load(Ordering::Relaxed).is_null() {
+        make_mark();
+    }
+    let page = start.cast().as_ptr();
+    PAGE.store(page, Ordering::Relaxed);
+    page
+}
+
+/// Makes the mark, where the kernel can.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_make_mark")]
+fn make_mark() {
+    let length = kernel::page_size();
+    let Ok(start) = kernel::map(length, Protection::ReadWrite) else { return };
+    // SAFETY: The range was mapped just now.
+    if unsafe { kernel::advise(start, length, Advice::WipeOnFork) }.is_err() {
+        // SAFETY: Nobody knows of it.
+        return unsafe { kernel::unmap(start, length) };
+    }
+    let mark = start.cast::<AtomicUsize>();
+    // ORDERING: Relaxed: there is one writer, and the mark stands for itself.
+    // SAFETY: The range is zero, which is a valid value, and stays mapped.
+    unsafe { mark.as_ref() }.store(1, Ordering::Relaxed);
+    // ORDERING: Relaxed, as above.
+    MARK.store(mark.as_ptr(), Ordering::Relaxed);
+}
+
+/// Writes the page. The caller has set [`BUSY`], so it is the only writer.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_write")]
+fn write(page: &[AtomicUsize]) {
+    let began = kernel::nanoseconds(Clock::Exact);
+    let sequence = &page[SEQUENCE_AT];
+    // ORDERING: Relaxed: only this thread writes. A child's first page starts at 0, an old one is even.
+    let before = sequence.load(Ordering::Relaxed) & !1;
+    sequence.store(before + 1, Ordering::Relaxed);
+    // ORDERING: Release: a reader that sees one of the words written below sees the odd number too.
+    fence(Ordering::Release);
+    let total = collect(&mut |row, class| {
+        put(page, CLASSES_AT + row * ROW_WORDS, class.values());
+    });
+    put(page, HEAD_WORDS, total.values());
+    let mut rows = 0;
+    for thread in threads().take(THREADS_MAX) {
+        put(page, THREADS_AT + rows * ROW_WORDS, thread.values());
+        rows += 1;
+    }
+    let ended = kernel::nanoseconds(Clock::Exact);
+    let doublings = (before / 2).min(INTERVAL.ilog2() as usize);
+    let interval = INTERVAL.min(INTERVAL_FIRST << doublings);
+    // The first time costs most, for much of what is read was never touched before.
+    let share = SHARE.min(SHARE_FIRST << doublings);
+    let interval = interval.max(ended.wrapping_sub(began).saturating_mul(share));
+    // What lies behind the sequence.
+    let behind = [
+        kernel::process_number(),
+        ended,
+        interval,
+        Statistics::LENGTH,
+        CLASSES,
+        ClassStatistics::LENGTH,
+        rows,
+        ThreadStatistics::LENGTH,
+    ];
+    put(page, 0, &[MAGIC, VERSION, WORDS * size_of::<usize>()]);
+    put(page, SEQUENCE_AT + 1, &behind);
+    // ORDERING: Release: a reader that sees the even number sees every word above.
+    sequence.store(before + 2, Ordering::Release);
+    // ORDERING: Relaxed, as where it is read.
+    NEXT.store(ended.saturating_add(interval), Ordering::Relaxed);
+}
+
+/// Writes numbers one behind the other from the word `start` on.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.page_put")]
+fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
+    let words = page.get(start..).unwrap_or_default();
+    for (word, value) in words.iter().zip(values) {
+        // ORDERING: Relaxed, between the two writes of the sequence.
+        word.store(*value, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_forked_while_the_first_page_was_made_tries_again() {
+        // ORDERING: Relaxed throughout: no other test touches the page, which is off.
+        let state = |next| {
+            BUSY.store(true, Ordering::Relaxed);
+            NEXT.store(next, Ordering::Relaxed);
+            after_fork(true);
+            (BUSY.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed))
+        };
+        assert_eq!(state(NEVER), (false, 0));
+        // Where it could not be made, nobody tries again.
+        NEXT.store(NEVER, Ordering::Relaxed);
+        after_fork(true);
+        assert_eq!(NEXT.load(Ordering::Relaxed), NEVER);
+        NEXT.store(0, Ordering::Relaxed);
+    }
+}

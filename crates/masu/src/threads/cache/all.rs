@@ -1,0 +1,192 @@
+//! All caches, in use and idle, and what is done with each of them.
+//!
+//! Relies on what the caches do. No cache ever leaves the list: one whose thread has ended serves another.
+
+use core::ptr;
+
+use super::{ThreadCache, User, are_counted};
+use crate::blocks::whose::Shard;
+use crate::blocks::{shard, slot, transfer};
+use crate::diagnostics::sampling::Refusal;
+use crate::diagnostics::{guards, sampling};
+use crate::memory::class::Class;
+use crate::memory::metadata;
+use crate::platform::kernel;
+use crate::platform::libc::Key;
+use crate::platform::sync::{Count, Lock};
+use crate::settings;
+
+/// All caches, in use and idle.
+pub(crate) struct Threads {
+    first: Option<&'static ThreadCache>,
+    pub(crate) made: usize,
+    cpus: usize,
+    pub(crate) key: Option<Key>,
+    /// `fork` is prepared for.
+    pub(crate) watches_fork: bool,
+    /// A `fork` is under way in a program where other threads may hold locks, and holds the streams' too.
+    pub(crate) has_others: bool,
+    /// It holds the locks of shards and of the transfer cache too.
+    pub(crate) holds_all: bool,
+}
+
+// SAFETY: The references are followed under the lock around this; what they lead to is touched by
+// the caches' threads only, or is a count.
+unsafe impl Send for Threads {}
+
+pub(crate) static THREADS: Lock<Threads> = Lock::new(Threads {
+    first: None,
+    made: 0,
+    cpus: 0,
+    key: None,
+    watches_fork: false,
+    has_others: false,
+    holds_all: false,
+});
+
+/// How often this process is a copy of one that forked. The threads' lock, or before there are others.
+static GENERATION: Count = Count::new(0);
+
+impl Threads {
+    /// A new cache for a thread that begins, whose end `key` notices.
+    pub(crate) fn make(&mut self, key: Option<Key>) -> Option<&'static ThreadCache> {
+        // Most programs have one thread and never ask how many CPUs there are.
+        if self.made == 1 {
+            self.cpus = kernel::cpu_count();
+            slot::note_second();
+        }
+        let shards = settings::shards().unwrap_or(self.cpus);
+        let shard = Shard::for_thread(self.made, shards);
+        let cache = metadata::forever(ThreadCache::new(shard, key))?;
+        cache.settle();
+        let cache: &'static ThreadCache = cache;
+        self.made += 1;
+        if are_counted() {
+            cache.begin_counting();
+        }
+        cache.next.set(self.first);
+        self.first = Some(cache);
+        Some(cache)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &'static ThreadCache> + use<> {
+        core::iter::successors(self.first, |cache| cache.next.get())
+    }
+}
+
+/// Starts a profile whose interval is what is asked for, or what the option says, and has all threads' requests counted.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.all_start_profile")]
+pub(crate) fn start_profile(interval_bytes: Option<usize>) -> Result<(), Refusal> {
+    let interval_bytes = sampling::interval_for(interval_bytes)?;
+    // Before a thread can see that it is to sample.
+    prepare_samples();
+    sampling::begin(interval_bytes)?;
+    count_all();
+    Ok(())
+}
+
+/// Lets sampled blocks have pages, for a profile that is about to start.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.all_prepare_samples")]
+fn prepare_samples() {
+    let _threads = THREADS.lock();
+    shard::prepare_samples();
+}
+
+/// Has all threads' allocations counted, for the profile that has just started. One that begins from now on counts by itself.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.all_count_all")]
+fn count_all() {
+    if guards::are_on() {
+        // A thread that counts for those may have noticed the profile's number before its interval.
+        sampling::renew();
+    }
+    THREADS.lock().iter().for_each(ThreadCache::begin_counting);
+    // This thread's too, and at once.
+    if let Some(cache) = slot::get().cache() {
+        cache.notice_profile();
+    }
+}
+
+/// Does as the option `guard_rate` says, if that changed. This thread notices later, as others do: it may be in the midst
+/// of a slow call, whose stack is not to be touched.
+#[inline]
+pub(crate) fn follow_guards() {
+    if !guards::are_followed() {
+        follow_guards_slow();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.guards.all_follow_guards_slow")]
+fn follow_guards_slow() {
+    let threads = THREADS.lock();
+    if guards::follow(shard::guarded::admit) {
+        // All draw again.
+        sampling::renew();
+    }
+    if guards::are_on() {
+        threads.iter().for_each(ThreadCache::begin_counting);
+    }
+}
+
+/// Has this thread's allocations, whose cache this is, counted no longer, unless a profile has started or blocks are
+/// guarded.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.profile.all_end_counting")]
+pub(crate) fn end_counting(cache: &'static ThreadCache) {
+    let threads = THREADS.lock();
+    if !are_counted() {
+        cache.end_counting();
+    }
+    drop(threads);
+}
+
+/// A block of `class` for a thread without a cache: straight from the pages. Null for want of
+/// memory.
+pub(crate) fn take_uncached(class: Class) -> *mut u8 {
+    let mut block = [0];
+    transfer::refill(class, Shard::default(), &mut block);
+    ptr::with_exposed_provenance_mut(block[0])
+}
+
+/// Frees a block of `class` for a thread without a cache.
+pub(crate) fn put_uncached(class: Class, block: *mut u8) {
+    let _ = shard::flush(class, &[block.expose_provenance()]);
+}
+
+/// All caches there are now, in use and idle, the youngest first. They change while they are looked at.
+pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
+    // No cache ever leaves the list, and its place is fixed before it is found there.
+    THREADS.lock().iter()
+}
+
+/// How often this process is a copy of one that forked.
+pub(crate) fn generation() -> usize {
+    GENERATION.get()
+}
+
+/// This process is a copy, in its one thread.
+pub(crate) fn begin_generation() {
+    GENERATION.add(1);
+}
+
+/// Whether the thread that used this cache last is one of a process that this one is a copy of: it
+/// does not go on here, and its blocks stay in its cache.
+pub(crate) fn is_left_behind(cache: &ThreadCache) -> bool {
+    cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
+}
+
+/// How many runs all threads have parked, and their slices; they change while they are counted.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.all_parked")]
+pub(crate) fn parked() -> (usize, usize) {
+    let slices = caches().map(|cache| cache.parked.slices()).filter(|slices| *slices > 0);
+    slices.fold((0, 0), |(runs, sum), slices| (runs + 1, sum + slices))
+}

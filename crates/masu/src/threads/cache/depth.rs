@@ -1,0 +1,577 @@
+//! How deep the stacks of a thread cache may grow: the policy, and the slow paths that apply it.
+//!
+//! Relies on the transfer cache for blocks. A fixed depth is either too small for programs that
+//! allocate and free in long waves or too much for idle threads, so depths adapt. A stack starts
+//! shallow; a miss doubles its limit, within a bound for each class and a budget for the thread;
+//! a class that was denied often takes budget from the others. What turns out unused goes home:
+//! `depth/epoch.rs`, which is the hard idea.
+
+mod epoch;
+
+use core::ptr::{self, NonNull};
+
+use super::single::is_single;
+use super::{Shared, Stack, ThreadCache, idle};
+use crate::blocks::shard::{self, Pages};
+use crate::blocks::{slot, transfer};
+use crate::memory::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
+use crate::memory::metadata;
+use crate::platform::fault::{self, Fault};
+use crate::platform::sync::Cell;
+use crate::settings;
+
+/// The most bytes that a thread's stacks may hold together in a program with one thread. With
+/// several a trip to the pages costs more, and it is double. An option sets it for good.
+const BUDGET_BYTES: usize = 512 << 10;
+/// The most that one stack may hold, as a share of the budget.
+const CLASS_SHARE: usize = 16;
+/// Where a stack's depth starts, and the least it shrinks to: the smaller of both, and in bytes no
+/// more than a share of a budget that was set.
+const FLOOR_ENTRIES: usize = 60;
+const FLOOR_BYTES: usize = 8 << 10;
+const FLOOR_SHARE: usize = 64;
+/// The first array of a stack, in words: many classes see few blocks. It bounds the limit too, until
+/// the first miss or overflow.
+const WORDS_FIRST: usize = 16;
+/// The first refill of a stack in bytes, so that a thread that needs little takes little; each
+/// further one is double, up to the last.
+const REFILL_BYTES_FIRST: usize = 1 << 10;
+pub(super) const REFILL_BYTES_LAST: usize = 8 << 10;
+/// Denials after which other classes have to give up depth.
+const DENIALS_MAX: u32 = 32;
+/// Stacks that hold less than this always grow when full.
+const SHALLOW_BYTES: usize = 4 << 10;
+/// Stacks of blocks of this size on grow at a miss only if they overflowed before: each block more
+/// is a page more that cannot empty.
+const BIG: usize = 4 << 10;
+
+/// The policy's view of one stack.
+pub(super) struct Depth {
+    /// The array: the zero, then room for entries. Null until first used.
+    base: Shared<usize>,
+    /// Words of the array, a power of two. Short numbers, for idle threads hold one of these a class.
+    words: Cell<u16>,
+    /// The limit in entries, at most `words - 1`.
+    limit: Cell<u16>,
+    /// Entries that the next refill fetches.
+    refill: Cell<u16>,
+    /// Index of the planted zero; 0 for none.
+    mark: Cell<u16>,
+    /// The block that the mark stands for.
+    marked: Cell<usize>,
+    /// A pop missed since the last overflow, and the other way round.
+    pub(super) missed: Cell<bool>,
+    pub(super) overflowed: Cell<bool>,
+    /// The limit was found at its ceiling, which holds for an epoch.
+    at_ceiling: Cell<bool>,
+}
+
+impl Depth {
+    pub(super) const fn new() -> Depth {
+        Depth {
+            base: Shared::new(ptr::null_mut()),
+            words: Cell::new(0),
+            limit: Cell::new(0),
+            refill: Cell::new(0),
+            mark: Cell::new(0),
+            marked: Cell::new(0),
+            missed: Cell::new(false),
+            overflowed: Cell::new(false),
+            at_ceiling: Cell::new(false),
+        }
+    }
+
+    /// The array; null until first used.
+    #[inline(always)]
+    pub(super) fn base(&self) -> *mut usize {
+        self.base.get()
+    }
+
+    /// The limit in entries.
+    #[inline(always)]
+    pub(super) fn limit(&self) -> usize {
+        self.limit.get() as usize
+    }
+}
+
+/// What the stacks of a thread may hold together, in bytes.
+#[inline]
+pub(super) fn budget() -> usize {
+    settings::cache_size()
+        .unwrap_or_else(|| if slot::are_several() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
+}
+
+/// Whether the floors count too: a budget that was set holds whatever it costs.
+pub(super) fn budget_is_strict() -> bool {
+    settings::cache_size().is_some()
+}
+
+/// How many blocks of `class` fit `bytes`.
+#[inline]
+fn entries_in(bytes: usize, class: Class) -> usize {
+    if bytes <= LARGEST_SMALL { class.block_index(bytes) } else { entries_in_many(bytes, class) }
+}
+
+#[cold]
+#[inline(never)]
+fn entries_in_many(bytes: usize, class: Class) -> usize {
+    bytes / class.size()
+}
+
+/// The limit at which a stack starts, in entries.
+#[inline(never)]
+fn floor(class: Class) -> usize {
+    if is_single(class) {
+        return 1;
+    }
+    let bytes =
+        if budget_is_strict() { FLOOR_BYTES.min(budget() / FLOOR_SHARE) } else { FLOOR_BYTES };
+    entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
+}
+
+/// The limit that a stack never passes, in entries.
+fn ceiling(class: Class) -> usize {
+    let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
+    entries_in(budget() / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
+}
+
+fn refill_entries(bytes: usize, class: Class) -> usize {
+    entries_in(bytes, class).max(1)
+}
+
+/// What an entry counts against the budget: its block and its place.
+pub(super) fn entry_bytes(class: Class) -> usize {
+    class.size() + size_of::<usize>()
+}
+
+/// Where flushed blocks go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// Other threads may want them soon.
+    Transfer,
+    /// Nobody does.
+    Pages,
+}
+
+/// The classes that a set names, by index. Behind the last one no class has that index.
+fn classes_in(mut set: u128) -> impl Iterator<Item = Class> {
+    core::iter::from_fn(move || {
+        let class = Class::from_index(set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(class)
+    })
+}
+
+impl ThreadCache {
+    #[inline(always)]
+    pub(super) fn stack(&self, class: Class) -> &Stack {
+        // SAFETY: There are stacks of all codes.
+        unsafe { self.stacks.stacks.get_unchecked(usize::from(class.code_in(self.shard.0))) }
+    }
+
+    #[inline(always)]
+    pub(super) fn depth(&self, class: Class) -> &Depth {
+        &self.depths[class.index()]
+    }
+
+    /// The classes that have an array.
+    pub(super) fn opened(&self) -> impl Iterator<Item = Class> + use<> {
+        classes_in(self.opened.get())
+    }
+
+    /// Bytes of the blocks kept for the cache's own use, as its thread sees them.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.opened().map(|class| self.count_inline(class) * class.size()).sum()
+    }
+
+    /// Entries in the stack.
+    #[inline(never)]
+    pub(super) fn count(&self, class: Class) -> usize {
+        self.count_inline(class)
+    }
+
+    /// The same for a caller that asks about every class when a thread ends.
+    #[inline(always)]
+    fn count_inline(&self, class: Class) -> usize {
+        let base = self.depth(class).base.get();
+        if base.is_null() {
+            return 0;
+        }
+        (self.stack(class).top.get().addr() - base.addr()) / size_of::<usize>()
+    }
+
+    /// Entries in the stack as another thread sees them: close, and 0 in the middle of a change.
+    pub(super) fn count_from_outside(&self, class: Class) -> usize {
+        let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
+        let count = top.addr().wrapping_sub(base.addr()) / size_of::<usize>();
+        if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
+    }
+
+    /// A block of `class` when its stack was found empty: fetches a batch, or a single block of a
+    /// class that is fetched so. Null only for want of memory.
+    #[inline(always)]
+    pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
+        if is_single(class) { self.pop_single(class) } else { self.pop_batch(class) }
+    }
+
+    #[inline(never)]
+    fn pop_batch(&'static self, class: Class) -> *mut u8 {
+        // A thread that has just begun may have got a stack with blocks.
+        let block = self.stack(class).pop();
+        if !block.is_null() {
+            return block;
+        }
+        shard::go_on();
+        self.count_slow_call(Some(class));
+        let depth = self.depth(class);
+        if depth.base.get().is_null() {
+            if !self.open(class) {
+                return self.take_one(class);
+            }
+        } else if self.take_mark_away(class) && self.count(class) > 0 {
+            return self.stack(class).pop();
+        } else if depth.overflowed.replace(false) || class.size() < BIG {
+            self.deepen(class);
+        }
+        depth.missed.set(true);
+        if self.fetch(class) == 0 { ptr::null_mut() } else { self.stack(class).pop() }
+    }
+
+    /// Fetches a batch onto an empty stack; returns how many.
+    #[inline(always)]
+    fn fetch(&self, class: Class) -> usize {
+        let depth = self.depth(class);
+        let wanted = self.next_refill(class).min(depth.limit());
+        let base = depth.base();
+        // SAFETY: The entries are unused, and there are at least `limit`.
+        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
+        let count = transfer::refill(class, self.shard, entries);
+        if count == 0 {
+            return 0;
+        }
+        self.traffic.refills.add(1);
+        self.traffic.refilled_blocks.add(count);
+        // What was fetched lies at the end.
+        entries.copy_within(wanted - count.., 0);
+        // SAFETY: So many entries above the zero hold blocks now.
+        self.stack(class).top.set(unsafe { base.add(count) });
+        count
+    }
+
+    /// How many entries to fetch now; next time it is double, up to the last.
+    #[inline(always)]
+    pub(super) fn next_refill(&self, class: Class) -> usize {
+        let depth = self.depth(class);
+        let wanted = depth.refill.get().max(1);
+        depth.refill.set((wanted * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16));
+        wanted as usize
+    }
+
+    /// Keeps a block of `class` when its stack was found full: makes room first.
+    #[inline(always)]
+    pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
+        if is_single(class) {
+            self.push_single(class, block);
+        } else {
+            self.push_batch(class, block);
+        }
+    }
+
+    #[inline(never)]
+    fn push_batch(&'static self, class: Class, block: *mut u8) {
+        // A thread that begins here may have got a stack with room, stacks that count are not those that were
+        // found full, and where there is no class map no stack was tried.
+        if self.stack(class).push(block) {
+            return;
+        }
+        self.count_slow_call(Some(class));
+        let depth = self.depth(class);
+        if depth.base.get().is_null() {
+            if !self.open(class) {
+                let _ = shard::flush(class, &[block.expose_provenance()]);
+                return;
+            }
+        } else {
+            let limit = depth.limit.get() as usize;
+            self.check_freed_in_a_row(class, block);
+            // A stack that is only ever freed into need not be deep.
+            let shallow = || limit * class.size() < SHALLOW_BYTES || limit < floor(class);
+            let grows = depth.missed.replace(false) || shallow();
+            if !(grows && self.deepen(class)) {
+                depth.overflowed.set(true);
+                self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
+                // The program may not come back for long.
+                shard::go_on();
+            }
+        }
+        let pushed = self.stack(class).push(block);
+        debug_assert!(pushed, "room was made");
+    }
+
+    /// Ends the program if `block`, for which the stack is full, or one in its newer half was freed twice in a row.
+    /// The pages would see a pair only where both go home. The older half was looked at when it was the newer one, as
+    /// a rule: `docs/design.md`, section 3, has what this finds and costs.
+    #[inline(always)]
+    fn check_freed_in_a_row(&self, class: Class, block: *mut u8) {
+        let have = self.count_inline(class);
+        let base = self.depth(class).base();
+        // SAFETY: The stack holds `have` entries above the zero.
+        let entries = unsafe { core::slice::from_raw_parts(base, have + 1) };
+        // A planted zero has no other zero beside it here.
+        let newer = &entries[have.div_ceil(2)..];
+        // All of them, for then several are compared at once.
+        let pairs = newer.iter().zip(&newer[1..]);
+        let any_twice = pairs.fold(false, |any, (one, next)| any | (one == next));
+        if any_twice || newer.last() == Some(&block.addr()) {
+            fault::stop(Fault::FreedTwice);
+        }
+    }
+
+    /// A block of a class that has no array, past the cache. Null only for want of memory.
+    pub(super) fn take_one(&self, class: Class) -> *mut u8 {
+        let mut block = [0];
+        transfer::refill(class, self.shard, &mut block);
+        ptr::with_exposed_provenance_mut(block[0])
+    }
+
+    /// Gives a class its array. False for want of memory, or of budget where that is strict.
+    pub(super) fn open(&'static self, class: Class) -> bool {
+        let limit = floor(class).min(WORDS_FIRST - 1);
+        if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
+            return false;
+        }
+        let Some(words) = metadata::words(limit + 1) else { return false };
+        words[0] = 0;
+        let depth = self.depth(class);
+        depth.words.set(words.len() as u16);
+        depth.base.set(words.as_mut_ptr());
+        self.opened.set(self.opened.get() | 1 << class.index());
+        self.start(class);
+        true
+    }
+
+    /// Makes an array that holds nothing the class's stack, at the limit where stacks start, as far as
+    /// the array is long enough.
+    fn start(&self, class: Class) {
+        let depth = self.depth(class);
+        let limit = floor(class).min(depth.words.get() as usize - 1);
+        depth.limit.set(limit as u16);
+        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
+        self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
+        let base = depth.base.get();
+        self.stack(class).top.set(base);
+        self.stack(class).limit.set(base.wrapping_add(limit));
+    }
+
+    /// Doubles the limit of a class where its ceiling, the budget and memory allow it. Up to the floor
+    /// the budget allows everything, unless it is strict.
+    #[inline(always)]
+    pub(super) fn deepen(&'static self, class: Class) -> bool {
+        !self.depth(class).at_ceiling.get() && self.deepen_slow(class)
+    }
+
+    #[inline(never)]
+    fn deepen_slow(&'static self, class: Class) -> bool {
+        let depth = self.depth(class);
+        let (limit, floor) = (depth.limit.get() as usize, floor(class));
+        let wanted = if limit < floor { floor } else { (limit * 2).min(ceiling(class)) };
+        if wanted <= limit {
+            depth.at_ceiling.set(true);
+            return false;
+        }
+        let is_free = limit < floor && !budget_is_strict();
+        if !(is_free || self.fits_budget(class, (wanted - limit) * entry_bytes(class))) {
+            return false;
+        }
+        self.raise_limit(class, wanted)
+    }
+
+    /// Raises a limit as far as memory allows; whether it did.
+    #[inline(never)]
+    fn raise_limit(&self, class: Class, limit: usize) -> bool {
+        let fits = limit < self.depth(class).words.get() as usize;
+        let raises = fits || self.lengthen(class, limit + 1);
+        if raises {
+            self.set_limit(class, limit);
+        }
+        raises
+    }
+
+    #[inline(never)]
+    pub(super) fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
+        let budget = budget();
+        let fits = || self.limit_bytes.get() + more_bytes <= budget;
+        if fits() {
+            return true;
+        }
+        self.denials.set(self.denials.get() + 1);
+        if self.denials.get() >= DENIALS_MAX {
+            self.denials.set(0);
+            self.take_from_others(Some(class), more_bytes);
+        }
+        fits()
+    }
+
+    /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where
+    /// the budget is strict, all of them if that was not enough.
+    fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
+        let budget = budget();
+        let mut turns = self.opened.get().count_ones() as usize;
+        let again = if budget_is_strict() { turns } else { 0 };
+        turns += again;
+        while turns > 0 && self.limit_bytes.get() + more_bytes > budget {
+            turns -= 1;
+            let Some(giver) = self.next_giver() else { return };
+            if Some(giver) == class {
+                continue;
+            }
+            let (limit, floor) = (self.depth(giver).limit.get() as usize, floor(giver));
+            if limit > floor {
+                self.lower_limit(giver, floor.max(limit * 3 / 4));
+            } else if turns < again {
+                self.close_remote();
+                self.shut(giver);
+            }
+        }
+    }
+
+    /// The class with an array whose turn it is to give: the one behind the last giver.
+    fn next_giver(&self) -> Option<Class> {
+        let opened = self.opened.get();
+        let behind = opened & !((2 << self.last_giver.get()) - 1);
+        let giver = classes_in(if behind != 0 { behind } else { opened }).next()?;
+        self.last_giver.set(giver.index() as u8);
+        Some(giver)
+    }
+
+    /// Moves a stack to a longer array. False for want of memory.
+    fn lengthen(&self, class: Class, words: usize) -> bool {
+        let Some(longer) = metadata::words(words) else { return false };
+        let (stack, depth) = (self.stack(class), self.depth(class));
+        let (base, count) = (depth.base.get(), self.count(class));
+        // SAFETY: The zero and the entries are initialised; a mark among them moves along.
+        let entries = unsafe { core::slice::from_raw_parts(base, count + 1) };
+        longer[..=count].copy_from_slice(entries);
+        self.give_array_back(class);
+        depth.words.set(longer.len() as u16);
+        depth.base.set(longer.as_mut_ptr());
+        stack.top.set(depth.base.get().wrapping_add(count));
+        true
+    }
+
+    fn give_array_back(&self, class: Class) {
+        let depth = self.depth(class);
+        if let Some(array) = NonNull::new(depth.base.replace(ptr::null_mut())) {
+            // SAFETY: The array came from `metadata::words` at this length, and the stack is about
+            // to get another one or none.
+            unsafe { metadata::give_back(array, depth.words.replace(0) as usize) };
+        }
+    }
+
+    /// Takes its array from a class.
+    fn shut(&'static self, class: Class) {
+        self.lower_limit(class, 0);
+        self.give_array_back(class);
+        self.make_inert(class);
+    }
+
+    /// Makes a stack that has lost its array one without.
+    fn make_inert(&self, class: Class) {
+        self.stack(class).make_inert();
+        self.opened.set(self.opened.get() & !(1 << class.index()));
+    }
+
+    fn set_limit(&self, class: Class, limit: usize) {
+        let depth = self.depth(class);
+        let bytes = |entries| entries * entry_bytes(class);
+        // The option `cache_size` may have changed since the array was made.
+        debug_assert!(
+            limit == 0 || limit < usize::from(depth.words.get()),
+            "an array's length holds"
+        );
+        let without = self.limit_bytes.get() - bytes(depth.limit.get() as usize);
+        self.limit_bytes.set(without + bytes(limit));
+        depth.limit.set(limit as u16);
+        depth.at_ceiling.set(false);
+        self.stack(class).limit.set(depth.base.get().wrapping_add(limit));
+    }
+
+    fn lower_limit(&'static self, class: Class, limit: usize) {
+        let surplus = self.count(class).saturating_sub(limit);
+        if surplus > 0 {
+            self.send_oldest(class, surplus, Destination::Transfer);
+        }
+        self.set_limit(class, limit);
+    }
+
+    /// Sends away the `count` lowest entries of a stack, which were not needed for longest.
+    pub(super) fn send_oldest(&'static self, class: Class, count: usize, destination: Destination) {
+        self.take_mark_away(class);
+        let have = self.count(class);
+        let base = self.depth(class).base.get();
+        // SAFETY: The stack holds `have` entries above the zero.
+        let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), have) };
+        let mut count = count.min(have);
+        self.traffic.flushes.add(1);
+        self.traffic.flushed_blocks.add(count);
+        let pages = match destination {
+            Destination::Transfer => transfer::give(class, self.shard, &entries[..count]),
+            Destination::Pages => shard::flush(class, &entries[..count]),
+        };
+        if pages == Pages::Sparse {
+            self.send_from_sparse(class, &entries[count..]);
+            count = have;
+        }
+        if let [left] = entries[count..] {
+            entries[0] = left;
+        } else if count < have {
+            entries.copy_within(count.., 0);
+        }
+        self.stack(class).top.set(base.wrapping_add(have - count));
+    }
+
+    /// Sends what a class's stack holds home too, for it is among the few blocks that keep many pages.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_from_sparse(&self, class: Class, blocks: &[usize]) {
+        let _ = shard::flush(class, blocks);
+        self.traffic.flushed_blocks.add(blocks.len());
+        self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
+        idle::empty_warm();
+    }
+
+    /// Sends every block home; the stacks stay.
+    pub(crate) fn empty_stacks(&'static self) {
+        self.empty_remote(Destination::Pages);
+        for class in self.opened() {
+            let count = self.count(class);
+            if count > 0 {
+                self.send_oldest(class, count, Destination::Pages);
+            }
+        }
+    }
+
+    /// Sends every block home and puts the stacks back to where a new thread's start; short arrays
+    /// stay for the next thread.
+    pub(crate) fn close(&'static self) {
+        self.close_remote();
+        self.empty_stacks();
+        self.limit_bytes.set(0);
+        for class in self.opened() {
+            let depth = self.depth(class);
+            depth.missed.set(false);
+            depth.overflowed.set(false);
+            let shortest = (floor(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
+            if depth.words.get() as usize > shortest {
+                self.give_array_back(class);
+                depth.limit.set(0);
+                self.make_inert(class);
+            } else {
+                self.start(class);
+            }
+        }
+    }
+}
+
+const _: () =
+    assert!(metadata::WORDS_MAX <= u16::MAX as usize, "lengths of stacks are short numbers");

@@ -1,0 +1,116 @@
+//! Epochs: how unused depth is found without a counter on the fast path.
+//!
+//! Relies on its parent for limits and for the way home, and on each slow path to say so. At the start of an
+//! epoch a zero is planted at half the depth of a stack (the *mark*). A pop that reaches it misses, and the slow path
+//! takes the mark away. A mark still there at the epoch's end proves that all blocks below it were surplus the whole
+//! time, and they go home.
+
+use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refill_entries};
+use crate::blocks::slot;
+use crate::diagnostics::news;
+use crate::memory::class::Class;
+use crate::threads::cache::ThreadCache;
+
+/// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
+/// thread there are more looks.
+const EPOCH: usize = 256;
+const EPOCH_ALONE: usize = 64;
+
+/// Calls `each` with them. A number of two words is slow to walk over: for what is done often.
+#[inline(always)]
+fn for_classes_in(set: u128, mut each: impl FnMut(Class)) {
+    for (start, word) in [(0, set as u64), (64, (set >> 64) as u64)] {
+        let mut left = word;
+        while left != 0
+            && let Some(class) = Class::from_index(start + left.trailing_zeros() as usize)
+        {
+            left &= left - 1;
+            each(class);
+        }
+    }
+}
+
+/// The classes of [`BIG`] blocks, as a set.
+const BIG_CLASSES: u128 = !((1 << Class::of_size(BIG).index()) - 1);
+
+impl ThreadCache {
+    /// Puts the block back that the mark stands for; whether there was a mark.
+    #[inline(always)]
+    pub(in crate::threads::cache) fn take_mark_away(&self, class: Class) -> bool {
+        let depth = self.depth(class);
+        let mark = depth.mark.replace(0) as usize;
+        if mark == 0 {
+            return false;
+        }
+        // SAFETY: The mark lies in the array: what shortens the stack takes it away first.
+        unsafe { depth.base.get().add(mark).write(depth.marked.get()) };
+        true
+    }
+
+    fn set_mark(&self, class: Class) {
+        let (depth, count) = (self.depth(class), self.count_inline(class));
+        let mark = count.div_ceil(2);
+        if mark == 0 {
+            return;
+        }
+        // SAFETY: The mark lies within the stack's entries.
+        let entry = unsafe { &mut *depth.base.get().add(mark) };
+        depth.marked.set(core::mem::take(entry));
+        depth.mark.set(mark as u16);
+    }
+
+    /// A slow call on behalf of `class`, whose stack is not touched; or of a large block.
+    #[inline]
+    pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
+        let calls = self.traffic.slow_calls.get().wrapping_add(1);
+        self.traffic.slow_calls.set(calls);
+        if calls.is_multiple_of(EPOCH_ALONE) {
+            self.end_epochs(calls, class);
+        }
+    }
+
+    /// Ends the epochs that are over after so many slow calls, but for `class`.
+    #[inline(never)]
+    fn end_epochs(&'static self, calls: usize, class: Option<Class>) {
+        let all = calls.is_multiple_of(EPOCH);
+        let mut ending = self.opened.get();
+        if all {
+            // The budget may have changed since, and the ceilings with it.
+            for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
+        } else {
+            ending &= if slot::are_several() { 0 } else { BIG_CLASSES };
+        }
+        if let Some(class) = class {
+            ending &= !(1 << class.index());
+        }
+        for_classes_in(ending, |other| self.end_epoch(other));
+        if all {
+            self.end_remote_epoch();
+            // An option may have made the budget smaller since.
+            if budget_is_strict() {
+                self.take_from_others(class, 0);
+            }
+        }
+        news::note();
+    }
+
+    /// Sends surplus home, and marks what may turn out to be surplus next.
+    #[inline(always)]
+    fn end_epoch(&'static self, class: Class) {
+        let depth = self.depth(class);
+        let surplus = depth.mark.get() as usize;
+        if surplus > 0 {
+            self.send_surplus(class, surplus);
+        }
+        self.set_mark(class);
+    }
+
+    #[inline(never)]
+    fn send_surplus(&'static self, class: Class, surplus: usize) {
+        self.send_oldest(class, surplus, Destination::Pages);
+        let depth = self.depth(class);
+        let limit = depth.limit.get() as usize;
+        self.set_limit(class, limit.saturating_sub(surplus).max(floor(class)).min(limit));
+        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
+    }
+}

@@ -1,0 +1,119 @@
+//! Idle caches: those whose thread has ended, for threads that begin.
+//!
+//! Relies on the caches' own ways to send their blocks home. A program that starts a thread for
+//! each piece of work would fetch blocks from pages for every thread and bring them back at its
+//! end. So an ended thread's cache stays *warm*, with all its blocks, and the next thread goes on
+//! with it. The hard idea is the bound: what nobody may ever fetch pins pages, so all warm caches
+//! together hold no more than a single live one may, and where a class's pages turn out to be
+//! sparse the warm caches are emptied.
+
+use super::ThreadCache;
+use super::depth::{self, Destination};
+use crate::platform::sync::Lock;
+
+/// The caches without a thread.
+struct Idle {
+    /// Those with blocks in them, the last one that ended first.
+    warm: Option<&'static ThreadCache>,
+    /// Bytes of the blocks in them.
+    warm_bytes: usize,
+    empty: Option<&'static ThreadCache>,
+    /// Whether a thread ever began with one of these.
+    served: bool,
+}
+
+// SAFETY: A cache without a thread is touched by the thread that took it out of here, under the lock.
+unsafe impl Send for Idle {}
+
+static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None, served: false });
+
+/// A cache for a thread that begins, if there is one without a thread.
+pub(crate) fn take() -> Option<&'static ThreadCache> {
+    let mut idle = IDLE.lock();
+    let cache = match idle.warm {
+        Some(warm) => {
+            idle.warm = warm.next_idle.take();
+            idle.warm_bytes -= warm.idle_bytes.get();
+            warm
+        }
+        None => {
+            let empty = idle.empty?;
+            idle.empty = empty.next_idle.take();
+            empty
+        }
+    };
+    idle.served = true;
+    Some(cache)
+}
+
+/// Takes the cache of a thread that ends, for the next one.
+pub(crate) fn put(cache: &'static ThreadCache) {
+    // Other lanes' blocks would be of no use to the next thread either.
+    cache.empty_remote(Destination::Transfer);
+    let bytes = cache.kept_bytes();
+    if bytes > 0 && keep_warm(cache, bytes) {
+        return;
+    }
+    put_empty(cache);
+}
+
+/// Sends everything home that a cache holds, and keeps it for a thread that begins.
+fn put_empty(cache: &'static ThreadCache) {
+    cache.close();
+    let mut idle = IDLE.lock();
+    cache.next_idle.set(idle.empty);
+    idle.empty = Some(cache);
+}
+
+/// Keeps a cache that holds `bytes` as it is, unless that is too much.
+fn keep_warm(cache: &'static ThreadCache, bytes: usize) -> bool {
+    let mut idle = IDLE.lock();
+    let all_bytes = idle.warm_bytes + bytes;
+    if all_bytes > depth::budget() {
+        return false;
+    }
+    idle.warm_bytes = all_bytes;
+    cache.idle_bytes.set(bytes);
+    cache.next_idle.set(idle.warm);
+    idle.warm = Some(cache);
+    true
+}
+
+/// Sends the blocks of all warm caches home.
+#[cold]
+pub(crate) fn empty_warm() {
+    let mut idle = IDLE.lock();
+    // Taken off as a whole: emptying one may end here again, and finds nothing then.
+    let mut warm = idle.warm.take();
+    idle.warm_bytes = 0;
+    drop(idle);
+    while let Some(cache) = warm {
+        warm = cache.next_idle.take();
+        put_empty(cache);
+    }
+}
+
+/// Holds the lock of this room across `fork`.
+pub(crate) fn hold_for_fork() {
+    IDLE.hold();
+}
+
+/// Whether a thread ever began with a cache of another.
+///
+/// # Safety
+///
+/// - This thread called [`hold_for_fork`], and not yet [`let_go_after_fork`].
+pub(crate) unsafe fn has_served() -> bool {
+    // SAFETY: The caller's condition.
+    unsafe { IDLE.held() }.served
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    unsafe { IDLE.let_go() };
+}

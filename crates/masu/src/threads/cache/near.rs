@@ -1,0 +1,301 @@
+//! What a thread keeps at hand of first-class heaps: stacks of free blocks, as it keeps of the one
+//! heap that everyone shares.
+//!
+//! Relies on owners for a heap's number, and for blocks. A thread has a few *places*; a heap's number
+//! says in which of them its blocks are, if the thread keeps any. The hard idea is that nobody tells
+//! threads of a heap's end: what is kept has the number of the heap that it is of, numbers are never
+//! used again, so what is left of a heap that is no more is never found, and is dropped unread by
+//! a block that needs the place. Only blocks up to [`SIZE_MAX`] are kept. A heap that meets another one's
+//! blocks in its place is served from the pages for a while before it takes the place over, lest two
+//! that are used in turns send each other's blocks home all the time.
+
+use core::ptr;
+
+use super::{Shared, Stack, ThreadCache, all};
+use crate::blocks::owner::Owner;
+use crate::blocks::slot;
+use crate::memory::class::{Class, FIRST, MIN_ALIGN};
+use crate::memory::metadata;
+use crate::platform::sync::{AtomicUsize, Cell, Ordering};
+
+/// Whether threads keep blocks of heaps at all. In the hardened build each goes home when it is freed, where it is
+/// looked at.
+const KEEPS: bool = !cfg!(feature = "secure");
+/// Heaps whose blocks a thread keeps at once: a power of two.
+pub(super) const PLACES: usize = 8;
+/// The largest blocks that are kept, in bytes: the lock of a heap is for larger ones and for batches.
+pub(crate) const SIZE_MAX: usize = 16 << 10;
+/// Classes up to that size: a power of two, so that an index needs no test.
+const CLASSES: usize = Class::of_size(SIZE_MAX).index() - FIRST + 1;
+/// No more bytes of a class are kept, and no more blocks; but so many blocks may be.
+const BYTES_MAX: usize = 4 << 10;
+const BLOCKS_MAX: usize = 48;
+const BLOCKS_MIN: usize = 5;
+/// How often a heap finds its place taken before it takes it over.
+const PATIENCE: u32 = 16;
+
+/// The free blocks of one heap that a thread keeps.
+#[repr(C)]
+pub(crate) struct Near {
+    /// The heap's number; 0 for none. Its thread writes it, others look.
+    number: AtomicUsize,
+    owner: Shared<Owner>,
+    /// How often another heap wanted this place.
+    waits: Cell<u32>,
+    stacks: [Stack; CLASSES],
+    /// The blocks of all classes; below the lowest of each is a zero.
+    entries: [Cell<usize>; ENTRIES],
+}
+
+const ENTRIES: usize = {
+    let (mut entries, mut index) = (0, 0);
+    while index < CLASSES {
+        entries += 1 + capacity(class_at(index));
+        index += 1;
+    }
+    entries
+};
+
+/// The words that a [`Near`] takes.
+const WORDS: usize = size_of::<Near>().div_ceil(size_of::<usize>());
+
+const fn class_at(index: usize) -> Class {
+    match Class::from_code((FIRST + index) as u8) {
+        Some(class) => class,
+        None => panic!("there are so many classes"),
+    }
+}
+
+/// How many blocks of a class are kept.
+const fn capacity(class: Class) -> usize {
+    match BYTES_MAX / class.size() {
+        few if few < BLOCKS_MIN => BLOCKS_MIN,
+        many if many > BLOCKS_MAX => BLOCKS_MAX,
+        blocks => blocks,
+    }
+}
+
+impl Near {
+    /// What this thread keeps of the heap that `owner` owns for, if anything.
+    #[inline(always)]
+    pub(crate) fn of(owner: &'static Owner) -> Option<&'static Near> {
+        Near::of_number(owner.number())
+    }
+
+    /// The same of the heap that has this number.
+    #[inline(always)]
+    pub(crate) fn of_number(number: usize) -> Option<&'static Near> {
+        let cache = slot::get().cache()?;
+        // SAFETY: A place holds null or what was made for it, for good.
+        let near = unsafe { cache.near[number % PLACES].get().as_ref() }?;
+        (near.number() == number).then_some(near)
+    }
+
+    /// The same, and takes a place in `cache`, which is this thread's, for the heap where it has none and may.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_place(
+        cache: &'static ThreadCache,
+        owner: &'static Owner,
+    ) -> Option<&'static Near> {
+        if !KEEPS {
+            return None;
+        }
+        let number = owner.number();
+        let place = &cache.near[number % PLACES];
+        // SAFETY: As above.
+        let near = match unsafe { place.get().as_ref() } {
+            Some(near) => near,
+            None => {
+                let near = Near::make()?;
+                place.publish(ptr::from_ref(near).cast_mut());
+                near
+            }
+        };
+        if near.number() != number {
+            if !near.gives_way() {
+                return None;
+            }
+            near.empty();
+            near.begin(owner, number);
+        }
+        Some(near)
+    }
+
+    /// A place that keeps nothing.
+    fn make() -> Option<&'static Near> {
+        let words = metadata::words(WORDS)?;
+        words.fill(0);
+        let near = words.as_ptr().cast::<Near>();
+        // SAFETY: The words are long enough and aligned, and zeros are a valid value: numbers, no
+        // owner, null pointers.
+        let near: &'static Near = unsafe { &*near };
+        let mut base = ptr::from_ref(&near.entries).cast::<usize>().cast_mut();
+        for (index, stack) in near.stacks.iter().enumerate() {
+            let limit = base.wrapping_add(capacity(class_at(index)));
+            stack.top.set(base);
+            stack.limit.set(limit);
+            base = limit.wrapping_add(1);
+        }
+        Some(near)
+    }
+
+    /// Whether another heap may take the place.
+    fn gives_way(&self) -> bool {
+        let is_gone = self.owner().is_none();
+        let waits = if is_gone { PATIENCE } else { self.waits.get() + 1 };
+        self.waits.set(waits % PATIENCE);
+        waits >= PATIENCE
+    }
+
+    /// The owner, if the heap still is.
+    fn owner(&self) -> Option<&'static Owner> {
+        // SAFETY: It is null or leads to an owner, and owners are never unmapped.
+        let owner = unsafe { self.owner.get().as_ref() };
+        let number = self.number();
+        owner.filter(|owner| number != 0 && owner.number() == number)
+    }
+
+    fn begin(&self, owner: &'static Owner, number: usize) {
+        self.owner.set(ptr::from_ref(owner).cast_mut());
+        self.set_number(number);
+    }
+
+    #[inline(always)]
+    fn number(&self) -> usize {
+        // ORDERING: Relaxed: its own thread needs no order, and others only count.
+        self.number.load(Ordering::Relaxed)
+    }
+
+    fn set_number(&self, number: usize) {
+        // ORDERING: Relaxed, as above.
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn stack(&self, class: Class) -> &Stack {
+        debug_assert!(class.index() - FIRST < CLASSES);
+        &self.stacks[(class.index() - FIRST) % CLASSES]
+    }
+
+    /// The zero below a stack's entries.
+    fn base(&self, class: Class) -> *mut usize {
+        self.stack(class).limit.get().wrapping_sub(capacity(class))
+    }
+
+    /// A free block for `size` bytes, at most [`SIZE_MAX`], or null.
+    #[inline(always)]
+    pub(crate) fn pop(&self, size: usize) -> *mut u8 {
+        self.stack(Class::of_size(size)).pop()
+    }
+
+    /// Keeps a free block of `size` bytes, at most [`SIZE_MAX`]; false where there is no room.
+    #[inline(always)]
+    pub(crate) fn push(&self, size: usize, block: *mut u8) -> bool {
+        self.stack(Class::of_size(size)).push(block)
+    }
+
+    /// Keeps a free block of the class that `code` stands for; false where there is no room, as for classes over
+    /// [`SIZE_MAX`] and for what is no class.
+    #[inline(always)]
+    pub(crate) fn push_code(&self, code: u8, block: *mut u8) -> bool {
+        let stack = self.stacks.get(usize::from(code).wrapping_sub(FIRST));
+        stack.is_some_and(|stack| stack.push(block))
+    }
+
+    /// A block of a class whose stack is empty, and some more for later. Null for want of memory.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn pop_slow(&self, owner: &'static Owner, class: Class) -> *mut u8 {
+        let mut blocks = [0; BLOCKS_MAX];
+        let wanted = capacity(class).div_ceil(2);
+        let taken = owner.take(class, &mut blocks[..wanted]);
+        let fetched = &blocks[wanted - taken..wanted];
+        let Some((last, kept)) = fetched.split_last() else { return ptr::null_mut() };
+        let stack = self.stack(class);
+        for block in kept {
+            let _ = stack.push(ptr::with_exposed_provenance_mut(*block));
+        }
+        ptr::with_exposed_provenance_mut(*last)
+    }
+
+    /// Keeps a block of a class whose stack is full: half of it goes home, the oldest blocks.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push_slow(&self, owner: &'static Owner, class: Class, block: *mut u8) {
+        let stack = self.stack(class);
+        let count = self.count(class);
+        let (kept, home) = (count / 2, count - count / 2);
+        let first = self.base(class).wrapping_add(1);
+        // SAFETY: The stack holds so many entries from there on, which only this thread touches.
+        let entries = unsafe { core::slice::from_raw_parts_mut(first, count) };
+        owner.put(class, &entries[..home]);
+        entries.copy_within(home.., 0);
+        stack.top.set(self.base(class).wrapping_add(kept));
+        let _ = stack.push(block);
+    }
+
+    /// How many blocks of a class are kept.
+    fn count(&self, class: Class) -> usize {
+        (self.stack(class).top.get().addr() - self.base(class).addr()) / size_of::<usize>()
+    }
+
+    /// Sends home what is kept, or drops it where the heap is no more. The place is nobody's then.
+    #[inline(never)]
+    fn empty(&self) {
+        let (number, owner) = (self.number(), self.owner());
+        self.set_number(0);
+        for class in (0..CLASSES).map(class_at) {
+            let count = self.count(class);
+            let base = self.base(class);
+            self.stack(class).top.set(base);
+            if count > 0
+                && let Some(owner) = owner
+            {
+                // SAFETY: As in `push_slow`.
+                let blocks = unsafe { core::slice::from_raw_parts(base.wrapping_add(1), count) };
+                owner.put_if(number, class, blocks);
+            }
+        }
+    }
+
+    /// How many blocks are kept, and their bytes.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.statistics.near_held")]
+    fn held(&self) -> (usize, usize) {
+        (0..CLASSES).map(class_at).fold((0, 0), |(blocks, bytes), class| {
+            let count = self.count(class);
+            (blocks + count, bytes + count * class.size())
+        })
+    }
+}
+
+impl ThreadCache {
+    fn places(&self) -> impl Iterator<Item = &'static Near> {
+        // SAFETY: A place holds null or what was made for it, for good.
+        self.near.iter().filter_map(|place| unsafe { place.published().as_ref() })
+    }
+
+    /// Sends the blocks of heaps home.
+    #[inline(never)]
+    pub(crate) fn empty_near(&self) {
+        self.places().filter(|near| near.number() != 0).for_each(Near::empty);
+    }
+
+    /// How many blocks of heaps are held whose owners `of` says are meant, and their bytes; for readers that
+    /// looks from outside.
+    pub(crate) fn held_of_heaps(&self, of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
+        let meant = self.places().filter(|near| near.owner().is_some_and(&of));
+        meant.map(Near::held).fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
+    }
+}
+
+/// Blocks, and their bytes, that threads keep of the heaps whose owners `of` says are meant.
+pub(crate) fn held_by_all(of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
+    let held = all::caches().map(|cache| cache.held_of_heaps(&of));
+    held.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
+}
+
+const _: () = assert!(CLASSES.is_power_of_two() && PLACES.is_power_of_two());
+const _: () = assert!(WORDS <= 1024, "a thread keeps eight of these");
+const _: () = assert!(WORDS <= metadata::WORDS_MAX && align_of::<Near>() <= MIN_ALIGN);

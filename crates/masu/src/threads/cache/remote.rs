@@ -1,0 +1,211 @@
+//! Remote stacks: small blocks freed here that belong to another lane, on their way there.
+//!
+//! Relies on the transfer cache. Blocks under a cache line share their line with others. A thread
+//! that used a freed one again, allocated by any thread, would go on writing to a line whose other
+//! blocks are another thread's, and each would wait for the line at every write: passive false
+//! sharing. So the class map has a code for each lane of such classes ([`crate::memory::class`]), and the
+//! stack for another lane's code is one that `free` fills and nothing takes from. When it is full it
+//! goes, whole, to where threads of that lane refill. The hard idea: this costs the fast path
+//! nothing, and a remote free no more than a local one that overflows.
+
+use core::ptr::{self, NonNull};
+
+use super::depth::{self, Destination};
+use super::{Shared, Stack, ThreadCache};
+use crate::blocks::shard;
+use crate::blocks::transfer;
+use crate::blocks::whose::Shard;
+use crate::memory::class::{Class, HOMED, HOMED_FIRST, LANES};
+use crate::memory::metadata;
+use crate::platform::sync::{Cell, Count};
+
+/// Blocks that a remote stack holds at first, and after it overflowed again and again.
+const ENTRIES_FIRST: usize = 32;
+const ENTRIES: usize = 128;
+
+/// What a thread knows of its remote stacks.
+pub(super) struct Remote {
+    /// The array for all of them, with its length; null until the first remote free. A stack's
+    /// place in it is touched only if that stack is used.
+    array: Shared<usize>,
+    words: Count,
+    /// Those that were full in this epoch, as bits by code from the first homed one on.
+    busy: Cell<u64>,
+}
+
+impl Remote {
+    pub(super) const fn new() -> Remote {
+        Remote { array: Shared::new(ptr::null_mut()), words: Count::new(0), busy: Cell::new(0) }
+    }
+
+    /// How many stacks have a place in the array, from the first homed code on. It alone says which have: lanes
+    /// may become more while the program runs.
+    fn stacks(&self) -> usize {
+        if cfg!(masu_plant = "lanes_once") && !self.array.get().is_null() {
+            // A fault planted for the oracle: the array is long enough for every lane that is added later.
+            return LANES * HOMED;
+        }
+        (self.words.get() / ENTRIES).min(LANES * HOMED)
+    }
+
+    /// The lowest place of a stack.
+    fn start(&self, code: u8) -> *mut usize {
+        self.array.get().wrapping_add((usize::from(code) - HOMED_FIRST) * ENTRIES)
+    }
+
+    fn note_busy(&self, code: u8) {
+        self.busy.set(self.busy.get() | 1 << (usize::from(code) - HOMED_FIRST));
+    }
+}
+
+impl ThreadCache {
+    /// The remote stacks with their codes and classes, where they have an array.
+    fn remote_stacks(&self) -> impl Iterator<Item = (u8, Class, &Stack)> {
+        let end = HOMED_FIRST + self.remote.stacks();
+        (HOMED_FIRST as u8..end as u8).filter_map(|code| {
+            let class = Class::from_code(code)?;
+            let is_remote = code != class.code_in(self.shard.0);
+            is_remote.then(|| (code, class, &self.stacks.stacks[usize::from(code)]))
+        })
+    }
+
+    /// Blocks in a remote stack; from outside close enough.
+    fn remote_count(&self, code: u8, stack: &Stack) -> usize {
+        // `top` points below the lowest place where there is no block.
+        let end = stack.top.get().addr().wrapping_add(size_of::<usize>());
+        let bytes = end.wrapping_sub(self.remote.start(code).addr());
+        if bytes > ENTRIES * size_of::<usize>() { 0 } else { bytes / size_of::<usize>() }
+    }
+
+    /// Blocks of a homed class in remote stacks, for readers outside.
+    pub(super) fn remote_blocks(&self, homed: Class) -> usize {
+        let of_class = self.remote_stacks().filter(|(_, class, _)| *class == homed);
+        of_class.map(|(code, _, stack)| self.remote_count(code, stack)).sum()
+    }
+
+    /// Keeps a block of `class` whose code is `code` when the stack for it was found full.
+    #[inline(always)]
+    pub(crate) fn push_code_slow(&'static self, code: u8, class: Class, block: *mut u8) {
+        if code == class.code_in(self.shard.0) {
+            self.push_slow(class, block);
+        } else {
+            self.push_remote(code, class, block);
+        }
+    }
+
+    #[inline(never)]
+    fn push_remote(&'static self, code: u8, class: Class, block: *mut u8) {
+        let stack = &self.stacks.stacks[usize::from(code)];
+        // A thread that begins here may have got a stack with room; or it had room all the while, where
+        // there is no class map.
+        if stack.push(block) {
+            return;
+        }
+        self.count_slow_call(None);
+        let entries = self.remote_limit(code, stack);
+        if entries > 0 {
+            self.remote.note_busy(code);
+            self.send_remote(code, class, stack, Destination::Transfer);
+            if !depth::budget_is_strict() {
+                self.set_remote_limit(code, class, stack, (2 * entries).min(ENTRIES));
+            }
+            shard::go_on();
+        } else if !self.open_remote(code, class, stack) {
+            let _ = shard::flush(class, &[block.expose_provenance()]);
+            return;
+        }
+        let pushed = stack.push(block);
+        debug_assert!(pushed, "room was made");
+    }
+
+    /// Gives a remote stack its place. False for want of memory, or of budget where that is strict.
+    fn open_remote(&'static self, code: u8, class: Class, stack: &Stack) -> bool {
+        let bytes = ENTRIES_FIRST * depth::entry_bytes(class);
+        if depth::budget_is_strict() && !self.fits_budget(class, bytes) {
+            return false;
+        }
+        let wanted = usize::from(code) - HOMED_FIRST + 1;
+        if wanted > self.remote.stacks() {
+            // Nothing stays in the old array, if there is one.
+            self.close_remote();
+            let Some(words) = metadata::words(wanted * ENTRIES) else { return false };
+            self.remote.array.set(words.as_mut_ptr());
+            self.remote.words.set(words.len());
+        }
+        debug_assert!(wanted <= self.remote.stacks(), "a place for each code that is used");
+        stack.top.set(self.remote.start(code).wrapping_sub(1));
+        self.set_remote_limit(code, class, stack, ENTRIES_FIRST);
+        true
+    }
+
+    /// Blocks that a remote stack may hold; 0 where it has no place.
+    fn remote_limit(&self, code: u8, stack: &Stack) -> usize {
+        let limit = stack.limit.get();
+        if limit.is_null() {
+            return 0;
+        }
+        (limit.addr() - self.remote.start(code).addr()) / size_of::<usize>() + 1
+    }
+
+    /// Changes how many blocks a remote stack may hold, no fewer than it does.
+    fn set_remote_limit(&self, code: u8, class: Class, stack: &Stack, entries: usize) {
+        let bytes = |entries| entries * depth::entry_bytes(class);
+        let others = self.limit_bytes.get() - bytes(self.remote_limit(code, stack));
+        self.limit_bytes.set(others + bytes(entries));
+        stack.limit.set(match entries {
+            0 => ptr::null_mut(),
+            _ => self.remote.start(code).wrapping_add(entries - 1),
+        });
+    }
+
+    /// Empties a remote stack.
+    fn send_remote(&self, code: u8, class: Class, stack: &Stack, destination: Destination) {
+        let (start, count) = (self.remote.start(code), self.remote_count(code, stack));
+        if count == 0 {
+            return;
+        }
+        self.traffic.lane_blocks.add(count);
+        // SAFETY: The stack holds `count` entries from its lowest place on.
+        let blocks = unsafe { core::slice::from_raw_parts(start, count) };
+        debug_assert!(shard::are_of_lane(class, Shard(Class::lane_of(code)), blocks));
+        let _ = match destination {
+            Destination::Transfer => transfer::give(class, Shard(Class::lane_of(code)), blocks),
+            Destination::Pages => shard::flush(class, blocks),
+        };
+        stack.top.set(start.wrapping_sub(1));
+    }
+
+    /// Sends home what lies in remote stacks that were not full in this epoch.
+    pub(super) fn end_remote_epoch(&self) {
+        let busy = self.remote.busy.replace(0);
+        for (code, class, stack) in self.remote_stacks() {
+            if busy & 1 << (usize::from(code) - HOMED_FIRST) == 0 {
+                self.send_remote(code, class, stack, Destination::Pages);
+                let entries = self.remote_limit(code, stack).min(ENTRIES_FIRST);
+                self.set_remote_limit(code, class, stack, entries);
+            }
+        }
+    }
+
+    /// Sends every remote block away.
+    pub(super) fn empty_remote(&self, destination: Destination) {
+        for (code, class, stack) in self.remote_stacks() {
+            self.send_remote(code, class, stack, destination);
+        }
+    }
+
+    /// Sends every remote block home and gives the array back.
+    pub(super) fn close_remote(&self) {
+        for (code, class, stack) in self.remote_stacks() {
+            self.send_remote(code, class, stack, Destination::Pages);
+            self.set_remote_limit(code, class, stack, 0);
+            stack.top.set(ptr::null_mut());
+        }
+        let words = self.remote.words.get();
+        self.remote.words.set(0);
+        if let Some(array) = NonNull::new(self.remote.array.replace(ptr::null_mut())) {
+            // SAFETY: The array came from `metadata::words` at this length, and no stack is in it.
+            unsafe { metadata::give_back(array, words) };
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Single blocks: the slow paths of classes whose blocks come and go one at a time.
+//!
+//! Relies on `threads/cache/depth.rs` for the policy, on the transfer cache and shards for blocks. A stack of
+//! such a class holds a few blocks at most, so most calls that end here make a whole trip to the pages
+//! for one block: what a trip costs for a batch elsewhere is what each block costs here. The hard
+//! idea is to leave out what only batches need: no array of blocks, no bounds that follow from a
+//! depth's floor, which is one block.
+
+use core::{ptr, slice};
+
+use super::depth::{Destination, REFILL_BYTES_LAST};
+use super::{Stack, ThreadCache};
+use crate::blocks::shard::{self, Pages};
+use crate::blocks::transfer;
+use crate::memory::class::Class;
+use crate::platform::fault::{self, Fault};
+
+/// The smallest class of which a refill would fetch no more than one block.
+const FIRST: Class = Class::of_size(REFILL_BYTES_LAST / 2 + 1);
+
+/// Whether blocks of `class` come and go one at a time. Such a class has no home.
+#[inline(always)]
+pub(super) const fn is_single(class: Class) -> bool {
+    class.index() >= FIRST.index() && !class.is_homed()
+}
+
+impl ThreadCache {
+    /// As [`ThreadCache::pop_slow`].
+    #[inline(never)]
+    pub(super) fn pop_single(&'static self, class: Class) -> *mut u8 {
+        // A thread that has just begun may have got a stack with blocks.
+        let stack = self.plain_stack(class);
+        let block = stack.pop();
+        if !block.is_null() {
+            return block;
+        }
+        shard::go_on();
+        self.count_slow_call(Some(class));
+        let depth = self.depth(class);
+        if depth.base().is_null() {
+            if !self.open(class) {
+                return self.take_one(class);
+            }
+        } else if self.take_mark_away(class) {
+            // The mark stood for a block.
+            return stack.pop();
+        } else if depth.overflowed.replace(false) {
+            self.deepen(class);
+        }
+        depth.missed.set(true);
+        let block = transfer::refill_one(class, self.shard);
+        if block != 0 {
+            self.traffic.refills.add(1);
+            self.traffic.refilled_blocks.add(1);
+        }
+        ptr::with_exposed_provenance_mut(block)
+    }
+
+    /// As [`ThreadCache::push_slow`].
+    #[inline(never)]
+    pub(super) fn push_single(&'static self, class: Class, block: *mut u8) {
+        // As in `push_batch`, it may have room.
+        let stack = self.plain_stack(class);
+        if stack.push(block) {
+            return;
+        }
+        self.count_slow_call(Some(class));
+        let depth = self.depth(class);
+        let has_room = if depth.base().is_null() {
+            if !self.open(class) {
+                let _ = shard::flush(class, &[block.expose_provenance()]);
+                return;
+            }
+            true
+        } else {
+            // SAFETY: At least the zero below the entries is there.
+            if unsafe { stack.top.get().read() } == block.addr() {
+                fault::stop(Fault::FreedTwice);
+            }
+            depth.missed.replace(false) && self.deepen(class)
+        };
+        if has_room {
+            let pushed = stack.push(block);
+            debug_assert!(pushed, "room was made");
+            return;
+        }
+        depth.overflowed.set(true);
+        self.push_over_oldest(class, block);
+        // As in `push_batch`.
+        shard::go_on();
+    }
+
+    /// Keeps a block in a full stack: those that were not needed for longest go, half of it and at
+    /// least one.
+    #[inline(always)]
+    fn push_over_oldest(&'static self, class: Class, block: *mut u8) {
+        let (stack, depth) = (self.plain_stack(class), self.depth(class));
+        let limit = depth.limit();
+        if limit >= 4 {
+            self.send_oldest(class, limit / 2, Destination::Transfer);
+            let pushed = stack.push(block);
+            debug_assert!(pushed, "room was made");
+            return;
+        }
+        self.take_mark_away(class);
+        // SAFETY: The stack is full: it holds `limit` entries above the zero, and no mark.
+        let entries = unsafe { slice::from_raw_parts_mut(depth.base().add(1), limit) };
+        let oldest = entries[0];
+        for place in 1..entries.len() {
+            entries[place - 1] = entries[place];
+        }
+        entries[limit - 1] = block.expose_provenance();
+        self.traffic.flushes.add(1);
+        self.traffic.flushed_blocks.add(1);
+        if transfer::give_one(class, self.shard, oldest) == Pages::Sparse {
+            self.send_from_sparse(class, &entries[..limit - 1]);
+            entries[0] = entries[limit - 1];
+            stack.top.set(depth.base().wrapping_add(1));
+        }
+    }
+
+    /// The stack of a class without a home.
+    #[inline(always)]
+    fn plain_stack(&self, class: Class) -> &Stack {
+        debug_assert!(!class.is_homed());
+        &self.stacks.stacks[class.index()]
+    }
+}
