@@ -362,7 +362,7 @@ mod tests {
     use crate::{Catalogue, Input, Places};
 
     /// A proof on a made-up machine with 1 % of noise.
-    fn made_up(truth: &[f64], rounds: usize) -> Proof {
+    fn fixture(truth: &[f64], rounds: usize) -> Proof {
         let labels = simulation::labels(truth.len());
         let mut machine = Machine::new(Noise::Normal(0.01), 1);
         let runs = simulation::Comparison::of(truth).runs(&mut machine, rounds);
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_gain_a_loss_and_nothing_are_told_apart() {
-        let proof = made_up(&[1.0, 0.8, 1.2, 1.0], DEFAULT_ROUNDS);
+        let proof = fixture(&[1.0, 0.8, 1.2, 1.0], DEFAULT_ROUNDS);
         let shown: Vec<&Shown> = proof.remedies.iter().map(|one| &one.shown).collect();
         assert!(
             matches!(shown[..], [Shown::Gain, Shown::Worse, Shown::NoDifference { .. }]),
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn few_rounds_give_ratios_and_no_verdict() {
-        let proof = made_up(&[1.0, 0.5], 3);
+        let proof = fixture(&[1.0, 0.5], 3);
         assert_eq!(proof.remedies[0].shown, Shown::TooFewRuns { pairs: 3, needed: 8 });
         assert!(proof.remedies[0].wall.unwrap().interval.is_none());
     }

@@ -17,11 +17,11 @@ mod across;
 mod article;
 mod csv;
 mod document;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod html;
 mod json;
 mod lines;
-#[cfg(test)]
-pub(crate) mod made_up;
 mod markdown;
 mod measure;
 mod overview;

@@ -17,7 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Run;
+use crate::{Run, quantity};
 
 mod sequential;
 mod signed_rank;
@@ -161,6 +161,19 @@ pub struct Ratio {
     pub interval: Option<(f64, f64)>,
     /// The rounds it rests on.
     pub pairs: usize,
+}
+
+impl Ratio {
+    /// `×0.893 (0.880–0.906)`: a figure alone looks surer than it is.
+    pub(crate) fn written(&self) -> String {
+        let times = format!("×{}", quantity::ratio(self.estimate));
+        match self.interval {
+            Some((low, high)) => {
+                format!("{times} ({}–{})", quantity::ratio(low), quantity::ratio(high))
+            }
+            None => times,
+        }
+    }
 }
 
 /// What the primary measure says about a variant.

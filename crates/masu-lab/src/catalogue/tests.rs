@@ -24,7 +24,7 @@ fn allocator(name: &str, libc: Libc, preloaded: bool) -> Allocator {
     }
 }
 
-fn made_up() -> Catalogue {
+fn fixture() -> Catalogue {
     Catalogue {
         allocators: vec![
             allocator("glibc", Libc::Glibc, false),
@@ -64,7 +64,7 @@ fn every_name_in_this_machines_catalogue_is_unique() {
 fn the_system_is_named_after_the_programs_c_library() {
     let spec: Spec = "system".parse().unwrap();
     for (libc, name) in [(Libc::Glibc, "glibc"), (Libc::Musl, "musl")] {
-        let variant = made_up().resolve(&spec, &program(libc, None)).unwrap();
+        let variant = fixture().resolve(&spec, &program(libc, None)).unwrap();
         assert_eq!((variant.allocator.as_str(), variant.library), (name, None));
     }
 }
@@ -83,13 +83,13 @@ fn a_static_program_runs_as_it_is_where_there_is_no_c_library() {
 #[test]
 fn a_family_name_means_its_newest_member() {
     let variant =
-        made_up().resolve(&"mimalloc".parse().unwrap(), &program(Libc::Glibc, None)).unwrap();
+        fixture().resolve(&"mimalloc".parse().unwrap(), &program(Libc::Glibc, None)).unwrap();
     assert_eq!(variant.allocator, "mimalloc3");
 }
 
 #[test]
 fn defaults_are_what_the_program_can_run() {
-    let catalogue = made_up();
+    let catalogue = fixture();
     let names = |program| labels(&catalogue.variants_for(&program)).join(" ");
     assert_eq!(names(program(Libc::Glibc, None)), "glibc masu mimalloc2 mimalloc3");
     assert_eq!(names(program(Libc::Musl, None)), "musl masu");
@@ -98,7 +98,7 @@ fn defaults_are_what_the_program_can_run() {
 
 #[test]
 fn a_program_that_is_linked_with_a_malloc_runs_the_c_librarys_only_preloaded() {
-    let catalogue = made_up();
+    let catalogue = fixture();
     let linked_malloc = Some("libjemalloc.so.2".to_owned());
     let linked = Program { linked_malloc, ..program(Libc::Glibc, None) };
     let variants = catalogue.variants_for(&linked);
@@ -111,7 +111,7 @@ fn a_program_that_is_linked_with_a_malloc_runs_the_c_librarys_only_preloaded() {
 
 #[test]
 fn refusals_reach_the_one_who_asked_for_the_preload() {
-    let catalogue = made_up();
+    let catalogue = fixture();
     let refused = |name: &str, program: &Program| {
         catalogue.resolve(&name.parse().unwrap(), program).unwrap_err().to_string()
     };

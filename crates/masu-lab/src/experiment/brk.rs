@@ -199,7 +199,7 @@ impl Size {
             time(&of(Measure::Wall)),
             match label.as_str() {
                 "system" => "1".to_owned(),
-                other => claim::told(self.times(other, Measure::Wall).as_ref()),
+                other => claim::written(self.times(other, Measure::Wall).as_ref()),
             },
         ]
     }
@@ -321,8 +321,8 @@ fn change(size: &Size) -> Vec<Block> {
             "{what}: {} calls for memory, {faults} page faults, {} in the kernel; wall {}, peak RSS {}",
             count(float(calls)),
             time(&size.series(label, Measure::Sys)),
-            claim::told(size.times(label, Measure::Wall).as_ref()),
-            claim::told(size.times(label, Measure::PeakRss).as_ref()),
+            claim::written(size.times(label, Measure::Wall).as_ref()),
+            claim::written(size.times(label, Measure::PeakRss).as_ref()),
         ));
     }
     let text = "One knob alone makes glibc stop adapting its threshold for mmap, and a storm of mmap and munmap may \
@@ -333,7 +333,7 @@ fn change(size: &Size) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn without_sed_the_page_is_made_and_nothing_is_claimed() {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn every_figure_of_a_claim_is_known() {
-        let table = made_up::of_commands().sources.remove(0).tables.remove(0);
+        let table = fixtures::of_commands().sources.remove(0).tables.remove(0);
         let (input, calls) = (PathBuf::new(), Vec::new());
         let size = Size { number: 50, input, table, calls, prices_s: (0.0, 0.0) };
         FieldReport::parse(REPORT).check(&[], |of, over| today(&size, of, over));

@@ -58,7 +58,7 @@ pub(super) fn mallocs(table: &Table, values: &[(&str, &str)], caption: &str) -> 
             if index == first {
                 "1".to_owned()
             } else {
-                claim::told(own.over(&of(first, measure)).as_ref())
+                claim::written(own.over(&of(first, measure)).as_ref())
             }
         };
         rows.push(vec![
@@ -113,11 +113,11 @@ pub(super) fn grouped(number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn the_mallocs_are_held_against_the_first() {
-        let document = made_up::of_commands();
+        let document = fixtures::of_commands();
         let table = &document.sources[0].tables[0];
         let sheet = mallocs(table, &[], "job").unwrap();
         assert_eq!(sheet.rows.len(), 3);

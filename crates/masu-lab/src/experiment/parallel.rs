@@ -264,7 +264,7 @@ fn now(measured: &Measured) -> Vec<Block> {
     let copied = STEPS.into_iter().filter(|(step, _)| COPIED.contains(step));
     let copies = copied.map(|(step, what)| {
         let (one, two) = (measured.copies(step, "1"), measured.copies(step, "2"));
-        vec![what.to_owned(), time(&one), time(&two), claim::told(two.over(&one).as_ref())]
+        vec![what.to_owned(), time(&one), time(&two), claim::written(two.over(&one).as_ref())]
     });
     let headings = ["step", "one copy", "two at once", "× one"];
     blocks.push(Block::Sheet(Sheet::new(
@@ -292,7 +292,7 @@ fn figures(measured: &Measured) -> String {
     }
     let light = |step: &str| measured.light("release", step).timed();
     let debug = measured.light("debug", "pool");
-    let told = |ratio: Option<crate::statistics::Ratio>| claim::told(ratio.as_ref());
+    let told = |ratio: Option<crate::statistics::Ratio>| claim::written(ratio.as_ref());
     format!(
         "a thread for each chunk takes {} of the pool's time (theirs ×6.8), 12 workers take {} of the time of 2 (about ×1), and \
          work is {} of what was timed of the pool, the rest printing (theirs ×0.1 to ×0.3)",
@@ -314,8 +314,8 @@ fn change(measured: &Measured) -> Vec<Block> {
         let heavy = measured.heavy(step).compute;
         vec![
             (*what).to_owned(),
-            claim::told(ours.over(&other).as_ref()),
-            claim::told(measured.heavy("ours").compute.over(&heavy).as_ref()),
+            claim::written(ours.over(&other).as_ref()),
+            claim::written(measured.heavy("ours").compute.over(&heavy).as_ref()),
         ]
     });
     let caption = "masu-chunk's time for the work alone, over that of each step; release build";

@@ -228,8 +228,11 @@ fn limit(measured: &Measured) -> Option<Block> {
         .filter_map(|variant| Some(variant.parameters.first()?.1.clone()));
     let rows = values.map(|value| {
         let series = of(&value);
-        let times =
-            if value == "cat" { "1".to_owned() } else { claim::told(series.over(&cat).as_ref()) };
+        let times = if value == "cat" {
+            "1".to_owned()
+        } else {
+            claim::written(series.over(&cat).as_ref())
+        };
         vec![how(&value), time(&series), times]
     });
     let caption = "Our own xquo on the same records, and what moving its output alone takes";
@@ -257,7 +260,7 @@ fn json(measured: &Measured) -> Vec<Block> {
                 "1".to_owned()
             } else {
                 let reference = measured.wall("jsonl", "system", &[("workers", &workers)]);
-                claim::told(series.over(&reference).as_ref())
+                claim::written(series.over(&reference).as_ref())
             };
             rows.push(vec![label, workers, time(&series), times]);
         }
@@ -276,7 +279,7 @@ fn json(measured: &Measured) -> Vec<Block> {
 fn figures(measured: &Measured) -> String {
     let ratio = |program: &str| {
         let two = measured.linked(program, "2");
-        claim::told(two.over(&measured.linked(program, "1")).as_ref())
+        claim::written(two.over(&measured.linked(program, "1")).as_ref())
     };
     if measured.tables.is_empty() {
         return "nothing could be measured here".to_owned();
@@ -294,7 +297,7 @@ fn change(measured: &Measured) -> Vec<Block> {
     let mut rows = Vec::new();
     for workers in &measured.workers {
         let linked = |program: &str| measured.linked(program, workers);
-        let over = |one: &Series, other: &Series| claim::told(one.over(other).as_ref());
+        let over = |one: &Series, other: &Series| claim::written(one.over(other).as_ref());
         let preloaded = |malloc: &str| measured.preloaded(malloc, workers);
         rows.push(vec![
             workers.clone(),

@@ -129,7 +129,7 @@ impl FromIterator<(usize, f64)> for Series {
 mod tests {
     use super::*;
     use crate::execute::Ending;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     fn series(figures: &[f64]) -> Series {
         figures.iter().copied().enumerate().collect()
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn of_noted_lines_the_last_are_the_timed_runs() {
-        let mut table = made_up::of_commands().sources.remove(0).tables.remove(0);
-        table.runs = (0..3).map(|round| made_up::run(0, round, 1.0)).collect();
+        let mut table = fixtures::of_commands().sources.remove(0).tables.remove(0);
+        table.runs = (0..3).map(|round| fixtures::run(0, round, 1.0)).collect();
         table.runs[1].replaced = true;
         table.runs[1].ending = Ending::Exited(0);
         let folder = std::env::temp_dir().join(format!("masu-series-{}", std::process::id()));

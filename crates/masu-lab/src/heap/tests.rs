@@ -12,7 +12,7 @@ fn sums(bytes: i64) -> Sums {
     Sums { allocated_blocks: 3, allocated_bytes: 2 * bytes, live_blocks: 1, live_bytes: bytes }
 }
 
-fn made_up() -> Profile {
+fn fixture() -> Profile {
     let stacks = [
         (vec![frame("main", 1), frame("parse<T>", 20)], sums(3 << 20)),
         (vec![frame("main", 2), frame("a;b", 9)], sums(1 << 20)),
@@ -33,7 +33,7 @@ fn written_and_read(profile: &Profile) -> Profile {
 
 #[test]
 fn what_is_written_with_names_is_read_back_the_same() {
-    let profile = made_up();
+    let profile = fixture();
     let read = written_and_read(&profile);
     assert_eq!(read.stacks, profile.stacks);
     assert_eq!((read.interval_bytes, read.remarks), (4096, profile.remarks));
@@ -41,7 +41,7 @@ fn what_is_written_with_names_is_read_back_the_same() {
 
 #[test]
 fn a_difference_has_what_changed_and_keeps_its_sign() {
-    let (before, mut after) = (made_up(), made_up());
+    let (before, mut after) = (fixture(), fixture());
     let grown = after.stacks.get_mut(&vec![frame("main", 1), frame("parse<T>", 20)]).unwrap();
     *grown = grown.plus(sums(500));
     after.stacks.remove(&vec![frame("main", 2), frame("a;b", 9)]);
@@ -56,7 +56,7 @@ fn a_difference_has_what_changed_and_keeps_its_sign() {
 
 #[test]
 fn folded_stacks_have_one_line_a_path_of_functions() {
-    let folded = made_up().folded(What::LiveBytes);
+    let folded = fixture().folded(What::LiveBytes);
     let lines: Vec<&str> = folded.lines().collect();
     assert_eq!(lines, ["main;a:b 1048576", "main;a:b;main 100", "main;parse<T> 3145728"]);
 }
@@ -64,7 +64,7 @@ fn folded_stacks_have_one_line_a_path_of_functions() {
 #[test]
 fn a_flame_graph_is_one_well_formed_file() {
     let picture =
-        String::from_utf8(made_up().shaped(Shape::Flame, What::AllocatedBytes, "a & b")).unwrap();
+        String::from_utf8(fixture().shaped(Shape::Flame, What::AllocatedBytes, "a & b")).unwrap();
     let document = roxmltree::Document::parse(&picture).unwrap();
     let boxes = document.descendants().filter(|node| node.attribute("class") == Some("box"));
     let widths: Vec<(String, f64)> = boxes
@@ -83,7 +83,7 @@ fn a_flame_graph_is_one_well_formed_file() {
 
 #[test]
 fn the_table_counts_a_function_once_a_stack() {
-    let text = made_up().shaped(Shape::Text, What::LiveBytes, "t");
+    let text = fixture().shaped(Shape::Text, What::LiveBytes, "t");
     let text = String::from_utf8(text).unwrap();
     let main = text.lines().find(|line| line.ends_with("  main")).unwrap();
     let words: Vec<&str> = main.split_whitespace().collect();
@@ -106,7 +106,7 @@ fn the_allocator_s_own_functions_are_no_part_of_a_stack() {
 
 #[test]
 fn a_file_that_is_cut_off_anywhere_is_an_error_or_a_shorter_profile() {
-    let whole = message::write(&made_up());
+    let whole = message::write(&fixture());
     for length in 0..whole.len() {
         // No crash, whatever is missing.
         let _ = Message::read(&whole[..length]);
@@ -118,7 +118,7 @@ fn a_file_that_is_cut_off_anywhere_is_an_error_or_a_shorter_profile() {
     }
     let error = Message::read(b"\x1f\x8bcompressed").err().unwrap();
     assert!(error.contains("cannot be unpacked"), "{error}");
-    let packed = message::write(&made_up());
+    let packed = message::write(&fixture());
     assert!(packed.starts_with(b"\x1f\x8b"), "as pprof writes its files");
     assert!(Message::read(&packed).is_ok());
     let error = Message::read(&packed[..packed.len() / 2]).err().unwrap();

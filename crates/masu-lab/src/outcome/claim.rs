@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::quantity::ratio as written;
+use crate::quantity;
 use crate::statistics::Ratio;
 
 /// What a report claims, what it rests on, and what today's figures say.
@@ -106,11 +106,13 @@ impl Claim {
                 let s = if *pairs == 1 { "" } else { "s" };
                 let runs = format!(
                     "×{} of {pairs} pair{s} of runs, too few for an interval",
-                    written(*estimate)
+                    quantity::ratio(*estimate)
                 );
                 (runs, Held::Undecided)
             }
-            Some(Ratio { interval: Some(interval), .. }) => (told(ratio), expect.judge(*interval)),
+            Some(Ratio { interval: Some(interval), .. }) => {
+                (written(ratio), expect.judge(*interval))
+            }
         };
         Claim { says: says.to_owned(), then: then.to_owned(), now, held }
     }
@@ -130,14 +132,8 @@ impl Claim {
 }
 
 /// `×0.893 (0.880–0.906)`, as far as it is known.
-#[must_use]
-pub(crate) fn told(ratio: Option<&Ratio>) -> String {
-    let Some(ratio) = ratio else { return "–".to_owned() };
-    let times = format!("×{}", written(ratio.estimate));
-    match ratio.interval {
-        Some((low, high)) => format!("{times} ({}–{})", written(low), written(high)),
-        None => times,
-    }
+pub(crate) fn written(ratio: Option<&Ratio>) -> String {
+    ratio.map_or("–".to_owned(), Ratio::written)
 }
 
 impl Verdict {
@@ -240,7 +236,7 @@ mod tests {
 
     #[test]
     fn today_s_figure_is_shown_with_its_interval() {
-        assert_eq!(told(Some(&ratio(2.0, 4.5))), "×3.00 (2.00–4.50)");
-        assert_eq!(told(None), "–");
+        assert_eq!(written(Some(&ratio(2.0, 4.5))), "×3.00 (2.00–4.50)");
+        assert_eq!(written(None), "–");
     }
 }

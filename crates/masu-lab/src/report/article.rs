@@ -98,7 +98,7 @@ pub(super) fn spans(text: &str) -> Vec<(Mark, Cow<'_, str>)> {
 }
 
 #[cfg(test)]
-pub(super) mod made_up {
+pub(super) mod fixtures {
     //! A page made up for tests.
 
     use crate::outcome::{
@@ -144,7 +144,7 @@ pub(super) mod made_up {
             name: "brk".to_owned(),
             title: "A sed script".to_owned(),
             date: "2026-11-22 10:00 UTC".to_owned(),
-            machine: crate::report::made_up::machine("Made-Up 9000"),
+            machine: crate::report::fixtures::machine("Made-Up 9000"),
             limits: vec!["frequency: powersave; set it".to_owned()],
             missing: vec![Missing { what: "musl".to_owned(), reason: "no target".to_owned() }],
             outcome,
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_part_without_content_is_left_out() {
-        let page = made_up::page();
+        let page = fixtures::page();
         let headings: Vec<&str> = sections(&page).iter().map(|(heading, _)| *heading).collect();
         let expected = [
             "What the author saw then",

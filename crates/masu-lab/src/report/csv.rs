@@ -121,7 +121,7 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     /// Reads what RFC 4180 describes, written apart from the code that writes it.
     fn parsed(text: &str) -> Vec<Vec<String>> {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_run_is_a_line_and_odd_labels_survive() {
-        let mut document = made_up::of_commands();
+        let mut document = fixtures::of_commands();
         let odd = "a,\"b\"\nc;=1+1";
         document.sources[0].tables[0].case.variants[1].label = odd.to_owned();
         document.sources[0].tables[0].runs[4].ending = Ending::Signalled(11);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_servers_bursts_have_their_columns() {
-        let rows = parsed(&page(&made_up::of_servers()));
+        let rows = parsed(&page(&fixtures::of_servers()));
         let column = rows[0].iter().position(|it| it == "latency_p999_s").unwrap();
         assert!(rows[1..].iter().all(|row| row[column].parse::<f64>().is_ok()));
     }

@@ -99,11 +99,12 @@ fn table<'a>(table: &'a tables::Table, header: &Header) -> Table<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn a_verdict_and_its_ratio_are_found_by_name() {
-        let page: serde_json::Value = serde_json::from_str(&page(&made_up::of_commands())).unwrap();
+        let page: serde_json::Value =
+            serde_json::from_str(&page(&fixtures::of_commands())).unwrap();
         let row = &page["comparisons"][0]["tables"][0]["summary"]["rows"][1];
         assert_eq!(row["variant"], "masu");
         assert_eq!(row["verdict"], "faster");

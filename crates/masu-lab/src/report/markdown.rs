@@ -273,17 +273,17 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn the_page_as_it_is_pasted() {
-        let page = page(&made_up::of_commands());
+        let page = page(&fixtures::of_commands());
         snapbox::assert_data_eq!(page, snapbox::file!["markdown/tests/page.md"].raw());
     }
 
     #[test]
     fn a_label_neither_breaks_the_table_nor_becomes_html() {
-        let mut document = made_up::of_commands();
+        let mut document = fixtures::of_commands();
         let table = &mut document.sources[0].tables[0];
         table.summary.rows[1].variant = "a|b<script>\n@all*".to_owned();
         table.summary.warnings = vec!["<img src=x> [a](b)".to_owned()];

@@ -141,17 +141,17 @@ fn overview(source: &Source, primary: Measure) -> Option<Overview> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn cases_are_counted_and_their_ratios_averaged_as_ratios() {
         let case = |name: &str, others: &[&str]| {
             let labels = [&["glibc"], others].concat();
-            let runs = made_up::rounds(labels.len(), made_up::run);
-            made_up::table(made_up::a_case(name, &labels, Measure::Wall), runs)
+            let runs = fixtures::rounds(labels.len(), fixtures::run);
+            fixtures::table(fixtures::a_case(name, &labels, Measure::Wall), runs)
         };
         let tables = vec![case("a", &["masu", "jemalloc"]), case("b", &["jemalloc", "masu"])];
-        let overviews = overviews(&made_up::source(tables));
+        let overviews = overviews(&fixtures::source(tables));
         assert_eq!(overviews.len(), 1);
         let masu = &overviews[0].lines[0];
         assert_eq!(masu.variant, "masu");
@@ -164,6 +164,6 @@ mod tests {
 
     #[test]
     fn one_case_needs_no_overview() {
-        assert!(overviews(&made_up::of_commands().sources[0]).is_empty());
+        assert!(overviews(&fixtures::of_commands().sources[0]).is_empty());
     }
 }

@@ -11,7 +11,6 @@ use super::verdict::{BAD, DIM, GOOD};
 use crate::Measure;
 use crate::prove::{Medians, Proof, Proved, Shown};
 use crate::quantity;
-use crate::statistics::Ratio;
 
 /// The page for `proof`, ready to print.
 #[must_use]
@@ -76,7 +75,7 @@ pub(super) fn words(remedy: &Proved, primary: Measure) -> (String, Style) {
     let time = if primary == Measure::Cpu { Measure::Cpu } else { Measure::Wall };
     let figures: Vec<String> = [time, Measure::PeakRss]
         .into_iter()
-        .filter_map(|it| Some(format!("{} {}", measure::heading(it), ratio(&remedy.ratio(it)?))))
+        .filter_map(|it| Some(format!("{} {}", measure::heading(it), remedy.ratio(it)?.written())))
         .collect();
     if figures.is_empty() {
         (verdict, style)
@@ -85,24 +84,14 @@ pub(super) fn words(remedy: &Proved, primary: Measure) -> (String, Style) {
     }
 }
 
-/// `×0.893 (0.880–0.906)`.
-fn ratio(ratio: &Ratio) -> String {
-    let times = format!("×{}", quantity::ratio(ratio.estimate));
-    match ratio.interval {
-        Some((low, high)) => {
-            format!("{times} ({}–{})", quantity::ratio(low), quantity::ratio(high))
-        }
-        None => times,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::LeftOut;
+    use crate::statistics::Ratio;
 
     /// One remedy of which each thing was shown.
-    fn made_up() -> Proof {
+    fn fixture() -> Proof {
         let labels = ["glibc", "glibc:top_pad=64M,trim_threshold=64M", "masu", "jemalloc", "gone"];
         let labels = labels.map(str::to_owned);
         let left_out =
@@ -127,7 +116,7 @@ mod tests {
 
     #[test]
     fn each_remedy_has_its_verdict_and_its_ratios() {
-        let page = anstream::adapter::strip_str(&proved(&made_up())).to_string();
+        let page = anstream::adapter::strip_str(&proved(&fixture())).to_string();
         let expected = "\
 glibc           the reference: 1.20 s, 27.3 MiB
 glibc:top_pad=64M,trim_threshold=64M

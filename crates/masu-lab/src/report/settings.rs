@@ -18,13 +18,13 @@ pub(super) fn lines(variants: &[Variant]) -> Vec<(&str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn what_is_set_is_said_with_its_traps_and_only_of_variants_that_set_something() {
-        let mut knob = made_up::variant("glibc:top_pad=1M");
+        let mut knob = fixtures::variant("glibc:top_pad=1M");
         knob.tunables.push(("glibc.malloc.top_pad".to_owned(), "1048576".to_owned()));
-        let variants = [made_up::variant("glibc"), knob];
+        let variants = [fixtures::variant("glibc"), knob];
         let lines = lines(&variants);
         let [(label, text)] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(*label, "glibc:top_pad=1M");

@@ -307,7 +307,7 @@ mod tests {
     use crate::tune::{Pasted, Step};
 
     /// A tuning in which a pair of settings gains as much as masu, or nothing gains.
-    fn made_up(gains: bool) -> Tuning {
+    fn fixture(gains: bool) -> Tuning {
         let labels = ["glibc", "glibc:top_pad=64M,trim_threshold=64M", "masu"].map(str::to_owned);
         let mut proof = Proof { rounds: 30, ..Proof::of(&labels, Measure::Wall, None, &[]) };
         proof.reference.wall_s = Some(1.2);
@@ -412,12 +412,12 @@ Passed over     tcmalloc:release_rate=0 (settings of a malloc that was in the
                 worse half without them)
 hoard           left out: it crashes
 ";
-        assert_eq!(page(&made_up(true)), expected);
+        assert_eq!(page(&fixture(true)), expected);
     }
 
     #[test]
     fn where_nothing_gains_the_page_says_so_and_where_there_is_something_else() {
-        let page = page(&made_up(false)).replace('\n', " ");
+        let page = page(&fixture(false)).replace('\n', " ");
         let said = "Leave it as it is: no gain in wall-clock time was shown, and one of 2 % would have been.";
         assert!(page.contains(said), "{page}");
         assert!(page.contains("There may be peak resident memory to gain"), "{page}");
@@ -427,7 +427,7 @@ hoard           left out: it crashes
 
     #[test]
     fn what_was_not_shown_is_no_claim() {
-        let mut tuning = made_up(true);
+        let mut tuning = fixture(true);
         if let Some(change) = &mut tuning.change {
             (change.is_shown, change.against.as_mut().unwrap().interval) =
                 (false, Some((0.96, 1.07)));
@@ -439,7 +439,7 @@ hoard           left out: it crashes
 
     #[test]
     fn what_was_not_shown_to_be_the_smallest_is_not_called_so() {
-        let mut tuning = made_up(true);
+        let mut tuning = fixture(true);
         if let Some(change) = &mut tuning.change {
             (change.variant, change.against) = (change.best.clone(), None);
             change.smaller[0].between = Some((0.8, 1.05));
@@ -464,7 +464,7 @@ hoard           left out: it crashes
             repeatable: false,
             confirmation: None,
             change: None,
-            ..made_up(true)
+            ..fixture(true)
         };
         let page = page(&stopped);
         assert!(page.contains("Stopped before anything was confirmed"), "{page}");

@@ -43,13 +43,7 @@ pub(super) fn decided(decision: &Decision) -> (String, Style, &'static str) {
         let name = measure::heading(condition.measure);
         let bound = format!("{} {}", condition.sign(), condition.bound);
         let Some(ratio) = ratio else { return format!("{name} unknown, asked {bound}") };
-        let times = format!("{name} ×{}", quantity::ratio(ratio.estimate));
-        let times = match ratio.interval {
-            Some((low, high)) => {
-                format!("{times} ({}–{})", quantity::ratio(low), quantity::ratio(high))
-            }
-            None => times,
-        };
+        let times = format!("{name} {}", ratio.written());
         match held {
             Held::Yes => format!("{times} is {bound}"),
             Held::No => format!("{times} is not {bound}"),

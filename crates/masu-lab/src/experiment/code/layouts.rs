@@ -179,9 +179,9 @@ impl Layouts {
         format!(
             "with a library each a call among {} functions takes {} of one among {}, and {} of one in a linked library",
             grouped(many),
-            claim::told(own.over(&self.call("own", few)).as_ref()),
+            claim::written(own.over(&self.call("own", few)).as_ref()),
             grouped(few),
-            claim::told(own.over(&self.call("one", many)).as_ref())
+            claim::written(own.over(&self.call("one", many)).as_ref())
         )
     }
 
@@ -193,7 +193,7 @@ impl Layouts {
                 let over = |key: &str, other: &str| {
                     let ratio =
                         self.of("arena", body, count, key).over(&self.of(other, body, count, key));
-                    claim::told(ratio.as_ref())
+                    claim::written(ratio.as_ref())
                 };
                 rows.push(vec![
                     format!("{}, bodies of {body} bytes", grouped(count)),

@@ -194,7 +194,7 @@ impl Requests {
     /// The middle request of 1,000 in one way over another.
     fn middle(&self, regime: &str, one: &str, other: &str) -> String {
         let of = |way| self.of(regime, way, "1000", "p50");
-        claim::told(of(one).over(&of(other)).as_ref())
+        claim::written(of(one).over(&of(other)).as_ref())
     }
 
     /// The figures of the verdict's sentence.
@@ -226,11 +226,11 @@ impl Requests {
 mod tests {
     use super::*;
     use crate::experiment::Held;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     /// Eight rounds in which a library each is slow where all is compiled, and quick while methods are.
     fn measured(noted: &Path) -> Requests {
-        let mut table = made_up::of_commands().sources.remove(0).tables.remove(0);
+        let mut table = fixtures::of_commands().sources.remove(0).tables.remove(0);
         (table.case.variants, table.runs) = (Vec::new(), Vec::new());
         let mut lines = String::new();
         for (way, _) in WAYS {
@@ -238,8 +238,8 @@ mod tests {
                 for requests in REQUESTS {
                     let label = format!("system way={way} regime={regime} requests={requests}");
                     let row = table.case.variants.len();
-                    table.case.variants.push(made_up::variant(&label));
-                    table.runs.extend((0..8).map(|round| made_up::run(row, round, 1.0)));
+                    table.case.variants.push(fixtures::variant(&label));
+                    table.runs.extend((0..8).map(|round| fixtures::run(row, round, 1.0)));
                     let middle = match (way, regime) {
                         ("own", WARM) => 45,
                         ("own", _) => 10,

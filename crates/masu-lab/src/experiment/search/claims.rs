@@ -66,7 +66,7 @@ pub(super) mod tests {
     use super::super::page;
     use super::*;
     use crate::experiment::Held;
-    use crate::report::made_up;
+    use crate::report::fixtures;
     use crate::results::Case;
     use crate::{Run, Variant};
 
@@ -76,15 +76,15 @@ pub(super) mod tests {
         primary: Measure,
         make: impl Fn(usize, usize) -> Run,
     ) -> Table {
-        let case = made_up::a_case("made up", labels, primary);
+        let case = fixtures::a_case("made up", labels, primary);
         let runs = (0..20).flat_map(|round| (0..labels.len()).map(move |row| (row, round)));
-        made_up::table(case, runs.map(|(row, round)| make(row, round)).collect())
+        fixtures::table(case, runs.map(|(row, round)| make(row, round)).collect())
     }
 
     /// Servers under the report's mallocs and masu's; the figure beside each is what a burst takes, times glibc's.
     pub(in crate::experiment::search) fn servers(times: &[(&str, f64)]) -> Table {
         let labels: Vec<&str> = times.iter().map(|(label, _)| *label).collect();
-        table(&labels, Measure::Throughput, |row, round| made_up::burst(row, round, times[row].1))
+        table(&labels, Measure::Throughput, |row, round| fixtures::burst(row, round, times[row].1))
     }
 
     fn of(measured: &Measured) -> Vec<Claim> {
@@ -132,7 +132,7 @@ pub(super) mod tests {
         }
         let labels: Vec<&str> = rows.iter().map(|(variant, _)| variant.label.as_str()).collect();
         let mut made =
-            table(&labels, Measure::Wall, |row, round| made_up::run(row, round, rows[row].1));
+            table(&labels, Measure::Wall, |row, round| fixtures::run(row, round, rows[row].1));
         let variants = rows.iter().map(|(variant, _)| variant.clone()).collect();
         made.case = Case { variants, ..made.case };
         made

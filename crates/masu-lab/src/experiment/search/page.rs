@@ -42,7 +42,7 @@ fn figures(measured: &Measured) -> String {
         let queries = queries.map_or("?".to_owned(), count);
         let others = THEN.iter().filter_map(|(malloc, then)| {
             let ratio = over(table, malloc, Measure::Throughput)?;
-            Some(format!("{} under {malloc} (theirs {then})", claim::told(Some(&ratio))))
+            Some(format!("{} under {malloc} (theirs {then})", claim::written(Some(&ratio))))
         });
         let others: Vec<String> = others.collect();
         let documents = count(float(measured.size.documents));
@@ -112,7 +112,7 @@ fn answers(table: &Table) -> Sheet {
         vec![
             malloc(variant),
             of(Measure::Throughput).median().map(count).unwrap_or_default(),
-            claim::told(over(table, &variant.label, Measure::Throughput).as_ref()),
+            claim::written(over(table, &variant.label, Measure::Throughput).as_ref()),
             time(&of(Measure::LatencyP50)),
             time(&p90),
             time(&of(Measure::LatencyP99)),
@@ -127,7 +127,7 @@ fn costs(table: &Table) -> Sheet {
     let headings = ["malloc", "CPU a query", "× glibc", "memory", "× glibc"];
     let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
         let of = |measure| Series::of(table, Some(index), measure);
-        let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
+        let times = |measure| claim::written(over(table, &variant.label, measure).as_ref());
         vec![
             malloc(variant),
             time(&of(Measure::CpuPerRequest)),
@@ -145,7 +145,7 @@ fn mariadb(table: &Table) -> Vec<Block> {
     let headings = ["malloc", "a burst", "× glibc", "CPU", "× glibc", "memory", "× glibc"];
     let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
         let of = |measure| Series::of(table, Some(index), measure);
-        let times = |measure| claim::told(over(table, &variant.label, measure).as_ref());
+        let times = |measure| claim::written(over(table, &variant.label, measure).as_ref());
         vec![
             malloc(variant),
             time(&of(Measure::Wall)),
@@ -229,7 +229,7 @@ fn change(measured: &Measured) -> Vec<Block> {
         let Some(table) = table else { continue };
         for (what, measure) in measures {
             let Some(standing) = standing::of(table, measure) else { continue };
-            points.push(standing::told(&format!("{server}, {what}"), measure, &standing));
+            points.push(standing::sentence(&format!("{server}, {what}"), measure, &standing));
         }
     }
     if points.is_empty() {

@@ -43,8 +43,8 @@ pub(super) fn of(table: &Table, measure: Measure) -> Option<Standing> {
 }
 
 /// The same in words; `what` is measured.
-pub(super) fn told(what: &str, measure: Measure, standing: &Standing) -> String {
-    let ratio = claim::told(standing.ratio.as_ref());
+pub(super) fn sentence(what: &str, measure: Measure, standing: &Standing) -> String {
+    let ratio = claim::written(standing.ratio.as_ref());
     let least = if measure.is_better_larger() { "most" } else { "least" };
     let meaning = match (
         standing.is_no_worse,
@@ -70,7 +70,7 @@ mod tests {
         let table = servers(&[("glibc", 1.0), ("jemalloc", 0.8), ("tcmalloc", 0.9), ("masu", 0.7)]);
         let throughput = of(&table, Measure::Throughput).unwrap();
         assert_eq!((throughput.best.as_str(), throughput.is_no_worse), ("jemalloc", Held::Yes));
-        assert!(told("queries", Measure::Throughput, &throughput).contains("masu is better"));
+        assert!(sentence("queries", Measure::Throughput, &throughput).contains("masu is better"));
         let latency = of(&table, Measure::LatencyP50).unwrap();
         assert_eq!((latency.best.as_str(), latency.is_no_worse), ("jemalloc", Held::Yes));
     }
@@ -80,7 +80,7 @@ mod tests {
         let table = servers(&[("glibc", 1.0), ("jemalloc", 0.8), ("masu", 1.1)]);
         let standing = of(&table, Measure::Throughput).unwrap();
         assert_eq!(standing.is_no_worse, Held::No);
-        assert!(told("queries", Measure::Throughput, &standing).contains("**masu is worse**"));
+        assert!(sentence("queries", Measure::Throughput, &standing).contains("**masu is worse**"));
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! What may be merged, what may not, and what is said of several machines together.
 
 use super::*;
-use crate::report::made_up;
+use crate::report::fixtures;
 
 /// A comparison of masu with glibc in which masu takes `times` the time.
 fn source(cpu: &str, times: f64, command: &str) -> Source {
     let runs =
-        (0..20).flat_map(|round| [made_up::run(0, round, 1.0), made_up::run(1, round, times)]);
-    let case = made_up::a_case(command, &["glibc", "masu"], Measure::Wall);
-    let mut source = made_up::source(vec![made_up::table(case, runs.collect())]);
-    source.header.machine = made_up::machine(cpu);
+        (0..20).flat_map(|round| [fixtures::run(0, round, 1.0), fixtures::run(1, round, times)]);
+    let case = fixtures::a_case(command, &["glibc", "masu"], Measure::Wall);
+    let mut source = fixtures::source(vec![fixtures::table(case, runs.collect())]);
+    source.header.machine = fixtures::machine(cpu);
     source.file = Some(format!("{cpu}.jsonl"));
     source
 }
@@ -72,6 +72,6 @@ fn what_may_be_one_machine_twice_is_not_called_machines() {
         notes: Vec::new(),
     };
     assert_eq!(noun(&document), "machines");
-    document.sources[1].header.machine = made_up::machine("a");
+    document.sources[1].header.machine = fixtures::machine("a");
     assert_eq!(noun(&document), "comparisons");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::report::made_up;
+use crate::report::fixtures;
 use crate::results::Record;
 
 /// A results file of `records`, removed with the value.
@@ -28,7 +28,7 @@ impl Drop for File {
 
 /// The records of a made-up comparison, its summary last.
 fn records() -> Vec<Record> {
-    let source = &made_up::of_commands().sources[0];
+    let source = &fixtures::of_commands().sources[0];
     let table = &source.tables[0];
     let mut records = vec![Record::Header(source.header.clone())];
     records.extend(table.runs.iter().cloned().map(Record::Run));
@@ -104,7 +104,7 @@ fn what_holds_no_case_or_a_second_header_is_refused() {
     let refusal = |name: &str, records: &[Record]| {
         Source::read(&File::of(name, records).0).unwrap_err().to_string()
     };
-    let none = refusal("none", &[Record::Header(made_up::header(Vec::new()))]);
+    let none = refusal("none", &[Record::Header(fixtures::header(Vec::new()))]);
     assert!(none.contains("names no case"), "{none}");
     let mut two = records();
     two.push(two[0].clone());

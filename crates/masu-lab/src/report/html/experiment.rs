@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_page_is_well_formed_and_escapes_what_it_is_given() {
-        let text = experiment(&article::made_up::page());
+        let text = experiment(&article::fixtures::page());
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
         let tree = roxmltree::Document::parse_with_options(&text, options).unwrap();
         let count =

@@ -84,11 +84,11 @@ pub(super) fn command(source: &Source) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn what_was_asked_for_is_asked_for_again() {
-        let mut document = made_up::of_commands();
+        let mut document = fixtures::of_commands();
         let source = &mut document.sources[0];
         let expected =
             "masu compare -n 20 --seed 4711 -a glibc -a masu -a jemalloc -- job --with 'two words'";
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_servers_load_is_asked_for_again_unless_the_results_do_not_have_it() {
-        let mut document = made_up::of_servers();
+        let mut document = fixtures::of_servers();
         let settings = &mut document.sources[0].tables[0].case.settings;
         for (name, value) in [("load", "http://a/{port} http://b"), ("connections", "8")] {
             settings.push((name.to_owned(), value.to_owned()));

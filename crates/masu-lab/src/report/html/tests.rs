@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Measure;
-use crate::report::made_up;
+use crate::report::fixtures;
 use crate::results::LeftOut;
 
 /// The file's tree, if it is well-formed.
@@ -20,22 +20,22 @@ fn count(tree: &roxmltree::Document<'_>, name: &str) -> usize {
 fn documents() -> Vec<Document> {
     let many: Vec<String> = (0..9).map(|index| format!("malloc{index}:setting={index}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let nine = made_up::a_case("nine", &many, Measure::Wall);
-    let one = made_up::a_case("one", &["glibc"], Measure::Wall);
-    let none = made_up::a_case("none", &["glibc", "masu"], Measure::Wall);
+    let nine = fixtures::a_case("nine", &many, Measure::Wall);
+    let one = fixtures::a_case("one", &["glibc"], Measure::Wall);
+    let none = fixtures::a_case("none", &["glibc", "masu"], Measure::Wall);
     let cases = [
-        made_up::table(made_up::a_case("a", &["glibc", "masu"], Measure::Wall), Vec::new()),
-        made_up::table(made_up::a_case("b", &["glibc", "masu"], Measure::PeakRss), Vec::new()),
+        fixtures::table(fixtures::a_case("a", &["glibc", "masu"], Measure::Wall), Vec::new()),
+        fixtures::table(fixtures::a_case("b", &["glibc", "masu"], Measure::PeakRss), Vec::new()),
     ];
-    let mut both = made_up::of_commands();
-    both.sources.extend(made_up::of_commands().sources);
+    let mut both = fixtures::of_commands();
+    both.sources.extend(fixtures::of_commands().sources);
     vec![
-        made_up::of_commands(),
-        made_up::of_servers(),
-        made_up::document(vec![made_up::table(nine, made_up::rounds(9, made_up::run))]),
-        made_up::document(vec![made_up::table(one, made_up::rounds(1, made_up::run))]),
-        made_up::document(vec![made_up::table(none, Vec::new())]),
-        made_up::document(cases.into()),
+        fixtures::of_commands(),
+        fixtures::of_servers(),
+        fixtures::document(vec![fixtures::table(nine, fixtures::rounds(9, fixtures::run))]),
+        fixtures::document(vec![fixtures::table(one, fixtures::rounds(1, fixtures::run))]),
+        fixtures::document(vec![fixtures::table(none, Vec::new())]),
+        fixtures::document(cases.into()),
         both,
     ]
 }
@@ -85,7 +85,7 @@ fn what_is_linked_to_is_there() {
 #[test]
 fn nothing_that_comes_from_outside_becomes_an_element() {
     let evil = "<script>alert(\"1\")</script>'&amp;]]>\u{1b}[31m\u{0}";
-    let mut document = made_up::of_commands();
+    let mut document = fixtures::of_commands();
     let source = &mut document.sources[0];
     source.file = Some(evil.to_owned());
     source.header.machine.cpu = Some(evil.to_owned());
@@ -115,7 +115,7 @@ fn nothing_that_comes_from_outside_becomes_an_element() {
 
 #[test]
 fn the_tables_hold_what_the_plots_draw() {
-    let page = page(&made_up::of_servers());
+    let page = page(&fixtures::of_servers());
     let tree = parsed(&page);
     let texts = |name: &str| -> Vec<String> {
         let elements = tree.descendants().filter(|it| it.tag_name().name() == name);
@@ -143,7 +143,7 @@ fn the_tables_hold_what_the_plots_draw() {
 
 #[test]
 fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
-    let mut document = made_up::of_commands();
+    let mut document = fixtures::of_commands();
     document.sources[0].tables[0].summary.rows[1].variant = "glibc:A=100,B=10,000,000".to_owned();
     assert!(page(&document).contains("glibc:<wbr/>A=<wbr/>100,<wbr/>B=<wbr/>10,000,000<wbr/>"));
 }
@@ -151,9 +151,9 @@ fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
 #[test]
 fn a_page_for_500_runs_stays_under_a_megabyte() {
     let labels = ["glibc", "masu", "jemalloc", "tcmalloc", "mimalloc"];
-    let case = made_up::a_case("job", &labels, Measure::Throughput);
-    let runs = (0..100).flat_map(|round| (0..5).map(move |it| made_up::burst(it, round, 1.0)));
-    let page = page(&made_up::document(vec![made_up::table(case, runs.collect())]));
+    let case = fixtures::a_case("job", &labels, Measure::Throughput);
+    let runs = (0..100).flat_map(|round| (0..5).map(move |it| fixtures::burst(it, round, 1.0)));
+    let page = page(&fixtures::document(vec![fixtures::table(case, runs.collect())]));
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     assert!(count(&parsed(&page), "svg") >= 8);
 }

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_page_as_it_is_kept() {
-        let page = experiment(&article::made_up::page());
+        let page = experiment(&article::fixtures::page());
         snapbox::assert_data_eq!(page, snapbox::file!["experiment/tests/page.txt"].raw());
     }
 }

@@ -97,7 +97,7 @@ fn float(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::report::fixtures;
 
     #[test]
     fn the_mean_is_over_time_and_not_over_samples() {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_run_nearest_to_the_median_stands_for_its_variant() {
         let runs: Vec<Run> =
-            [1.0, 9.0, 2.0].iter().map(|times| made_up::run(0, 0, *times)).collect();
+            [1.0, 9.0, 2.0].iter().map(|times| fixtures::run(0, 0, *times)).collect();
         let runs: Vec<&Run> = runs.iter().collect();
         assert_eq!(median_run(0, Measure::Wall, &runs), Some(runs[2]));
         assert_eq!(median_run(1, Measure::Wall, &runs), None);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Verdict;
-use crate::report::made_up;
+use crate::report::fixtures;
 use crate::statistics::Ratio;
 use crate::tables::Extent;
 
@@ -37,10 +37,10 @@ fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
 /// A document of these rows, made of no runs.
 fn document(rows: Vec<Row>, warnings: &[&str]) -> Document {
     let labels: Vec<&str> = rows.iter().map(|row| row.variant.as_str()).collect();
-    let mut table = made_up::table(made_up::a_case("job", &labels, Measure::Wall), Vec::new());
+    let mut table = fixtures::table(fixtures::a_case("job", &labels, Measure::Wall), Vec::new());
     table.summary.rows = rows;
     table.summary.warnings = warnings.iter().map(|&warning| warning.to_owned()).collect();
-    made_up::document(vec![table])
+    fixtures::document(vec![table])
 }
 
 fn plain(text: &str) -> String {
@@ -80,7 +80,7 @@ fn every_verdict_has_its_words_and_the_page_fits_80_columns() {
 
 #[test]
 fn a_server_is_shown_by_what_it_answers() {
-    let page = plain(&page(&made_up::of_servers()));
+    let page = plain(&page(&fixtures::of_servers()));
     fits(&page);
     snapbox::assert_data_eq!(page, snapbox::file!["tests/server.txt"]);
 }
@@ -89,10 +89,10 @@ fn a_server_is_shown_by_what_it_answers() {
 fn several_cases_have_a_table_each_and_an_overview() {
     let case = |name: &str, variants: usize| {
         let labels = ["glibc", "masu", "glibc:top_pad=64M,trim_threshold=64M"];
-        let case = made_up::a_case(name, &labels[..variants], Measure::Wall);
-        made_up::table(case, made_up::rounds(variants, made_up::run))
+        let case = fixtures::a_case(name, &labels[..variants], Measure::Wall);
+        fixtures::table(case, fixtures::rounds(variants, fixtures::run))
     };
-    let mut document = made_up::document(vec![case("ring threads=1", 3), case("larson", 2)]);
+    let mut document = fixtures::document(vec![case("ring threads=1", 3), case("larson", 2)]);
     document.sources[0].header.suite = Some("patterns".to_owned());
     let page = plain(&page(&document));
     fits(&page);
@@ -101,10 +101,10 @@ fn several_cases_have_a_table_each_and_an_overview() {
 
 #[test]
 fn several_machines_stand_side_by_side() {
-    let mut document = made_up::of_commands();
+    let mut document = fixtures::of_commands();
     let mut other = document.sources[0].clone();
     other.file = Some("other.jsonl".to_owned());
-    other.header.machine = made_up::machine("Other 1");
+    other.header.machine = fixtures::machine("Other 1");
     other.tables[0].summary.warnings = vec!["3 runs waited long for a CPU".to_owned()];
     document.sources.push(other);
     let page = plain(&page(&document));
@@ -141,7 +141,7 @@ fn a_variant_without_runs_says_so() {
 
 #[test]
 fn the_plan_names_versions_but_not_beside_settings() {
-    let variants = [made_up::variant("glibc"), made_up::variant("glibc:top_pad=1M")];
+    let variants = [fixtures::variant("glibc"), fixtures::variant("glibc:top_pad=1M")];
     let expected = "Comparing glibc 1.2, glibc:top_pad=1M: a warm-up of each, then 20 runs.";
     assert_eq!(plan(&variants, &Rounds::Fixed(20), false), expected);
 }
