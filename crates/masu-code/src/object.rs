@@ -194,9 +194,20 @@ impl<'a> Object<'a> {
         let symbols =
             table.symbols(LITTLE, data, elf::SHT_SYMTAB).map_err(wrong("its symbol table"))?;
         let mut sections = Vec::with_capacity(table.len());
+        let mut is_for_lto = false;
         for header in table.iter() {
             let section_name = table.section_name(LITTLE, header).unwrap_or(b"");
+            if section_name.starts_with(b".gnu.lto_") {
+                is_for_lto = true;
+            }
             sections.push(read_section(name, section_name, header, data)?);
+        }
+        // Fat ones (`-ffat-lto-objects`) have code beside.
+        let is_code = |section: &Section<'_>| section.region.is_some() && section.size > 0;
+        if is_for_lto && !sections.iter().any(is_code) {
+            let what = "it holds no machine code but what gcc's link-time optimisation works on: \
+                        compile it with -fno-lto or -ffat-lto-objects";
+            return Err(Error::Unsupported { object: name.to_owned(), what: what.to_owned() });
         }
         let mut groups = Vec::new();
         for header in table.iter() {

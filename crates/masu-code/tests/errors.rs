@@ -81,6 +81,19 @@ fn what_does_not_reach_is_told_with_its_remedy() {
 }
 
 #[test]
+fn objects_for_link_time_optimisation_are_named_as_such() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "long f(void) { return 7; }";
+    let thin =
+        workshop.source(CC, "thin.c", text, &["-O2", "-fPIC", "-flto", "-fno-fat-lto-objects"]);
+    assert_tells(&refused(&arena, &[thin]), &["thin.c.o", "link-time", "-fno-lto"]);
+    let fat = workshop.source(CC, "fat.c", text, &["-O2", "-fPIC", "-flto", "-ffat-lto-objects"]);
+    // SAFETY: No initialisers.
+    let object = unsafe { arena.load(fat) }.unwrap();
+    assert_eq!(call(&arena, object, "f"), 7);
+}
+
+#[test]
 fn thread_local_variables_of_an_object_are_refused() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let own = workshop.c("own.c", "_Thread_local int mine = 3; long f(void) { return mine; }");
