@@ -117,7 +117,8 @@ macro_rules! option_rows {
 
             /// Whether the kernel is asked for huge pages. With 1 it is, for memory that is added to a heap of
             /// some size and more (`huge_pages_from`), unless its own policy is `never`; with 0 it is asked to
-            /// give none, even where its policy is `always`.
+            /// give none, even where its policy is `always`. masu calls them off where memory that was freed had
+            /// hardly been used.
             HugePages, huge_pages(on: bool), "MASU_HUGE_PAGES",
             Switch 0 to 1, accepts "0 or 1",
             default "1",
