@@ -92,7 +92,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
     let output = command.env("MASU_SHARDS", "many").output().expect("the program starts");
     assert!(output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "masu: MASU_SHARDS must be a count from 1 to 16; its default holds\n");
+    assert_eq!(said, "masu: MASU_SHARDS must be a count from 1 to 60; its default holds\n");
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn variables_are_set() -> bool {
 #[test]
 fn a_value_that_is_not_accepted_is_refused_when_the_allocator_is_made() {
     // In a `static` the compiler says this.
-    let refused = std::panic::catch_unwind(|| masu::Masu::new().shards(17));
-    let message = refused.expect_err("17 shards");
+    let refused = std::panic::catch_unwind(|| masu::Masu::new().shards(61));
+    let message = refused.expect_err("61 shards");
     let message = message.downcast_ref::<&str>().expect("a fixed text");
-    assert_eq!(*message, "this option must be a count from 1 to 16");
+    assert_eq!(*message, "this option must be a count from 1 to 60");
 }

@@ -14,7 +14,7 @@ use crate::diagnostics::news;
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::memory::map;
-use crate::memory::ranges::RANGES;
+use crate::memory::ranges::{SharedRanges, stripes};
 use crate::memory::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::platform::fault::{self, Fault};
 use crate::platform::kernel::{self, Span};
@@ -73,7 +73,7 @@ impl Page {
 
     fn allocate(class: Class, kind: Kind) -> Option<Page> {
         let slices = class.page_slices();
-        let mut ranges = RANGES.lock();
+        let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
         let run = ranges.allocate(slices, 1, kind)?;
         drop(ranges);
@@ -123,16 +123,23 @@ impl Page {
         for page in pages.iter().flatten() {
             page.0.dirty.set(page.close(class) as u32);
         }
-        // One call may release many times: what is too much then goes back in its one step.
-        let mut ranges = RANGES.lock_in_others();
-        ranges.bring_home(slot::parked());
-        for page in pages.iter().flatten() {
-            let dirty = page.0.dirty.get() as usize;
-            // SAFETY: The run was handed out to this page, whose blocks are all free.
-            unsafe { ranges.free(page.0, class.page_slices(), dirty) };
+        // Each group is found before any of it is freed: a page's arena may go with it.
+        for group in pages.chunk_by(|one, next| one.map(Page::stripe) == next.map(Page::stripe)) {
+            let Some(Some(first)) = group.first() else { continue };
+            // One call may release many times: what is too much then goes back in its one step.
+            let mut ranges = first.stripe().lock_in_others();
+            ranges.bring_home(slot::parked());
+            for page in group.iter().flatten() {
+                let dirty = page.0.dirty.get() as usize;
+                // SAFETY: The run was handed out to this page, whose blocks are all free.
+                unsafe { ranges.free(page.0, class.page_slices(), dirty) };
+            }
         }
-        drop(ranges);
         news::note();
+    }
+
+    fn stripe(self) -> &'static SharedRanges {
+        stripes::of(self.0)
     }
 
     /// Makes the page a run of slices again, without giving it back; returns how many bytes of it may

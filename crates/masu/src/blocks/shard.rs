@@ -19,7 +19,7 @@ use crate::diagnostics::guards;
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
 use crate::platform::fault::{self, Fault};
-use crate::platform::sync::Lock;
+use crate::platform::sync::{AtomicUsize, Lock, Ordering};
 use crate::settings::{self, SHARDS_MAX};
 use sparse::{LeftAlone, Place};
 pub(crate) use sparse::{go_on, go_on_at_end};
@@ -52,6 +52,9 @@ const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
 
 static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
     [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
+/// The shards that have free blocks of a class, or had when a thread last looked there: a bit each. Written under the lock of the
+/// class's pages.
+static FREE: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 /// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
 static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) }; CLASSES];
 
@@ -89,13 +92,12 @@ impl Shard {
             }
         }
         // Before a new page is made, the others' free blocks are used up.
-        for other in Shard::used().filter(|other| *other != self) {
-            let taken = other.pages(class).lock().take(class, blocks);
-            if taken > 0 {
-                return taken;
-            }
+        match self
+            .first_of_others(class, |pages| Some(pages.take(class, blocks)).filter(|n| *n > 0))
+        {
+            Some(taken) => taken,
+            None => self.refill_from_new(class, blocks),
         }
-        self.refill_from_new(class, blocks)
     }
 
     /// One block of a class that needs no colour, as big ones are asked for; 0 for want of memory.
@@ -107,16 +109,40 @@ impl Shard {
     /// The same where none of this shard's pages has one.
     #[inline(never)]
     fn refill_one_slow(self, class: Class) -> usize {
-        for other in Shard::used().filter(|other| *other != self) {
-            let taken = other.pages(class).lock().take_one(class);
-            if taken != 0 {
-                return taken;
-            }
+        let taken =
+            |pages: &mut ClassPages| Some(pages.take_one(class)).filter(|block| *block != 0);
+        if let Some(block) = self.first_of_others(class, taken) {
+            return block;
         }
         let Some(page) = Page::create(class, self.0) else { return 0 };
         let block = page.take_one(class);
-        self.pages(class).lock().enter(page, 1);
+        self.pages(class).lock().enter(class, page, 1);
         block
+    }
+
+    /// What `take` finds in the pages of the first other shard that has free blocks of `class`.
+    fn first_of_others<T>(
+        self,
+        class: Class,
+        mut take: impl FnMut(&mut ClassPages) -> Option<T>,
+    ) -> Option<T> {
+        let free = &FREE[class.page_index()];
+        // ORDERING: Relaxed: a thread that misses free blocks makes a page.
+        let mut others = free.load(Ordering::Relaxed) & !(1 << self.0);
+        while others != 0 {
+            let other = Shard(others.trailing_zeros() as u8);
+            others &= others - 1;
+            let mut pages = other.pages(class).lock();
+            let taken = take(&mut pages);
+            if taken.is_some() {
+                return taken;
+            }
+            if pages.partial.is_empty() {
+                // ORDERING: Relaxed, as above.
+                free.fetch_and(!(1 << other.0), Ordering::Relaxed);
+            }
+        }
+        None
     }
 
     /// The same as [`Shard::refill`] from a new page.
@@ -124,8 +150,18 @@ impl Shard {
     fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
         let Some(page) = Page::create(class, self.0) else { return 0 };
         let taken = page.take(class, blocks);
-        self.pages(class).lock().enter(page, taken);
+        self.pages(class).lock().enter(class, page, taken);
         taken
+    }
+}
+
+/// Notes that `shard` has free blocks of `class`. The caller holds the lock of its pages.
+fn note_free(shard: Shard, class: Class) {
+    let (free, bit) = (&FREE[class.page_index()], 1 << shard.0);
+    // Most of the time it is known. Sampled blocks are nobody else's.
+    // ORDERING: Relaxed, as in `first_of_others`.
+    if !shard.is_unusual() && free.load(Ordering::Relaxed) & bit == 0 {
+        free.fetch_or(bit, Ordering::Relaxed);
     }
 }
 
@@ -199,7 +235,7 @@ const CHUNK: usize = 256;
 
 fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut shards = [0_u8; CHUNK];
-    let mut present = 1_u32;
+    let mut present = 1_u64;
     if !whose::is_always_first() {
         present = 0;
         for (block, shard) in blocks.iter().zip(&mut shards) {
@@ -301,19 +337,22 @@ impl ClassPages {
     /// Takes a new page into the books, of which `taken` blocks were taken: into the list only if some
     /// are left.
     #[inline]
-    fn enter(&mut self, page: Page, taken: usize) {
+    fn enter(&mut self, class: Class, page: Page, taken: usize) {
         self.pages += 1;
         self.handed_out += taken;
         self.taken += taken;
         if !page.is_full() {
-            self.link(page);
+            self.link(class, page);
         }
     }
 
     /// Takes a page with free blocks into the list: lower addresses to the front, so that high
     /// ones empty.
     #[inline(never)]
-    fn link(&mut self, page: Page) {
+    fn link(&mut self, class: Class, page: Page) {
+        if self.partial.is_empty() {
+            note_free(page.owner(), class);
+        }
         let lower = self.partial.first().is_none_or(|first| page.0.address() < first.address());
         if lower {
             self.partial.push_first(page.0);
@@ -384,7 +423,7 @@ impl ClassPages {
         let count = page.put(class, blocks);
         self.handed_out -= count;
         if was_full {
-            self.link(page);
+            self.link(class, page);
         }
         let releases =
             page.is_empty(class) && self.partial_count > kept_pages(class) && !page.is_away();
@@ -408,7 +447,7 @@ impl ClassPages {
         // A page of one block was in no list.
         match (was_full, releases) {
             (true, true) => self.pages -= 1,
-            (true, false) => self.link(page),
+            (true, false) => self.link(class, page),
             (false, true) => self.give_up(page),
             (false, false) => {}
         }

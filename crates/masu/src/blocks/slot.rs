@@ -22,7 +22,7 @@ mod stacks;
 
 use core::arch::global_asm;
 
-use crate::memory::ranges::Parked;
+use crate::memory::ranges::{Parked, SharedRanges, stripes};
 use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, Ordering};
 #[cfg(not(feature = "secure"))]
@@ -93,6 +93,12 @@ pub(crate) unsafe fn behind() -> &'static Own {
 #[inline]
 pub(crate) fn parked() -> Option<&'static Parked> {
     get().own().map(|own| &own.parked)
+}
+
+/// The ranges that this thread takes memory from.
+#[inline]
+pub(crate) fn ranges() -> &'static SharedRanges {
+    stripes::for_shard(get().own().map_or(0, |own| own.shard.0))
 }
 
 /// Makes `stacks` this thread's.

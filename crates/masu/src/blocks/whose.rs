@@ -26,11 +26,11 @@
 //! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
 
 use crate::memory::slice::Slice;
-use crate::platform::sync::{AtomicU32, Ordering};
+use crate::platform::sync::{AtomicUsize, Ordering};
 use crate::settings::SHARDS_MAX;
 
 /// What the pages and mixed slices of first-class heaps have for a shard: none that there is.
-pub(crate) const NO_SHARD: u8 = 31;
+pub(crate) const NO_SHARD: u8 = 63;
 
 /// A shard, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,12 +71,12 @@ impl Shard {
 
 /// The owners that there may be pages of, as bits by number. The first shard's is there from the start, for threads without a
 /// cache use it.
-static OWNERS: AtomicU32 = AtomicU32::new(FIRST);
+static OWNERS: AtomicUsize = AtomicUsize::new(FIRST);
 
 /// The first shard, as the only one.
-const FIRST: u32 = 1;
+const FIRST: usize = 1;
 
-const _: () = assert!(NO_SHARD < 32 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
+const _: () = assert!(NO_SHARD < 64 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
 
 /// Lets `shard` own pages. But for what [`note_page`] does, the caller holds the lock of all threads.
 pub(crate) fn admit(shard: u8) {

@@ -49,7 +49,9 @@ pub(crate) struct Arena {
     /// The first slice not committed. Changed under the lock of growth and the ranges' lock, read under either.
     committed: Cell<usize>,
     /// The place in the table of arenas.
-    place: Cell<usize>,
+    place: Cell<u32>,
+    /// The place of the stripe whose ranges its runs are in.
+    pub(crate) stripe: Cell<u32>,
     /// The first slice not reserved. Changed under the lock of growth.
     reserved: Count,
     /// Slices of the head that are not reserved, before the bitmaps.
@@ -76,7 +78,7 @@ static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 /// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The arenas there are. The caller holds the ranges' lock, so that none is released in between.
+/// The arenas there are. The caller holds all ranges, so that none is released in between.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
     // SAFETY: An arena in the table is reserved, and its head committed.
     ARENAS
@@ -279,13 +281,13 @@ impl Arena {
     fn enter(&'static self) -> bool {
         let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
         let place = ARENAS.enter(entry);
-        self.place.set(place.unwrap_or_default());
+        self.place.set(place.unwrap_or_default() as u32);
         place.is_some()
     }
 
     /// Takes the arena out of the table, to be unmapped. Under the ranges' lock, or before anyone knows of it.
     pub(crate) fn leave(&self) {
-        ARENAS.leave(self.place.get());
+        ARENAS.leave(self.place.get() as usize);
         // The next reservation looks below this address, so it finds the hole.
         let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
         // ORDERING: Relaxed: a hint.
@@ -456,6 +458,11 @@ pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
     let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
     // A little program does not ask how long they are here.
     live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
+}
+
+/// Whether addresses are limited, so that arenas are reserved piece by piece.
+pub(crate) fn are_limited() -> bool {
+    pieces::limit().is_some()
 }
 
 /// Bytes of a huge page here: it stands for an OS page full of addresses of OS pages. 2 MiB where those are of 4

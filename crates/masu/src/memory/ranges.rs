@@ -12,6 +12,7 @@ mod kept;
 pub(crate) mod large;
 mod occupied;
 mod parked;
+pub(crate) mod stripes;
 mod together;
 mod usage;
 
@@ -27,13 +28,10 @@ use demand::Demand;
 #[cfg(test)]
 pub(crate) use held::CALLS_MAX;
 pub(crate) use held::RUNS_MAX;
-use held::SharedRanges;
+pub(crate) use held::SharedRanges;
 use occupied::Occupied;
 pub(crate) use parked::Parked;
 use usage::Usage;
-
-/// All runs of the process.
-pub(crate) static RANGES: SharedRanges = SharedRanges::new();
 
 /// Runs of each length below this have a list of their own.
 const EXACT_LISTS: usize = 64;
@@ -41,6 +39,11 @@ const EXACT_LISTS: usize = 64;
 const LISTS: usize = 128;
 /// Runs looked at in a list that mixes lengths before the next list is taken.
 const TRIES: usize = 16;
+/// So many other stripes are looked at before the kernel is asked for more.
+const LOOKS: usize = 4;
+/// A stripe of which nothing was taken or freed for so many milliseconds gives what it has to others.
+const IDLE_MS: usize = 1000;
+
 /// A run that was handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
@@ -80,12 +83,23 @@ pub(crate) struct Ranges {
     just_purged_bytes: usize,
     /// Runs that were reused or freed.
     ticks: u32,
+    /// Calls that had to wait for another thread, of late, and `ticks` at the first of them.
+    waits: u32,
+    waits_since: u32,
+    /// `ticks` when another stripe looked whether this one is in use, and the first time that it found so many, in
+    /// milliseconds.
+    looked_ticks: u32,
+    looked_at: usize,
+    /// Where this one looks next for such a stripe.
+    looks: usize,
     /// Free memory is to be given back until at most so much of it may be resident.
     owed_down_to: Option<usize>,
     /// Arenas that are to be unmapped.
     leaving: Option<&'static Arena>,
     /// The end of the arena that grows is to be given back, where addresses are limited.
     shrinks: bool,
+    /// Threads without the lock know that something is owed.
+    is_known_to_owe: bool,
     /// Bytes handed out, or freed and maybe resident, since something was given back last.
     moved_bytes: usize,
     /// Runs on their way back to the kernel.
@@ -123,9 +137,15 @@ impl Ranges {
             demand: Demand::FIRST,
             just_purged_bytes: 0,
             ticks: 0,
+            waits: 0,
+            waits_since: 0,
+            looked_ticks: 0,
+            looked_at: 0,
+            looks: 0,
             owed_down_to: None,
             leaving: None,
             shrinks: false,
+            is_known_to_owe: false,
             moved_bytes: 0,
             away: List::new(),
             usage: Usage::new(),
@@ -144,7 +164,10 @@ impl Ranges {
 
     /// How many large blocks are handed out or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
-        (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
+        // Where another stripe took blocks back that this one counted, or the other way round, only the sum is a number.
+        let bytes =
+            self.large_slices.wrapping_mul(SLICE_BYTES).wrapping_sub(self.large_unused_bytes);
+        (self.large_blocks, bytes)
     }
 
     /// Large blocks ever handed out from here; parked ones that were taken again are not among them.
@@ -172,6 +195,7 @@ impl Ranges {
     }
 
     /// Takes a run into the books that is handed out.
+    #[inline(always)]
     fn note_allocated(&mut self, run: Run, slices: usize, kind: Kind) {
         run.first.kind.set(kind);
         run.first.count.set(slices as u32);
@@ -184,6 +208,7 @@ impl Ranges {
     }
 
     /// Gives back what lies before and behind the aligned part of a run.
+    #[inline(never)]
     fn cut_to_align(&mut self, run: Run, padded: usize, slices: usize, align: usize) -> Run {
         let start = run.first.address();
         let before = (start.next_multiple_of(align) - start) / SLICE_BYTES;
@@ -206,6 +231,7 @@ impl Ranges {
     }
 
     /// A run of exactly `slices`, from the free ones or from what is committed of an arena's front.
+    #[inline(never)]
     fn take_ready(&mut self, slices: usize) -> Option<Run> {
         if let Some(run) = self.take_free(slices) {
             return Some(run);
@@ -290,28 +316,36 @@ impl Ranges {
         unsafe { self.free(first, slices, slices * SLICE_BYTES) };
     }
 
-    /// Notes the run of a large block that was just handed out to a thread: if it asks for runs of
-    /// this length again and again, it may park this one.
-    pub(crate) fn note_handed_out(&mut self, parked: &Parked, first: &'static Slice) {
-        let slices = first.count.get() as usize;
-        let may_park =
-            parked.repeats(slices) && !first.arena().is_dedicated() && self.may_park(slices);
-        if may_park {
-            self.parking_slices += slices;
-        }
-        parked.note_handed_out(first, slices, may_park);
-    }
-
-    /// Takes back what a thread has parked, and the right to: before anything else is taken or given
-    /// by it. A thread without a cache parks nothing.
-    pub(crate) fn bring_home(&mut self, parked: Option<&Parked>) {
-        let Some(parked) = parked else { return };
+    /// Takes back the right to park, and what was parked by it.
+    #[inline(never)]
+    fn take_home(&mut self, parked: &Parked) {
         let (right, run) = parked.give_up();
         self.parking_slices -= right;
         if let Some(first) = run {
             // SAFETY: It was a large block's, which the thread freed.
             unsafe { self.free_large(first) };
         }
+    }
+
+    /// Notes that a call had to wait for another thread; returns how many did of late.
+    fn note_wait(&mut self) -> u32 {
+        if self.ticks.wrapping_sub(self.waits_since) >= stripes::CALLS {
+            self.forget_waits();
+        }
+        self.waits += 1;
+        self.waits
+    }
+
+    /// Whether nothing was taken or freed here for a while, as looks of other stripes find; it is `now`, in milliseconds.
+    fn is_idle(&mut self, now: usize) -> bool {
+        if self.looked_ticks != self.ticks {
+            (self.looked_ticks, self.looked_at) = (self.ticks, now);
+        }
+        now.wrapping_sub(self.looked_at) >= IDLE_MS
+    }
+
+    fn forget_waits(&mut self) {
+        (self.waits, self.waits_since) = (0, self.ticks);
     }
 
     /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it

@@ -11,7 +11,7 @@ use crate::diagnostics::sampling;
 use crate::memory::class::LARGE;
 use crate::memory::map;
 use crate::memory::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
-use crate::memory::ranges::{RANGES, Run};
+use crate::memory::ranges::{Run, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::threads::books::page;
 use crate::threads::cache::ThreadCache;
@@ -32,7 +32,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     }
     // A caller that wants zeros often has a table of which little is used.
     let used_bytes = if zeroed { 0 } else { size };
-    let mut ranges = RANGES.lock();
+    let mut ranges = slot::ranges().lock();
     ranges.bring_home(parked);
     let Some(Run { first, zero }) = ranges.allocate_for(used_bytes, slices, align, Kind::Large)
     else {
@@ -106,7 +106,7 @@ pub(crate) unsafe fn free(first: &'static Slice) {
 /// - Nobody uses the block any more.
 #[inline(never)]
 unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
-    let mut ranges = RANGES.lock();
+    let mut ranges = stripes::of(first).lock();
     ranges.bring_home(cache.map(|cache| &cache.parked));
     // SAFETY: The caller's condition.
     unsafe { ranges.free_large(first) };

@@ -9,8 +9,7 @@ use crate::blocks::shard::hardened as shard;
 use crate::blocks::{owner, slot};
 #[cfg(not(feature = "secure"))]
 use crate::blocks::{shard, transfer};
-use crate::memory::arena;
-use crate::memory::ranges::RANGES;
+use crate::memory::ranges::stripes;
 use crate::platform::fault::{self, Fault};
 use crate::settings;
 #[cfg(not(feature = "secure"))]
@@ -35,19 +34,14 @@ pub(crate) fn ask_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
 
 /// Gives up what is kept, where that may be enough for `size` bytes; whether there was anything.
 fn gives_up(size: usize) -> bool {
-    let live_bytes = {
-        let ranges = RANGES.lock();
-        // No more than that can come back.
-        let committed = arena::all().map(|arena| arena.committed_bytes()).sum::<usize>();
-        if size > committed {
-            return false;
-        }
-        ranges.live_bytes()
-    };
+    let before = stripes::read();
+    // No more than that can come back.
+    if size > before.committed_bytes {
+        return false;
+    }
     send_home();
-    let mut ranges = RANGES.lock();
-    ranges.bring_home(slot::parked());
-    ranges.live_bytes() < live_bytes
+    slot::ranges().lock().bring_home(slot::parked());
+    stripes::read().live_bytes < before.live_bytes
 }
 
 /// There is no memory for a block: ends the program if that was asked for.
@@ -66,9 +60,8 @@ pub(crate) fn out_of_memory() {
 #[unsafe(link_section = ".text.masu_cold.trim.scarce_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
     send_home();
-    let mut ranges = RANGES.lock();
-    ranges.bring_home(slot::parked());
-    ranges.trim(kept_bytes)
+    slot::ranges().lock().bring_home(slot::parked());
+    stripes::trim(kept_bytes)
 }
 
 /// Sends home what this thread's cache, idle ones and all other rooms keep, but for the ranges.

@@ -111,8 +111,8 @@ macro_rules! option_rows {
             /// How many shards own pages. Threads of different shards do not wait for each other when their
             /// caches run empty or full; each shard has pages of its own that are not full.
             Shards, shards(count: usize), "MASU_SHARDS",
-            Count 1 to 16, accepts "a count from 1 to 16",
-            default "one for each CPU that the program may run on, at most 16",
+            Count 1 to 60, accepts "a count from 1 to 60",
+            default "one for each CPU that the program may run on, at most 60",
             holds "for threads that begin from then on and do not go on with the cache of one that ended";
 
             /// Whether the kernel is asked for huge pages. With 1 it is, for memory that is added to a heap of

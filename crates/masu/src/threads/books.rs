@@ -13,9 +13,9 @@ use core::ptr;
 
 use crate::blocks::{owner, shard, transfer};
 use crate::diagnostics::guards;
-use crate::memory::arena::{self, Arena};
+use crate::memory::arena;
 use crate::memory::class::{Class, FIRST, HOMED_FIRST};
-use crate::memory::ranges::RANGES;
+use crate::memory::ranges::stripes;
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::kernel;
 use crate::platform::sync::Count;
@@ -333,11 +333,13 @@ impl Statistics {
         let (parked_blocks, parked_slices) = all::parked();
         // No arena comes or goes while these are held.
         let _growth = arena::GROWTH.lock();
-        let ranges = RANGES.lock();
-        let (large_blocks, large_bytes) = ranges.large();
-        self.large_blocks = large_blocks.saturating_sub(parked_blocks);
-        self.large_bytes = large_bytes.saturating_sub(parked_slices * SLICE_BYTES);
-        self.large_made = ranges.large_made();
+        let runs = stripes::read();
+        self.large_blocks = runs.large_blocks.saturating_sub(parked_blocks);
+        self.large_bytes = runs.large_bytes.saturating_sub(parked_slices * SLICE_BYTES);
+        self.large_made = runs.large_made;
+        self.metadata_bytes = runs.metadata_bytes;
+        self.kept_bytes = runs.dirty_bytes;
+        (self.committed_bytes, self.reserved_bytes) = (runs.committed_bytes, runs.reserved_bytes);
         let guarded = guards::books();
         self.guarded_blocks = guarded.blocks;
         self.guarded_bytes = guarded.bytes;
@@ -345,12 +347,8 @@ impl Statistics {
         self.guarded_made = guarded.made;
         self.guarded_skipped = guarded.skipped;
         self.live_bytes += self.large_bytes + self.heap_bytes + self.guarded_apart_bytes;
-        self.metadata_bytes = ranges.metadata_bytes();
-        self.free_bytes = (ranges.live_bytes() + ranges.dirty_bytes())
+        self.free_bytes = (runs.live_bytes + self.kept_bytes)
             .saturating_sub(self.metadata_bytes + self.live_bytes - guarded.bytes);
-        self.kept_bytes = ranges.dirty_bytes();
-        self.committed_bytes = arena::all().map(Arena::committed_bytes).sum();
-        self.reserved_bytes = arena::all().map(Arena::reserved_bytes).sum();
     }
 }
 

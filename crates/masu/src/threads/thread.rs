@@ -13,7 +13,7 @@ use core::ptr;
 use crate::blocks::{owner, shard, slot, transfer};
 use crate::diagnostics::{guards, sampling};
 use crate::memory::metadata;
-use crate::memory::ranges::RANGES;
+use crate::memory::ranges::stripes;
 use crate::platform::environment::Environment;
 use crate::platform::libc::{self, Key};
 use crate::platform::sync;
@@ -128,7 +128,7 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     slot::set(slot::ended());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
-        RANGES.lock().bring_home(Some(&cache.parked));
+        stripes::for_shard(cache.shard.0).lock().bring_home(Some(&cache.parked));
     }
     cache.empty_near();
     idle::put(cache);
@@ -168,7 +168,7 @@ extern "C" fn before_fork() {
     sampling::hold_for_fork();
     guards::hold_for_fork();
     metadata::hold_for_fork();
-    RANGES.hold();
+    stripes::hold();
     settings::hold_for_fork();
     // SAFETY: Held above.
     let threads = unsafe { THREADS.held() };
@@ -190,7 +190,7 @@ extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
     libc::forget_asking(unsafe { THREADS.held() }.has_others);
     // SAFETY: As above.
-    unsafe { RANGES.take_back_after_fork() };
+    unsafe { stripes::take_back_after_fork() };
     // There is no other thread here that could do the same.
     all::begin_generation();
     if let Some(cache) = slot::get().cache() {
@@ -212,7 +212,7 @@ fn after_fork() -> bool {
         let threads = THREADS.held();
         let (has_others, holds_all) = (threads.has_others, threads.holds_all);
         settings::let_go_after_fork();
-        RANGES.let_go();
+        stripes::let_go();
         metadata::let_go_after_fork();
         guards::let_go_after_fork();
         sampling::let_go_after_fork();

@@ -14,12 +14,10 @@ use crate::blocks::slot;
 use crate::memory::class::{Class, FOREIGN, HEAP, HOMED_FIRST};
 use crate::memory::list::List;
 use crate::memory::map;
-use crate::memory::ranges::{RANGES, Run};
+use crate::memory::ranges::{Run, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::fault::{self, Fault};
 
-/// Runs that are freed together under one lock of the ranges.
-const TOGETHER: usize = 64;
 /// Pages of less than this together are not looked at for how few blocks keep them.
 const SPARSE_BYTES_MIN: usize = 4 << 20;
 /// Pages are sparse when less than this share of them is handed out.
@@ -221,7 +219,7 @@ impl Holdings {
         let slices = class.page_slices();
         self.counts.page_bytes -= slices * SLICE_BYTES;
         let dirty = page.close(class);
-        let mut ranges = RANGES.lock();
+        let mut ranges = stripes::of(page.0).lock();
         ranges.bring_home(slot::parked());
         // SAFETY: The run was handed out to this page, whose blocks are all free.
         unsafe { ranges.free(page.0, slices, dirty) };
@@ -293,7 +291,7 @@ impl Holdings {
         }
         if let Some(slice) = self.mixed.close_if_empty() {
             self.counts.page_bytes -= SLICE_BYTES;
-            let mut ranges = RANGES.lock();
+            let mut ranges = stripes::of(slice).lock();
             ranges.bring_home(slot::parked());
             // SAFETY: The slice was handed out to be mixed, and every block of it is free.
             unsafe { ranges.free(slice, 1, SLICE_BYTES) };
@@ -316,7 +314,7 @@ impl Holdings {
         align: usize,
         used_bytes: usize,
     ) -> Option<Run> {
-        let mut ranges = RANGES.lock();
+        let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
         let run = ranges.allocate_for(used_bytes, slices, align, Kind::HeapLarge)?;
         ranges.count_large(1, slices.cast_signed());
@@ -342,7 +340,7 @@ impl Holdings {
     /// - It is one of this owner's, and nobody uses it any more.
     pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = self.close_large(first);
-        let mut ranges = RANGES.lock();
+        let mut ranges = stripes::of(first).lock();
         ranges.bring_home(slot::parked());
         ranges.count_large(-1, -slices.cast_signed());
         // SAFETY: The run was the block's, which nobody uses.
@@ -366,33 +364,18 @@ impl Holdings {
     /// - Nobody uses any of the blocks any more.
     #[inline(never)]
     pub(super) unsafe fn release_all(&mut self) {
-        let (mut large, mut all_slices) = ((0, 0), 0);
-        let mut last = false;
-        while !last {
-            let mut runs = [None; TOGETHER];
-            let mut count = 0;
-            while count < TOGETHER
-                && let Some((run, is_large)) = self.close_any()
-            {
-                if is_large {
-                    large = (large.0 + 1, large.1 + run.1);
-                }
-                runs[count] = Some(run);
-                count += 1;
+        slot::ranges().lock().bring_home(slot::parked());
+        let mut all_slices = 0;
+        while let Some(((first, slices, dirty), is_large)) = self.close_any() {
+            all_slices += slices;
+            let mut ranges = stripes::of(first).lock_in_others();
+            if is_large {
+                ranges.count_large(-1, -slices.cast_signed());
             }
-            last = count < TOGETHER;
-            let mut ranges = RANGES.lock();
-            ranges.bring_home(slot::parked());
-            for (first, slices, dirty) in runs.into_iter().flatten() {
-                all_slices += slices;
-                // SAFETY: The run was a page's or a large block's, which nobody uses.
-                unsafe { ranges.free_together(first, slices, dirty) };
-            }
-            if last {
-                ranges.count_large(-large.0, -large.1.cast_signed());
-                ranges.end_together(all_slices);
-            }
+            // SAFETY: The run was a page's or a large block's, which nobody uses.
+            unsafe { ranges.free_together(first, slices, dirty) };
         }
+        stripes::all().iter().for_each(|stripe| stripe.lock().end_together(all_slices));
         *self = Holdings::new();
     }
 

@@ -12,7 +12,6 @@ use crate::blocks::slot;
 use crate::blocks::whose::{self, NO_SHARD};
 use crate::memory::class::{Class, FIRST, FOREIGN, HEAP};
 use crate::memory::map;
-use crate::memory::ranges::RANGES;
 use crate::memory::slice::{BITMAP_WORDS, Kind, SLICE_BYTES, Slice};
 use crate::platform::fault::{self, Fault};
 
@@ -87,7 +86,7 @@ impl Mixed {
 
     /// Takes a slice to be shared; false for want of memory.
     pub(super) fn begin(&mut self, owner: &'static Owner) -> bool {
-        let mut ranges = RANGES.lock();
+        let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
         let Some(run) = ranges.allocate(1, 1, Kind::HeapMixed) else { return false };
         drop(ranges);

@@ -12,7 +12,7 @@ use crate::blocks::whose;
 use crate::memory::class::{Class, LARGEST_SMALL};
 use crate::memory::map;
 use crate::memory::metadata;
-use crate::memory::ranges::RANGES;
+use crate::memory::ranges::stripes;
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Protection};
 use crate::platform::sync::{AtomicUsize, Ordering};
@@ -52,7 +52,9 @@ impl Page {
         let (slices, blocks) = (class.page_slices(), class.page_blocks());
         let words = metadata::words(blocks.div_ceil(size_of::<usize>() / size_of::<u16>()))?;
         let guarded = guarded && enter_guarded();
-        let Some(run) = RANGES.lock().allocate(slices + usize::from(guarded), 1, Kind::Page) else {
+        let Some(run) =
+            stripes::first().lock().allocate(slices + usize::from(guarded), 1, Kind::Page)
+        else {
             // SAFETY: The array was taken just now.
             unsafe { metadata::give_back(NonNull::from(&mut words[0]), words.len()) };
             return None;
@@ -117,7 +119,7 @@ impl Page {
             }
         }
         // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { RANGES.lock().free(self.0, opened, dirty) };
+        unsafe { stripes::first().lock().free(self.0, opened, dirty) };
     }
 
     fn records(self) -> *const Cell<u16> {

@@ -131,7 +131,7 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
         drop(pages);
         let page = Page::create_hardened(class, shard.0, guarded)?;
         pages = shard.pages(class).lock();
-        pages.enter(page, 0);
+        pages.enter(class, page, 0);
         // SAFETY: As above.
         random = &mut unsafe { rest_of(shard, class) }.random;
     }
@@ -170,7 +170,7 @@ impl ClassPages {
         let was_full = page.is_full();
         page.put_back(class, index);
         if was_full {
-            self.link(page);
+            self.link(class, page);
         }
         let releases = page.is_empty(class)
             && self.partial_count > super::kept_pages(class)

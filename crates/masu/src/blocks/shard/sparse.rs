@@ -14,7 +14,7 @@ use crate::blocks::page::{Page, Purge};
 use crate::blocks::slot;
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
-use crate::memory::ranges::{RANGES, RUNS_MAX};
+use crate::memory::ranges::{RUNS_MAX, stripes};
 use crate::memory::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
 use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, AtomicUsize, Ordering};
@@ -137,7 +137,7 @@ fn step_ranges() -> usize {
 /// Whether there is anything to go on with.
 #[inline]
 fn is_due() -> bool {
-    RANGES.owes() || is_under_way()
+    stripes::any_owes() || is_under_way()
 }
 
 fn is_under_way() -> bool {
@@ -175,8 +175,8 @@ fn take_step() {
     let ranges_next = RANGES_NEXT.load(Ordering::Relaxed);
     // ORDERING: As above.
     RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
-    if RANGES.owes() && (ranges_next || !is_under_way()) {
-        RANGES.go_on(step_ranges().min(RUNS_MAX / 2));
+    if stripes::any_owes() && (ranges_next || !is_under_way()) {
+        stripes::go_on(slot::ranges(), step_ranges().min(RUNS_MAX / 2));
     } else {
         take_pass_step();
     }

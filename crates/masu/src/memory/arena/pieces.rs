@@ -34,7 +34,7 @@ pub(super) fn limit_to(bytes: usize) {
 }
 
 /// What addresses are limited to, if they are.
-fn limit() -> Option<usize> {
+pub(super) fn limit() -> Option<usize> {
     // ORDERING: Relaxed, as above.
     Some(LIMIT.load(Ordering::Relaxed)).filter(|limit| *limit != 0)
 }

@@ -3,7 +3,7 @@
 //!
 //! Relies on ranges. `slices.rs` stands in its place in the other builds.
 
-use crate::memory::ranges::RANGES;
+use crate::memory::ranges::stripes;
 use crate::memory::slice::{Kind, SLICE_BYTES};
 use crate::platform::kernel::{self, Protection};
 
@@ -12,7 +12,7 @@ const SLICES: usize = 4;
 
 /// Takes memory for good; returns where it begins and ends. `None` where there is none.
 pub(super) fn take() -> Option<(usize, usize)> {
-    let run = RANGES.lock_in_others().allocate(SLICES + 2, 1, Kind::Metadata)?;
+    let run = stripes::first().lock_in_others().allocate(SLICES + 2, 1, Kind::Metadata)?;
     // SAFETY: The run was handed out to this function.
     for guard in [run.first, unsafe { run.first.ahead(SLICES + 1) }] {
         // SAFETY: Nobody uses it, and nobody will. Refused, there is no guard.

@@ -6,9 +6,8 @@
 //! they are. What was freed during a period may be wanted yet and waits for the end of the next one.
 //! A program that neither frees nor allocates runs keeps what it has.
 
-use super::Ranges;
+use super::{Ranges, kept};
 use crate::platform::kernel::{self, Clock};
-use crate::settings;
 
 /// The clock is asked at every so many runs taken or freed: it costs more than those do.
 const LOOKS_EVERY: u32 = 16;
@@ -45,7 +44,7 @@ impl Ranges {
             return;
         }
         let unused = self.period.fewest.min(self.dirty_bytes);
-        let kept = (self.dirty_bytes - unused).max(settings::retain_min().unwrap_or(0));
+        let kept = (self.dirty_bytes - unused).max(kept::retain_min().unwrap_or(0));
         self.owe_down_to(kept);
         self.period = Period { began: now, fewest: self.dirty_bytes.min(kept) };
     }

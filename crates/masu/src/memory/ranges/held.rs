@@ -13,12 +13,13 @@
 
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
+use core::ptr;
 
-use super::{Ranges, Run, usage};
+use super::{LOOKS, Parked, Ranges, Run, stripes, usage};
 use crate::memory::arena::{self, Arena, GROWTH};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
-use crate::platform::kernel::{self, Span};
-use crate::platform::sync::{self, AtomicBool, Guard, Lock, Ordering};
+use crate::platform::kernel::{self, Clock, Span};
+use crate::platform::sync::{self, Guard, Lock};
 use crate::settings;
 
 /// What a call that takes or frees a run gives back at most, but for the bytes where it moved more: system calls, and
@@ -33,18 +34,19 @@ pub(crate) const CALLS_MAX: usize = 32;
 /// Runs that go back together.
 pub(crate) const RUNS_MAX: usize = 16;
 
-/// The ranges of the process.
-// What every program touches comes first, to lie on one OS page with what it touches of the ranges.
-#[repr(C)]
-pub(crate) struct SharedRanges {
-    /// Whether anything is owed. Written under the lock, read by any thread.
-    owes: AtomicBool,
-    ranges: Lock<Ranges>,
+/// Ranges that threads share. Equal only to themselves.
+#[repr(align(128))]
+pub(crate) struct SharedRanges(Lock<Ranges>);
+
+impl PartialEq for SharedRanges {
+    fn eq(&self, other: &SharedRanges) -> bool {
+        ptr::eq(self, other)
+    }
 }
 
 impl SharedRanges {
     pub(super) const fn new() -> SharedRanges {
-        SharedRanges { owes: AtomicBool::new(false), ranges: Lock::new(Ranges::new()) }
+        SharedRanges(Lock::new(Ranges::new()))
     }
 
     /// Waits until the ranges are this thread's, which holds no other shared lock: it may have to give memory back when it
@@ -53,7 +55,7 @@ impl SharedRanges {
     pub(crate) fn lock(&self) -> Held<'_> {
         // A handler of `fork` may interrupt the holder of any.
         debug_assert!(
-            sync::no_lock_is_held() || self.ranges.is_held_for_fork(),
+            sync::no_lock_is_held() || self.0.is_held_for_fork(),
             "others would wait while memory is given back"
         );
         self.hold_with(true)
@@ -66,7 +68,19 @@ impl SharedRanges {
 
     #[inline]
     fn hold_with(&self, settles: bool) -> Held<'_> {
-        Held { guard: ManuallyDrop::new(self.ranges.lock()), owes: &self.owes, settles }
+        let guard = self.0.try_lock().unwrap_or_else(|| self.wait());
+        Held { guard: ManuallyDrop::new(guard), shared: self, settles }
+    }
+
+    /// The same where no other thread holds them; nothing is given back at the end.
+    fn try_lock_in_others(&self) -> Option<Held<'_>> {
+        let guard = ManuallyDrop::new(self.0.try_lock()?);
+        Some(Held { guard, shared: self, settles: false })
+    }
+
+    /// Waits for the lock, however long.
+    pub(super) fn lock_waiting(&self) -> Guard<'_, Ranges> {
+        self.0.lock()
     }
 
     /// Takes a step of giving back what is owed: a few system calls, and one for each slice that flushes left since the
@@ -81,17 +95,9 @@ impl SharedRanges {
         }
     }
 
-    /// Whether anything is owed.
-    #[inline]
-    pub(crate) fn owes(&self) -> bool {
-        // ORDERING: Relaxed: a thread that misses what was just left goes on with it the next time.
-        self.owes.load(Ordering::Relaxed)
-    }
-
-    /// Holds the ranges across `fork`, and what grows arenas.
-    pub(crate) fn hold(&self) {
-        GROWTH.hold();
-        self.ranges.hold();
+    /// Holds the ranges across `fork`.
+    pub(super) fn hold(&self) {
+        self.0.hold();
     }
 
     /// Takes back, in the child, what other threads had away in the parent. What this thread itself has away, where a
@@ -100,12 +106,12 @@ impl SharedRanges {
     /// # Safety
     ///
     /// - The thread that this one is a copy of called [`SharedRanges::hold`].
-    pub(crate) unsafe fn take_back_after_fork(&self) {
-        if !self.ranges.is_held_for_fork() {
+    pub(super) unsafe fn take_back_after_fork(&self) {
+        if !self.0.is_held_for_fork() {
             return;
         }
         // SAFETY: The caller's condition.
-        let ranges = unsafe { self.ranges.held() };
+        let ranges = unsafe { self.0.held() };
         while let Some(run) = ranges.away_by_others() {
             ranges.put_back(run, false);
         }
@@ -116,18 +122,23 @@ impl SharedRanges {
     /// # Safety
     ///
     /// - This thread, or the one it was forked from, called it and not yet this.
-    pub(crate) unsafe fn let_go(&self) {
+    pub(super) unsafe fn let_go(&self) {
         // SAFETY: The caller's condition.
-        unsafe { self.ranges.let_go() };
-        // SAFETY: As above.
-        unsafe { GROWTH.let_go() };
+        unsafe { self.0.let_go() };
     }
+}
+
+/// Which other stripes may give a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    Idle,
+    Any,
 }
 
 /// The ranges, while this thread has them.
 pub(crate) struct Held<'a> {
     guard: ManuallyDrop<Guard<'a, Ranges>>,
-    owes: &'a AtomicBool,
+    shared: &'a SharedRanges,
     /// Whether what is owed may be given back.
     settles: bool,
 }
@@ -167,10 +178,48 @@ impl Held<'_> {
         if self.settles {
             self.moved_bytes = 0;
         }
-        // ORDERING: Relaxed, as in `go_on`.
-        if owes != self.owes.load(Ordering::Relaxed) {
-            self.owes.store(owes, Ordering::Relaxed);
+        if owes != self.is_known_to_owe {
+            self.is_known_to_owe = owes;
+            self.shared.note_owing(owes);
         }
+    }
+
+    /// Takes back what a thread has parked, and the right to: before anything else is taken or given
+    /// by it. A thread without a cache parks nothing.
+    #[inline]
+    pub(crate) fn bring_home(&mut self, parked: Option<&Parked>) {
+        let Some(parked) = parked else { return };
+        if let Some(place) = parked.right_from() {
+            self.bring_home_from(place, parked);
+        } else {
+            parked.forget_last();
+        }
+    }
+
+    /// The same where the stripe at `place` gave the right.
+    #[inline(never)]
+    fn bring_home_from(&mut self, place: usize, parked: &Parked) {
+        match stripes::at(place) {
+            // The number of stripes has grown since, or this thread frees another one's memory.
+            Some(other) if other != self.shared => {
+                self.guard.unlocked(|| other.lock_in_others().take_home(parked));
+            }
+            _ => self.take_home(parked),
+        }
+    }
+
+    /// Notes the run of a large block that was just handed out to a thread: if it asks for runs of
+    /// this length again and again, it may park this one.
+    pub(crate) fn note_handed_out(&mut self, parked: &Parked, first: &'static Slice) {
+        let slices = first.count.get() as usize;
+        let may_park = parked.repeats(slices)
+            && !first.arena().is_dedicated()
+            && self.may_park(slices)
+            && first.arena().stripe.get() as usize == self.shared.place();
+        if may_park {
+            self.parking_slices += slices;
+        }
+        parked.note_handed_out(first, slices, may_park.then(|| self.shared.place()));
     }
 
     /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
@@ -195,11 +244,91 @@ impl Held<'_> {
         }
         let run = match self.take_ready(padded) {
             Some(run) => run,
+            None if stripes::count() > 1 => {
+                return self.take_among_many(padded, used_bytes, slices, align, kind);
+            }
             None => self.take_slow(padded, used_bytes, kind)?,
         };
-        let run = if padding == 0 { run } else { self.cut_to_align(run, padded, slices, align) };
+        Some(self.hand_out(run, padded, slices, align, kind))
+    }
+
+    /// Hands out the aligned part of a run where none is ready and there are other stripes.
+    #[cold]
+    #[inline(never)]
+    fn take_among_many(
+        &mut self,
+        padded: usize,
+        used_bytes: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
+        let idle = self.take_from_others(Others::Idle, padded, slices, align, kind);
+        if idle.is_some() {
+            return idle;
+        }
+        match self.take_slow(padded, used_bytes, kind) {
+            Some(run) => Some(self.hand_out_slow(run, padded, slices, align, kind)),
+            None => self.take_from_others(Others::Any, padded, slices, align, kind),
+        }
+    }
+
+    /// Hands out the aligned part of a run.
+    #[inline(always)]
+    fn hand_out(
+        &mut self,
+        run: Run,
+        padded: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Run {
+        let is_aligned = padded == slices;
+        let run = if is_aligned { run } else { self.cut_to_align(run, padded, slices, align) };
         self.note_allocated(run, slices, kind);
-        Some(run)
+        run
+    }
+
+    /// The same, one copy for the rare ways.
+    #[inline(never)]
+    fn hand_out_slow(
+        &mut self,
+        run: Run,
+        padded: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Run {
+        self.hand_out(run, padded, slices, align, kind)
+    }
+
+    /// Hands out a run of another stripe that nobody holds now: of a few that are not used, rather than make more memory
+    /// resident, or of any, rather than none.
+    #[inline(never)]
+    fn take_from_others(
+        &mut self,
+        others: Others,
+        padded: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
+        let any = others == Others::Any;
+        let now = kernel::nanoseconds(Clock::Coarse) / 1_000_000;
+        let mut looks = if any { stripes::count() } else { LOOKS };
+        while looks > 0 {
+            looks -= 1;
+            self.looks = self.looks.wrapping_add(1);
+            if let Some(stripe) = stripes::at(self.looks % stripes::count())
+                && stripe != self.shared
+                && let Some(mut other) = stripe.try_lock_in_others()
+                && (other.is_idle(now) || any)
+                && let Some(run) = other.take_ready(padded)
+            {
+                return Some(other.hand_out_slow(run, padded, slices, align, kind));
+            }
+        }
+        None
     }
 
     /// A run of exactly `slices`, where none is ready.
@@ -220,8 +349,10 @@ impl Held<'_> {
     fn extend(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
         let _growth = self.lock_growth();
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
-        let huge = !self.usage.is_sparse()
-            && arena::is_worth_huge_pages(self.live_bytes() + used_bytes, large);
+        // Stripes are about alike.
+        let live_bytes = self.live_bytes() * stripes::count();
+        let huge =
+            !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes + used_bytes, large);
         // Others may have freed something, or made an arena grow.
         loop {
             if let Some(run) = self.take_ready(slices) {
@@ -245,6 +376,7 @@ impl Held<'_> {
             }
             Some(arena)
         })?;
+        arena.stripe.set(self.shared.place() as u32);
         let first = arena.take_front(slices)?;
         if !arena.is_dedicated() {
             self.offer_to_grow(arena);
@@ -284,7 +416,7 @@ impl Held<'_> {
         if arena.is_front(behind) && arena.committed_front_slices() < more {
             let growth = self.lock_growth();
             let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
-            let live_bytes = if seems_used { self.live_bytes() } else { 0 };
+            let live_bytes = if seems_used { self.live_bytes() * stripes::count() } else { 0 };
             let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, true);
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
@@ -303,11 +435,20 @@ impl Held<'_> {
 
     /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
     /// back for them where it must.
+    #[inline]
     fn is_within_limit(&mut self, more: usize) -> bool {
-        let Some(limit) = settings::memory_limit() else { return true };
-        let Some(room) = limit.checked_sub(self.live_bytes() + more * SLICE_BYTES) else {
-            return false;
+        settings::memory_limit().is_none_or(|limit| self.is_within(limit, more))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_within(&mut self, limit: usize, more: usize) -> bool {
+        // Other stripes hand nothing out under a limit, but may have done so before there was one.
+        let live_bytes = match stripes::count() {
+            1 => self.live_bytes(),
+            _ => self.guard.unlocked(|| stripes::read().live_bytes),
         };
+        let Some(room) = limit.checked_sub(live_bytes + more * SLICE_BYTES) else { return false };
         if self.settles {
             self.purge_down_to(room);
         } else {

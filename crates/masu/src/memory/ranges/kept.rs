@@ -7,7 +7,7 @@
 //! one that has shrunk for good gives memory back. Where less may stay, a long run is purged from its
 //! end, no further than it must be: the rest is what the next request takes.
 
-use super::{Demand, Ranges};
+use super::{Demand, Ranges, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
 use crate::settings;
@@ -71,9 +71,10 @@ impl Ranges {
     }
 
     /// How much free memory may stay resident now.
+    #[inline]
     pub(super) fn budget_bytes(&self) -> usize {
         if let Some(bytes) = settings::retain() {
-            return bytes;
+            return stripes::share(bytes);
         }
         if settings::purge_delay_ms().is_some() {
             return usize::MAX;
@@ -108,7 +109,7 @@ impl Ranges {
         }
         let most = self.most_bytes();
         if self.live_bytes() + self.dirty_bytes > most {
-            let bytes = (most - self.live_bytes()).max(settings::retain_min().unwrap_or(0));
+            let bytes = (most - self.live_bytes()).max(retain_min().unwrap_or(0));
             self.owe_below(bytes);
         }
     }
@@ -244,7 +245,12 @@ pub(super) fn is_set() -> bool {
     settings::retain().is_some() || settings::purge_delay_ms().is_some()
 }
 
-/// Free memory that stays resident whatever else holds, in bytes.
+/// Free memory that stays resident whatever else holds, in bytes: of each stripe its share.
 fn kept_bytes_min() -> usize {
-    settings::retain_min().unwrap_or(KEPT_BYTES_MIN)
+    stripes::share(settings::retain_min().unwrap_or(KEPT_BYTES_MIN))
+}
+
+/// A stripe's share of the free memory that is to be kept at least, if that was set.
+pub(super) fn retain_min() -> Option<usize> {
+    settings::retain_min().map(stripes::share)
 }

@@ -2,7 +2,7 @@
 //!
 //! Relies on its parent for the runs. A large block and one of a first-class heap differ in who counts them; their runs do not.
 
-use super::{Parked, RANGES};
+use super::{Parked, stripes};
 use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice};
 
@@ -54,7 +54,7 @@ pub(crate) unsafe fn resize(
         }
         return true;
     }
-    let mut ranges = RANGES.lock();
+    let mut ranges = stripes::of(first).lock();
     ranges.bring_home(parked);
     let grown = ranges.grow(first, slices, wanted);
     if grown {
@@ -81,7 +81,7 @@ unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
     first.count.set(wanted as u32);
     // SAFETY: The tail lies in this run.
     let tail = unsafe { first.ahead(wanted) };
-    let mut ranges = RANGES.lock();
+    let mut ranges = stripes::of(first).lock();
     ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
     // SAFETY: The caller's condition.
     unsafe { ranges.free(tail, slices - wanted, (slices - wanted) * SLICE_BYTES) };

@@ -23,7 +23,7 @@ pub(crate) struct Parked {
     /// The run handed out last, likewise, if the thread has the right to park it; else only its
     /// slices.
     last: AtomicUsize,
-    /// Slices that this thread may park.
+    /// Slices that this thread may park, with the place of the stripe that gave the right in the bits above them.
     right: AtomicUsize,
 }
 
@@ -76,7 +76,7 @@ impl Parked {
     #[inline]
     pub(crate) fn park(&self, first: &'static Slice, slices: usize) {
         // Whatever is handed out while a run is parked was parked itself, or that one went home.
-        debug_assert!(load(&self.run) == 0 && load(&self.right) == slices);
+        debug_assert!(load(&self.run) == 0 && slices_of(load(&self.right)) == slices);
         store(&self.run, entry(first, slices));
     }
 
@@ -85,19 +85,39 @@ impl Parked {
         slices_of(load(&self.last)) == slices
     }
 
-    /// Notes the run that the ranges handed out, with the right to park it or without.
-    pub(super) fn note_handed_out(&self, first: &'static Slice, slices: usize, may_park: bool) {
+    /// Notes the run that the ranges handed out, with the right to park it, from the stripe at a place, or without.
+    pub(super) fn note_handed_out(
+        &self,
+        first: &'static Slice,
+        slices: usize,
+        right_from: Option<usize>,
+    ) {
         debug_assert!(load(&self.right) == 0, "given back before a run was handed out");
-        store(&self.right, if may_park { slices } else { 0 });
-        store(&self.last, if may_park { entry(first, slices) } else { slices & SLICES_MASK });
+        let (right, last) = match right_from {
+            Some(place) => (place * SLICE_BYTES + slices, entry(first, slices)),
+            None => (0, slices & SLICES_MASK),
+        };
+        store(&self.right, right);
+        store(&self.last, last);
+    }
+
+    /// The place of the stripe that gave the right to park, if one did.
+    pub(super) fn right_from(&self) -> Option<usize> {
+        self.has_right().then(|| load(&self.right) / SLICE_BYTES)
     }
 
     /// Gives up the right to park: how many slices it was for, and the run that has to go home.
     pub(super) fn give_up(&self) -> (usize, Option<&'static Slice>) {
-        let right = load(&self.right);
+        let right = slices_of(load(&self.right));
         store(&self.right, 0);
-        store(&self.last, slices_of(load(&self.last)));
+        self.forget_last();
         (right, self.take_any())
+    }
+
+    /// Forgets which run was handed out last, but not how long it was.
+    #[inline]
+    pub(super) fn forget_last(&self) {
+        store(&self.last, slices_of(load(&self.last)));
     }
 
     /// Whether there is a right to give up.

@@ -39,6 +39,12 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
         if self.raw.try_acquire() { self.acquired() } else { self.lock_slow() }
     }
 
+    /// The value, if no thread has it now.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T, SHARED>> {
+        self.raw.try_acquire().then(|| self.acquired())
+    }
+
     /// The guard of a lock that was taken just now.
     #[inline(always)]
     fn acquired(&self) -> Guard<'_, T, SHARED> {

@@ -17,7 +17,7 @@ use crate::blocks::shard::hardened::Wrong;
 use crate::memory::class::{FOREIGN, LARGE};
 use crate::memory::map;
 use crate::memory::random::Random;
-use crate::memory::ranges::{RANGES, Ranges, large};
+use crate::memory::ranges::{Ranges, large, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice, Protection};
 use crate::threads::books::page;
@@ -120,7 +120,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     let run_align = if before > 1 { align } else { 1 };
     let used_bytes = if zeroed { 0 } else { size };
     let take = || {
-        let mut ranges = RANGES.lock();
+        let mut ranges = stripes::first().lock();
         let run = ranges.allocate_for(used_bytes, before + slices + 1, run_align, Kind::Opaque)?;
         ranges.count_large(1, slices.cast_signed());
         ranges.count_unused(unused(slices, size));
@@ -197,7 +197,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     let size = block.size();
     uncount(address);
     let slices = block.slices();
-    let ranges = RANGES.lock();
+    let ranges = stripes::first().lock();
     // Two threads may free it at once.
     if !block.0.kind.is(Kind::Large) {
         drop(ranges);
@@ -209,7 +209,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     let _ = unsafe { kernel::advise(block.at(0), opened(size), Advice::DontNeed) };
     // SAFETY: As above. Refused, it can be used while it rests.
     let _ = unsafe { kernel::protect(block.at(0), opened(size), Protection::None) };
-    let mut ranges = RANGES.lock();
+    let mut ranges = stripes::first().lock();
     ranges.count_large(-1, -slices.cast_signed());
     ranges.count_unused(-unused(slices, size));
     let leaving = resting(&ranges).exchange(block);
@@ -217,7 +217,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     leaving.into_iter().flatten().for_each(leave);
     let mut left = true;
     while left {
-        let surplus = resting(&RANGES.lock()).surplus();
+        let surplus = resting(&stripes::first().lock()).surplus();
         left = surplus.is_some();
         surplus.into_iter().for_each(leave);
     }
@@ -265,7 +265,7 @@ impl Resting {
 pub(super) fn forget_resting() -> bool {
     let mut found = false;
     loop {
-        let left = resting(&RANGES.lock()).any();
+        let left = resting(&stripes::first().lock()).any();
         let Some(block) = left else { return found };
         leave(block);
         found = true;
@@ -285,7 +285,7 @@ fn leave(block: Block) {
     // What the kernel does not open, for want of mappings, stays closed for good.
     if opened {
         // SAFETY: The run was the block's, and is open again or goes as a whole.
-        unsafe { RANGES.lock().free(run, count, 0) };
+        unsafe { stripes::first().lock().free(run, count, 0) };
     }
 }
 
@@ -311,7 +311,7 @@ pub(super) fn resize(address: usize, size: usize) -> bool {
         // SAFETY: As above.
         let _ = unsafe { kernel::protect(block.at(after), before - after, Protection::None) };
     }
-    RANGES.lock().count_unused(block.size().cast_signed() - size.cast_signed());
+    stripes::first().lock().count_unused(block.size().cast_signed() - size.cast_signed());
     block.set_size(size);
     true
 }

@@ -54,7 +54,7 @@ fn what_is_no_number_in_range_is_refused() {
     }
     for (name, text) in [
         ("shards", "0"),
-        ("shards", "17"),
+        ("shards", "61"),
         ("shards", "1K"),
         ("huge_pages", "2"),
         ("huge_pages", "yes"),

@@ -11,6 +11,7 @@ use crate::diagnostics::sampling::Refusal;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::Class;
 use crate::memory::metadata;
+use crate::memory::ranges::stripes;
 use crate::platform::kernel;
 use crate::platform::libc::Key;
 use crate::platform::sync::{Count, Lock};
@@ -56,6 +57,7 @@ impl Threads {
             slot::note_second();
         }
         let shards = settings::shards().unwrap_or(self.cpus);
+        stripes::allow(shards);
         let shard = Shard::for_thread(self.made, shards);
         let cache = metadata::forever(ThreadCache::new(shard, key))?;
         cache.settle();

@@ -75,7 +75,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
     let (shard, class) = (Shard(9), Class::of_size(BLOCK_BYTES));
     whose::admit(shard.0);
     let blocks = class.page_blocks();
-    RANGES.lock().trim(0);
+    stripes::trim(0);
     let mut taken = std::vec![0; blocks * 4 * PAGES];
     for page in taken.chunks_mut(blocks) {
         assert_eq!(shard.refill_from_new(class, page), blocks);

@@ -1,0 +1,267 @@
+//! The ranges of the process, in stripes, so that threads need not wait for each other's runs.
+//!
+//! Relies on its parent for what a stripe is: ranges like any others, with a lock, arenas and books of their own. A run
+//! goes back to the stripe that its arena belongs to, whichever thread frees it. The hard idea is how many there are.
+//! One keeps all free memory in one place, where every request finds it, and is best as long as nobody waits. So there is
+//! one at first, and twice as many each time that many calls had to wait, up to one a shard. Before a stripe asks the kernel
+//! for more, it takes what is free and resident in another one that nobody has used for a while.
+
+use core::ptr;
+
+use super::Ranges;
+use super::held::SharedRanges;
+use crate::memory::arena;
+use crate::memory::slice::Slice;
+use crate::platform::sync::{AtomicUsize, Guard, Ordering};
+use crate::settings;
+
+/// The most stripes there may be: one a shard.
+pub(super) const STRIPES_MAX: usize = settings::SHARDS_MAX;
+
+/// With fewer CPUs, and so fewer shards, threads wait because the holder of a lock lost its CPU, which more locks do not mend.
+const SHARDS_MIN: usize = 4;
+
+/// Calls that had to wait, of [`CALLS`] that took or freed a run, until there are more stripes.
+const WAITS: u32 = 16;
+pub(super) const CALLS: u32 = 1024;
+
+static STRIPES: [SharedRanges; STRIPES_MAX] = [const { SharedRanges::new() }; STRIPES_MAX];
+
+/// What all slow calls read and few write: on a cache line of its own, and the one that some CPUs fetch with it.
+#[repr(align(128))]
+struct Common {
+    /// How many stripes there are besides the first. Changed under the lock of a stripe, of which `fork` holds all.
+    more: AtomicUsize,
+    /// How many there may be.
+    more_max: AtomicUsize,
+    /// The stripes that owe memory, a bit each.
+    owing: AtomicUsize,
+}
+
+static COMMON: Common =
+    Common { more: AtomicUsize::new(0), more_max: AtomicUsize::new(0), owing: AtomicUsize::new(0) };
+
+const _: () = assert!(STRIPES_MAX <= usize::BITS as usize, "a bit each");
+
+/// How many stripes there are.
+#[inline]
+pub(super) fn count() -> usize {
+    // ORDERING: Relaxed: with fewer or more, a thread asks another stripe. Each is its lock's, and `fork` holds all.
+    1 + COMMON.more.load(Ordering::Relaxed)
+}
+
+/// A stripe's share of some bytes.
+#[inline]
+pub(super) fn share(bytes: usize) -> usize {
+    match count() {
+        1 => bytes,
+        count => bytes / count,
+    }
+}
+
+/// The stripes there are.
+pub(crate) fn all() -> &'static [SharedRanges] {
+    STRIPES.get(..count()).unwrap_or_default()
+}
+
+/// The stripe at this place, if there can be one.
+#[inline]
+pub(super) fn at(place: usize) -> Option<&'static SharedRanges> {
+    STRIPES.get(place)
+}
+
+/// The stripe that memory is taken from where no thread's is asked for.
+#[inline]
+pub(crate) fn first() -> &'static SharedRanges {
+    &STRIPES[0]
+}
+
+/// The stripe for threads of the shard with this number. Under a limit on memory that is the first, which knows all.
+#[inline]
+pub(crate) fn for_shard(shard: u8) -> &'static SharedRanges {
+    let count = count();
+    if count == 1 || settings::memory_limit().is_some() {
+        return first();
+    }
+    at(usize::from(shard) % count).unwrap_or(first())
+}
+
+/// The stripe of a run, or of the slices of one, that is handed out.
+#[inline]
+pub(crate) fn of(slice: &Slice) -> &'static SharedRanges {
+    at(slice.arena().stripe.get() as usize).unwrap_or(first())
+}
+
+/// There may be threads of so many shards.
+pub(crate) fn allow(shards: usize) {
+    let has_one = cfg!(feature = "secure") || shards < SHARDS_MIN;
+    let most = if has_one { 1 } else { shards.min(STRIPES_MAX) };
+    // ORDERING: Relaxed, as in `count`.
+    COMMON.more_max.store(most - 1, Ordering::Relaxed);
+}
+
+/// Whether any stripe owes memory.
+#[inline]
+pub(crate) fn any_owes() -> bool {
+    // ORDERING: Relaxed: a thread that misses what was just left goes on with it the next time.
+    COMMON.owing.load(Ordering::Relaxed) != 0
+}
+
+/// Takes a step of giving back what is owed, in `own` before others: see [`SharedRanges::go_on`].
+pub(crate) fn go_on(own: &'static SharedRanges, few: usize) {
+    // ORDERING: Relaxed, as above.
+    let owing = COMMON.owing.load(Ordering::Relaxed);
+    let stripe = match own.place() {
+        place if place < STRIPES_MAX && owing & (1 << place) != 0 => own,
+        _ => STRIPES.get(owing.trailing_zeros() as usize).unwrap_or(own),
+    };
+    stripe.go_on(few);
+}
+
+/// Gives all free memory but about `bytes` back; whether anything was given back.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim.stripes_trim")]
+pub(crate) fn trim(bytes: usize) -> bool {
+    let (mut kept, mut any) = (bytes, false);
+    for stripe in all() {
+        any |= stripe.lock().trim(kept);
+        // What may stay is the first one's.
+        kept = 0;
+    }
+    any
+}
+
+/// What all stripes hold, in bytes where nothing else is said.
+#[derive(Default)]
+pub(crate) struct Sums {
+    pub(crate) live_bytes: usize,
+    /// Free and maybe resident.
+    pub(crate) dirty_bytes: usize,
+    pub(crate) metadata_bytes: usize,
+    /// Large blocks, as a number and in bytes, and how many there ever were.
+    pub(crate) large_blocks: usize,
+    pub(crate) large_bytes: usize,
+    pub(crate) large_made: usize,
+    /// Of arenas.
+    pub(crate) committed_bytes: usize,
+    pub(crate) reserved_bytes: usize,
+}
+
+/// What all stripes hold, at one moment. The caller holds no lock of theirs.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.stripes_read")]
+pub(crate) fn read() -> Sums {
+    let mut sums = Sums::default();
+    read_from(0, &mut sums);
+    sums
+}
+
+/// Adds what the stripes from `place` on hold, all of them held at once in the order in which `fork` takes them: so no
+/// arena goes in between.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.statistics.stripes_read_from")]
+fn read_from(place: usize, sums: &mut Sums) {
+    let Some(stripe) = at(place).filter(|_| place < count()) else {
+        for arena in arena::all() {
+            sums.committed_bytes += arena.committed_bytes();
+            sums.reserved_bytes += arena.reserved_bytes();
+        }
+        return;
+    };
+    let ranges = stripe.lock_in_others();
+    let (blocks, bytes) = ranges.large();
+    sums.live_bytes += ranges.live_bytes();
+    sums.dirty_bytes += ranges.dirty_bytes();
+    sums.metadata_bytes += ranges.metadata_bytes();
+    // A stripe may have counted a block that another one took back.
+    sums.large_blocks = sums.large_blocks.wrapping_add(blocks);
+    sums.large_bytes = sums.large_bytes.wrapping_add(bytes);
+    sums.large_made += ranges.large_made();
+    read_from(place + 1, sums);
+}
+
+/// Holds all stripes across `fork`, and what grows arenas.
+pub(crate) fn hold() {
+    arena::GROWTH.hold();
+    let mut place = 0;
+    // The number may grow until the last one is held.
+    while place < count()
+        && let Some(stripe) = at(place)
+    {
+        stripe.hold();
+        place += 1;
+    }
+}
+
+/// What a child does for each stripe: see [`SharedRanges::take_back_after_fork`].
+///
+/// # Safety
+///
+/// - The thread that this one is a copy of called [`hold`].
+pub(crate) unsafe fn take_back_after_fork() {
+    // SAFETY: The caller's condition.
+    all().iter().for_each(|stripe| unsafe { stripe.take_back_after_fork() });
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called it and not yet this.
+pub(crate) unsafe fn let_go() {
+    // The number of stripes cannot grow until one of them is let go, and those that come then are not held.
+    for stripe in all() {
+        // SAFETY: The caller's condition. What is not held stays as it is.
+        unsafe { stripe.let_go() };
+    }
+    // SAFETY: As above.
+    unsafe { arena::GROWTH.let_go() };
+}
+
+impl SharedRanges {
+    /// The stripe's place; [`STRIPES_MAX`] for ranges that are none of the process's, as tests have.
+    pub(super) fn place(&self) -> usize {
+        let distance = ptr::from_ref(self).addr().wrapping_sub((&raw const STRIPES).addr());
+        (distance / size_of::<SharedRanges>()).min(STRIPES_MAX)
+    }
+
+    /// Notes whether the stripe owes memory. The caller holds its lock.
+    pub(super) fn note_owing(&self, owes: bool) {
+        let place = self.place();
+        if place == STRIPES_MAX {
+            return;
+        }
+        // ORDERING: Relaxed, as in `any_owes`.
+        if owes {
+            COMMON.owing.fetch_or(1 << place, Ordering::Relaxed);
+        } else {
+            COMMON.owing.fetch_and(!(1 << place), Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for the ranges, which another thread holds, and has more stripes made where that is often so.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait(&self) -> Guard<'_, Ranges> {
+        let mut ranges = self.lock_waiting();
+        let waits = ranges.note_wait();
+        // A limit is for all memory together, and a delay passes for ranges that are used.
+        let may_have_more = self.place() < STRIPES_MAX
+            && settings::memory_limit().is_none()
+            && settings::purge_delay_ms().is_none()
+            && !arena::are_limited();
+        if waits >= WAITS && may_have_more {
+            ranges.forget_waits();
+            // ORDERING: Relaxed in all three, as in `count`.
+            let (relaxed, more) = (Ordering::Relaxed, COMMON.more.load(Ordering::Relaxed));
+            let doubled = (2 * more + 1).min(COMMON.more_max.load(relaxed));
+            if more < doubled {
+                // Where a thread in another stripe did the same just now, that will do.
+                let _ = COMMON.more.compare_exchange(more, doubled, relaxed, relaxed);
+            }
+        }
+        ranges
+    }
+}
