@@ -76,18 +76,18 @@ struct Common {
     has_length: bool,
 }
 
-/// Whether a table that will stand at `start`, relocated, can be trusted to an unwinder: every length inside it, every
-/// frame with a common entry before it, every augmentation known, and every frame of code that lies in one of `texts`.
-/// `true` where it has frames at all. An error says where it cannot.
+/// Whether a table that will stand at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
+/// its end, every frame with a common entry before it, every augmentation known, and every frame of code that lies in
+/// one of `texts`. `true` where it has frames at all. An error says where it cannot.
 pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Result<bool, String> {
     let mut commons: Vec<Common> = Vec::new();
     let (mut at, mut has_frames) = (0, false);
-    while at < table.len() {
+    loop {
         let wrong = || format!("the unwind table is broken at offset {at:#x}");
         let mut reader = Reader { bytes: table, at };
         let length = reader.word().ok_or_else(wrong)? as usize;
         if length == 0 {
-            // The end; compilers put nothing behind it.
+            // The end, which no entry reaches over; compilers put nothing behind it.
             let is_end = table[at..].iter().all(|&byte| byte == 0);
             return if is_end { Ok(has_frames) } else { Err(wrong()) };
         }
@@ -110,7 +110,6 @@ pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Resul
         }
         at = end;
     }
-    Ok(has_frames)
 }
 
 fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
@@ -191,27 +190,36 @@ mod tests {
         check(table, START, &[CODE])
     }
 
-    /// A common entry `zR` with addresses relative to the place, and a frame of it.
+    /// A common entry `zR` with addresses relative to the place, a frame of it, and the end.
     fn table() -> Vec<u8> {
         let mut table =
             vec![16, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0];
         table.extend([16, 0, 0, 0, 24, 0, 0, 0, 0x20, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+        table.extend([0; 4]);
         table
     }
 
     #[test]
     fn a_table_as_compilers_write_it_is_fine() {
-        for (table, has_frames) in [(&table()[..], true), (&[], false), (&[0; 8], false)] {
+        for (table, has_frames) in [(&table()[..], true), (&[0; 4], false), (&[0; 8], false)] {
             assert_eq!(check_there(table), Ok(has_frames));
         }
     }
 
     #[test]
     fn broken_tables_are_told() {
-        // Lengths, the parent, the version, letters, encodings, and the end.
-        for (at, value) in
-            [(0, 200), (4, 9), (8, 7), (10, b'Q'), (15, 9), (16, 0x2b), (20, 255), (24, 8)]
-        {
+        // Lengths, the parent, the version, letters, encodings, and a frame that reaches over the end.
+        for (at, value) in [
+            (0, 200),
+            (4, 9),
+            (8, 7),
+            (10, b'Q'),
+            (15, 9),
+            (16, 0x2b),
+            (20, 255),
+            (24, 8),
+            (20, 20),
+        ] {
             let mut broken = table();
             broken[at] = value;
             assert!(check_there(&broken).is_err(), "{at}");
@@ -224,8 +232,8 @@ mod tests {
             broken.splice(9..19, letters.iter().copied());
             assert!(check_there(&broken).is_err(), "{letters:?}");
         }
-        for length in 1..table().len() {
-            assert!(length == 20 || check_there(&table()[..length]).is_err(), "{length}");
+        for length in 0..table().len() {
+            assert!(check_there(&table()[..length]).is_err(), "{length}");
         }
     }
 

@@ -127,6 +127,17 @@ fn unwind_tables_about_other_code_are_refused_before_an_exception_meets_them() {
 }
 
 #[test]
+fn an_unwind_table_without_an_end_is_refused_whatever_lies_behind_it() {
+    let mut attempts = Attempts::new();
+    for before in kept() {
+        attempt(&mut attempts, &before, "before");
+        // Its last entry reaches over the zeros that follow the section.
+        let table = include_bytes!("corpus/found-table-without-end.o");
+        assert!(!attempt(&mut attempts, table, "without an end"));
+    }
+}
+
+#[test]
 fn sizes_that_cannot_be_are_refused() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let text = "char huge[1ull << 40]; long f(void) { return huge[5]; }";

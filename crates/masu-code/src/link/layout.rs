@@ -34,12 +34,14 @@ pub(crate) const END_OF_FRAMES: usize = 4;
 
 /// What a section takes, and at which multiples.
 fn needs(section: &Section<'_>, region: Region) -> Option<(usize, usize)> {
+    let (size, align) = if section.is_frames {
+        (section.size.checked_add(END_OF_FRAMES)?, section.align.max(8))
+    } else {
+        (section.size, section.align)
+    };
     match region {
-        Region::Text => Some((spaced(section.size)?, section.align.max(PACK))),
-        _ if section.is_frames => {
-            Some((section.size.checked_add(END_OF_FRAMES)?, section.align.max(8)))
-        }
-        _ => Some((section.size, section.align)),
+        Region::Text => Some((spaced(size)?, align.max(PACK))),
+        _ => Some((size, align)),
     }
 }
 
