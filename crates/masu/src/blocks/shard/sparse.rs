@@ -9,7 +9,7 @@
 //! A child that was forked while another thread had a page away has it away for good: its free blocks are not
 //! handed out again there. Each thread has few pages away at once.
 
-use super::{ClassPages, Pages, Shard, kept_pages};
+use super::{ClassPages, Pages, Shard, kept_pages, note_free};
 use crate::blocks::page::{Page, Purge};
 use crate::blocks::slot;
 use crate::memory::class::{CLASSES, Class};
@@ -333,6 +333,9 @@ impl ClassPages {
         if page.is_empty(class) && self.partial_count >= kept_pages(class) {
             self.pages -= 1;
             return Some(page);
+        }
+        if self.partial.is_empty() {
+            note_free(page.owner(), class);
         }
         // Behind those that the pass has seen.
         self.partial.push_before(self.place.page(), page.0);
