@@ -209,6 +209,7 @@ impl Ranges {
 
     /// Gives back what lies before and behind the aligned part of a run.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.ranges_cut_to_align")]
     fn cut_to_align(&mut self, run: Run, padded: usize, slices: usize, align: usize) -> Run {
         let start = run.first.address();
         let before = (start.next_multiple_of(align) - start) / SLICE_BYTES;

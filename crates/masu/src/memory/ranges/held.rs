@@ -255,6 +255,7 @@ impl Held<'_> {
     /// Hands out the aligned part of a run where none is ready and there are other stripes.
     #[cold]
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.held_take_among_many")]
     fn take_among_many(
         &mut self,
         padded: usize,
@@ -291,6 +292,7 @@ impl Held<'_> {
 
     /// The same, one copy for the rare ways.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.held_hand_out_slow")]
     fn hand_out_slow(
         &mut self,
         run: Run,
@@ -305,6 +307,7 @@ impl Held<'_> {
     /// Hands out a run of another stripe that nobody holds now: of a few that are not used, rather than make more memory
     /// resident, or of any, rather than none.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.held_take_from_others")]
     fn take_from_others(
         &mut self,
         others: Others,
@@ -442,6 +445,7 @@ impl Held<'_> {
 
     #[cold]
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.held_is_within")]
     fn is_within(&mut self, limit: usize, more: usize) -> bool {
         // Other stripes hand nothing out under a limit, but may have done so before there was one.
         let live_bytes = match stripes::count() {

@@ -183,6 +183,8 @@ fn read_from(place: usize, sums: &mut Sums) {
 }
 
 /// Holds all stripes across `fork`, and what grows arenas.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.stripes_hold")]
 pub(crate) fn hold() {
     arena::GROWTH.hold();
     let mut place = 0;
@@ -200,6 +202,8 @@ pub(crate) fn hold() {
 /// # Safety
 ///
 /// - The thread that this one is a copy of called [`hold`].
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.stripes_take_back_after_fork")]
 pub(crate) unsafe fn take_back_after_fork() {
     // SAFETY: The caller's condition.
     all().iter().for_each(|stripe| unsafe { stripe.take_back_after_fork() });
@@ -210,6 +214,8 @@ pub(crate) unsafe fn take_back_after_fork() {
 /// # Safety
 ///
 /// - This thread, or the one it was forked from, called it and not yet this.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.stripes_let_go")]
 pub(crate) unsafe fn let_go() {
     // The number of stripes cannot grow until one of them is let go, and those that come then are not held.
     for stripe in all() {
@@ -244,6 +250,7 @@ impl SharedRanges {
     /// Waits for the ranges, which another thread holds, and has more stripes made where that is often so.
     #[cold]
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.stripes_wait")]
     pub(super) fn wait(&self) -> Guard<'_, Ranges> {
         let mut ranges = self.lock_waiting();
         let waits = ranges.note_wait();
