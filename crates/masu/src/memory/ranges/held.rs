@@ -78,6 +78,11 @@ impl SharedRanges {
         Some(Held { guard, shared: self, settles: false })
     }
 
+    /// Whether this thread holds them across `fork`.
+    pub(super) fn is_held_for_fork(&self) -> bool {
+        self.0.is_held_for_fork()
+    }
+
     /// Waits for the lock, however long.
     pub(super) fn lock_waiting(&self) -> Guard<'_, Ranges> {
         self.0.lock()
@@ -214,8 +219,9 @@ impl Held<'_> {
         let slices = first.count.get() as usize;
         let may_park = parked.repeats(slices)
             && !first.arena().is_dedicated()
-            && self.may_park(slices)
-            && first.arena().stripe.get() as usize == self.shared.place();
+            // Of another stripe's run this one's books know nothing.
+            && first.arena().stripe.get() as usize == self.shared.place()
+            && self.may_park(slices);
         if may_park {
             self.parking_slices += slices;
         }

@@ -252,6 +252,10 @@ impl SharedRanges {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.stripes_wait")]
     pub(super) fn wait(&self) -> Guard<'_, Ranges> {
+        // `fork` holds the stripes that there are, and lets go of those.
+        if self.is_held_for_fork() {
+            return self.lock_waiting();
+        }
         let mut ranges = self.lock_waiting();
         let waits = ranges.note_wait();
         // A limit is for all memory together, and a delay passes for ranges that are used.
