@@ -1,7 +1,7 @@
-//! The malloc family with C's meaning, for `masu-abi` and for tests: what C23 and POSIX say of
-//! sizes, alignment and failure, with `errno` set to `ENOMEM` where they return null.
+//! The malloc family with C's meaning, for `masu-abi` and for tests: sizes, alignment and failure as C23 and POSIX
+//! define them, with `errno` set to `ENOMEM` where a function returns null.
 //!
-//! Relies on the front. What it adds: `errno`, and other mallocs' pointers.
+//! Relies on the front. It adds `errno`, and calls another malloc for pointers that are not masu's.
 
 pub mod heap;
 
@@ -22,13 +22,13 @@ use crate::{settings, statistics};
 
 const ENOMEM: c_int = 12;
 
-/// Prepares for `fork` and for threads' ends, as the first allocation does otherwise; for a library that stands
-/// for the C library's malloc, before the program runs.
+/// Registers the handlers of `fork` and of thread exit, which the first allocation does otherwise. For a library that
+/// replaces the C library's malloc, before the program runs.
 pub fn prepare() {
     thread::prepare();
 }
 
-/// What to do with a pointer that masu did not hand out.
+/// How to treat a pointer that masu did not hand out.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
     /// Frees it.
@@ -41,8 +41,7 @@ pub struct Foreign {
 
 static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
 
-/// Says what to do with pointers that masu did not hand out; without it, they end the program with
-/// a message.
+/// Sets how pointers are treated that masu did not hand out. Without it they end the program with a message.
 pub fn set_foreign(foreign: &'static Foreign) {
     // ORDERING: Release publishes what the reference leads to; it pairs with the Acquire below.
     FOREIGN.store(ptr::from_ref(foreign).cast_mut(), Ordering::Release);
@@ -53,7 +52,7 @@ pub fn set_foreign(foreign: &'static Foreign) {
 fn foreign() -> &'static Foreign {
     // ORDERING: Acquire, as above.
     let foreign = FOREIGN.load(Ordering::Acquire);
-    // SAFETY: `set_foreign` took a reference for good.
+    // SAFETY: `set_foreign` took a `'static` reference.
     match unsafe { foreign.as_ref() } {
         Some(foreign) => foreign,
         None => fault::stop(Fault::ForeignPointer),
@@ -66,7 +65,7 @@ fn checked(block: *mut u8) -> *mut u8 {
     if block.is_null() { asked_again(usize::MAX, &ptr::null_mut) } else { block }
 }
 
-/// What `ask` returns for `size` bytes; sets `errno` where there is no block.
+/// The block that `ask` returns for `size` bytes; sets `errno` where there is no block.
 #[inline(always)]
 fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let block = ask();
@@ -94,8 +93,8 @@ pub fn malloc(size: usize) -> *mut u8 {
     if block.is_null() { malloc_slow(size) } else { block }
 }
 
-/// A block for `size` bytes if this thread's cache holds one, else null and no `errno`: the part of
-/// [`malloc`] that needs no frame, for callers whose failure is not `errno`.
+/// A block for `size` bytes if this thread's cache holds one, else null; leaves `errno` alone. This is the part of
+/// [`malloc`] that needs no stack frame, for callers that report failure in another way.
 #[inline(always)]
 #[must_use]
 pub fn cached(size: usize) -> *mut u8 {
@@ -108,7 +107,7 @@ fn malloc_slow(size: usize) -> *mut u8 {
     if block.is_null() { malloc_slower(size) } else { block }
 }
 
-/// The same where none is counted, or the request may be one to sample.
+/// The slow path: nothing is cached, or the request is one to sample.
 #[cfg_attr(any(feature = "profile", feature = "guards"), inline(never))]
 fn malloc_slower(size: usize) -> *mut u8 {
     asked(size, || front::allocate(size))
@@ -139,8 +138,8 @@ unsafe fn free_slow(block: *mut u8) {
     unsafe { front::free(block, |block| (foreign().free)(block)) };
 }
 
-/// As [`free`] of a block of which the caller says how long it is, if it knows, and how aligned. In the
-/// hardened build alone: it ends the program where that is not so.
+/// As [`free`], with the alignment that the caller states, and the size if it knows one. Hardened build only: a wrong
+/// size or alignment ends the program.
 ///
 /// # Safety
 ///
@@ -217,24 +216,24 @@ pub unsafe fn usable_size(block: *mut u8) -> usize {
     }
 }
 
-/// Returns to the system what is free, down to about `pad` bytes; whether anything was returned.
+/// Purges free memory down to about `pad` bytes; whether anything was purged.
 pub fn trim(pad: usize) -> bool {
     scarce::trim(pad)
 }
 
-/// Reads the options that `environment` holds, unless they were read before. Without this they are
-/// read as soon as the C library knows the environment.
+/// Reads the options in `environment`, unless they were read before. Otherwise they are read as soon as the C library
+/// has the environment.
 pub fn read_options(environment: &Environment) {
     thread::read_variables(environment);
 }
 
-/// Has `value` hold for the option `name` where nobody who means masu has set it: for what was set
-/// about another malloc, in whose place this one stands.
+/// Sets the option `name` to `value`, unless it was set as an option of masu: for settings of the malloc that masu
+/// replaces.
 pub fn suggest(name: &str, value: usize) {
     settings::suggest(name, value);
 }
 
-/// Counts of bytes now.
+/// The statistics of the process now.
 #[must_use]
 pub fn statistics() -> Statistics {
     statistics::now()

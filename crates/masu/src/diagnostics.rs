@@ -1,11 +1,12 @@
-//! What is known of single blocks, for the few that are sampled or guarded, and changes noted for readers outside.
+//! Diagnostics of single blocks, for the few that are sampled or guarded, and a flag that statistics changed.
 //!
-//! The layers above call in here; nothing here calls a block, a cache or a thread. Imports memory, the settings and the platform.
+//! The layers above call these; nothing here calls a block, a cache or a thread. Imports memory, the settings and the
+//! platform.
 
 // Call stacks.
 pub(crate) mod unwind;
 
-// Guarded blocks, the heap profile, and whether the statistics page is out of date.
+// Guarded blocks, the heap profile, the flag.
 pub(crate) mod guards;
 pub(crate) mod news;
 pub(crate) mod sampling;

@@ -11,10 +11,9 @@
 //! No C compiler is needed to build it, and no set-up to use it. Linux, x86-64 and aarch64, glibc
 //! and musl.
 //!
-//! A shared library that carries masu must never be unloaded: threads and `fork` call it to the end. One
-//! whose global allocator masu is sees to that itself, at its first allocation; one that calls
-//! [`c`] alone must be linked with `-z nodelete` (`libmasu.so` is). What else is promised of plug-ins,
-//! and what is not, is in `docs/life.md`.
+//! A shared library that carries masu must never be unloaded: threads and `fork` call masu until the process ends. A
+//! library with masu as its global allocator pins itself at its first allocation. A library that calls only [`c`] must
+//! be linked with `-z nodelete`, as `libmasu.so` is. `docs/life.md` says what else holds for plug-ins.
 #![no_std]
 #![cfg_attr(
     feature = "secure",
@@ -24,37 +23,37 @@
     )
 )]
 
-// The layers, bottom up: a module imports from its own and from those above it in this list, and so it is inside each
-// folder; `cargo xtask tidy` looks.
+// The layers, bottom up: a module imports from its own layer and from those above it in this list. The same holds inside
+// each folder; `cargo xtask tidy` checks both.
 
-// The machine, the kernel, the C library.
+// Atomics, the kernel, the C library.
 mod platform;
 
-// What was set, by the program or by its environment.
+// Options, set by the program or by its environment.
 mod settings;
 
-// Size classes, slices, runs of them, and where they come from.
+// Size classes, 64 KiB slices, runs of slices, arenas.
 mod memory;
 
 // Call stacks, guarded blocks, the heap profile.
 mod diagnostics;
 
-// Pages, shards and heaps that own them, stacks of free blocks.
+// Pages, the shards and first-class heaps that own them, stacks of free blocks.
 mod blocks;
 
-// Threads' caches and lives.
+// Thread caches; a thread's start and end.
 mod threads;
 
 // Allocate, free, resize.
 mod requests;
-
+// The public interface.
 // What programs call.
 pub mod c;
 pub mod options;
 pub mod profile;
 pub mod statistics;
 
-// All of it under loom.
+// The whole allocator under loom.
 #[cfg(all(test, loom))]
 #[path = "../tests/models/models.rs"]
 mod models;
@@ -67,7 +66,7 @@ use requests::{front, scarce};
 
 /// The allocator, to be a program's `#[global_allocator]`.
 ///
-/// There is one heap however many of these there are; the options of the first that is used hold.
+/// All values share one heap. The options of the first value that is used hold.
 ///
 /// ```
 /// #[global_allocator]
@@ -85,7 +84,7 @@ impl Masu {
         Masu(settings::Chosen::NONE)
     }
 
-    /// Allocates where no cached block was found, be it for the first time, or was not looked for.
+    /// Takes the path that counts requests for a profile or a guard, then the slow path.
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize) -> *mut u8 {
@@ -93,7 +92,7 @@ impl Masu {
         if block.is_null() { self.alloc_slower(size, align) } else { block }
     }
 
-    /// The same where none is counted, or the request may be one to sample.
+    /// The slow path: nothing is cached, or the request is one to sample.
     #[cold]
     #[cfg_attr(any(feature = "profile", feature = "guards"), inline(never))]
     fn alloc_slower(&self, size: usize, align: usize) -> *mut u8 {
@@ -111,7 +110,7 @@ impl Masu {
     }
 }
 
-/// A block; where there is none, that may be the program's end.
+/// The block that `ask` returns; where it is null, reclaims memory and asks again.
 fn had(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let block = ask();
     if block.is_null() { scarce::ask_again(size, &ask) } else { block }
@@ -123,8 +122,8 @@ impl Default for Masu {
     }
 }
 
-// Where the program is not optimised these are functions of this crate, which its manifest can have
-// optimised: copies in the program never are.
+// Without optimization these must be functions of this crate: a program's manifest can have this crate optimized, but
+// not copies inlined into the program.
 // SAFETY: Blocks are at least as long and as aligned as their layout asks, distinct while live, and
 // keep their contents when resized; nothing here unwinds.
 unsafe impl GlobalAlloc for Masu {

@@ -1,15 +1,14 @@
-//! Options: what a program, or its user, may set about the allocator.
+//! Options: what a program or its user may set.
 //!
-//! [`ALL`] lists them. They are set by the functions of [`Masu`](crate::Masu) that build one (`Masu::new().retain(0)`), by
-//! variables (`MASU_RETAIN=0`), which count more, and by [`set`] while the program runs, which counts most.
+//! [`ALL`] lists them. The `const` functions of [`Masu`](crate::Masu) set them (`Masu::new().retain(0)`). Environment
+//! variables (`MASU_RETAIN=0`) override those, and [`set`] overrides both.
 
 use crate::settings;
 use crate::threads::thread;
 pub use settings::{ALL, Description, Refusal, TEXTS, Text, Unit, c_name};
 
-/// The value that holds for the option `name` (such as `retain`): what [`set`] said, else its
-/// variable, else what the program was built with, else its default; `None` where the default follows
-/// the program.
+/// The value of the option `name`, such as `retain`: as [`set`] last set it, else from its variable, else as the program
+/// was built, else the default; `None` where the default follows the program.
 ///
 /// # Errors
 ///
@@ -19,8 +18,7 @@ pub fn get(name: impl AsRef<[u8]>) -> Result<Option<usize>, Refusal> {
     settings::get(name.as_ref())
 }
 
-/// Has `value` hold for the option `name` from now on, whatever was set before; its default with
-/// `None`. [`Description::holds`] says when that is seen.
+/// Sets the option `name` to `value`, or to its default with `None`. [`Description::holds`] says when that takes effect.
 ///
 /// ```
 /// masu::options::set("retain", Some(64 << 20))?;
@@ -37,7 +35,7 @@ pub fn set(name: impl AsRef<[u8]>, value: Option<usize>) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// As [`set`], with a value as the variable has it: `64M`.
+/// As [`set`], with the value in the form of its variable: `64M`.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! What the machine, the kernel and the C library offer, and the program's start and end.
+//! The machine, the kernel and the C library; the program's start and end.
 //!
-//! System calls are made in `kernel`, the C library's functions declared in `libc`, atomics taken from `atomics`: nowhere else.
-//! Imports no other folder. `atomics`, the C library and the system calls about threads are others under loom (`tests/models`).
+//! System calls are made only in `kernel`, functions of the C library are declared only in `libc`, atomics are imported
+//! only in `atomics`. Under loom (`tests/models`) atomics, the C library and system calls about threads are replaced.
 
-// Atomics; the C library; system calls; locks, and what is read without one.
+// Atomics; the C library; system calls; locks and lock-free structures.
 #[cfg_attr(all(test, loom), path = "../tests/models/atomics.rs")]
 pub(crate) mod atomics;
 
@@ -14,10 +14,10 @@ pub(crate) mod kernel;
 
 pub(crate) mod sync;
 
-// The program's variables and arguments, and the one way to end it.
+// The program's environment, and the one function that ends the program.
 pub(crate) mod environment;
 pub(crate) mod fault;
 
-// `memcpy` and its like, which are slow on musl.
+// `memcpy` and the like, which are slow on musl.
 #[cfg(all(feature = "musl-memcpy", target_arch = "x86_64", any(target_env = "musl", test)))]
 mod bytes;

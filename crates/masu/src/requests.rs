@@ -1,11 +1,11 @@
 //! Requests: allocate, free, resize and the size of a block, each from its fast path to its slowest.
 //!
-//! `front` has them in the ordinary build, `secure` in the hardened one. Imports threads and all below them.
+//! `front` serves them in the ordinary build, `secure` in the hardened one. Imports threads and all below them.
 
-// What is given up before a request fails.
+// What is reclaimed before a request fails.
 pub(crate) mod scarce;
 
-// What a pointer is; blocks of whole slices.
+// What a pointer leads to; blocks of whole slices.
 pub(crate) mod large;
 pub(crate) mod pointer;
 

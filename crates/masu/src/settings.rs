@@ -1,16 +1,14 @@
-//! Settings: what a program, or its user, has set about the allocator.
+//! Settings: the options that a program or its user has set.
 //!
-//! Relies on the environment. All that may be set stands in one table (`settings/table.rs`); from it come the
-//! functions of [`Masu`](crate::Masu) that build one (`Masu::new().retain(0)`), the variables
-//! (`MASU_RETAIN=0`), their warnings, [`crate::options`], `masu list --options` and
-//! `docs/options.md`. A variable counts more than what the program was built with, because it is
-//! said later, by someone who knows the machine; what the running program sets counts most.
+//! Relies on the environment. One table (`settings/table.rs`) lists all options. The `const` functions of
+//! [`Masu`](crate::Masu), the variables (`MASU_RETAIN=0`) and their warnings, [`crate::options`], `masu list --options` and
+//! `docs/options.md` are made from it. A variable overrides what the program was built with, because its user knows the
+//! machine; what the running program sets overrides both.
 //!
-//! The hard idea is that nothing waits for an option but a thread that begins. Options are read then, and by the
-//! constructor of `libmasu.so`; until the environment can be had, the defaults hold. So every option is one that may
-//! change under way, and only slow paths ask for it: one load each. A thread that begins while another reads them
-//! waits for their values, for some of what follows from them stays with it (its shard). What else follows from a
-//! setting is for the layers above: they learn from here whether variables were read.
+//! The hard idea is when options are read: when a thread starts, and in the constructor of `libmasu.so`. Until there is an
+//! environment the defaults hold. So every option may change while the program runs, and only slow paths read options, with
+//! one load. A thread that starts while another thread reads the variables waits for it, because some of what follows from
+//! them stays with the thread, such as its shard. The layers above act on options; this layer only says that they were read.
 
 #[macro_use]
 mod table;
@@ -27,10 +25,10 @@ pub(crate) use constructor::{Chosen, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
 pub(crate) use variables::{read, say, settle};
 
-/// How many options there are.
+/// The number of options.
 const COUNT: usize = ALL.len();
 
-/// Stands for an option that nobody has set; greater than every accepted value.
+/// Marks an option that is not set; greater than every accepted value.
 const UNSET: usize = usize::MAX;
 
 macro_rules! indices {
@@ -40,7 +38,7 @@ macro_rules! indices {
         $unit:ident $least:literal to $most:expr, accepts $accepted:literal,
         default $default:literal, holds $holds:literal;
     )+) => {
-        /// A place in the table.
+        /// An option's index in the table.
         #[derive(Clone, Copy)]
         #[repr(usize)]
         enum Index { $($index),+ }
@@ -49,48 +47,48 @@ macro_rules! indices {
 
 option_rows!(indices);
 
-/// Who set an option; a later one counts more.
+/// What set an option; a later variant overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Nobody,
     /// A variable of glibc's, or `mallopt`.
     Glibc,
-    /// The program, when it was built.
+    /// The program, at build time.
     Built,
-    /// A variable.
+    /// An environment variable.
     Environment,
-    /// The program, while it runs.
+    /// The program, at run time.
     Program,
 }
 
-/// What holds, plus one; 0 where nobody set it.
+/// Each option's value plus one; 0 where it is not set.
 ///
-/// Among the data that is not zero at first, although it is: every program reads it, and of that data
-/// there is so little that it lies on an OS page which every program reads anyway.
+/// In the section of initialized data although it is zero: every program reads these, and they share an OS page with
+/// other data that every program reads.
 #[unsafe(link_section = ".data.masu_options")]
 static VALUES: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
-/// Who set what. A thread that sets anything holds it until all that belongs together is set, and takes no other lock
-/// in that time.
+/// What set each option. A thread that sets options holds this lock until all that belong together are set, and takes no
+/// other lock in that time.
 static SOURCES: Lock<Sources> =
     Lock::new(Sources { of: [Source::Nobody; COUNT], variables_are_read: false });
 
 struct Sources {
     of: [Source; COUNT],
-    /// Whether the environment's variables are all set, or are being set by the holder of this.
+    /// Whether all variables are set, or are being set by the thread that holds the lock.
     variables_are_read: bool,
 }
 
-/// What was set for the option at `place`.
+/// The value of the option at `place`, if it was set.
 #[inline]
 fn value(place: usize) -> Option<usize> {
-    // ORDERING: Relaxed, for each value stands for itself.
+    // ORDERING: Relaxed: no other memory depends on a value.
     VALUES[place].load(Ordering::Relaxed).checked_sub(1)
 }
 
 impl Sources {
-    /// Has `value` hold for the option at `place`, its default with [`UNSET`], unless someone who counts
-    /// more has set it, or the first of two variables.
+    /// Sets the option at `place` to `value`, or to its default with [`UNSET`], unless a source of higher priority
+    /// has set it. Of two variables of one option the first holds.
     #[cold]
     #[inline(never)]
     fn put(&mut self, place: usize, value: usize, by: Source) {
@@ -100,12 +98,12 @@ impl Sources {
             return;
         }
         self.of[place] = by;
-        // ORDERING: Relaxed: a thread that must not miss the value took the lock around this since.
+        // ORDERING: Relaxed: a thread that must see the value takes the lock first.
         VALUES[place].store(value.wrapping_add(1), Ordering::Relaxed);
     }
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds this module's lock across `fork`.
 pub(crate) fn hold_for_fork() {
     SOURCES.hold();
 }
@@ -125,7 +123,7 @@ fn held(index: Index) -> Option<usize> {
     value(index as usize)
 }
 
-/// The value that holds for the option `name`, or its default; `None` where the default follows the program.
+/// The value of the option `name`, or its default; `None` where the default follows the program.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.settings_get")]
@@ -134,7 +132,7 @@ pub(crate) fn get(name: &[u8]) -> Result<Option<usize>, Refusal> {
     Ok(value(place).or_else(|| rule::all()[place].default()))
 }
 
-/// Has `value` hold for the option `name`, for the running program; its default with `None`.
+/// Sets the option `name` to `value`, or to its default with `None`, while the program runs.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.settings_set")]
@@ -147,7 +145,7 @@ pub(crate) fn set(name: &[u8], value: Option<usize>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What a text means as a value of the option `name`.
+/// Parses `text` as a value of the option `name`.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.settings_parse")]
@@ -155,11 +153,11 @@ pub(crate) fn parse(name: &[u8], text: &[u8]) -> Result<usize, Refusal> {
     rule::all()[place_of(name)?].parse(text).ok_or(Refusal::Value)
 }
 
-/// Why an option could not be had or set.
+/// Why an option could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no option of that name.
+    /// There is no such option.
     Unknown,
     /// The option does not accept the value; [`ALL`] has what it accepts.
     Value,
@@ -183,8 +181,7 @@ fn place_of(name: &[u8]) -> Result<usize, Refusal> {
     rule::all().iter().position(|rule| rule.name() == name).ok_or(Refusal::Unknown)
 }
 
-/// Has `value` hold for the option `name` where nobody who means masu has set it: for what was set
-/// about another malloc.
+/// Sets the option `name` to `value`, unless it was set as an option of masu: for settings of another malloc.
 #[cold]
 #[unsafe(link_section = ".text.masu_cold.options.options_suggest")]
 pub(crate) fn suggest(name: &str, value: usize) {
@@ -195,60 +192,60 @@ pub(crate) fn suggest(name: &str, value: usize) {
     }
 }
 
-/// The name of the option at `place` in [`ALL`], as a string of C's; `None` behind the last.
+/// The name of the option at `place` in [`ALL`] as a C string; `None` past the end.
 #[must_use]
 pub fn c_name(place: usize) -> Option<&'static CStr> {
     let name: *const c_char = rule::all().get(place)?.c_name().cast();
-    // SAFETY: A name in the rules is shorter than its room, which is filled up with zeros.
+    // SAFETY: Names are shorter than their array, which is padded with zeros.
     Some(unsafe { CStr::from_ptr(name) })
 }
 
-/// What one thread's cache may hold in bytes, if that was set.
+/// Bytes that one thread's cache may hold, if set.
 pub(crate) fn cache_size() -> Option<usize> {
     held(Index::CacheSize)
 }
 
-/// What threads may pass on to each other of a class in bytes, if that was set.
+/// Bytes of one class that may wait in the transfer cache, if set.
 pub(crate) fn transfer_size() -> Option<usize> {
     held(Index::TransferSize)
 }
 
-/// Bytes of free memory to keep, if that was set. Keeping it for no time is keeping none.
+/// Bytes of free memory to keep, if set. A delay of 0 keeps none.
 pub(crate) fn retain() -> Option<usize> {
     held(Index::Retain).or_else(|| held(Index::PurgeDelayMs).filter(|delay| *delay == 0))
 }
 
-/// Milliseconds that free memory is left, if that was set.
+/// Milliseconds before free memory is purged, if set.
 pub(crate) fn purge_delay_ms() -> Option<usize> {
     held(Index::PurgeDelayMs)
 }
 
-/// Bytes of free memory to keep at least, if that was set.
+/// Bytes of free memory to keep at least, if set.
 pub(crate) fn retain_min() -> Option<usize> {
     held(Index::RetainMin)
 }
 
-/// Bytes that runs may take, if there is a limit.
+/// The limit on bytes in runs, if set.
 pub(crate) fn memory_limit() -> Option<usize> {
     held(Index::MemoryLimit)
 }
 
-/// Bytes of addresses to reserve at a time, if that was set.
+/// Bytes of addresses to reserve at a time, if set.
 pub(crate) fn arena_size() -> Option<usize> {
     held(Index::ArenaSize)
 }
 
-/// How many shards to use, if that was set.
+/// The number of shards, if set.
 pub(crate) fn shards() -> Option<usize> {
     held(Index::Shards)
 }
 
-/// Whether huge pages are wanted.
+/// Whether to ask for huge pages.
 pub(crate) fn huge_pages() -> bool {
     held(Index::HugePages) != Some(0)
 }
 
-/// The size of a heap that gets huge pages, in bytes, if that was set.
+/// Bytes of a heap from which on it gets huge pages, if set.
 pub(crate) fn huge_pages_from() -> Option<usize> {
     held(Index::HugePagesFrom)
 }
@@ -258,37 +255,37 @@ pub(crate) fn aborts_on_oom() -> bool {
     held(Index::AbortOnOom) == Some(1)
 }
 
-/// Whether the statistics page is wanted.
+/// Whether to keep a statistics page.
 #[inline]
 pub(crate) fn statistics_page() -> bool {
     held(Index::StatisticsPage) == Some(1)
 }
 
-/// Whether statistics are to be written when the program ends.
+/// Whether to write statistics at exit.
 pub(crate) fn statistics_at_exit() -> bool {
     held(Index::StatisticsAtExit) == Some(1)
 }
 
-/// Bytes between two samples of a heap profile, if that was set.
+/// Bytes between two samples of a heap profile, if set.
 pub(crate) fn profile_interval() -> Option<usize> {
     held(Index::ProfileInterval)
 }
 
-/// Whether it is to be said at the end what lives.
+/// Whether to report live blocks at exit.
 pub(crate) fn profile_leaks() -> bool {
     held(Index::ProfileLeaks) == Some(1)
 }
 
-/// One block in so many is to be guarded; 0 for none.
+/// One block in this many is guarded; 0 for none.
 #[inline]
 pub(crate) fn guard_rate() -> usize {
     held(Index::GuardRate).unwrap_or(0)
 }
 
-/// How many guarded blocks there may be at once, if that was set.
+/// The number of guarded blocks that may exist at once, if set.
 pub(crate) fn guard_slots() -> Option<usize> {
     held(Index::GuardSlots)
 }
 
-/// The most shards there may be.
+/// The largest number of shards.
 pub(crate) const SHARDS_MAX: usize = ALL[Index::Shards as usize].most;

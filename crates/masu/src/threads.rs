@@ -1,12 +1,12 @@
-//! Threads: their caches, what all of them hold together, and how they begin and end.
+//! Threads: their caches, the statistics of the whole process, and how threads start and end.
 //!
 //! Imports blocks and all below them.
 
-// Threads' caches.
+// Thread caches.
 pub(crate) mod cache;
 
-// All statistics together.
+// The statistics of all layers together.
 pub(crate) mod books;
 
-// A thread's life, and `fork`.
+// A thread's start and end, and `fork`.
 pub(crate) mod thread;

@@ -1,8 +1,7 @@
-//! First-class heaps with C's meaning: by a pointer, with `errno` set to `ENOMEM` where a function
-//! returns null.
+//! First-class heaps with C's meaning: heaps are pointers, and `errno` is `ENOMEM` where a function returns null.
 //!
-//! Relies on owners: the pointer is the heap's owner, which is never unmapped, so that a heap that is
-//! used after its end is noticed until another one has its owner.
+//! Relies on owners. A heap's pointer is its owner, which is never unmapped, so the use of a destroyed heap is noticed
+//! until another heap takes the same owner.
 
 use core::ptr::{self, NonNull};
 
@@ -13,20 +12,20 @@ use crate::requests::heap::{self, HeapStatistics};
 use crate::threads::cache::near::Near;
 use crate::threads::thread;
 
-/// A heap, for pointers to it: what is behind them is the allocator's own.
+/// An opaque heap.
 #[derive(Debug)]
 #[repr(C)]
 pub struct CHeap {
     _opaque: [u8; 0],
 }
 
-/// The owner behind a heap's pointer.
+/// The owner that a heap's pointer leads to.
 ///
 /// # Safety
 ///
 /// - `heap` came from [`new`].
 unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
-    // SAFETY: It leads to an owner, and owners are never unmapped.
+    // SAFETY: The pointer leads to an owner, and owners are never unmapped.
     unsafe { heap.cast().as_ref() }
 }
 
@@ -38,21 +37,21 @@ pub fn new() -> *mut CHeap {
     checked(owner.cast()).cast()
 }
 
-/// Ends a heap; every block of it is free.
+/// Destroys a heap and frees all its blocks.
 ///
 /// # Safety
 ///
-/// - `heap` came from [`new`] and was not destroyed; nobody uses it or its blocks any more.
+/// - `heap` came from [`new`] and was not destroyed; nothing uses it or its blocks afterwards.
 pub unsafe fn destroy(heap: NonNull<CHeap>) {
     // SAFETY: The caller's condition.
     unsafe { owner_of(heap).destroy() };
 }
 
-/// Frees every block of a heap, which stays.
+/// Frees all blocks of a heap; the heap stays.
 ///
 /// # Safety
 ///
-/// - `heap` came from [`new`] and was not destroyed; nobody uses its blocks any more.
+/// - `heap` came from [`new`] and was not destroyed; nothing uses its blocks afterwards.
 pub unsafe fn clear(heap: NonNull<CHeap>) {
     // SAFETY: The caller's condition.
     unsafe { owner_of(heap).clear() };
@@ -106,8 +105,8 @@ pub unsafe fn aligned_alloc(heap: NonNull<CHeap>, align: usize, size: usize) -> 
     allocate(unsafe { owner_of(heap) }, size, align.max(1), false)
 }
 
-/// Changes the size of a block, which is the heap's afterwards, whatever it was of before. Null for
-/// `block` allocates. Null and `ENOMEM` on failure: the old block is then intact.
+/// Changes the size of a block; the new block is of this heap, the old one of any heap or of none. Null for `block`
+/// allocates. Null and `ENOMEM` on failure: the old block is then intact.
 ///
 /// # Safety
 ///
@@ -120,7 +119,7 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
         return allocate(owner, size, MIN_ALIGN, false);
     };
     if heap::heap_of(block).is_some_and(|of| ptr::eq(of, owner)) {
-        // SAFETY: It is a heap's block, and the caller's condition.
+        // SAFETY: The block is a heap's, and the caller's condition.
         return checked(unsafe { heap::resize(old, size) });
     }
     // SAFETY: The caller's condition.
@@ -135,14 +134,14 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
     new
 }
 
-/// The heap that `block` is of; null where it is of none.
+/// The heap of `block`; null where it is of none.
 #[must_use]
 pub fn of(block: *mut u8) -> *mut CHeap {
     let owner = heap::heap_of(block).map_or(ptr::null_mut(), |of| ptr::from_ref(of).cast_mut());
     owner.cast()
 }
 
-/// Counts of a heap now.
+/// The statistics of a heap now.
 ///
 /// # Safety
 ///

@@ -1,17 +1,16 @@
-//! Sampled guards: one block in many lies between OS pages that nobody may touch, so that a program that misuses it ends
-//! at the very instruction, with a report of who asked for the block and who freed it. For production: a few
-//! programs of many find what no test has met.
+//! Sampled guards: one block in many lies between inaccessible OS pages, so that a program that misuses it ends at the
+//! faulting instruction, with a report of the stacks that allocated and freed the block. For production: a few programs of
+//! many find what no test has found.
 //!
-//! Relies on an arena of its own for places, on the unwinder for stacks, on counted caches for the choice of blocks
-//! (`threads/cache/counted.rs`), on the C library's door for faults. While the option `guard_rate` is 0, nothing here is reached and
-//! no instruction asks whether it should be. A program in Rust has it with the feature `guards`; the hardened build,
-//! which looks at every block, does without.
+//! Relies on an arena of its own, on the unwinder, on counted caches for the choice of blocks (`threads/cache/counted.rs`),
+//! and on the C library's door for faults. While the option `guard_rate` is 0, nothing here runs, and no fast path tests
+//! for it. A Rust program needs the feature `guards`; the hardened build, which checks every block, has no guards.
 //!
-//! A *slot* is a range of addresses in the middle of which a block's OS pages are opened: at their end or their start lies
-//! the block. A free closes them; the slot rests behind all those that were freed before it. The hard idea is
-//! what becomes of a block that is freed by a layout in a thread that does not know of guards yet: its stack takes
-//! it and hands it out again, as a block of its class. So a block that may go by a layout is as long as its
-//! class and aligned as it, while one that only C's functions free is as long as was asked for, to the byte.
+//! A *slot* is a range of addresses. OS pages in its middle are opened for a block, which lies at their start or end. A free
+//! closes them and puts the slot behind all slots freed before it. The hard idea: a thread that does not know of guards yet
+//! may free a guarded block by its layout; the block then goes onto a stack and is handed out again as a block of its class.
+//! So a block that may be freed by a layout has the size and alignment of its class. A block that only C's functions free
+//! has the requested size, to the byte.
 
 mod report;
 mod slots;
@@ -26,24 +25,23 @@ use crate::settings;
 use report::Wrong;
 use slots::{FRAMES_MAX, Pool, State};
 
-/// Whether there can be guards in this program.
+/// Whether this build has guards.
 pub(crate) const IS_BUILT_IN: bool = cfg!(all(feature = "guards", not(feature = "secure")));
 
-/// One block in so many is guarded; 0 for none.
+/// One block in this many is guarded; 0 for none.
 static RATE: AtomicUsize = AtomicUsize::new(0);
-/// What the option said when it was looked at last.
+/// The option's value when it was applied last.
 static FOLLOWED: AtomicUsize = AtomicUsize::new(0);
-/// Blocks that were to be guarded, and had no slot.
+/// Blocks that were to be guarded but found no slot.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// One block in so many is guarded on average; `None` while none is.
+/// One block in this many is guarded on average; `None` while none is.
 #[inline(always)]
 pub(crate) fn rate() -> Option<usize> {
     if !IS_BUILT_IN {
         return None;
     }
-    // ORDERING: Relaxed: a thread that sees it late guards a few blocks more or less. What a guarded block needs was
-    // published with the pool.
+    // ORDERING: Relaxed: a thread that sees it late guards a few blocks more or less. The pool was published with Release.
     Some(RATE.load(Ordering::Relaxed)).filter(|rate| *rate != 0)
 }
 
@@ -53,21 +51,21 @@ pub(crate) fn are_on() -> bool {
     rate().is_some()
 }
 
-/// Whether the option says what it said when it was followed last.
+/// Whether the option still has the value that was applied last.
 #[inline(always)]
 pub(crate) fn are_followed() -> bool {
     // ORDERING: Relaxed, as above.
     !IS_BUILT_IN || settings::guard_rate() == FOLLOWED.load(Ordering::Relaxed)
 }
 
-/// Does as the option says from now on; whether that is something else than before. The caller holds the lock of all
-/// threads, and has `admit` called with each slice that blocks may lie in from now on.
+/// Applies the option; whether the rate changed. The caller holds the lock of all threads. Calls `admit` with each slice
+/// that guarded blocks may lie in.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_follow")]
 pub(crate) fn follow(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
     let wanted = settings::guard_rate();
-    // ORDERING: Relaxed in this function: the lock gives the order, and who looks without it may be late.
+    // ORDERING: Relaxed in this function: the lock orders, and a thread that reads without it may be late.
     if FOLLOWED.swap(wanted, Ordering::Relaxed) == wanted {
         return false;
     }
@@ -76,17 +74,17 @@ pub(crate) fn follow(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bo
     RATE.swap(rate, Ordering::Relaxed) != rate
 }
 
-/// What is to be guarded.
+/// A block to guard.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) class: Class,
     pub(crate) size: usize,
     pub(crate) align: usize,
-    /// Whether only C's functions free it.
+    /// Whether only C's functions free it, so that its size is exact.
     pub(crate) is_exact: bool,
 }
 
-/// A guarded block; 0 where there is no slot or no memory for it, or the request is too long.
+/// A guarded block; 0 where there is no slot or no memory, or the block does not fit a slot.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_take")]
@@ -112,7 +110,7 @@ pub(crate) fn take(request: Request, random: u64) -> usize {
     slot.address()
 }
 
-/// Has the heap profile's sample leave with this block.
+/// Marks the guarded block as sampled by the heap profile, which its free reports.
 #[cold]
 pub(crate) fn note_sampled(address: usize) {
     if IS_BUILT_IN && let Some(slot) = Pool::get().and_then(|pool| pool.slot_at(address)) {
@@ -120,8 +118,8 @@ pub(crate) fn note_sampled(address: usize) {
     }
 }
 
-/// Frees the guarded block at an address that the class map calls guarded; whether it is in the heap profile. Ends the
-/// program with a report where it is none, or was freed before.
+/// Frees the guarded block at an address in a guarded slice; whether it is in the heap profile. Ends the program with a
+/// report where no block begins there, or it was freed before.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_free")]
@@ -146,8 +144,7 @@ pub(crate) fn free(address: usize) -> bool {
     was_sampled
 }
 
-/// Bytes of the live guarded block at an address that the class map calls guarded. Ends the program with a report where
-/// there is none.
+/// The size of the live guarded block at an address in a guarded slice. Ends the program with a report where there is none.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_usable_size")]
@@ -165,7 +162,7 @@ pub(crate) fn usable_size(address: usize) -> usize {
     slot.size()
 }
 
-/// The slot that holds an address that the class map calls guarded.
+/// The slot of an address in a guarded slice.
 fn slot_of(address: usize) -> slots::Slot {
     match Pool::get().and_then(|pool| pool.slot_at(address)) {
         Some(slot) => slot,
@@ -179,22 +176,22 @@ const NONE: u32 = 0;
 const IN_WRITING: u32 = 1;
 const WRITTEN: u32 = 2;
 
-/// Writes a report with `write`, of which there is one in a process's life; waits where another thread writes it.
+/// Writes the one report of a process's life with `write`; waits where another thread writes it.
 fn once(write: impl FnOnce()) {
-    // ORDERING: Relaxed in this function: who reports reads nothing that another one wrote.
+    // ORDERING: Relaxed in this function: a report depends on nothing that another thread wrote here.
     match REPORT.compare_exchange(NONE, IN_WRITING, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             write();
             REPORT.store(WRITTEN, Ordering::Relaxed);
             kernel::wake_one(&REPORT);
         }
-        // For a second at the longest: in a forked child nobody may be writing.
+        // For a second at most: in a forked child the writing thread may not exist.
         Err(IN_WRITING) => kernel::wait_while(&REPORT, IN_WRITING),
         Err(_) => {}
     }
 }
 
-/// Ends the program because of an address that was handed to a function of the allocator.
+/// Ends the program because of an address that was passed to the allocator.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_stop_call")]
@@ -207,16 +204,16 @@ fn stop_call(address: usize, wrong: Wrong) -> ! {
     libc::abort()
 }
 
-/// Looks at a fault of memory, in the handler of its signal: has a report written where it is about a slot. That is done on a
-/// stack of its own, for the program's alternate one may be short. Takes no lock that the interrupted code may hold: records
-/// are read as they are.
+/// Called by the signal handler of a memory fault: writes a report if the address lies in a slot. Uses a stack of its own,
+/// because the program's alternate stack may be small. Takes no lock that the interrupted code may hold: records are read
+/// without one.
 fn look(fault: &libc::signals::MemoryFault) {
     let Some(pool) = Pool::get().filter(|pool| pool.slot_at(fault.address).is_some()) else {
         return;
     };
     once(|| {
         let argument = core::ptr::from_ref(fault).cast_mut().cast();
-        // SAFETY: Nobody else uses that stack, for there is one report; and this is its argument.
+        // SAFETY: There is one report, so nothing else uses that stack; and this is the function's argument.
         unsafe { libc::signals::call_on(pool.stack(), report_fault, argument) };
     });
 }
@@ -242,19 +239,19 @@ unsafe extern "C" fn report_fault(fault: *mut c_void) {
     );
 }
 
-/// What the books say of guarded blocks.
+/// Statistics of guarded blocks.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Books {
-    /// Those that live, and their bytes.
+    /// Live blocks, and their bytes.
     pub(crate) blocks: usize,
     pub(crate) bytes: usize,
-    /// Bytes of those among them that are in the books of no class.
+    /// Bytes of live blocks with an exact size, which no class counts.
     pub(crate) exact_bytes: usize,
     pub(crate) made: usize,
     pub(crate) skipped: usize,
 }
 
-/// What the books say of all of them.
+/// The statistics of all guarded blocks.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.guards_books")]
@@ -274,7 +271,7 @@ pub(crate) fn books() -> Books {
     })
 }
 
-/// How many live blocks of a class are in its books, and how many ever were.
+/// Live blocks that a class counts, and how many there ever were.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.guards_books_of")]
@@ -285,7 +282,7 @@ pub(crate) fn books_of(class: Class) -> (usize, usize) {
     Pool::get().map_or((0, 0), |pool| pool.books_of(class.page_index()))
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds this module's lock across `fork`.
 pub(crate) fn hold_for_fork() {
     if IS_BUILT_IN {
         slots::hold_for_fork();
@@ -304,11 +301,11 @@ pub(crate) unsafe fn let_go_after_fork() {
     }
 }
 
-/// How many blocks go by until the next that is guarded, that one included: any number up to twice the rate
-/// with the same chance, so that the rate is kept on average.
+/// How many blocks to count until the next guarded one, including it: uniform from 1 to twice the rate minus 1, whose mean
+/// is the rate.
 pub(crate) fn blocks_to_guard(random: u64, rate: usize) -> usize {
     let numbers = (2 * rate - 1) as u64;
-    // The upper half of the product of a fraction of 2³² and the numbers: rates are below 2³¹.
+    // The upper half of the product of a 32-bit fraction and the range: rates are below 2³¹.
     1 + (((random >> 32) * numbers) >> 32) as usize
 }
 
@@ -328,7 +325,7 @@ mod tests {
                 assert!((1..2 * rate).contains(&blocks) || blocks == 1);
                 sum += blocks;
             }
-            // The deviation of a mean is 0.41 % of the rate; and five of them.
+            // The standard deviation of the mean is 0.41 % of the rate; five of them.
             let mean = sum as f64 / DRAWS as f64;
             assert!((mean / rate as f64 - 1.0).abs() < 0.021, "{mean} at {rate}");
         }

@@ -1,30 +1,31 @@
-//! News: layers below note that they changed what readers outside look at, and a layer above shows it to them.
+//! The dirty flag of the statistics page: lower layers set it when they change what statistics show, and a layer above
+//! updates the page.
 //!
-//! Relies on the option for the statistics page. A thread that makes a page or gives one back cannot know what all rooms together
-//! hold, so nothing is written there: the next slow path of any thread finds the note.
+//! Relies on the option for the statistics page. A thread that makes or releases a page of blocks cannot sum up all
+//! statistics there, so it writes nothing: the next slow path of any thread finds the flag.
 
 use crate::platform::sync::{AtomicBool, Ordering};
 use crate::settings;
 
 static NEWS: AtomicBool = AtomicBool::new(false);
 
-/// Notes that there is something to be seen, if anyone may look.
+/// Sets the flag, if there is a statistics page.
 #[inline]
 pub(crate) fn note() {
     if settings::statistics_page() {
-        // ORDERING: Relaxed: a thread that misses it comes by again, or another does.
+        // ORDERING: Relaxed: a thread that misses the flag, or another one, checks again soon.
         NEWS.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whether something was noted and not taken yet.
+/// Whether the flag is set.
 #[inline(always)]
 pub(crate) fn are_there() -> bool {
     // ORDERING: Relaxed, as above.
     NEWS.load(Ordering::Relaxed)
 }
 
-/// Takes the note; whether there was one.
+/// Clears the flag; whether it was set.
 pub(crate) fn take() -> bool {
     // ORDERING: Relaxed, as above.
     NEWS.swap(false, Ordering::Relaxed)

@@ -1,14 +1,10 @@
-//! Sampling: the sampled blocks of the heap profile, with who asked for them.
+//! Sampling: the blocks in the heap profile, with the stacks that allocated them.
 //!
-//! Relies on metadata for its memory, on the unwinder for who called, on the layers above to count requests
-//! (`threads/cache/counted.rs`) and to tell of blocks. Bytes are sampled, so a block stands in the profile with a chance that
-//! grows with its size; what is written are estimates of the whole. While no profile is taken,
-//! nothing is counted and no instruction asks whether it should be.
+//! Relies on metadata for its memory, on the unwinder, and on the layers above to count requests
+//! (`threads/cache/counted.rs`) and report blocks. Bytes are sampled, so the chance of a block grows with its size; the
+//! figures written are estimates of the whole. While no profile is taken, nothing is counted, and no fast path tests for it.
 //!
-//! Without the feature `profile`, [`current`] is `None` for the compiler too, and what only a profile needs is not linked.
-//!
-//! What it never does: decide what is worth looking at. Symbols, sums by function and pictures are
-//! made by the reader of the file (`masu heap`).
+//! Without the feature `profile`, [`current`] is a constant `None`, and what only a profile needs is not linked.
 
 pub(crate) mod chance;
 mod destination;
@@ -31,10 +27,10 @@ use message::number;
 pub(crate) use samples::Extent;
 use samples::Samples;
 
-/// Bytes between two samples on average, where nothing else is asked for.
+/// The default average number of bytes between two samples.
 pub const INTERVAL_BYTES: usize = 512 << 10;
 
-/// The most calls that are kept of one stack, the innermost ones.
+/// The most frames kept of a stack, innermost first.
 const FRAMES_MAX: usize = 96;
 
 /// Why a profile was not started or not written.
@@ -43,13 +39,13 @@ const FRAMES_MAX: usize = 96;
 pub enum Refusal {
     /// The program was built without masu's feature `profile`.
     Feature,
-    /// One is being taken already.
+    /// A profile is being taken already.
     Running,
-    /// There is none: none was started.
+    /// No profile was started.
     None,
-    /// There is no memory for it.
+    /// There is no memory for a profile.
     Memory,
-    /// An interval of 0 bytes.
+    /// The interval is 0 bytes.
     Interval,
     /// The program has more rights than the user who started it (`AT_SECURE`).
     Secure,
@@ -77,7 +73,7 @@ impl core::error::Error for Refusal {}
 
 /// The interval in bytes while a profile is taken, else 0.
 static INTERVAL: AtomicUsize = AtomicUsize::new(0);
-/// How often a profile was started or stopped.
+/// A count of starts and stops.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 
 struct Profile {
@@ -85,34 +81,34 @@ struct Profile {
     destination: Destination,
 }
 
-/// The profile; where none was ever taken it has no place, for it is long.
+/// The profile, which is large and so allocated only when the first one is taken.
 static PROFILE: Lock<Option<&'static mut Profile>> = Lock::new(None);
 
-/// The profile's place, made if there is none. `None` for want of memory.
+/// The profile, allocated if there is none; `None` without memory.
 fn place<'a>(profile: &'a mut Option<&'static mut Profile>) -> Option<&'a mut Profile> {
     if profile.is_none() {
         const WORDS: usize = size_of::<Profile>() / size_of::<usize>();
         let words = metadata::words(WORDS)?.as_mut_ptr().cast::<Profile>();
         let none = Profile { samples: Samples::new(0), destination: Destination::none() };
-        // SAFETY: There are as many words, aligned and nobody else's.
+        // SAFETY: There are as many words, aligned, and nothing else uses them.
         unsafe { words.write(none) };
-        // SAFETY: Written just now, never given back, and held by the lock alone.
+        // SAFETY: Written just now, never freed, and reached through the lock alone.
         *profile = Some(unsafe { &mut *words });
     }
     profile.as_deref_mut()
 }
 
-/// Whether there can be a profile in this program.
+/// Whether this build has profiles.
 pub(crate) const IS_BUILT_IN: bool = cfg!(feature = "profile");
 
-/// Bytes between samples, and the number of the profile; `None` while none is taken.
+/// The interval in bytes and the session of the profile that is being taken, if one is.
 #[inline(always)]
 pub(crate) fn current() -> Option<(usize, u32)> {
     if !IS_BUILT_IN {
         return None;
     }
-    // ORDERING: Relaxed in both: a thread that sees a profile late or takes it for the one before counts
-    // a few bytes more or less.
+    // ORDERING: Relaxed in both: a thread that sees a profile late, or takes it for the previous one, counts a few bytes
+    // more or less.
     let interval = INTERVAL.load(Ordering::Relaxed);
     (interval > 0).then(|| (interval, SESSION.load(Ordering::Relaxed)))
 }
@@ -124,19 +120,18 @@ pub(crate) fn session() -> u32 {
     SESSION.load(Ordering::Relaxed)
 }
 
-/// Has [`session`] change although no profile starts or stops: others are to draw again that count as one does.
+/// Changes [`session`] although no profile starts or stops, so that threads that count draw again.
 pub(crate) fn renew() {
     // ORDERING: Relaxed, as above.
     SESSION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Whether a profile is taken.
 #[inline(always)]
 pub(crate) fn is_running() -> bool {
     current().is_some()
 }
 
-/// The interval of a profile that may be started, in bytes: what was asked for, else what the option says.
+/// The interval in bytes for a new profile: `asked`, else the option's.
 pub(crate) fn interval_for(asked: Option<usize>) -> Result<usize, Refusal> {
     libc::look_for_finder();
     let interval_bytes = asked.or_else(settings::profile_interval).unwrap_or(INTERVAL_BYTES);
@@ -146,7 +141,7 @@ pub(crate) fn interval_for(asked: Option<usize>) -> Result<usize, Refusal> {
     if interval_bytes == 0 { Err(Refusal::Interval) } else { Ok(interval_bytes) }
 }
 
-/// Starts a profile, for which sampled blocks may have pages already, and for which the caller has requests counted.
+/// Starts a profile. The caller has made pages for sampled blocks, and has requests counted.
 pub(crate) fn begin(interval_bytes: usize) -> Result<(), Refusal> {
     let mut held = PROFILE.lock();
     if is_running() {
@@ -161,8 +156,8 @@ pub(crate) fn begin(interval_bytes: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Ends the profile that is being taken, if one is. What was found can be written until another is
-/// started: it stays as it is, whatever is freed from here on.
+/// Ends the profile that is being taken, if one is. It can be written until another is started: later frees do not change
+/// it.
 pub fn stop() {
     let profile = PROFILE.lock();
     // ORDERING: Relaxed, as in `current`.
@@ -172,12 +167,12 @@ pub fn stop() {
     drop(profile);
 }
 
-/// Writes the profile as it is now into a new file at `path`, which only its owner may read: a
-/// message of pprof's `profile.proto`, not compressed, with addresses instead of names.
+/// Writes the profile as it is now to a new file at `path` that only its owner can read: an uncompressed message of pprof's
+/// `profile.proto`, with addresses instead of names.
 ///
 /// # Errors
 ///
-/// If none was started, or the file cannot be made, as where there is one already.
+/// If no profile was started, or the file cannot be created, as where it exists.
 pub fn write(path: &CStr) -> Result<(), Refusal> {
     if libc::is_secure() {
         return Err(Refusal::Secure);
@@ -190,13 +185,13 @@ pub fn write(path: &CStr) -> Result<(), Refusal> {
     message::write(&profile.samples, &file).map_err(|error| Refusal::File(error.0))
 }
 
-/// Bytes of the memory that the samples take; at most 64 MiB. They are among those of the allocator itself.
+/// Bytes that the samples take, at most 64 MiB; they count as metadata.
 #[must_use]
 pub fn own_bytes() -> usize {
     PROFILE.lock().as_deref().map_or(0, |profile| profile.samples.bytes())
 }
 
-/// Notes a block that was sampled, and who asked for it.
+/// Adds a sampled block and this thread's stack.
 #[cold]
 #[inline(never)]
 pub(crate) fn add(address: usize, bytes: usize) {
@@ -214,20 +209,20 @@ pub(crate) fn add(address: usize, bytes: usize) {
     }
 }
 
-/// Writes the profile that someone asks for.
+/// Writes the profile that another process requested.
 #[cold]
 #[inline(never)]
 fn answer() {
     let mut held = PROFILE.lock();
     let Some(profile) = held.as_deref_mut() else { return };
-    // Another thread may have seen it too.
+    // Another thread may have written it already.
     if profile.destination.is_asked_for() {
         profile.write_next();
         profile.destination.answer();
     }
 }
 
-/// Notes that a sampled block was freed.
+/// Removes a sampled block that was freed.
 #[cold]
 #[inline(never)]
 pub(crate) fn remove(address: usize) {
@@ -238,7 +233,7 @@ pub(crate) fn remove(address: usize) {
     }
 }
 
-/// Notes that a sampled block has `bytes` from now on, `more` of them new.
+/// Changes a sampled block to `bytes`, of which `more` are new.
 #[cold]
 #[inline(never)]
 pub(crate) fn resize(address: usize, bytes: usize, more: usize) {
@@ -249,8 +244,8 @@ pub(crate) fn resize(address: usize, bytes: usize, more: usize) {
     }
 }
 
-/// Whether the environment asks for a profile, whose files are then known. What follows is not linked where there can be
-/// none.
+/// Whether the environment requests a profile; reads the files' prefix. A constant false, so that nothing is linked, where
+/// there are no profiles.
 #[inline(always)]
 pub(crate) fn is_asked_for(environment: &Environment) -> bool {
     read(environment) && IS_BUILT_IN
@@ -278,7 +273,7 @@ fn read(environment: &Environment) -> bool {
     true
 }
 
-/// Called when the program ends whose profile the environment asked for.
+/// Writes the profile that the environment requested, when the program ends.
 pub(crate) extern "C" fn end(_: *mut c_void) {
     let mut held = PROFILE.lock();
     let Some(profile) = held.as_deref_mut() else { return };
@@ -289,7 +284,7 @@ pub(crate) extern "C" fn end(_: *mut c_void) {
 }
 
 impl Profile {
-    /// Writes the profile to the next file of its destination, or says why not.
+    /// Writes the profile to its next file, or prints why not.
     fn write_next(&mut self) {
         let result = self.destination.next_file();
         let result = result.and_then(|file| message::write(&self.samples, &file));
@@ -303,7 +298,7 @@ impl Profile {
         }
     }
 
-    /// Says how much lives.
+    /// Prints how much is live.
     fn report_live(&self) {
         let (mut parts, mut bytes) = (0_usize, 0_usize);
         self.samples.for_each_stack(|sums, _, _| {
@@ -321,7 +316,7 @@ impl Profile {
     }
 }
 
-/// Holds the locks of this room across `fork`.
+/// Holds this module's locks across `fork`.
 pub(crate) fn hold_for_fork() {
     unwind::hold_for_fork();
     PROFILE.hold();

@@ -1,12 +1,10 @@
-//! Unwinding: who called whom, up to the first function of the thread.
+//! Unwinding: the callers of a function, up to the first function of the thread.
 //!
-//! Relies on the unwind tables (`.eh_frame`) that compilers write for every function of C, C++ and
-//! Rust, and on the C library to say which objects are loaded. Frame pointers are not asked for:
-//! distributions build without. The C compiler's own unwinder would have to be loaded, which
-//! allocates and is not there in static programs, so the tables are read here, without a lock or an
-//! allocation of this library's. The hard idea is that tables are programs: to learn where a function keeps its
-//! caller's registers, its program is run up to the address that the function has reached
-//! (`diagnostics/unwind/rules.rs`).
+//! Relies on the unwind tables (`.eh_frame`) that compilers write for C, C++ and Rust, and on the C library's list of loaded
+//! objects. Frame pointers are not needed: distributions build without them. The C compiler's unwinder would have to be
+//! loaded, which allocates, and static programs lack it. So the tables are read here, without masu allocating. The hard idea
+//! is that tables are programs: to find where a function saved its caller's registers, its program is run up to the address
+//! in question (`diagnostics/unwind/rules.rs`).
 //!
 //! References: DWARF 5, section 6.4; Linux Standard Base 5.0, section 10.6; System V ABIs for x86-64
 //! and aarch64.
@@ -31,18 +29,18 @@ use objects::Objects;
 use registers::Registers;
 use rules::{Base, Row, Rule};
 
-/// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this
-/// function; returns how many. Each is that of the call instruction's last byte.
+/// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this function; returns how many.
+/// Each is the address of the call instruction's last byte.
 #[inline(never)]
 pub(crate) fn capture(frames: &mut [usize]) -> usize {
     walk(Registers::here(), frames)
 }
 
-/// The same for what a signal interrupted: first the instruction that was next, then its callers.
+/// The same for code that a signal interrupted: first the interrupted instruction, then its callers.
 ///
 /// # Safety
 ///
-/// - `context` is what a signal's handler was called with as its third argument.
+/// - `context` is the third argument of a signal handler.
 #[inline(never)]
 pub(crate) unsafe fn capture_interrupted(context: *const c_void, frames: &mut [usize]) -> usize {
     // SAFETY: The caller's condition.
@@ -60,7 +58,7 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
     let mut objects = None;
     let mut memory = Memory::new();
     let mut count = 0;
-    // The address of a call is that behind it; of what a signal interrupted it is the very next.
+    // A return address is behind its call; an interrupted instruction is at its own address.
     let mut is_behind_call = false;
     while count < frames.len() {
         let at = registers.program_counter().wrapping_sub(usize::from(is_behind_call));
@@ -90,13 +88,13 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
                 break;
             }
             if row.is_signal_frame && count < frames.len() {
-                // What the signal interrupted.
+                // The interrupted instruction.
                 frames[count] = registers.program_counter();
                 count += 1;
             }
             is_behind_call = !row.is_signal_frame;
         }
-        // A thread's first function was called by nobody.
+        // The thread's first function has no caller.
         if registers.program_counter() == 0 {
             break;
         }
@@ -104,7 +102,7 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
     count
 }
 
-/// The registers as the caller has them.
+/// The caller's registers.
 fn step(registers: &Registers, row: &Row, memory: &mut Memory) -> Option<Registers> {
     let base = match row.base {
         Base::Register(register, offset) => registers.get(register)?.wrapping_add_signed(offset),
@@ -140,7 +138,7 @@ mod tests {
     #[inline(never)]
     fn innermost(depth: usize, frames: &mut [usize]) -> usize {
         let count = if depth == 0 { capture(frames) } else { innermost(depth - 1, frames) };
-        // No tail call.
+        // Prevents a tail call.
         core::hint::black_box(count)
     }
 
@@ -173,14 +171,14 @@ mod tests {
         let walks = [(); 3].map(|()| {
             let mut frames = [0; 200];
             let count = innermost(DEPTH, &mut frames);
-            // Where this closure is called from is another place each time, if it was unrolled.
+            // The caller of this closure differs each time if the loop was unrolled.
             (count, <[usize; DEPTH]>::try_from(&frames[..DEPTH]).expect("so many"))
         });
         assert!(walks[0].0 > DEPTH);
         assert_eq!(walks[0], walks[1]);
         assert_eq!(walks[1], walks[2]);
-        // Two calls of one walk may want the same place, by where the program was loaded: the last to be kept is
-        // there. Other tests may want it too, or load a library in between.
+        // Two frames of one walk may share a place in the cache, depending on where the program was loaded; the later one
+        // stays. Other tests may replace it, or load a library in between.
         let is_known = || {
             let mut frames = [0; 200];
             let count = innermost(DEPTH, &mut frames);

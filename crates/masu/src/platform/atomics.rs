@@ -1,7 +1,7 @@
-//! The atomics door: every atomic type, every ordering and every cell of this crate comes from here, so that a model checker
-//! can stand behind it. The models have loom's in the place of this file (`tests/models/atomics.rs`).
+//! The atomics door: all atomic types, orderings and cells of this crate come from here. The models under loom replace this
+//! file (`tests/models/atomics.rs`).
 //!
-//! Relies on nothing but the language. All but the doors take them from [`crate::platform::sync`], beside the locks.
+//! Relies on the language alone. Modules other than the doors import them from [`crate::platform::sync`].
 
 pub(crate) use core::cell::{Cell, UnsafeCell};
 pub(crate) use core::sync::atomic::{

@@ -1,27 +1,26 @@
 //! `memcpy`, `memmove`, `memset`, `memcmp` and `bcmp` with vectors, for programs on x86-64 musl: feature `musl-memcpy`.
 //!
-//! Relies on SSE2, which every x86-64 has, and asks for AVX2. musl's own copy with string instructions
-//! whatever the length, and compare byte by byte; programs of many strings take half as long again
-//! there as on glibc. The linker takes the functions of this crate before it
-//! looks into the C library, so all code of a static program has them, C and the standard library included.
+//! Relies on SSE2, which every x86-64 CPU has, and uses AVX2 where there is one. musl copies with string instructions
+//! whatever the length and compares byte by byte; programs with many strings take half as long again as on glibc. The
+//! linker takes this crate's functions before it searches the C library, so all code of a static program uses them.
 //!
-//! Three functions, all in assembly, lest the compiler make calls of `memcpy` out of a body of `memcpy`. The hard idea is
-//! that lengths have steps: one of up to 128 bytes is copied or filled without a loop, from both ends with the
-//! same width, and the two may overlap. Within a step all is read before any is written, and the loops
-//! run in the direction that asks for no more, so the one function is `memcpy` and `memmove`. Long ones go by vectors of
-//! 32 bytes where the CPU has AVX2, of which the first long one finds out (`platform/bytes/width.rs`): that is no earlier than
-//! it is needed, and needs nobody to have started before. A move upwards onto itself goes from its end by 16, whatever its length.
+//! Three functions in assembly, lest the compiler turn the body of `memcpy` into a call of `memcpy`. The hard idea: lengths
+//! up to 128 bytes are copied without a loop, in steps, from both ends with vectors of one width that may overlap. Within a
+//! step all is read before any is written, and loops run in the direction that an overlap needs, so one function is both
+//! `memcpy` and `memmove`. Long copies and fills use vectors of 32 bytes where the CPU has AVX2. The first long one finds out
+//! (`platform/bytes/width.rs`), so no constructor must have run before. A move upwards onto itself always runs from the end
+//! with vectors of 16.
 //!
-//! The names are weak: of two versions of this crate in one program either's will do.
+//! The names are weak: where a program has two versions of this crate, either version will do.
 
-/// From so many bytes on, vectors of 32 bytes copy and fill where there are any.
+/// From this length on, vectors of 32 bytes copy and fill where the CPU has them.
 const WIDE_FROM: usize = 256;
-/// From so many bytes on, string instructions copy and fill: what the CPU does with them then is as wide as it can.
+/// From this length on, string instructions copy and fill: the CPU makes them as wide as it can.
 const STRING_FROM: usize = 2048;
-/// The same where there are vectors of 32 bytes.
+/// The same on CPUs with vectors of 32 bytes.
 const STRING_FROM_WIDE: usize = 4096;
 
-/// Puts names before what comes, on musl.
+/// Labels the code that follows with these names, on musl.
 macro_rules! known_as {
     ($($name:literal)*) => {
         if_musl!(concat!(
@@ -35,7 +34,7 @@ macro_rules! if_musl {
         $text
     };
 }
-/// Elsewhere the C library's are as good, and only the tests call these.
+/// The C library's functions are as good on other targets, where only tests call these.
 #[cfg(not(target_env = "musl"))]
 macro_rules! if_musl {
     ($text:expr) => {
@@ -43,7 +42,7 @@ macro_rules! if_musl {
     };
 }
 
-/// Has `find` called and keeps what a function was given, which aligns the stack.
+/// Calls `find`, keeping the function's arguments; three pushes align the stack.
 macro_rules! find_width {
     () => {
         "push rdi
@@ -69,7 +68,7 @@ use compare::compare;
 use copy::copy;
 use fill::fill;
 
-/// What nobody may leave out: nothing of this crate calls these, and the linker has yet to hear who does.
+/// `used`, because nothing in this crate calls these and the linker does not know the callers yet.
 #[used]
 static COPY: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void = copy;
 #[used]

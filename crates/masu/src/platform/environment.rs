@@ -1,43 +1,40 @@
-//! The environment: variables that a program was started with, read without the C library's
-//! `getenv`.
+//! The environment: variables that the program was started with, read without the C library's `getenv`.
 //!
-//! Relies on the C library's door for where the list lies. The hard idea is *when* it lies there:
-//! `libmasu.so` is first asked for memory, and its constructor runs, before glibc has set `environ`
-//! (musl sets it before anything else). glibc hands the list to every constructor instead, so
-//! [`Environment::at`] takes it from there; a program that has masu linked in allocates first in its
-//! own code or the runtime's, and finds `environ` set. `/proc/self/environ` would do for all of
-//! them, at three system calls for each program started, and not without `/proc`.
+//! Relies on the C library's door for where the list is. The hard idea is *when* it is there: `libmasu.so` gets its first
+//! request, and its constructor runs, before glibc has set `environ` (musl sets it first of all). glibc passes the list to
+//! every constructor, so [`Environment::at`] takes it from there. A program that masu is linked into allocates first in its
+//! own code or its runtime's, when `environ` is set. `/proc/self/environ` would serve all of them, at three system calls for
+//! each program start, and not without `/proc`.
 //!
-//! What this never does: hold the list for later, when the program may have changed it.
+//! The list is never kept for later: the program may change it.
 
 use core::ffi::{CStr, c_char};
 use core::ptr::NonNull;
 
 use crate::platform::libc;
 
-/// The list of variables, as long as the program leaves it alone: to be read at once and dropped.
+/// The list of variables, valid while the program does not change it: read it at once and drop it.
 #[derive(Debug)]
 pub struct Environment {
     first: NonNull<*const c_char>,
 }
 
 impl Environment {
-    /// The list that a constructor was handed; `None` where there is none, and where the program
-    /// has more rights than the user who set the variables (set-user-ID and the like, `AT_SECURE`).
+    /// The list that a constructor was passed; `None` where there is none, and where the program has more rights than
+    /// the user who set the variables (set-user-ID and the like, `AT_SECURE`).
     ///
     /// # Safety
     ///
-    /// - `list` is null or leads to addresses of strings, the last one null, that nobody changes
-    ///   while this value lives.
+    /// - `list` is null, or an array of strings that ends with null, and nothing changes it while this value lives.
     #[must_use]
     pub unsafe fn at(list: *const *const c_char) -> Option<Environment> {
         let first = NonNull::new(list.cast_mut())?;
         (!libc::is_secure()).then_some(Environment { first })
     }
 
-    /// The list as the C library knows it now; `None` also where it does not know it yet.
+    /// The C library's list; `None` also while the C library does not have it yet.
     ///
-    /// A thread that changes the environment in that time disturbs this, as it does `getenv`.
+    /// A thread that changes the environment at the same time disturbs this, as it does `getenv`.
     #[must_use]
     pub fn current() -> Option<Environment> {
         // SAFETY: The C library keeps the list in this form; see above for changes.
@@ -48,24 +45,23 @@ impl Environment {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&CStr> {
         self.beginning_with(name.as_bytes()).find_map(|rest| match rest.to_bytes() {
-            // SAFETY: There is an equals sign before what is left of the string.
+            // SAFETY: There is an equals sign before the rest of the string.
             [b'=', ..] => Some(unsafe { CStr::from_ptr(rest.as_ptr().add(1)) }),
             _ => None,
         })
     }
 
-    /// What follows `prefix`, which holds no zero, in each entry that begins so: the rest of the
-    /// name, an equals sign, the value.
+    /// The rest of each entry that begins with `prefix`, which contains no zero: the rest of the name, an equals sign,
+    /// the value.
     pub fn beginning_with(&self, prefix: &[u8]) -> impl Iterator<Item = &CStr> {
         let mut next = self.first;
         core::iter::from_fn(move || {
             loop {
-                // SAFETY: The list goes on up to a null, which ends this loop, and the iteration too:
-                // the place stays.
+                // SAFETY: The list goes on up to a null, at which the iteration stops for good: `next` stays there.
                 let variable = NonNull::new(unsafe { next.read() }.cast_mut())?;
-                // SAFETY: This was not the last place.
+                // SAFETY: The entry was not the null at the end.
                 next = unsafe { next.add(1) };
-                // SAFETY: It is a string that stays while this value lives.
+                // SAFETY: The entry is a string that stays while this value lives.
                 if let Some(rest) = unsafe { behind(variable, prefix) } {
                     return Some(rest);
                 }
@@ -74,23 +70,23 @@ impl Environment {
     }
 }
 
-/// What is left of `variable` behind `prefix`, if it begins so. Programs have dozens of long variables,
-/// so no more is read of one than it takes to tell.
+/// The rest of `variable` behind `prefix`, if it begins with it. Reads no further than the first byte that differs:
+/// programs have dozens of long variables.
 ///
 /// # Safety
 ///
-/// - `variable` is a string that nobody changes for as long as the caller says.
+/// - `variable` is a string that nothing changes during `'a`.
 unsafe fn behind<'a>(variable: NonNull<c_char>, prefix: &[u8]) -> Option<&'a CStr> {
     let mut place = variable.cast::<u8>();
     for byte in prefix {
-        // SAFETY: Up to here there was no zero, for a prefix has none, so the string goes on.
+        // SAFETY: No byte so far was zero, because `prefix` has none, so the string goes on.
         if unsafe { place.read() } != *byte {
             return None;
         }
-        // SAFETY: As above: this was no zero either.
+        // SAFETY: As above: this byte was not zero either.
         place = unsafe { place.add(1) };
     }
-    // SAFETY: The rest of the string is one.
+    // SAFETY: The rest of a string is one.
     Some(unsafe { CStr::from_ptr(place.cast().as_ptr()) })
 }
 

@@ -6,26 +6,26 @@
 use crate::platform::kernel;
 use crate::platform::libc;
 
-/// A reason to end the program.
+/// Why the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// `free` or `realloc` of a pointer that is no block of ours, and no other malloc is known.
+    /// `free` or `realloc` of a pointer that is not masu's, and no other malloc is known.
     ForeignPointer,
     /// A pointer into one of our pages, but not to the start of a block.
     NotABlock,
     /// A block that was free already.
     FreedTwice,
-    /// `realloc` or the question for the size of a block that is free.
+    /// `realloc` or `malloc_usable_size` of a free block.
     UsedFreed,
-    /// A pointer into memory of ours that never held a block.
+    /// A pointer into masu's memory where there never was a block.
     NeverHandedOut,
-    /// There is no memory, and the program is to end then (`settings::aborts_on_oom`).
+    /// There is no memory, and the option `abort_on_oom` is set.
     OutOfMemory,
-    /// A block of a first-class heap was freed to something that it does not belong to.
+    /// A block of a first-class heap was freed to another heap or to none.
     NotTheHeaps,
     /// A block was freed by a layout of another size class.
     NotTheLayouts,
-    /// A first-class heap is used that was destroyed.
+    /// A first-class heap was used after it was destroyed.
     HeapGone,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn stop(fault: Fault) -> ! {
     libc::abort()
 }
 
-/// Ends the program with a message that was put together for it.
+/// Ends the program with a message built by the caller.
 #[cfg(feature = "secure")]
 #[cold]
 #[inline(never)]

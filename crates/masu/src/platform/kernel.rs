@@ -1,9 +1,8 @@
 //! The kernel door: the only place in this crate that names a system call.
 //!
-//! It relies on nothing but atomics: the calls are made with the CPU's own instruction, so `errno` of the C
-//! library is never touched and no library stands between the allocator and the kernel. Everything
-//! above works with [`Errno`], addresses and lengths. What this door does not do: threads, signals; files
-//! that others know of only for a profile (`platform/kernel/file.rs`).
+//! Relies on atomics alone: calls use the CPU's own instruction, so `errno` of the C library stays as it is, and no library
+//! stands between the allocator and the kernel. Callers see [`Errno`], addresses and lengths. This door has nothing for
+//! threads and signals, and files only for a profile (`platform/kernel/file.rs`) and for the statistics page.
 
 #[cfg(not(all(test, loom)))]
 #[cfg_attr(target_arch = "aarch64", path = "kernel/aarch64.rs")]
@@ -56,7 +55,7 @@ impl Errno {
 pub(crate) enum Protection {
     /// Addresses only: reserved, not committed.
     None = 0,
-    /// Readable; memory never written reads as zero and costs nothing.
+    /// Readable; memory that was never written reads as zero and is not resident.
     Read = 1,
     /// Readable and writable.
     ReadWrite = 3,
@@ -82,7 +81,7 @@ const MAP_FIXED: usize = 0x10;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
 
-/// Counts a lock that this thread has just taken, or is about to release, and that others may wait for.
+/// Counts a lock, shared between threads, that this thread has taken or is about to release.
 #[inline(always)]
 pub(crate) fn note_lock(takes: bool) {
     if cfg!(debug_assertions) {
@@ -90,7 +89,7 @@ pub(crate) fn note_lock(takes: bool) {
     }
 }
 
-/// Whether this thread holds no lock that others may wait for, as far as a debug build knows. Other builds do not look.
+/// Whether this thread holds no shared lock, as far as a debug build knows. Other builds do not count.
 pub(crate) fn no_lock_is_held() -> bool {
     !cfg!(debug_assertions) || locks::by_this_thread() == 0
 }
@@ -103,7 +102,7 @@ fn check(result: isize) -> Result<usize, Errno> {
     }
 }
 
-/// Maps `length` bytes of fresh zero memory anywhere. Not reserved against overcommit.
+/// Maps `length` bytes of zero memory anywhere. Not reserved against overcommit.
 ///
 /// # Errors
 ///
@@ -112,7 +111,7 @@ pub(crate) fn map(length: usize, protection: Protection) -> Result<NonNull<u8>, 
     map_near(0, length, protection, 0)
 }
 
-/// Maps `length` bytes of fresh zero memory at exactly `address`.
+/// Maps `length` bytes of zero memory at exactly `address`.
 ///
 /// # Errors
 ///
@@ -127,7 +126,7 @@ pub(crate) fn map_at(
         return Ok(mapped);
     }
     // Kernels before 4.17 take the address as a hint.
-    // SAFETY: The range was mapped just now and nobody knows of it.
+    // SAFETY: The range was mapped just now and nothing else knows of it.
     let _ = unsafe { unmap_unused(mapped, length) };
     Err(Errno::EXIST)
 }
@@ -139,7 +138,7 @@ fn map_near(
     flags: usize,
 ) -> Result<NonNull<u8>, Errno> {
     let flags = MAP_PRIVATE_ANONYMOUS | MAP_NORESERVE | flags;
-    // SAFETY: A new mapping that replaces nothing changes no memory that anyone uses.
+    // SAFETY: A new mapping that replaces none changes no memory in use. With `MAP_FIXED` the caller owns the range.
     let result = unsafe {
         arch::call6(number::MMAP, address, length, protection as usize, flags, usize::MAX, 0)
     };
@@ -147,14 +146,14 @@ fn map_near(
     NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)
 }
 
-/// Says once what no want of memory explains: where a sandbox forbids the calls, a program would only
-/// see that it gets no memory.
+/// Prints a message once where the error is not about a lack of memory. Otherwise a program in a sandbox that forbids the
+/// calls would only see allocations fail.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.kernel_note_refusal")]
 fn note_refusal(refusal: Errno) -> Errno {
     static SAID: AtomicBool = AtomicBool::new(false);
-    // ORDERING: Relaxed: nothing but the message hangs on it.
+    // ORDERING: Relaxed: only the message depends on it.
     let is_usual = matches!(refusal, Errno::NOMEM | Errno::EXIST | Errno::AGAIN);
     if !is_usual && !SAID.swap(true, Ordering::Relaxed) {
         write_error(
@@ -164,10 +163,9 @@ fn note_refusal(refusal: Errno) -> Errno {
     refusal
 }
 
-/// Unmaps a range: its addresses may be handed to anyone afterwards.
+/// Unmaps a range: the kernel may give its addresses to anyone afterwards.
 ///
-/// A refusal (the limit on mappings) leaves the range mapped, without its contents; the caller has
-/// given it up.
+/// Where the kernel refuses (the limit on mappings), the range stays mapped, without its contents, and is lost.
 ///
 /// # Safety
 ///
@@ -176,12 +174,12 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
     debug_assert!(no_lock_is_held(), "this may take long");
     // SAFETY: The caller's condition.
     if unsafe { unmap_unused(start, length) }.is_err() {
-        // SAFETY: As above, and nobody needs the contents.
+        // SAFETY: As above, and nothing needs the contents.
         let _ = unsafe { advise(start, length, Advice::DontNeed) };
     }
 }
 
-/// Unmaps a range that was never used, which takes no longer for a long one.
+/// Unmaps a range that was never used, which is fast for any length.
 ///
 /// # Errors
 ///
@@ -214,8 +212,7 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Err
     }
 }
 
-/// Puts a fresh mapping in the place of another, readable, writable and all zero: the way of [`commit`] where a
-/// sandbox refuses `mprotect`.
+/// Replaces a mapping with a zero one that is readable and writable: for [`commit`] where a sandbox refuses `mprotect`.
 ///
 /// # Errors
 ///
@@ -223,7 +220,7 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, length: usize) -> Result<(), Err
 ///
 /// # Safety
 ///
-/// - The range was mapped by this door and nobody needs its contents.
+/// - The range was mapped by this door and nothing needs its contents.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.kernel_replace")]
@@ -231,19 +228,19 @@ pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Er
     map_near(start.as_ptr().addr(), length, Protection::ReadWrite, MAP_FIXED).map(drop)
 }
 
-/// Gives a range's contents up and closes it: nobody can touch it any more, until it is opened by [`protect`].
+/// Drops a range's contents and makes it inaccessible, until [`protect`] opens it.
 ///
 /// # Safety
 ///
-/// - The range was mapped by this door and nobody needs its contents.
+/// - The range was mapped by this door and nothing needs its contents.
 pub(crate) unsafe fn close(start: NonNull<u8>, length: usize) {
     if map_near(start.as_ptr().addr(), length, Protection::None, MAP_FIXED).is_err() {
-        // SAFETY: The caller's condition. Refused too, it stays as it is.
+        // SAFETY: The caller's condition. If this is refused too, the range stays as it is.
         let _ = unsafe { protect(start, length, Protection::None) };
     }
 }
 
-/// Changes what may be done with a range.
+/// Changes how a range may be accessed.
 ///
 /// # Errors
 ///
@@ -268,12 +265,12 @@ pub(crate) unsafe fn protect(
 ///
 /// # Errors
 ///
-/// What `madvise(2)` returns; the contents are then unchanged or unknown, never known zero.
+/// What `madvise(2)` returns; the contents are then unchanged or unknown.
 ///
 /// # Safety
 ///
 /// - The range was mapped by this door.
-/// - With [`Advice::DontNeed`], nobody needs its contents any more.
+/// - With [`Advice::DontNeed`], nothing needs its contents any more.
 pub(crate) unsafe fn advise(
     start: NonNull<u8>,
     length: usize,
@@ -290,24 +287,23 @@ pub(crate) unsafe fn advise(
 
 /// Drops the contents of a range; whether it reads as zero now.
 ///
-/// Success of `madvise` is not believed before it was seen: qemu-user before 7.1 and some sandboxes do
-/// nothing and say that they did.
+/// The first success of `madvise` is checked: qemu-user before 7.1 and some sandboxes do nothing and report success.
 ///
 /// # Safety
 ///
-/// - The range is readable and writable, was mapped by this door, and nobody needs its contents.
+/// - The range is readable and writable, was mapped by this door, and nothing needs its contents.
 #[inline(never)]
 pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
     const UNKNOWN: usize = 0;
     const KEPT: usize = 1;
     const BROKEN: usize = 2;
     static PROMISE: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    // ORDERING: Relaxed on both accesses: the value stands for itself, and a thread that does not see it
-    // finds the same out again.
+    // ORDERING: Relaxed on both accesses: no other memory depends on the value, and a thread that does not see it finds
+    // the same one.
     let promise = PROMISE.load(Ordering::Relaxed);
     let word = start.cast::<usize>();
     if promise == UNKNOWN {
-        // SAFETY: The range is writable and its contents are nobody's.
+        // SAFETY: The range is writable and nothing needs its contents.
         unsafe { word.write_volatile(usize::MAX) };
     }
     // SAFETY: The caller's condition.
@@ -350,20 +346,20 @@ fn limit(resource: usize) -> usize {
     limits[0]
 }
 
-/// An address where nothing is mapped now, as the kernel would choose it.
+/// An address where nothing is mapped now, chosen by the kernel.
 pub(crate) fn free_address() -> usize {
     const PROBE_BYTES: usize = 64 << 10;
     let Ok(start) = map(PROBE_BYTES, Protection::None) else {
         return 1 << 46;
     };
-    // SAFETY: The mapping was made just now and nobody knows of it.
+    // SAFETY: The mapping was made just now and nothing else knows of it.
     let _ = unsafe { unmap_unused(start, PROBE_BYTES) };
     start.as_ptr().addr()
 }
 
-/// Sleeps while `word` holds `expected`; wakes at [`wake_one`], a signal, or for no reason.
+/// Sleeps while `word` holds `expected`, until [`wake_one`], a signal, or spuriously.
 ///
-/// It wakes after a second at the latest: where a filter refuses a [`wake_one`], nobody else would end the sleep.
+/// The sleep ends after a second at the latest: a filter may refuse [`wake_one`].
 pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
     const FUTEX_WAIT_PRIVATE: usize = 128;
     static SECONDS_AND_NANOSECONDS: [i64; 2] = [1, 0];
@@ -395,32 +391,32 @@ pub(crate) fn cpu_count() -> usize {
     }
 }
 
-/// Writes a message to standard error, as far as that goes.
+/// Writes a message to standard error; errors are ignored.
 pub(crate) fn write_error(message: &[u8]) {
     let address = message.as_ptr().expose_provenance();
     // SAFETY: The kernel only reads the message.
     let _ = unsafe { arch::call6(number::WRITE, 2, address, message.len(), 0, 0, 0) };
 }
 
-/// Whether the word at `address` can be read now, and so all of its OS page.
+/// Whether the word at `address`, and so all of its OS page, is readable now.
 ///
-/// Asks the kernel to change the mask of signals in a way that there is not: it refuses, but only after
-/// it has read the new mask from there.
+/// Calls `rt_sigprocmask` with an invalid operation: the kernel refuses, but only after it has read the new mask from the
+/// address.
 pub(crate) fn is_readable(address: usize) -> bool {
     const NO_WAY: usize = usize::MAX;
     const MASK_BYTES: usize = 8;
     // SAFETY: The kernel only reads, and changes nothing.
     let result =
         unsafe { arch::call6(number::RT_SIGPROCMASK, NO_WAY, address, 0, MASK_BYTES, 0, 0) };
-    // That there is no such way: the mask was read. A filter's refusal says nothing of the word.
+    // `EINVAL` means that the mask was read. A filter's refusal says nothing about the word.
     address != 0 && check(result) == Err(Errno::INVALID)
 }
 
-/// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. All ranges that this door
-/// is handed by others are multiples of slices, but for those inside a page, which ask here.
+/// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. Most ranges passed to this door are
+/// multiples of slices and need not ask.
 pub(crate) fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
-    // ORDERING: Relaxed, for the value stands for itself and every thread computes the same one.
+    // ORDERING: Relaxed: no other memory depends on the value, and every thread computes the same one.
     let known = SIZE.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -431,8 +427,8 @@ pub(crate) fn page_size() -> usize {
     size
 }
 
-/// Asks the kernel itself, without a C library that may not have started yet: `madvise` refuses an
-/// address that is not a multiple of the page size with `EINVAL`.
+/// Asks the kernel, because the C library may not have started yet: `madvise` refuses an address that is not a multiple
+/// of the page size with `EINVAL`.
 fn measure_page_size() -> usize {
     const LARGEST: usize = 64 << 10;
     const NORMAL: usize = 0;
@@ -441,13 +437,13 @@ fn measure_page_size() -> usize {
     };
     let aligned = (start.as_ptr().addr() + LARGEST - 1) & !(LARGEST - 1);
     let accepted = |size: &usize| {
-        // SAFETY: Normal advice changes nothing; the range lies inside the mapping above.
+        // SAFETY: `MADV_NORMAL` changes nothing here; the range lies inside the mapping above.
         let result =
             unsafe { arch::call6(number::MADVISE, aligned + size, *size, NORMAL, 0, 0, 0) };
         check(result).is_ok()
     };
     let size = [4 << 10, 16 << 10].into_iter().find(accepted).unwrap_or(LARGEST);
-    // SAFETY: The mapping was made above and nobody else knows of it.
+    // SAFETY: The mapping was made above and nothing else knows of it.
     let _ = unsafe { unmap_unused(start, 2 * LARGEST) };
     size
 }

@@ -1,8 +1,6 @@
-//! The door to the C library: thread exit, fork, `errno`, the environment, the program's end, what is
-//! loaded. Nothing else of it is used.
+//! The door to the C library: thread exit, fork, `errno`, the environment, process exit, loaded objects.
 //!
-//! Relies on a POSIX threads library, glibc or musl. Memory functions are the compiler's own
-//! business (`memset`, `memcpy`).
+//! Relies on POSIX threads, of glibc or musl. The compiler also calls `memset` and `memcpy`, without this door.
 
 #[cfg(all(target_arch = "aarch64", target_env = "gnu"))]
 #[path = "libc/aarch64.rs"]
@@ -66,19 +64,17 @@ pub(crate) fn abort() -> ! {
 /// Sets this thread's `errno`.
 pub(crate) fn set_errno(errno: c_int) {
     let place = __errno_location();
-    // SAFETY: The C library returns a place of this thread's own.
+    // SAFETY: The C library returns the address of this thread's own variable.
     unsafe { *place = errno };
 }
 
-/// The list of environment variables; null where the C library does not know it yet, or where the
-/// program has cleared it.
+/// The list of environment variables; null where the C library does not have it yet, or the program has cleared it.
 pub(crate) fn environment() -> *const *const c_char {
     let place = (&raw const environ).cast_mut().cast();
-    // SAFETY: The C library's variable is aligned and lives for ever; other threads may write to
-    // it, as to an atomic.
+    // SAFETY: The C library's variable is aligned and lives forever; other threads may write it, as they may an atomic.
     let list: &AtomicPtr<*const c_char> = unsafe { AtomicPtr::from_ptr(place) };
-    // ORDERING: Relaxed, for the C library publishes nothing with it: programs set their
-    // environment before they have threads, or lock it among themselves.
+    // ORDERING: Relaxed, because the C library publishes nothing with it: programs set their environment before they
+    // have threads, or lock it themselves.
     list.load(Ordering::Relaxed)
 }
 
@@ -88,25 +84,24 @@ pub(crate) fn is_secure() -> bool {
     getauxval(AT_SECURE) != 0
 }
 
-/// The random bytes that the kernel gave the program at its start (`AT_RANDOM` of `getauxval(3)`); zeros where
-/// it gave none.
+/// The random bytes that the kernel gave the program at its start (`AT_RANDOM` of `getauxval(3)`); zeros where there are
+/// none.
 #[cfg(feature = "secure")]
 pub(crate) fn random_at_start() -> [u64; 2] {
     const AT_RANDOM: c_ulong = 25;
     let place: *const [u8; 16] = core::ptr::with_exposed_provenance(getauxval(AT_RANDOM) as usize);
-    // SAFETY: It is null or leads to so many bytes, which stay.
+    // SAFETY: It is null or leads to 16 bytes that stay.
     let bytes = unsafe { place.as_ref() }.copied().unwrap_or_default();
-    // SAFETY: Any bytes are valid numbers, and these are as long.
+    // SAFETY: Any bytes are valid numbers, and the sizes agree.
     unsafe { core::mem::transmute(bytes) }
 }
 
-/// Has `call` called when the program ends by `exit`, after all that is registered later; whether it
-/// will be.
+/// Registers `call` to run at `exit`, after all that is registered later; whether it was registered.
 pub(crate) fn at_exit(call: extern "C" fn(*mut c_void)) -> bool {
     __cxa_atexit(call, core::ptr::null_mut(), core::ptr::null()) == 0
 }
 
-/// A loaded object, `dl_iterate_phdr(3)`: as much as is used of `struct dl_phdr_info`.
+/// A loaded object as `dl_iterate_phdr(3)` reports it: the part of `struct dl_phdr_info` that is used.
 #[repr(C)]
 struct ObjectInfo {
     address: usize,
@@ -115,11 +110,11 @@ struct ObjectInfo {
     count: u16,
 }
 
-/// The same where it goes on, as it does in glibc and musl.
+/// The longer structure of glibc and musl.
 #[repr(C)]
 struct CountedObjectInfo {
     object: ObjectInfo,
-    /// Objects that were loaded so far, and unloaded.
+    /// Objects loaded and unloaded so far.
     loaded: u64,
     unloaded: u64,
 }
@@ -130,7 +125,7 @@ pub(crate) struct Segment {
     pub(crate) kind: u32,
     _flags: u32,
     _offset: u64,
-    /// Where it lies, from the object's address on.
+    /// Relative to the object's address.
     pub(crate) address: usize,
     _physical_address: u64,
     _file_length: u64,
@@ -144,13 +139,13 @@ impl Segment {
     pub(crate) const UNWIND_TABLES: u32 = 0x6474_e550;
 }
 
-/// A program or a library that is loaded.
+/// A loaded program or library.
 pub(crate) struct Object<'a> {
-    /// What its own addresses count from.
+    /// The base of its own addresses.
     pub(crate) address: usize,
     name: *const c_char,
     segments: &'a [Segment],
-    /// How often one was loaded or unloaded so far.
+    /// How many objects were loaded or unloaded so far, by all.
     changes: Option<u64>,
 }
 
@@ -159,47 +154,47 @@ impl Object<'_> {
         self.segments
     }
 
-    /// The file that it was loaded from; of the program itself, what it was started as (`AT_EXECFN` of `getauxval(3)`).
+    /// The file it was loaded from; for the program, the path it was started with (`AT_EXECFN` of `getauxval(3)`).
     pub(crate) fn name(&self) -> &CStr {
         const AT_EXECFN: c_ulong = 31;
         let started = core::ptr::with_exposed_provenance(getauxval(AT_EXECFN) as usize);
         let [own, started] = [self.name, started].map(|name: *const c_char| {
-            // SAFETY: It is null or leads to a string that stays while the object is loaded.
+            // SAFETY: It is null or a string that stays while the object is loaded.
             if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }
         });
         if own.is_empty() { started } else { own }
     }
 }
 
-/// How many threads ask the dynamic linker now.
+/// How many threads are inside `dl_iterate_phdr` for masu now.
 static ASKING: AtomicUsize = AtomicUsize::new(0);
-/// Whether a thread that asked was left behind by a `fork`, or may have been, and the dynamic linker's lock with
-/// it: the C library gives that to nobody in the child.
+/// Whether a thread may have been inside the dynamic linker, holding its lock, when the process forked: the C library
+/// never releases that lock in the child.
 static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
 
-/// Calls `visit` with every loaded object, as long as it returns true; with none in a forked child that
-/// would wait for ever. The dynamic linker's lock is held in that time, which the same thread may hold already.
+/// Calls `visit` with every loaded object until it returns false; with none in a forked child where the lock may be held
+/// forever. Holds the dynamic linker's lock, which is recursive.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.libc_for_each_object")]
 pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
-    // ORDERING: Relaxed: it changes before a child has a second thread.
+    // ORDERING: Relaxed: the value changes before a child has a second thread.
     if IS_LEFT_LOCKED.load(Ordering::Relaxed) {
         return;
     }
     let mut visit = visit;
     let argument: *mut &mut dyn FnMut(&Object<'_>) -> bool = &raw mut visit;
-    // ORDERING: Relaxed, and the fence puts it before the lock is taken, the Release behind it: a child is
-    // a copy of memory as it is at any moment, and where it has the lock held, it has this too.
+    // ORDERING: Relaxed; the fence orders it before the lock is taken, and the Release below after. A child is a copy of
+    // memory as it is at some moment: if the lock is held in it, this count is not zero.
     ASKING.fetch_add(1, Ordering::Relaxed);
     fence(Ordering::Release);
-    // SAFETY: `visit_object` takes just this argument, which outlives the call.
+    // SAFETY: `visit_object` takes exactly this argument, which outlives the call.
     let _ = unsafe { dl_iterate_phdr(visit_object, argument.cast()) };
     // ORDERING: Release, as above.
     ASKING.fetch_sub(1, Ordering::Release);
 }
 
-/// In a forked child: the parent's other threads are not here, if it had any, whatever they were asking. Those
-/// that threw an exception or loaded a library held the same lock, and did not say so.
+/// In a forked child: accounts for the parent's other threads, which do not exist here, if it had any. Threads that threw
+/// an exception or loaded a library held the same lock without being counted.
 pub(crate) fn forget_asking(had_others: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
     let asked = ASKING.swap(0, Ordering::Relaxed) != 0;
@@ -208,8 +203,8 @@ pub(crate) fn forget_asking(had_others: bool) {
     }
 }
 
-/// Where the object that holds `address` begins and ends, and where its unwind tables' contents begin: in a forked
-/// child that may not ask for all objects, and `None` elsewhere.
+/// Start and end of the object that holds `address`, and the start of its unwind tables' contents. Only in a forked child
+/// where [`for_each_object`] visits none; `None` elsewhere.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.libc_object_left_locked")]
 pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
@@ -217,14 +212,14 @@ pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
     if IS_LEFT_LOCKED.load(Ordering::Relaxed) { found::find_object(address) } else { None }
 }
 
-/// How often an object was loaded or unloaded so far; `None` where the C library does not say.
+/// How many objects were loaded or unloaded so far; `None` where the C library does not say.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.libc_object_changes")]
 pub(crate) fn object_changes() -> Option<u64> {
     let mut changes = None;
     for_each_object(&mut |object| {
         changes = object.changes;
-        // The first one says it for all.
+        // Every object carries the same count.
         false
     });
     changes
@@ -232,7 +227,7 @@ pub(crate) fn object_changes() -> Option<u64> {
 
 /// # Safety
 ///
-/// - As `dl_iterate_phdr(3)` calls it, with the argument of [`for_each_object`].
+/// - Called by `dl_iterate_phdr(3)` with the argument of [`for_each_object`].
 #[unsafe(link_section = ".text.masu_cold.profile.libc_visit_object")]
 unsafe extern "C" fn visit_object(
     info: *const ObjectInfo,
@@ -240,7 +235,7 @@ unsafe extern "C" fn visit_object(
     argument: *mut c_void,
 ) -> c_int {
     let argument = argument.cast::<&mut dyn FnMut(&Object<'_>) -> bool>();
-    // SAFETY: It is the argument of `for_each_object`, which waits for this.
+    // SAFETY: It is the argument of `for_each_object`, which waits for this call.
     let visit = unsafe { &mut *argument };
     let changes = (length >= size_of::<CountedObjectInfo>()).then(|| {
         // SAFETY: The C library passes a valid structure of that length.
@@ -258,28 +253,27 @@ unsafe extern "C" fn visit_object(
     c_int::from(!visit(&Object { address: info.address, name: info.name, segments, changes }))
 }
 
-/// A place for one value a thread, with a destructor called at the thread's end.
+/// A thread-specific value, with a destructor that runs at the thread's end.
 #[derive(Clone, Copy)]
 pub(crate) struct Key(c_uint);
 
 impl Key {
-    /// A new key; `None` where the process has no more of them.
+    /// A new key; `None` where the process has no more.
     pub(crate) fn new(destructor: Destructor) -> Option<Key> {
         let mut key = 0;
         (pthread_key_create(&mut key, Some(destructor)) == 0).then_some(Key(key))
     }
 
-    /// Sets this thread's value; only one that is not null is handed to the destructor.
+    /// Sets this thread's value; the destructor runs only for a value that is not null.
     pub(crate) fn set(self, value: *const c_void) {
-        // Fails only for want of memory; the thread's blocks then stay in its cache for ever.
+        // Fails only without memory; the thread's blocks then stay in its cache forever.
         let _ = pthread_setspecific(self.0, value);
     }
 }
 
-/// Has `prepare` called before each `fork`, `parent` behind it there, and `child` in the child.
+/// Registers handlers of `fork`: `prepare` runs before it, `parent` after it in the parent, `child` in the child.
 pub(crate) fn at_fork(prepare: ForkHandler, parent: ForkHandler, child: ForkHandler) {
-    // Fails only for want of memory; children of threaded programs may then wait for ever, as
-    // POSIX warns them.
+    // Fails only without memory; children of threaded programs may then deadlock, as POSIX warns.
     #[cfg(target_env = "gnu")]
     let _ = __register_atfork(prepare, parent, child, core::ptr::null());
     #[cfg(not(target_env = "gnu"))]

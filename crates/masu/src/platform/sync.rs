@@ -1,5 +1,5 @@
-//! What threads share: the one lock, and what is read without one, made of the atomics that it hands on
-//! (`tests/loom.rs` and `tests/models` have loom's behind them).
+//! Synchronization: the lock, and data that is read without one. Also exports the atomics (`tests/loom.rs` and
+//! `tests/models` replace them with loom's).
 //!
 //! Relies on the kernel door for sleeping, and on the atomics door. The one hard idea, a lock that sleeps in the kernel
 //! without losing a wake-up, is in `platform/sync/raw_lock.rs`.

@@ -1,8 +1,6 @@
-//! The front: allocate, free, resize. Here the fast paths are put together from the rooms below,
-//! and each has one slow path beside it.
+//! The front: allocate, free, resize. It joins the fast paths of the layers below, each with one slow path beside it.
 //!
-//! Relies on everything below. Nothing here formats, panics or sets `errno`, and the fast paths take
-//! no lock.
+//! Relies on everything below. Nothing here formats, panics or sets `errno`, and the fast paths take no lock.
 
 mod counted;
 
@@ -25,24 +23,24 @@ use crate::threads::books::page;
 use crate::threads::cache::all;
 use crate::threads::thread;
 
-/// A pointer that is not ours: what to do is the caller's to know.
+/// The pointer is not masu's; the caller decides what to do with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
-/// A cached block for `size` bytes, aligned to 16; null where there is none, or where the size is
-/// over what a table knows: then [`allocate`] is next.
+/// A cached block for `size` bytes, aligned to 16; null where there is none, or where the size is beyond the tables: then
+/// [`allocate`] is next.
 #[inline(always)]
 pub(crate) fn cached(size: usize) -> *mut u8 {
     if size > TABLE_LIMIT { ptr::null_mut() } else { slot::get().pop_for_size(size) }
 }
 
-/// The same while a heap profile is taken; null where none is.
+/// The same while requests are counted for a profile or guards; null where they are not.
 #[inline(always)]
 pub(crate) fn cached_counted(size: usize) -> *mut u8 {
     if size > TABLE_LIMIT { ptr::null_mut() } else { counted::cached(size) }
 }
 
-/// Allocates `size` bytes aligned to 16; null for want of memory.
+/// Allocates `size` bytes aligned to 16; null without memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     if size <= TABLE_LIMIT {
@@ -54,18 +52,18 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     }
 }
 
-/// How the caller's blocks are freed, which says where free ones are kept.
+/// How the caller frees its blocks, which decides the stack that free ones are kept on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreedBy {
-    /// Their layout: [`free_layout`] looks at nothing else.
+    /// By their layout: [`free_layout`] reads nothing else.
     Layout,
-    /// The class map: [`free_cached`]. It knows whose the blocks of homed classes are.
+    /// By the class map: [`free_cached`]. The map also has the lane of blocks of homed classes.
     Map,
-    /// The same, where the size says that the class has no home.
+    /// The same, where the size shows that the class is not homed.
     MapUnhomed,
 }
 
-/// Allocates a block of `class` for `size` bytes; null for want of memory.
+/// Allocates a block of `class` for `size` bytes; null without memory.
 #[inline(always)]
 fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     let stacks = slot::get();
@@ -102,8 +100,8 @@ fn allocate_class_first(class: Class) -> *mut u8 {
     }
 }
 
-/// A cached block for a layout; null where there is none, or where size or alignment are over what a
-/// table knows: then [`allocate_aligned`] is next.
+/// A cached block for a layout; null where there is none, or where size or alignment are beyond the tables: then
+/// [`allocate_aligned`] is next.
 #[inline(always)]
 pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
     if !is_in_table(layout.size(), layout.align()) {
@@ -112,13 +110,13 @@ pub(crate) fn cached_layout(layout: Layout) -> *mut u8 {
     slot::get().pop_for_layout(layout.size())
 }
 
-/// The same while a heap profile is taken; null where none is.
+/// The same while requests are counted for a profile or guards; null where they are not.
 #[inline(always)]
 pub(crate) fn cached_layout_counted(size: usize, align: usize) -> *mut u8 {
     if is_in_table(size, align) { counted::cached_layout(size) } else { ptr::null_mut() }
 }
 
-/// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
+/// Allocates `size` bytes aligned to `align`, a power of two; null without memory.
 #[inline]
 pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     match Class::of(size, align) {
@@ -127,10 +125,10 @@ pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> 
     }
 }
 
-/// Allocates `size` zero bytes aligned to `align`, a power of two; null for want of memory.
+/// Allocates `size` zero bytes aligned to `align`, a power of two; null without memory.
 #[inline]
 pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
-    // Slices may be known to be zero; blocks of a class would have to be cleared.
+    // Slices may be known to be zero; blocks of a class must be cleared.
     let class = Class::of(size, align).filter(|_| size <= LARGEST_ALWAYS_SMALL);
     let Some(class) = class else {
         return large::allocate(size, align, true);
@@ -143,8 +141,8 @@ pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *
     block
 }
 
-/// Puts a block into the cache; false where that is full or the block is not for it (null, large,
-/// foreign): then [`free`] is next.
+/// Puts a block onto its stack; false where that is full, or where the block has none (null, large, foreign): then [`free`]
+/// is next.
 ///
 /// # Safety
 ///
@@ -154,13 +152,12 @@ pub(crate) unsafe fn free_cached(block: *mut u8) -> bool {
     slot::get().push(map::double_code(block.addr()), block)
 }
 
-/// Frees a block that did not fit the cache; null is nothing to free. A pointer that is not ours is
-/// `foreign`'s to free.
+/// Frees a block that did not fit its stack; null is ignored. A pointer that is not masu's is passed to `foreign`.
 ///
 /// # Safety
 ///
-/// - If `block` is ours, it was handed out, is not free, and is not used any more.
-// In its caller, so that what frees a block is called last and leaves no frame behind.
+/// - If `block` is masu's, it was handed out, is not free, and is not used any more.
+// Inlined, so that the function that frees the block is a tail call.
 #[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
     let Some(start) = NonNull::new(block) else { return };
@@ -169,7 +166,7 @@ pub(crate) unsafe fn free(block: *mut u8, foreign: impl FnOnce(*mut u8)) {
         Pointer::Small(..) if !block.addr().is_multiple_of(MIN_ALIGN) => {
             fault::stop(Fault::NotABlock)
         }
-        // SAFETY: The caller's condition, and this is what the block is; so are the others.
+        // SAFETY: The caller's condition, and the pointer's kind; the same holds below.
         Pointer::Small(class, code) => unsafe { free_code_slow(block, code, class) },
         // SAFETY: As above.
         Pointer::Large(first) => unsafe { large::free(first) },
@@ -225,16 +222,16 @@ unsafe fn free_layout_slower(block: *mut u8, size: usize, align: usize) {
         return unsafe { free_by_map(block) };
     }
     match Class::of(size, align) {
-        // The stack of a class that the table does not know may have room.
+        // The stack of a class beyond the table may have room.
         Some(class) if slot::get().push_class(class, block) => {}
         // SAFETY: The block was allocated with this layout, so it has this class.
         Some(class) => unsafe { free_class_slow(block, class) },
-        // SAFETY: The caller's condition. Without a class the block is a large one, or not ours.
+        // SAFETY: The caller's condition. Without a class the block is large, or not masu's.
         None => unsafe { free_by_map(block) },
     }
 }
 
-/// Frees a block whose layout does not say what it is. Ends the program where it is not ours.
+/// Frees a block whose layout does not identify its class. Ends the program where it is not masu's.
 ///
 /// # Safety
 ///
@@ -263,7 +260,7 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 
 /// # Safety
 ///
-/// - As [`free`], and `code` is what the class map says, which stands for `class`.
+/// - As [`free`]; the class map has `code` for the block, which stands for `class`.
 #[inline(always)]
 unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
     page::look_at_news();
@@ -288,25 +285,25 @@ unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
     }
 }
 
-/// Bytes of a block that may be used.
+/// The usable size of a block in bytes.
 ///
 /// # Errors
 ///
-/// [`Foreign`] for a pointer that is not ours.
+/// [`Foreign`] for a pointer that is not masu's.
 ///
 /// # Safety
 ///
-/// - If `block` is ours, it was handed out and is not free.
+/// - If `block` is masu's, it was handed out and is not free.
 pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
     Pointer::checked(block, Fault::UsedFreed).usable_size(block).ok_or(Foreign)
 }
 
-/// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16.
-/// Null for want of memory; the block is intact then.
+/// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16. Null without memory; the
+/// block is then intact.
 ///
 /// # Errors
 ///
-/// [`Foreign`] for a pointer that is not ours; nothing was done.
+/// [`Foreign`] for a pointer that is not masu's; nothing was done.
 ///
 /// # Safety
 ///
@@ -315,14 +312,14 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     let what = Pointer::checked(block, Fault::UsedFreed);
     let old_size = match what {
         Pointer::Foreign => return Err(Foreign),
-        // SAFETY: It is a heap's block; the rest is the caller's condition.
+        // SAFETY: The block is a heap's; the rest is the caller's condition.
         Pointer::Heap => return Ok(unsafe { heap::resize(block, size) }),
         Pointer::Large(first) if size > LARGEST_ALWAYS_SMALL => {
-            // SAFETY: It is a large block; the rest is the caller's condition.
+            // SAFETY: The block is large; the rest is the caller's condition.
             return Ok(unsafe { resize_large(first, size) });
         }
         Pointer::Large(first) => ranges::large::usable_size(first),
-        // It moves: what was guarded is so to its end.
+        // It always moves, so a guarded block keeps its exact end.
         Pointer::Guarded => guards::usable_size(block.addr().get()),
         Pointer::Small(class, _) | Pointer::Sampled(class) => {
             if size <= class.size() && size >= class.size() / 2 {
@@ -339,32 +336,30 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, size.min(old_size)) };
-        // SAFETY: The caller's condition; it is ours, for its size is known.
+        // SAFETY: The caller's condition; the block is masu's, because its size is known.
         unsafe { free_by_map(block.as_ptr()) };
     }
     Ok(new)
 }
 
-/// Changes the size of a large block to one that is no small one's. Null for want of memory; the block is intact
-/// then.
+/// Changes the size of a large block to one that needs a large block. Null without memory; the block is then intact.
 ///
 /// # Safety
 ///
-/// - It starts with this slice; the rest as [`resize`].
+/// - The block starts with this slice; the rest as [`resize`].
 unsafe fn resize_large(first: &'static Slice, size: usize) -> *mut u8 {
     // SAFETY: The caller's condition.
     if unsafe { large::resize(first, size) } {
         return first.start().as_ptr();
     }
-    // SAFETY: As above; it could not grow where it is, so `size` is more than it holds.
+    // SAFETY: As above; it could not grow in place, so `size` is more than it holds.
     unsafe { large::move_to_larger(first, size) }
 }
 
-/// Changes the size of a block that was allocated with `layout`. Null for want of memory; the block
-/// is intact then.
+/// Changes the size of a block that was allocated with `layout`. Null without memory; the block is then intact.
 ///
-/// The class of the new layout must be the block's afterwards, because it will be freed as such:
-/// unlike [`resize`], this moves a block that shrinks into another class.
+/// The new block must have the class of the new layout, by which it will be freed. So unlike [`resize`], this moves a block
+/// that shrinks into another class.
 ///
 /// # Safety
 ///
@@ -391,8 +386,8 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
     unsafe { resize_layout_slow(block, layout, new_size) }
 }
 
-/// Copies at least `size` bytes, of which there are some: whole units of 16, of which blocks consist.
-/// Short copies make no call: growing vectors are mostly short.
+/// Copies at least `size` bytes, not 0, in whole units of 16, of which blocks consist. Short copies make no call, because
+/// growing vectors are mostly short.
 ///
 /// # Safety
 ///
@@ -419,10 +414,10 @@ unsafe fn copy_small(from: *const u8, to: *mut u8, size: usize) {
 /// - As [`ptr::copy_nonoverlapping`], and `size` is `HALF` to twice that.
 #[inline(always)]
 unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: There are so many bytes.
+    // SAFETY: `size` is at least `HALF`.
     unsafe { ptr::copy_nonoverlapping(from, to, HALF) };
     let (from, to) = (from.wrapping_add(size - HALF), to.wrapping_add(size - HALF));
-    // SAFETY: They are the last of those that there are.
+    // SAFETY: These are the last `HALF` bytes of `size`.
     unsafe { ptr::copy_nonoverlapping(from, to, HALF) };
 }
 
@@ -431,7 +426,7 @@ unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usi
 /// - As [`resize_layout`].
 #[inline(never)]
 unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-    // SAFETY: The caller's condition: until there is another block, this one is intact.
+    // SAFETY: The caller's condition: until the resize succeeds, the block is intact.
     let resize = || unsafe { resize_layout_anew(block, layout, new_size) };
     let new = resize();
     if new.is_null() { scarce::ask_again(new_size, &resize) } else { new }
@@ -471,8 +466,8 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
     new
 }
 
-/// Resizes a block over [`LARGEST_ALWAYS_SMALL`] to another such size where its kind makes that
-/// easy; `None` where it has to be allocated again. Null for want of memory; the block is intact then.
+/// Resizes a block over [`LARGEST_ALWAYS_SMALL`] to another such size, if its kind can; `None` where it must be allocated
+/// again. Null without memory; the block is then intact.
 ///
 /// # Safety
 ///
@@ -480,9 +475,9 @@ unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) ->
 unsafe fn resize_by_map(block: *mut u8, new_size: usize) -> Option<*mut u8> {
     match Pointer::of(NonNull::new(block)?, Fault::UsedFreed) {
         Pointer::Small(class, _) => (new_size <= class.size()).then_some(block),
-        // It moves, and is freed as what it is.
+        // It moves, and is freed as its kind.
         Pointer::Sampled(_) | Pointer::Guarded => None,
-        // SAFETY: It is a large block; the rest is the caller's condition.
+        // SAFETY: The block is large; the rest is the caller's condition.
         Pointer::Large(first) => Some(unsafe { resize_large(first, new_size) }),
         Pointer::Heap => fault::stop(Fault::NotTheHeaps),
         Pointer::Foreign => fault::stop(Fault::ForeignPointer),

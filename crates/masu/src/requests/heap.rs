@@ -1,10 +1,9 @@
-//! First-class heaps: memory that a program allocates apart and gives back at once.
+//! First-class heaps: memory that a program allocates separately and frees at once.
 //!
-//! Relies on owners for a heap's pages and large blocks, on thread caches to keep some of its blocks at
-//! hand. Here their fast paths are put together as in [`crate::requests::front`], each with a slow one beside
-//! it. The hard idea is who may say what a block is: a small layout says so itself, so its block is
-//! kept without a look at it; everything else, and every plain `free`, asks the block's slice, which
-//! knows its heap.
+//! Relies on owners for a heap's pages and large blocks, and on heap caches to keep some of its blocks per thread. It joins
+//! their fast paths as [`crate::requests::front`] does, each with a slow path beside it. The hard idea is how a block's
+//! class is known: a small layout determines it, so such a block is cached without a check. Everything else, including plain
+//! `free`, reads the block's slice, which knows its heap.
 
 #[cfg(feature = "allocator-api2")]
 mod api2;
@@ -23,12 +22,10 @@ use crate::threads::cache::near::{self, Near};
 use crate::threads::thread;
 pub(crate) use blocks::{allocate, free, heap_of, resize};
 
-/// A heap of its own: its blocks come from pages that no other block lies in, and all of them are free
-/// at once when it is dropped, whatever is still in use.
+/// A separate heap: no other block lies in its pages, and dropping it frees all its blocks at once, even those in use.
 ///
-/// Any thread may allocate and free, whichever made the heap. A heap takes memory when the first block
-/// is asked for, and making one is as cheap as a few allocations: one for each request or query, or for
-/// each part of a program whose memory is to be counted or bounded in its life.
+/// Any thread may allocate and free in it. A heap takes memory at its first allocation, and making one costs as much as a
+/// few allocations. Use one for each request or query, or for each part of a program whose memory you want to count or bound.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -52,36 +49,35 @@ pub(crate) use blocks::{allocate, free, heap_of, resize};
 /// drop(numbers);
 /// ```
 ///
-/// A block goes back by [`Heap::dealloc`] of its own heap, or by C's `free` where masu is the program's
-/// malloc. To hand it to the global allocator, as `Box::from_raw` does when the box is dropped, is
-/// wrong; where that is noticed, the program ends with a message.
+/// Free a block with [`Heap::dealloc`] of its own heap, or with C's `free` where masu is the program's malloc. The global
+/// allocator must not free it, as `Box::from_raw` would; where masu notices, it ends the program with a message.
 #[derive(Debug)]
 pub struct Heap {
-    /// Null until the first block is asked for.
+    /// Null until the first allocation.
     owner: AtomicPtr<Owner>,
 }
 
-/// Counts of one heap. While other threads use it they are close, not exact.
+/// Statistics of one heap. While other threads use it they are approximate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
 pub struct HeapStatistics {
-    /// Bytes in blocks handed out, each counted with its whole usable size.
+    /// Bytes in live blocks, each counted with its usable size.
     pub live_bytes: usize,
-    /// Blocks handed out.
+    /// Live blocks.
     pub live_blocks: usize,
-    /// Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them.
+    /// Bytes of live large blocks (over 64 KiB, or over 32 KiB and grown or zeroed).
     pub large_bytes: usize,
-    /// Large blocks among them.
+    /// Live large blocks.
     pub large_blocks: usize,
-    /// Bytes of free blocks that threads keep at hand.
+    /// Bytes of free blocks in thread caches.
     pub cached_bytes: usize,
-    /// Bytes of the heap's pages and large blocks: what comes back when it is destroyed.
+    /// Bytes of the heap's pages and large blocks, which destroying it frees.
     pub committed_bytes: usize,
 }
 
 impl Heap {
-    /// A heap that owns nothing yet.
+    /// A heap without memory.
     ///
     /// ```
     /// static SESSIONS: masu::Heap = masu::Heap::new();
@@ -94,13 +90,13 @@ impl Heap {
 
     #[inline(always)]
     fn owner(&self) -> Option<&'static Owner> {
-        // ORDERING: Acquire pairs with the Release in `begin`: the owner's number is seen.
+        // ORDERING: Acquire pairs with the Release in `begin`, which publishes the owner.
         let owner = self.owner.load(Ordering::Acquire);
         // SAFETY: It is null or leads to an owner, and owners are never unmapped.
         unsafe { owner.as_ref() }
     }
 
-    /// The owner, made where there is none yet; `None` for want of memory.
+    /// The owner, made if there is none; `None` without memory.
     fn owner_or_new(&self) -> Option<&'static Owner> {
         match self.owner() {
             None => self.begin(),
@@ -114,8 +110,8 @@ impl Heap {
         let _ = thread::cache();
         let made = Owner::create()?;
         let pointer = ptr::from_ref(made).cast_mut();
-        // ORDERING: Release publishes the owner to the Acquire in `owner`; Acquire sees that of
-        // another thread that was faster.
+        // ORDERING: Release publishes the owner to the Acquire in `owner`; Acquire sees that of another thread that was
+        // faster.
         let exchanged = self.owner.compare_exchange(
             ptr::null_mut(),
             pointer,
@@ -123,13 +119,13 @@ impl Heap {
             Ordering::Acquire,
         );
         if exchanged.is_err() {
-            // SAFETY: Nobody but this function knows of it.
+            // SAFETY: Only this function knows of it.
             unsafe { made.destroy() };
         }
         self.owner()
     }
 
-    /// Allocates a block for `layout`; `None` for want of memory. A size of 0 gives a block of its own.
+    /// Allocates a block for `layout`; `None` without memory. A size of 0 gives a block of its own.
     #[inline]
     pub fn alloc(&self, layout: Layout) -> Option<NonNull<u8>> {
         if is_in_table(layout.size(), layout.align())
@@ -181,11 +177,11 @@ impl Heap {
     #[inline(never)]
     unsafe fn dealloc_slow(&self, block: NonNull<u8>) {
         self.expect(block, Fault::FreedTwice);
-        // SAFETY: It is a block of this heap, and the caller's condition.
+        // SAFETY: The block is of this heap, and the caller's condition.
         unsafe { free(block) };
     }
 
-    /// Ends the program where `block` is none of this heap, or is free as far as can be seen, which `freed` is about.
+    /// Ends the program where `block` is not of this heap, or is found to be free, with `freed` as the reason.
     fn expect(&self, block: NonNull<u8>, freed: Fault) {
         let is_mine = match Pointer::checked(block, freed) {
             Pointer::Heap => {
@@ -200,9 +196,8 @@ impl Heap {
         }
     }
 
-    /// Changes the size of a block, keeping its contents up to the smaller size. It stays in this heap,
-    /// and goes by `layout` with its new size from then on. `None` for want of memory; the block is
-    /// intact then.
+    /// Changes the size of a block, keeping its contents up to the smaller size. It stays in this heap, and must be freed
+    /// by `layout` with the new size. `None` without memory; the block is then intact.
     ///
     /// # Safety
     ///
@@ -235,7 +230,7 @@ impl Heap {
         Some(new)
     }
 
-    /// Frees everything at once; the heap is as new, and nobody else can be using it.
+    /// Frees all blocks at once; the heap can be used again.
     ///
     /// ```
     /// # use std::alloc::Layout;
@@ -248,27 +243,27 @@ impl Heap {
     /// ```
     pub fn clear(&mut self) {
         if let Some(owner) = self.owner() {
-            // SAFETY: Nobody else has a reference to the heap. Blocks are used by raw pointers only,
-            // whose users have promised so by `unsafe`, or borrow the heap.
+            // SAFETY: This is the only reference to the heap. Users of its blocks either use raw pointers, and promised
+            // that by `unsafe`, or borrow the heap.
             unsafe { owner.clear() };
         }
     }
 
-    /// Whether `block` lies in a block of this heap, or in one that is free again.
+    /// Whether `block` points into this heap's memory, live or free.
     #[must_use]
     pub fn contains(&self, block: *const u8) -> bool {
         let owner = self.owner().map(ptr::from_ref);
         owner.is_some() && heap_of(block.cast_mut()).map(ptr::from_ref) == owner
     }
 
-    /// Counts of this heap now.
+    /// The statistics of this heap now.
     #[must_use]
     pub fn statistics(&self) -> HeapStatistics {
         self.owner().map(statistics_of).unwrap_or_default()
     }
 }
 
-/// Counts of the heap that `owner` owns for.
+/// The statistics of the heap of `owner`.
 #[inline(never)]
 pub(crate) fn statistics_of(owner: &'static Owner) -> HeapStatistics {
     let (cached_blocks, cached_bytes) = near::held_by_all(|of| ptr::eq(of, owner));

@@ -1,8 +1,7 @@
-//! Large blocks: whole slices of their own, for over 64 KiB, and for blocks over 32 KiB that grew or
-//! were asked for zeroed.
+//! Large blocks: whole slices, for sizes over 64 KiB, and for blocks over 32 KiB that grew or were requested zeroed.
 //!
-//! Relies on ranges. A block's first slice is marked in the class map; its size is the length of
-//! its run. Growing extends into free neighbours, else copies.
+//! Relies on ranges. The class map marks a block's first slice; its size is the length of its run. A block grows into free
+//! neighbours, or is copied.
 
 use core::ptr;
 
@@ -17,11 +16,11 @@ use crate::threads::books::page;
 use crate::threads::cache::ThreadCache;
 use crate::threads::thread;
 
-/// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where
-/// `size` is over 128 TiB or `align` over 512 MiB.
+/// Allocates `size` bytes aligned to `align`, a power of two. Null without memory, and where `size` is over 128 TiB or
+/// `align` over 512 MiB.
 pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     let Some(slices) = slices_if_possible(size, align) else { return ptr::null_mut() };
-    // A thread may ask for nothing but large blocks, and parks them from the first on.
+    // Makes the cache if need be: a thread that allocates large blocks alone parks them from the first on.
     let parked = thread::cache().map(|cache| &cache.parked);
     if align <= SLICE_BYTES
         && let Some(first) = parked.and_then(|parked| parked.take(slices))
@@ -30,7 +29,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         count(first, size);
         return zeroed_if(zeroed, first, size);
     }
-    // A caller that wants zeros often has a table of which little is used.
+    // A zeroed block is often a table of which little is used.
     let used_bytes = if zeroed { 0 } else { size };
     let mut ranges = slot::ranges().lock();
     ranges.bring_home(parked);
@@ -49,7 +48,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     zeroed_if(zeroed && !zero, first, size)
 }
 
-/// Counts a block of `size` bytes that is handed out, or has become so much longer, where a heap profile is taken.
+/// Counts `size` new bytes, of a new block or of one that grew, where requests are counted.
 #[inline(always)]
 fn count(first: &'static Slice, size: usize) {
     if slot::get().counts() {
@@ -57,7 +56,7 @@ fn count(first: &'static Slice, size: usize) {
     }
 }
 
-/// The same for `more` new bytes of a block that is `size` long.
+/// The same for `more` new bytes of a block of `size` bytes.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.large_count_slow")]
@@ -78,7 +77,7 @@ fn count_slow(first: &'static Slice, size: usize, more: usize) {
 ///
 /// # Safety
 ///
-/// - It was handed out here and not freed, and nobody uses it any more.
+/// - It was allocated here and not freed, and nothing uses it any more.
 #[inline(never)]
 pub(crate) unsafe fn free(first: &'static Slice) {
     debug_assert!(first.kind.is(Kind::Large), "a pointer's kind is looked at first");
@@ -95,15 +94,15 @@ pub(crate) unsafe fn free(first: &'static Slice) {
         cache.count_slow_call(None);
         shard::go_on();
     }
-    // SAFETY: The run is the block's, which nobody uses.
+    // SAFETY: The run is the block's, which nothing uses.
     unsafe { free_run(first, slices, cache) };
 }
 
-/// Gives the run of a large block back. Apart from [`free`], which is short where the run is parked.
+/// Frees the run of a large block. Separate from [`free`], whose parking path stays short.
 ///
 /// # Safety
 ///
-/// - Nobody uses the block any more.
+/// - Nothing uses the block any more.
 #[inline(never)]
 unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
     let mut ranges = stripes::of(first).lock();
@@ -114,12 +113,12 @@ unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static 
     page::look_large(slices);
 }
 
-/// Changes the size of the large block that starts with this slice to `size` bytes without moving it, where
-/// that can be done; whether it was. What is unused and more than half goes back.
+/// Resizes the large block that starts with this slice in place; whether that was possible. Frees the unused slices, if
+/// they are more than half.
 ///
 /// # Safety
 ///
-/// - It was handed out here and not freed, and nobody uses what lies behind its first `size` bytes.
+/// - It was allocated here and not freed, and nothing uses what lies behind its first `size` bytes.
 pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
     let before = usable_size(first);
     // SAFETY: The caller's condition.
@@ -128,7 +127,7 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
     }
     let more = usable_size(first).saturating_sub(before);
     if more > 0 && slot::get().counts() {
-        // What was unused in the last slice was not counted, and what will be is.
+        // The unused rest of the last slice was never counted, so count it now as used.
         count_slow(first, size, more);
     } else if more == 0 && first.sampled.get() != 0 {
         sampling::resize(first.address(), size, 0);
@@ -136,16 +135,16 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
     true
 }
 
-/// Copies a large block into a new one of `size` bytes, more than the old one holds. Null for want
-/// of memory; the old block is intact then.
+/// Copies a large block into a new one of `size` bytes, more than the old one holds. Null without memory; the old block is
+/// then intact.
 ///
-/// Pages are not moved by `mremap`, although that is faster from 1 MiB on: mappings that were moved
-/// never merge with their neighbours again, a program of growing buffers walked to 22,893 of the
-/// 65,530 it may have, and at the limit the call fails after it has unmapped the destination.
+/// It does not use `mremap`, although that is faster from 1 MiB on: moved mappings never merge with their neighbours again.
+/// A program of growing buffers reached 22,893 of the 65,530 mappings it may have, and at the limit the call fails after it
+/// has unmapped the destination.
 ///
 /// # Safety
 ///
-/// - It starts with this slice, was handed out here and not freed; after success nobody uses it any more.
+/// - It starts with this slice, was allocated here and not freed; after success nothing uses it any more.
 pub(crate) unsafe fn move_to_larger(first: &'static Slice, size: usize) -> *mut u8 {
     let (block, old_size) = (first.start(), usable_size(first));
     debug_assert!(size > old_size);

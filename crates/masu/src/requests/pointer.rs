@@ -1,14 +1,13 @@
-//! What a pointer is: the one place that knows whose a block is, for every way of freeing, resizing and
-//! asking for the size.
+//! What a pointer leads to: the one place that finds a block's kind, for every way to free, resize and ask for the size.
 //!
-//! Relies on the class map, and where that says nothing on the arenas and their slices. Fast paths believe the map or
-//! a layout; their slow paths come here. The hard idea: the map says "not ours" of most of what is ours, for only the
-//! first slice of a large block has a code, and free memory has none. A pointer is another malloc's only if
-//! it lies in no arena, so that is asked of the arenas before the C library sees it: its `free` believes what lies in front
-//! of a pointer, which in the middle of our block is the program's data.
+//! Relies on the class map, then on the arenas and their slices. Fast paths trust the map or a layout; their slow paths come
+//! here. The hard idea: the map has no code for most of masu's memory, because only the first slice of a large block has one,
+//! and free memory has none. A pointer belongs to another malloc only if it lies in no arena, so the arenas are asked before
+//! the C library's `free` is called, which trusts the bytes before a pointer; in the middle of a block of masu's, those are
+//! the program's data.
 //!
-//! INVARIANT: code that hands memory out has its slices say so, by a [`Kind`] that is matched here; a feature that adds an
-//! owner of blocks adds a variant.
+//! INVARIANT: code that hands out memory marks its slices with a [`Kind`] that is matched here; a feature that adds an owner
+//! of blocks adds a variant.
 
 use core::ptr::NonNull;
 
@@ -23,26 +22,26 @@ use crate::memory::ranges::large::usable_size;
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::{self, Fault};
 
-/// What a pointer is that may be freed.
+/// The kind of a pointer that is to be freed, resized or measured.
 pub(crate) enum Pointer {
-    /// It lies in no arena of ours.
+    /// It lies in no arena.
     Foreign,
-    /// In a page of blocks of a class, with the code that the class map has for it. Whether it is a block's start,
-    /// [`Pointer::checked`] has looked; else that is found when it goes home.
+    /// In a page of blocks of this class, with its code in the class map. Only [`Pointer::checked`] has verified that a
+    /// block starts there; otherwise its page does when the block is returned.
     Small(Class, u8),
-    /// The same of a page of sampled blocks.
+    /// The same in a page of sampled blocks.
     Sampled(Class),
-    /// In a slot of a guarded block: [`guards`] says whether one begins there.
+    /// In a guarded slot: [`guards`] knows whether a block starts there.
     Guarded,
-    /// A large block, named by its first slice.
+    /// A large block, by its first slice.
     Large(&'static Slice),
-    /// Memory of a first-class heap; [`OfHeap::at`] says what.
+    /// Memory of a first-class heap: see [`OfHeap::at`].
     Heap,
 }
 
 impl Pointer {
-    /// What `block` is. Ends the program where it lies in memory of ours and is no block that is handed out, with
-    /// `freed` as the reason where what was there is free.
+    /// The kind of `block`. Ends the program where it lies in masu's memory and is no live block; `freed` is the reason
+    /// where the memory is free.
     #[inline(always)]
     pub(crate) fn of(block: NonNull<u8>, freed: Fault) -> Pointer {
         let address = block.addr().get();
@@ -53,12 +52,12 @@ impl Pointer {
                 return Pointer::Foreign;
             }
         }
-        // SAFETY: What has a code lies within the first GiB of an arena.
+        // SAFETY: Memory with a code lies within the first GiB of an arena.
         Pointer::coded(block, code, unsafe { Slice::at(address) }, freed)
     }
 
-    /// The same, and a small block starts there. A `free` that is slow anyway would take 5 % more instructions where
-    /// big blocks come and go in random order.
+    /// The same, and verifies that a small block starts there. `free` does not, because its slow path would take 5 % more
+    /// instructions where big blocks come and go in random order.
     #[inline(always)]
     pub(crate) fn checked(block: NonNull<u8>, freed: Fault) -> Pointer {
         let what = Pointer::of(block, freed);
@@ -70,7 +69,7 @@ impl Pointer {
         what
     }
 
-    /// What `block` is, which lies in `slice`, of which its code says what it holds.
+    /// The kind of `block`, which lies in `slice`, by its code.
     #[inline(always)]
     fn coded(block: NonNull<u8>, code: u8, slice: &'static Slice, freed: Fault) -> Pointer {
         if let Some(class) = Class::from_code(code) {
@@ -95,7 +94,7 @@ impl Pointer {
         }
     }
 
-    /// Bytes of the block, which is `block`, that may be used; `None` where it is not ours.
+    /// The usable size of `block`, of this kind; `None` where it is foreign.
     pub(crate) fn usable_size(&self, block: NonNull<u8>) -> Option<usize> {
         match self {
             Pointer::Foreign => None,
@@ -107,21 +106,21 @@ impl Pointer {
     }
 }
 
-/// What a first-class heap's block is.
+/// The kind of a first-class heap's block.
 pub(crate) enum OfHeap {
-    /// One of a page or of a mixed slice, in this slice of it.
+    /// In a page or in a mixed slice, of which this is the slice.
     Small(&'static Slice, Class),
-    /// Slices of its own, named by the first.
+    /// Slices of its own, by the first.
     Large(&'static Slice),
 }
 
 impl OfHeap {
-    /// What `block` is, of which [`Pointer::of`] says that it is a heap's. Ends the program where it is not the start
-    /// of one, as there.
+    /// The kind of `block`, for which [`Pointer::of`] returned `Heap`. Ends the program where no block starts there, as
+    /// that does.
     #[inline(always)]
     pub(crate) fn at(block: NonNull<u8>, freed: Fault) -> OfHeap {
         let address = block.addr().get();
-        // SAFETY: What is a heap's lies within the first GiB of an arena, but for the rest of a large block.
+        // SAFETY: Memory of a heap lies within the first GiB of an arena, except for the rest of a large block.
         let slice = unsafe { Slice::at(address) };
         match slice.kind.get() {
             Kind::HeapPage => {
@@ -149,38 +148,38 @@ impl OfHeap {
     }
 }
 
-/// The code of the memory at an address of which the class map says nothing: it is not ours, which is what is left to
-/// say of it, or there is no map. Ends the program where no block starts in its slice.
+/// The code of an address for which the class map has none, either because it is foreign or because there is no map. Ends
+/// the program where no block starts in its slice.
 #[cold]
 #[inline(never)]
 fn code_without_map(address: usize, freed: Fault) -> u8 {
     let slice = match arena::place_of(address) {
         Place::Outside => return FOREIGN,
-        // So long an arena holds one block, whose start lies before.
+        // An arena this long holds one block, which starts earlier.
         Place::Beyond => fault::stop(Fault::NotABlock),
         Place::In(slice) => slice,
     };
     match arena::code_in(slice) {
         FOREIGN => no_block_in(slice, freed),
-        // While there is a map, this is a page or a block that another thread gives back just now.
+        // With a map, this is a page or block that another thread is freeing now.
         _ if map::is_established() => fault::stop(freed),
         code => code,
     }
 }
 
-/// Ends the program because of a pointer into `slice`, at which no block starts.
+/// Ends the program because no block starts at a pointer into `slice`.
 #[cold]
 #[inline(never)]
 fn no_block_in(slice: &'static Slice, freed: Fault) -> ! {
     if !slice.arena().has_handed_out(slice) {
         fault::stop(Fault::NeverHandedOut);
     }
-    // Whose it is only the first slice of a run knows. Other threads may change it while this one looks: then
-    // the message is less to the point.
+    // Only the first slice of a run knows its kind. Other threads may change it at the same time; then only the message is
+    // less accurate.
     let (mut first, mut distance) = (slice, 0);
     while first.kind.is(Kind::Opaque) && first.arena().has_handed_out(first) {
         distance += 1;
-        // SAFETY: Before a slice that was handed out lies another one, at the latest the head's last.
+        // SAFETY: There are slices before one that was handed out, at least those of the arena's head.
         first = unsafe { slice.behind(distance) };
     }
     let is_inside = distance < first.count.get() as usize;

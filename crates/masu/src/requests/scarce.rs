@@ -1,8 +1,8 @@
-//! Where memory is short: what is kept for later is given up before a request fails.
+//! Reclaiming memory before a request fails.
 //!
-//! Relies on every room's way to send home what it keeps. The hard idea is when: at the door that the request came
-//! in by, where no lock is held, so that any room may be asked; and once. What a thread that runs keeps in its
-//! own cache, or has parked, stays there, for only that thread may touch it: a bounded part of what is live.
+//! Relies on each layer's function that gives up what it keeps. The hard idea is when: at the entry of the request, where no
+//! lock is held, so that every layer can be asked; and once. Caches and parked runs of other running threads stay, because
+//! only their threads may touch them; they are a bounded part of live memory.
 
 #[cfg(feature = "secure")]
 use crate::blocks::shard::hardened as shard;
@@ -16,8 +16,8 @@ use crate::settings;
 use crate::threads::cache::idle;
 use crate::threads::thread;
 
-/// What `ask` returns for `size` bytes, which was null, once more after everything was given up. Where there is no
-/// memory even then, that may be the program's end, or else null.
+/// Reclaims memory and calls `ask` again, which returned null for `size` bytes. Where there is no memory even then, ends the
+/// program if it wants that, or returns null.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.scarce.scarce_ask_again")]
@@ -32,10 +32,10 @@ pub(crate) fn ask_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
     core::ptr::null_mut()
 }
 
-/// Gives up what is kept, where that may be enough for `size` bytes; whether there was anything.
+/// Reclaims kept memory, if that may suffice for `size` bytes; whether there was any.
 fn gives_up(size: usize) -> bool {
     let before = stripes::read();
-    // No more than that can come back.
+    // No more than that can be reclaimed.
     if size > before.committed_bytes {
         return false;
     }
@@ -44,18 +44,18 @@ fn gives_up(size: usize) -> bool {
     stripes::read().live_bytes < before.live_bytes
 }
 
-/// There is no memory for a block: ends the program if that was asked for.
+/// Ends the program, if it wants that where there is no memory.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_memory() {
-    // It may be the first thing that was asked for.
+    // This may be the first request of the program.
     thread::settle();
     if settings::aborts_on_oom() {
         fault::stop(Fault::OutOfMemory);
     }
 }
 
-/// Returns to the kernel what is free, all but about `kept_bytes`; whether anything was returned.
+/// Purges free memory except for about `kept_bytes`; whether anything was purged.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.scarce_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
@@ -64,7 +64,7 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
     stripes::trim(kept_bytes)
 }
 
-/// Sends home what this thread's cache, idle ones and all other rooms keep, but for the ranges.
+/// Returns to the ranges what this thread's cache, idle caches, heaps, transfer caches and shards keep.
 #[cfg(not(feature = "secure"))]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.scarce_send_home")]
@@ -79,7 +79,7 @@ fn send_home() {
     shard::trim();
 }
 
-/// Sends home what heaps keep, and empty pages. What rests goes on resting.
+/// Returns what heaps keep, and empty pages. Quarantined blocks stay.
 #[cfg(feature = "secure")]
 fn send_home() {
     let _ = thread::cache();

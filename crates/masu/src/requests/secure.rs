@@ -1,13 +1,12 @@
-//! The hardened build: what stands in the front's place where the feature `secure` is on.
+//! The hardened build's front, with the feature `secure`.
 //!
-//! Relies on everything that the front relies on, but for caches: a block goes from its page to the
-//! program and back, under a lock, so that each wrong free is seen at the call. What it offers is what
-//! the front offers, by the same names; which of the two a program has is decided where the crate is
-//! built, and the front has no line for it.
+//! Relies on all that the front relies on except for caches: a block goes from its page to the program and back, under a
+//! lock, so that each wrong free is detected at the call. It has the front's functions by the same names; `requests.rs`
+//! chooses one at compile time, and the front has no line for it.
 //!
-//! The hard idea is that nothing about a block is believed that a program can write: its size and
-//! whether it is live stand in the allocator's own memory ([`crate::blocks::page::hardened`]), and the canary
-//! behind it ([`canary`]) only says whether the block was kept to. docs/hardening.md has the promises.
+//! The hard idea: nothing that a program can write is trusted. A block's size and whether it is live are in the allocator's
+//! own memory ([`crate::blocks::page::hardened`]); the canary behind it ([`canary`]) only shows that the program wrote beyond
+//! the block. docs/hardening.md has the promises.
 
 mod canary;
 mod guarded;
@@ -30,11 +29,11 @@ use crate::threads::books::page;
 use crate::threads::thread;
 use suspect::{Call, Reason};
 
-/// What the front says of other mallocs' pointers. Here they end the program.
+/// The front's error for pointers of other mallocs. Here they end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
-/// How the caller's blocks are freed. Here all are looked up.
+/// How the caller frees its blocks. Here all are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreedBy {
     Layout,
@@ -47,38 +46,37 @@ pub(crate) fn cached(_size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Likewise.
+/// As above.
 #[inline(always)]
 pub(crate) fn cached_layout(_layout: Layout) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Likewise.
+/// As above.
 #[inline(always)]
 pub(crate) fn cached_counted(_size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Likewise.
+/// As above.
 #[inline(always)]
 pub(crate) fn cached_layout_counted(_size: usize, _align: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// The class of blocks with room for `size` bytes and a canary; `None` where only a large block will
-/// do.
+/// The class of blocks with room for `size` bytes and a canary; `None` for a large block.
 #[inline(always)]
 fn class_of(size: usize, align: usize) -> Option<Class> {
     if size > LIVE_MAX { None } else { Class::of(size + canary::BYTES_MIN, align) }
 }
 
-/// Allocates `size` bytes aligned to 16; null for want of memory.
+/// Allocates `size` bytes aligned to 16; null without memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     allocate_aligned(size, MIN_ALIGN, FreedBy::Map)
 }
 
-/// Allocates `size` bytes aligned to `align`, a power of two; null for want of memory.
+/// Allocates `size` bytes aligned to `align`, a power of two; null without memory.
 pub(crate) fn allocate_aligned(size: usize, align: usize, _freed_by: FreedBy) -> *mut u8 {
     match class_of(size, align) {
         Some(class) => allocate_class(class, size).0,
@@ -86,7 +84,7 @@ pub(crate) fn allocate_aligned(size: usize, align: usize, _freed_by: FreedBy) ->
     }
 }
 
-/// Allocates `size` zero bytes aligned to `align`, a power of two; null for want of memory.
+/// Allocates `size` zero bytes aligned to `align`, a power of two; null without memory.
 pub(crate) fn allocate_zeroed(size: usize, align: usize, _freed_by: FreedBy) -> *mut u8 {
     let Some(class) = class_of(size, align) else { return guarded::allocate(size, align, true) };
     let (block, zeroed) = allocate_class(class, size);
@@ -97,13 +95,13 @@ pub(crate) fn allocate_zeroed(size: usize, align: usize, _freed_by: FreedBy) -> 
     block
 }
 
-/// A block of `class` for `size` bytes, and whether these are zero; null for want of memory.
+/// A block of `class` for `size` bytes, and whether these are zero; null without memory.
 #[inline]
 fn allocate_class(class: Class, size: usize) -> (*mut u8, bool) {
     let cache = thread::cache();
     let shard = cache.map_or(Shard::default(), |cache| cache.shard);
     let taken = hardened::take(shard, class, size).or_else(|| {
-        // What rests takes addresses, and there may be a limit on those.
+        // The quarantine takes addresses, which may be limited.
         guarded::forget_resting().then(|| hardened::take(shard, class, size))?
     });
     let Some(taken) = taken else { return (ptr::null_mut(), false) };
@@ -114,13 +112,13 @@ fn allocate_class(class: Class, size: usize) -> (*mut u8, bool) {
         let wrong = Wrong::Written { block: taken.address, offset, size: class.size() };
         suspect::stop(Call::Malloc, taken.address, Reason::Wrong(wrong));
     }
-    // SAFETY: The block is that long and nobody else's.
+    // SAFETY: The block is that long and belongs to this thread.
     unsafe { canary::write(block, size, class.size()) };
     count(taken.address, size);
     (block, taken.zeroed)
 }
 
-/// Counts a block where a heap profile is taken.
+/// Counts a block, if a heap profile is taken.
 #[inline(always)]
 fn count(address: usize, size: usize) {
     if slot::get().counts() {
@@ -139,7 +137,7 @@ fn count_slow(address: usize, size: usize) {
     }
 }
 
-/// Takes a block out of the profile that is being taken, if it is in there.
+/// Removes a block from the profile, if one is taken.
 #[inline(always)]
 fn uncount(address: usize) {
     if sampling::is_running() {
@@ -157,7 +155,7 @@ pub(crate) unsafe fn free_cached(_block: *mut u8) -> bool {
     false
 }
 
-/// Frees a block; null is nothing to free. Ends the program where `block` is no live block.
+/// Frees a block; null is ignored. Ends the program where `block` is no live block.
 ///
 /// # Safety
 ///
@@ -180,7 +178,7 @@ pub(crate) unsafe fn free_layout(block: *mut u8, layout: Layout) {
     unsafe { free_expected(block, expected, Call::Dealloc) };
 }
 
-/// Frees a block of which `expected` says how long and how aligned it was asked for.
+/// Frees a block, which must have the size and alignment of `expected`.
 ///
 /// # Safety
 ///
@@ -198,18 +196,18 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
             }
             uncount(address);
             match held.rest() {
-                // There are no slow calls here that would look.
+                // No slow path follows that would update the statistics page.
                 Ok(true) => page::look(),
                 Ok(false) => {}
                 Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
             }
         }
         Err(Wrong::NoPage) => match code_of(address) {
-            // As in the ordinary build: `free` takes heaps' blocks, a global allocator's layout none.
+            // As in the ordinary build: `free` accepts heaps' blocks, a global allocator's layout does not.
             HEAP if matches!(call, Call::Dealloc) => fault::stop(Fault::NotTheHeaps),
-            // SAFETY: The class map says that it is a heap's; the rest is the caller's condition.
+            // SAFETY: The class map says that the block is a heap's; the rest is the caller's condition.
             HEAP => unsafe { heap::free(start) },
-            // SAFETY: As above, that a large block starts there.
+            // SAFETY: As above, for a large block.
             LARGE => unsafe { guarded::free(start, expected, call) },
             _ => suspect::stop(call, address, Reason::Wrong(Wrong::NoPage)),
         },
@@ -217,8 +215,8 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
     }
 }
 
-/// Frees a block of which the caller says how long it is, if it knows, and how aligned. Ends the program
-/// where that is not so.
+/// Frees a block with the alignment that the caller states, and the size if it knows one. Ends the program where they are
+/// wrong.
 ///
 /// # Safety
 ///
@@ -229,7 +227,7 @@ pub(crate) unsafe fn free_sized(block: *mut u8, size: Option<usize>, align: usiz
     unsafe { free_expected(block, Expected { size, align }, Call::Delete) };
 }
 
-/// What a caller says of its block.
+/// A block's size and alignment as the caller states them.
 #[derive(Clone, Copy)]
 struct Expected {
     size: Option<usize>,
@@ -239,7 +237,7 @@ struct Expected {
 impl Expected {
     const ANY: Expected = Expected { size: None, align: 1 };
 
-    /// Whether a block of `size` bytes at `address` is like that.
+    /// Checks them against a block of `size` bytes at `address`.
     #[inline]
     fn admits(self, address: usize, size: usize) -> Result<(), Reason> {
         let expected = self.size.unwrap_or(size);
@@ -250,7 +248,7 @@ impl Expected {
     }
 }
 
-/// Whether a block is what its caller takes it for, and nothing was written behind it.
+/// Checks a block against `expected`, and its canary.
 #[inline]
 fn check(held: &Held, address: usize, expected: Expected) -> Result<(), Reason> {
     let size = held.size();
@@ -261,8 +259,8 @@ fn check(held: &Held, address: usize, expected: Expected) -> Result<(), Reason> 
     if stands { Ok(()) } else { Err(Reason::Overrun { size }) }
 }
 
-/// How long a live block is that is no heap's, and how much room its place has, 0 for a large one.
-/// Ends the program where `address` is no such block, or its canary is not there.
+/// The size of a live block of no heap, and its room, 0 for a large one. Ends the program where `address` is no such block,
+/// or its canary was overwritten.
 fn look(address: usize, expected: Expected, call: Call) -> (usize, usize) {
     match hardened::hold(address) {
         Ok(held) => {
@@ -281,7 +279,7 @@ fn look(address: usize, expected: Expected, call: Call) -> (usize, usize) {
     }
 }
 
-/// Bytes of a block that may be used: as many as were asked for.
+/// The usable size of a block, which is the requested size.
 ///
 /// # Errors
 ///
@@ -299,8 +297,8 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
     Ok(look(address, Expected::ANY, Call::UsableSize).0)
 }
 
-/// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16. Null for
-/// want of memory; the block is intact then.
+/// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16. Null without memory; the block
+/// is then intact.
 ///
 /// # Errors
 ///
@@ -311,15 +309,14 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
 /// - After success the old pointer is not used any more.
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
     if code_of(block.addr().get()) == HEAP {
-        // SAFETY: The class map says that it is a heap's block; the rest is the caller's condition.
+        // SAFETY: The class map says that the block is a heap's; the rest is the caller's condition.
         return Ok(unsafe { heap::resize(block, size) });
     }
     // SAFETY: The caller's condition.
     Ok(unsafe { resize_expected(block, size, Expected::ANY, MIN_ALIGN, Call::Realloc) })
 }
 
-/// Changes the size of a block that was allocated with `layout`. Null for want of memory; the block is
-/// intact then.
+/// Changes the size of a block that was allocated with `layout`. Null without memory; the block is then intact.
 ///
 /// # Safety
 ///
@@ -378,7 +375,7 @@ unsafe fn resize_expected(
     new
 }
 
-/// Gives a live block of a page another size in the room that it has.
+/// Changes the size of a live small block within its room.
 fn resize_small(address: usize, size: usize, call: Call) -> bool {
     match hardened::hold(address) {
         Ok(mut held) => {

@@ -1,8 +1,7 @@
-//! Options that a program sets when it is built: the `const` functions of [`Masu`].
+//! Options that a program sets at build time: the `const` functions of [`Masu`].
 //!
-//! It relies on the table, each row of which becomes a function. There may be several [`Masu`] in a
-//! program, but one heap: what the first that is used has chosen holds, unless the environment
-//! says otherwise.
+//! Relies on the table, each row of which becomes a function. A program may have several [`Masu`], but it has one heap: the
+//! options of the first that is used hold, unless the environment overrides them.
 
 use core::hint;
 
@@ -12,21 +11,21 @@ use super::{COUNT, Index, SOURCES, Source, UNSET};
 use crate::Masu;
 use crate::platform::sync::{AtomicBool, Ordering};
 
-/// Whether anyone allocated by a `Layout`, and so applied what was chosen.
+/// Whether a [`Masu`] was used, and so its options applied.
 static APPLIED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this program allocates by Rust's layouts.
 pub(crate) fn layouts_are_used() -> bool {
-    // ORDERING: Relaxed: the thread that asks set it itself where its own blocks are concerned.
+    // ORDERING: Relaxed: a thread that allocates by a layout has set the flag itself.
     APPLIED.load(Ordering::Relaxed)
 }
 
-/// The options that a program chose when it was built.
+/// The options that a program was built with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen([usize; COUNT]);
 
 impl Chosen {
-    /// None of them.
+    /// No option set.
     pub(crate) const NONE: Chosen = Chosen([UNSET; COUNT]);
 
     const fn with(mut self, index: Index, value: usize) -> Chosen {
@@ -34,10 +33,10 @@ impl Chosen {
         self
     }
 
-    /// Has these hold from now on, unless others did already.
+    /// Applies these options, unless those of another [`Masu`] were.
     #[inline]
     pub(crate) fn apply(&self) {
-        // ORDERING: Relaxed: a thread that begins waits in `settle` for the lock under which this was set.
+        // ORDERING: Relaxed: a thread that starts waits in `settle` for the lock under which this was set.
         if !APPLIED.load(Ordering::Relaxed) {
             self.hold();
         }
@@ -47,11 +46,11 @@ impl Chosen {
     #[inline(never)]
     fn hold(&self) {
         let mut sources = SOURCES.lock();
-        // ORDERING: Relaxed, as above; of those that come here the lock lets one through.
+        // ORDERING: Relaxed, as above; the lock lets one thread through.
         if APPLIED.swap(true, Ordering::Relaxed) {
             return;
         }
-        // A length that is not known beforehand: unrolled, this is eight times as long.
+        // `black_box` hides the length: the unrolled loop is eight times as long.
         for (place, value) in hint::black_box(&self.0[..]).iter().enumerate() {
             if *value != UNSET {
                 sources.put(place, *value, Source::Built);

@@ -1,14 +1,13 @@
-//! A line of text for standard error, put together on the stack.
+//! A line of text for standard error, built on the stack.
 //!
-//! It relies on the kernel door. What `core::fmt` would do is done here in a few instructions,
-//! because reading the environment must stay small. What does not fit is cut off.
+//! Relies on the kernel door. It replaces `core::fmt`, because the code that reads the environment must stay small. Text
+//! that does not fit is cut off.
 
 use crate::platform::kernel;
 
-/// Longer than any line that is written.
+/// Longer than any line that masu writes.
 const ROOM: usize = 256;
 
-/// The line so far.
 #[derive(Debug)]
 pub(super) struct Line {
     bytes: [u8; ROOM],
@@ -20,7 +19,6 @@ impl Line {
         Line { bytes: [0; ROOM], length: 0 }
     }
 
-    /// Adds a text.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.line_text")]
@@ -32,7 +30,7 @@ impl Line {
         self
     }
 
-    /// Adds a text in capitals.
+    /// Appends a text in capitals.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.line_capitals")]
@@ -43,7 +41,7 @@ impl Line {
         self
     }
 
-    /// Adds a number in decimal.
+    /// Appends a number in decimal.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.line_number")]
@@ -54,7 +52,7 @@ impl Line {
         self.text(&[b'0' + (number % 10) as u8])
     }
 
-    /// Adds a number of bytes, with a unit where that is exact.
+    /// Appends a number of bytes, with a unit where that is exact.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.line_bytes")]
@@ -75,7 +73,7 @@ impl Line {
         &self.bytes[..self.length]
     }
 
-    /// Writes it to standard error, with an end.
+    /// Writes the line to standard error.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.line_write")]

@@ -1,9 +1,8 @@
-//! The part of the table that a running program carries, and what a value's text means.
+//! The part of the table that a running program carries, and the parser of values.
 //!
-//! It relies on the table. The hard idea is that nothing here holds an address: a text in a static
-//! would be relocated when `libmasu.so` is loaded, in every program, for the sake of the few that
-//! set an option. So names stand in place, padded with zeros, and sentences are put together where
-//! they are written.
+//! Relies on the table. The hard idea: nothing here holds an address. A `&str` in a static is relocated whenever
+//! `libmasu.so` is loaded, in every program, for the few that set an option. So names are stored in place, padded with
+//! zeros, and sentences are built where they are written.
 
 use super::COUNT;
 use super::line::Line;
@@ -12,17 +11,17 @@ use super::table::{ALL, MILLISECONDS_MAX, Unit};
 /// Room for the longest name and a zero.
 const NAME_BYTES: usize = 20;
 
-/// What the variables of all options begin with.
+/// The prefix of every variable.
 pub(super) const PREFIX: &[u8] = b"MASU_";
 
-/// One option, as far as a running program needs it.
+/// One option, as a running program needs it.
 pub(super) struct Rule {
     name: [u8; NAME_BYTES],
     name_length: u8,
     unit: Unit,
-    // Short numbers: every program carries the table.
+    // `u32`, because every program carries the table.
     least: u32,
-    /// The default where that is a value, else [`NO_VALUE`].
+    /// The default where it is a number, else [`NO_VALUE`].
     default: u32,
     most: usize,
 }
@@ -33,8 +32,7 @@ const NO_VALUE: u32 = u32::MAX;
 #[unsafe(link_section = ".rodata.masu_cold.options")]
 static RULES: [Rule; COUNT] = rules();
 
-/// Every rule, in the table's order. The compiler does not know how many they are: it would write each
-/// search out as often.
+/// Every rule, in the table's order. `black_box` hides the length, because the compiler would unroll each search.
 #[inline]
 pub(super) fn all() -> &'static [Rule] {
     core::hint::black_box(&RULES)
@@ -77,17 +75,16 @@ const fn rules() -> [Rule; COUNT] {
 }
 
 impl Rule {
-    /// Its name.
     pub(super) fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.name_length)]
     }
 
-    /// Its name with a zero at the end, for C.
+    /// The name with a terminating zero, for C.
     pub(super) fn c_name(&self) -> *const u8 {
         self.name.as_ptr()
     }
 
-    /// Whether its variable is `MASU_` and this.
+    /// Whether `end` is this option's variable without `MASU_`.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.rule_has_variable")]
@@ -97,7 +94,7 @@ impl Rule {
             && name.iter().zip(end).all(|(own, other)| own.to_ascii_uppercase() == *other)
     }
 
-    /// The default where that is a value.
+    /// The default where it is a number.
     pub(super) fn default(&self) -> Option<usize> {
         (self.default != NO_VALUE).then_some(self.default as usize)
     }
@@ -106,7 +103,7 @@ impl Rule {
         accepts(self.least as usize, self.most, value)
     }
 
-    /// The value that a text stands for; `None` where this option does not accept it.
+    /// Parses a value; `None` where this option does not accept it.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.rule_parse")]
@@ -114,7 +111,7 @@ impl Rule {
         parse(self.unit, text).filter(|value| self.accepts(*value))
     }
 
-    /// Says in words what is accepted.
+    /// Appends which values are accepted.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.rule_write_accepted")]
@@ -141,7 +138,7 @@ impl Rule {
         };
     }
 
-    /// Writes a value as its variable has it.
+    /// Appends a value in the form of its variable.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.rule_write_value")]
@@ -157,7 +154,7 @@ pub(super) const fn accepts(least: usize, most: usize, value: usize) -> bool {
     least <= value && value <= most
 }
 
-/// The value that a text stands for: a number in decimal, bytes with a unit behind it if need be.
+/// Parses a decimal number; bytes may have a unit behind it.
 const fn parse(unit: Unit, text: &[u8]) -> Option<usize> {
     if let (Unit::Milliseconds, b"-1") = (unit, text) {
         return Some(MILLISECONDS_MAX);

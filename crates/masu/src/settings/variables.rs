@@ -1,22 +1,21 @@
-//! Reading the variables: `MASU_…` of the environment, each once, and saying what is wrong with them.
+//! Reading the variables: `MASU_…` of the environment, each once, and warning about wrong ones.
 //!
-//! It relies on the environment and on the rules. The hard idea is to cost nothing where there are
-//! none: the list is gone through once, and a variable that does not begin with `MASU_` is left at
-//! its first letter that differs. One that begins so and is no option is named, with the option
-//! that its writer most likely meant.
+//! Relies on the environment and on the rules. The hard idea is to cost nothing where there are no such variables: the list
+//! is read once, and a variable is left at its first byte that differs from `MASU_`. A variable with that prefix that is no
+//! option gets a warning, with the option of the most similar name.
 
 use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
 use super::{Index, SOURCES, Source, Sources, held};
 use crate::platform::environment::Environment;
 
-/// Variables of this project that are no options of the allocator, each named by its beginning: what
-/// the lab hands to the counting build, what tests are given, and where a heap profile goes.
+/// Variables of this project that are no options of the allocator, by their names or prefixes: for the lab's counting
+/// build, for tests, and the file of a heap profile.
 const OTHERS: [&[u8]; 8] =
     [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
 
-/// Reads the variables, if the environment can be had and nobody did so before; waits for a thread that is setting
-/// options now. Returns the environment if there were any, for the caller to do what follows from them.
+/// Reads the variables, if there is an environment and they were not read before; waits for a thread that is setting
+/// options now. Returns the environment if it had any, so that the caller applies them.
 #[must_use]
 pub(crate) fn settle() -> Option<Environment> {
     if SOURCES.lock().variables_are_read {
@@ -25,8 +24,7 @@ pub(crate) fn settle() -> Option<Environment> {
     Environment::current().filter(read)
 }
 
-/// Reads the variables, if nobody did so before; whether there were any, and so the caller has to do what follows from
-/// them.
+/// Reads the variables, if they were not read before; whether there were any for the caller to apply.
 #[cold]
 #[inline(never)]
 #[must_use]
@@ -47,7 +45,7 @@ pub(crate) fn read(environment: &Environment) -> bool {
     any
 }
 
-/// Says what of the variables has no effect, and what is set where that is asked for.
+/// Warns about options without effect, and lists the options that are set where that is wanted.
 pub(crate) fn say() {
     check_guards();
     if held(Index::Verbose) == Some(2) {
@@ -55,7 +53,7 @@ pub(crate) fn say() {
     }
 }
 
-/// Takes the variable `MASU_` and `end`, which holds `text`.
+/// Sets the option whose variable is `MASU_` and `end` to the value in `text`.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_take")]
@@ -70,7 +68,7 @@ fn take(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environmen
     }
 }
 
-/// Says so where blocks are to be guarded and cannot be.
+/// Warns where guards are wanted and this build has none.
 #[inline]
 fn check_guards() {
     const SAID: &[u8] = if cfg!(feature = "secure") {
@@ -84,7 +82,7 @@ fn check_guards() {
     }
 }
 
-/// Whether what is wrong is to be said. It may be asked before that variable itself was taken.
+/// Whether warnings are wanted. `MASU_VERBOSE` itself may not have been read yet.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_speaks")]
@@ -103,7 +101,7 @@ fn is_of_others(end: &[u8]) -> bool {
         .any(|other| if other.ends_with(b"_") { end.starts_with(other) } else { end == *other })
 }
 
-/// Says that a variable does not hold what its option accepts.
+/// Warns of a variable whose value its option does not accept.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_refuse")]
@@ -114,7 +112,7 @@ fn refuse(rule: &Rule) {
     line.text(b"; its default holds").write();
 }
 
-/// Says that there is no such option.
+/// Warns of a variable that is no option.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_wonder")]
@@ -122,7 +120,7 @@ fn wonder(end: &[u8]) {
     let mut line = Line::new();
     line.text(b"masu: there is no option ").text(PREFIX);
     for byte in end.iter().take(LONGEST) {
-        // Nothing that a terminal would obey.
+        // No byte that a terminal would interpret.
         line.text(&[if byte.is_ascii_graphic() { *byte } else { b'?' }]);
     }
     if let Some(rule) = nearest(end) {
@@ -133,7 +131,7 @@ fn wonder(end: &[u8]) {
     line.write();
 }
 
-/// Says what is set, one line an option.
+/// Lists the options that are set, one a line.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_list")]
@@ -155,10 +153,10 @@ fn list() {
     }
 }
 
-/// Names are compared up to here.
+/// The most bytes of a name that are compared.
 const LONGEST: usize = 32;
 
-/// The option whose variable's end is most like `end`, if it is like it.
+/// The option whose name is most similar to `end`, if one is similar enough.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_nearest")]
@@ -169,8 +167,7 @@ fn nearest(end: &[u8]) -> Option<&'static Rule> {
     rule::all().iter().filter(like).min_by_key(|rule| steps_to(rule))
 }
 
-/// How many letters must be added, left out or changed to come from one name to the other, whatever
-/// their case: Levenshtein's distance.
+/// Levenshtein's distance between two names, ignoring case.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_steps_between")]
@@ -203,8 +200,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_begins_while_variables_are_read_waits_for_their_values() {
-        // Its default, set, so that no other test is disturbed.
+    fn a_thread_that_starts_while_variables_are_read_waits_for_their_values() {
+        // The default, so that no other test is disturbed.
         let (place, value) = (Index::Verbose as usize, 1);
         let mut sources = SOURCES.lock();
         sources.variables_are_read = true;
@@ -212,7 +209,7 @@ mod tests {
             let _ = settle();
             super::super::value(place)
         });
-        // It goes to sleep, or it does not wait.
+        // Until it sleeps, or has not waited.
         while !sources.others_sleep() && !other.is_finished() {
             std::thread::yield_now();
         }
@@ -257,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_project_s_own_variables_are_nobody_s_slip() {
+    fn variables_of_the_project_s_tests_cause_no_warning() {
         assert!(is_of_others(b"SOAK") && is_of_others(b"TEST_FOLDER"));
         assert!(!is_of_others(b"SOAKS") && !is_of_others(b"RETAIN"));
     }

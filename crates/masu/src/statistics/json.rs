@@ -1,13 +1,13 @@
 //! Statistics as one JSON object on a line.
 //!
-//! Relies on the names of the numbers, which are the keys. `docs/observing.md` has the schema;
-//! a change that takes a key away or gives it another meaning is a new version.
+//! Relies on the names of the numbers, which are the keys. `docs/observing.md` has the schema. A change that removes a
+//! key or its meaning increments the version.
 
 use super::named::{Named, Sink, decimal};
 use super::{ClassStatistics, Statistics, ThreadStatistics, VERSION, classes, now, threads};
 
-/// Writes all statistics as one JSON object and a line's end, piece by piece, into `sink`, which must
-/// not panic. Classes that never had a page are left out.
+/// Writes all statistics as one JSON object and a newline, piece by piece, into `sink`, which must not panic. Classes
+/// that never had a page are left out.
 ///
 /// ```
 /// let mut text = Vec::new();

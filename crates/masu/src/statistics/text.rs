@@ -1,15 +1,15 @@
-//! Statistics as text for people: the whole, then a table of classes and one of threads.
+//! Statistics as text for people: totals, a table of classes, a table of threads.
 //!
-//! Relies on the names of the numbers. No form is promised: programs read JSON.
+//! Relies on the names of the numbers. The format may change: programs read JSON.
 
 use super::named::{Named, Sink, decimal};
 use super::{Statistics, classes, now, threads};
 
-/// Columns of a table are this wide.
+/// Width of a column.
 const WIDTH: usize = 12;
 
-/// Writes all statistics as text of several lines, piece by piece, into `sink`, which must not panic.
-/// Classes that hold nothing are left out.
+/// Writes all statistics as text of several lines, piece by piece, into `sink`, which must not panic. Classes without
+/// pages are left out.
 ///
 /// ```
 /// let mut text = Vec::new();

@@ -1,11 +1,11 @@
-//! The books of all rooms together: what is handed out, what is free, what the kernel was asked for, what came and went.
+//! The statistics of all layers together: live, free and committed memory, and how often blocks and memory moved.
 //!
-//! Relies on the books that each room keeps anyway and on counts of slow paths; nothing is counted on
-//! a fast path. What is live is what pages handed out less what caches hold.
+//! Relies on counts that each layer keeps for its own work or on slow paths; nothing is counted on a fast path. Live blocks
+//! are those that pages handed out, less those in caches.
 //!
-//! The hard idea is that nobody waits: each number is true at the moment it is read, under the lock of
-//! its own room, and while other threads allocate the numbers of different rooms are of different
-//! moments. When no other thread allocates, they are exact and sums agree.
+//! The hard idea is that reading stops no other thread: each number is read under its own layer's lock, so while other
+//! threads allocate, numbers of different layers are from different moments. When no other thread allocates, they are exact
+//! and sums agree.
 
 pub(crate) mod page;
 
@@ -21,10 +21,10 @@ use crate::platform::kernel;
 use crate::platform::sync::Count;
 use crate::threads::cache::{ThreadCache, User, all, near};
 
-/// How many size classes there are.
+/// The number of size classes.
 pub const CLASSES: usize = HOMED_FIRST - FIRST;
 
-/// The version of what `statistics::json` writes and of the statistics page: `docs/observing.md`.
+/// The version of what `statistics::json` writes, and of the statistics page: `docs/observing.md`.
 pub const VERSION: usize = 1;
 
 macro_rules! structure {
@@ -43,8 +43,8 @@ macro_rules! structure {
         impl $name {
             /// How many numbers there are.
             pub const LENGTH: usize = size_of::<$name>() / size_of::<usize>();
-            /// Their names in order, a comma behind each. One text, for a list of texts would have to
-            /// be relocated whenever the library is loaded.
+            /// Their names in order, each followed by a comma. One text, because an array of texts would be relocated
+            /// whenever the library is loaded.
             pub(crate) const NAMES: &str = concat!($(stringify!($field), ","),+);
 
             /// The numbers in order.
@@ -57,91 +57,90 @@ macro_rules! structure {
 }
 
 structure! {
-    /// Numbers of the whole process at one moment; while other threads allocate they are close, not
-    /// exact. Further ones may be added at the end.
+    /// Statistics of the whole process at one moment; while other threads allocate they are approximate. New ones are
+    /// added at the end.
     Statistics {
-        /// Bytes in blocks handed out, each counted with its whole usable size.
+        /// Bytes in live blocks, each counted with its usable size.
         live_bytes,
-        /// Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them.
+        /// Bytes of live large blocks (over 64 KiB, or over 32 KiB and grown or zeroed).
         large_bytes,
-        /// Large blocks handed out.
+        /// Live large blocks.
         large_blocks,
         /// Bytes of free blocks in thread caches and in the transfer cache.
         cached_bytes,
-        /// How many these are.
+        /// Their number.
         cached_blocks,
-        /// Bytes of them in thread caches.
+        /// Bytes of those in thread caches.
         thread_cached_bytes,
-        /// Bytes free inside pages, caches and free runs that may be resident.
+        /// Bytes free in pages, caches and free runs that may be resident.
         free_bytes,
-        /// Bytes of free runs among them: kept for a next use, within the budget of the hysteresis.
+        /// Bytes of free runs among them, which are kept for later use.
         kept_bytes,
-        /// Bytes readable and writable: what the kernel may have to back. RSS is at most this, besides
-        /// the program's own memory.
+        /// Bytes readable and writable, which the kernel may have to back. RSS is at most this, plus the program's other
+        /// memory.
         committed_bytes,
         /// Bytes of addresses reserved.
         reserved_bytes,
-        /// Bytes of runs that hold the allocator's own memory: thread caches and their arrays.
+        /// Bytes of runs that hold the allocator's own data, such as thread caches.
         metadata_bytes,
-        /// Shards whose pages hold blocks that are handed out.
+        /// Shards with live blocks in their pages.
         shards,
         /// Thread caches in use.
         threads,
         /// Thread caches whose thread has ended, kept for the next one.
         idle_caches,
-        /// Calls that a thread cache could not serve: an empty or a full stack, or a large block freed
-        /// that was not parked. The large blocks made are beside them.
+        /// Calls that a thread cache could not serve: a stack was empty or full, or a freed large block was not parked.
+        /// Allocations of large blocks are not included.
         slow_calls,
-        /// Large blocks ever handed out, those taken again at once by the thread that freed them left out.
+        /// Large blocks ever handed out, except those that their own thread freed and took again at once.
         large_made,
-        /// Batches of blocks that thread caches fetched, from the transfer cache or from pages.
+        /// Batches of blocks that thread caches fetched from the transfer cache or from pages.
         refills,
-        /// Blocks in them.
+        /// Their blocks.
         refilled_blocks,
-        /// Batches of blocks that thread caches sent away, to the transfer cache or to pages.
+        /// Batches of blocks that thread caches sent to the transfer cache or to pages.
         flushes,
-        /// Blocks in them.
+        /// Their blocks.
         flushed_blocks,
-        /// Remote frees of the smallest classes: blocks freed by a thread of another lane and sent there.
+        /// Remote frees of the smallest classes: blocks sent to the lane they belong to.
         lane_blocks,
-        /// Blocks that a thread brought home to pages of another shard than its own.
+        /// Blocks that a thread returned to pages of another shard than its own.
         shard_blocks,
-        /// Blocks that the transfer cache ever took in.
+        /// Blocks ever put into the transfer cache.
         transfer_in_blocks,
-        /// Blocks that thread caches ever fetched from it.
+        /// Blocks ever taken from it.
         transfer_out_blocks,
-        /// How often contents were given back to the kernel.
+        /// Purges: calls that returned contents to the kernel.
         purges,
-        /// Bytes in all these calls.
+        /// Their bytes.
         purged_bytes,
-        /// How often the kernel refused that.
+        /// Purges that the kernel refused.
         refused_purges,
-        /// Bytes for which the kernel was ever asked for huge pages. How many it gave is in
-        /// `AnonHugePages` of `/proc/self/smaps`.
+        /// Bytes for which huge pages were ever requested. `AnonHugePages` of `/proc/self/smaps` says how many there are.
         huge_page_bytes,
         /// First-class heaps.
         heaps,
-        /// Bytes in their blocks that are not large ones, handed out: live, and of no class below.
+        /// Bytes in their live blocks except large ones. They are live, and in no class below.
         heap_bytes,
-        /// Blocks that lie between guards.
+        /// Live guarded blocks.
         guarded_blocks,
-        /// Bytes in them, as many as were asked for.
+        /// Their bytes, as requested.
         guarded_bytes,
-        /// Bytes of those among them that C's functions asked for: live, and of no class below.
+        /// Bytes of those that C's functions allocated. They are live, and in no class below.
         guarded_apart_bytes,
         /// Blocks ever guarded.
         guarded_made,
-        /// Blocks that were to be guarded while each slot held a live one.
+        /// Blocks to guard for which no slot was free.
         guarded_skipped,
     }
 }
 
 structure! {
-    /// Numbers of one size class.
+    /// Statistics of one size class.
     ClassStatistics {
         /// Bytes of a block.
         size,
-        /// Blocks handed out to the program.
+        /// Live blocks.
         live_blocks,
         /// Free blocks in thread caches.
         thread_cached_blocks,
@@ -153,59 +152,57 @@ structure! {
         pages,
         /// Bytes of a page.
         page_bytes,
-        /// Bytes of all pages that are behind the last block, and hold none.
+        /// Bytes of all pages behind their last block.
         tail_bytes,
         /// Blocks ever taken from pages.
         taken_blocks,
-        /// Blocks ever brought home to pages.
+        /// Blocks ever returned to pages.
         returned_blocks,
-        /// Blocks that the transfer cache ever took in.
+        /// Blocks ever put into the transfer cache.
         transfer_in_blocks,
-        /// Blocks that thread caches ever fetched from it.
+        /// Blocks ever taken from it.
         transfer_out_blocks,
-        /// Bytes of the live blocks that the program may not use: the canaries of the hardened build, else 0.
+        /// Bytes of live blocks that hold canaries, in the hardened build; else 0.
         canary_bytes,
     }
 }
 
 structure! {
-    /// Numbers of one thread cache. One that serves several threads one after the other goes on counting.
+    /// Statistics of one thread cache. It keeps counting when it serves one thread after another.
     ThreadStatistics {
-        /// 0 where the thread has ended, 1 where it runs, 2 where it was left behind by a `fork`: its
-        /// blocks are in the cache for good.
+        /// 0: the thread has ended. 1: it runs. 2: a `fork` left it behind, so its blocks stay in the cache forever.
         state,
-        /// The thread's number (TID) where it is known, which it is while the statistics page is on; 0
-        /// where not.
+        /// The thread's number (TID), known while the statistics page is on; else 0.
         thread,
-        /// The shard that it takes blocks from.
+        /// Its shard.
         shard,
         /// Free blocks held.
         cached_blocks,
         /// Bytes of them.
         cached_bytes,
-        /// Bytes that the stacks may hold together as their limits stand.
+        /// Bytes that the stacks may hold at their present limits.
         limit_bytes,
         /// Bytes of the large block that is parked.
         parked_bytes,
-        /// As in [`Statistics`], of this cache, and so are the following.
+        /// This and the following as in [`Statistics`], for this cache.
         slow_calls,
         /// Batches fetched.
         refills,
         /// Blocks in them.
         refilled_blocks,
-        /// Batches sent away.
+        /// Batches sent.
         flushes,
         /// Blocks in them.
         flushed_blocks,
-        /// Blocks of other lanes sent there.
+        /// Blocks sent to other lanes.
         lane_blocks,
-        /// Blocks brought home to pages of another shard.
+        /// Blocks returned to pages of other shards.
         shard_blocks,
     }
 }
 
 impl ClassStatistics {
-    /// Bytes in blocks handed out, each counted with its whole usable size.
+    /// Bytes in live blocks, each counted with its usable size.
     #[must_use]
     pub fn live_bytes(&self) -> usize {
         (self.live_blocks * self.size).saturating_sub(self.canary_bytes)
@@ -217,7 +214,7 @@ impl ClassStatistics {
         (self.thread_cached_blocks + self.transfer_blocks) * self.size
     }
 
-    /// Bytes of pages that hold no block of the program's.
+    /// Bytes of pages that are not in live blocks.
     #[must_use]
     pub fn waste_bytes(&self) -> usize {
         (self.pages * self.page_bytes).saturating_sub(self.live_bytes())
@@ -230,7 +227,7 @@ impl ClassStatistics {
         let books = shard::books(class);
         let page_bytes = class.page_slices() * SLICE_BYTES;
         let mut row = ClassStatistics { size: class.size(), page_bytes, ..Default::default() };
-        // Most programs use few classes; nothing can be cached of one that never had a page.
+        // Most programs use few classes; a class that never had a page has no cached blocks.
         if books.taken == 0 {
             return row;
         }
@@ -319,7 +316,7 @@ impl Statistics {
         }
     }
 
-    /// Adds what no class and no thread knows; last of all, for the sums above are needed.
+    /// Adds what belongs to no class and no thread. Called last, because it needs the sums.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.statistics.books_add_rest")]
     fn add_rest(&mut self) {
@@ -331,7 +328,7 @@ impl Statistics {
         self.huge_page_bytes = advised.huge_page_bytes;
         (self.heaps, self.heap_bytes) = heaps();
         let (parked_blocks, parked_slices) = all::parked();
-        // No arena comes or goes while these are held.
+        // No arena is added or released while this lock is held.
         let _growth = arena::GROWTH.lock();
         let runs = stripes::read();
         self.large_blocks = runs.large_blocks.saturating_sub(parked_blocks);
@@ -352,8 +349,8 @@ impl Statistics {
     }
 }
 
-/// The numbers of the process now, and on the way those of each size class with its place. The caller's thread has begun,
-/// for this takes locks that `fork` must not find taken.
+/// The statistics of the process now; passes those of each size class, with its index, to `take`. The calling thread must
+/// be registered, because this takes locks that `fork` must be able to take.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.books_collect")]
@@ -369,17 +366,17 @@ pub(crate) fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statisti
     sums
 }
 
-/// The numbers of each size class, as of the moment each is asked for.
+/// The statistics of each size class, each read when the iterator reaches it.
 pub(crate) fn classes() -> impl Iterator<Item = ClassStatistics> {
     Class::all().map(ClassStatistics::of)
 }
 
-/// The numbers of each thread cache that there is now, likewise.
+/// The statistics of each thread cache, likewise.
 pub(crate) fn threads() -> impl Iterator<Item = ThreadStatistics> {
     all::caches().map(ThreadStatistics::of)
 }
 
-/// How many heaps own something, and what all of them have handed out in blocks of pages, in bytes.
+/// The number of heaps with memory, and the bytes of their live blocks in pages.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.books_heaps")]

@@ -1,11 +1,10 @@
-//! The life of threads: a cache at the first slow call, left to the next thread or sent home at the
-//! end, and what `fork` needs.
+//! Threads' start and end: a cache at the first slow call, which an ended thread leaves to the next one or empties; and
+//! `fork`.
 //!
-//! Relies on the C library for a call at a thread's end. The order at an end is the hard part:
-//! C++ and other destructors may free, and even allocate, after ours ran. So an ended thread's slot
-//! holds an inert cache that says so, its late blocks come from and go to pages one by one, and no
-//! cache is ever made again for it. (A thread whose very first use comes in the last round of its
-//! destructors leaves a cache behind: the C library does not call for it any more.)
+//! Relies on the C library for a destructor at a thread's end. The order there is the hard part: other destructors may free
+//! and even allocate after masu's ran. So an ended thread's slot holds inert stacks in the state `Ended`; its later blocks
+//! come from pages and return to them one by one, and it never gets a cache again. (A thread that first allocates in the last
+//! round of its destructors leaves its cache behind: the C library does not call masu's destructor any more.)
 
 use core::ffi::c_void;
 use core::ptr;
@@ -23,21 +22,20 @@ pub(crate) use crate::threads::cache::all::follow_guards;
 use crate::threads::cache::all::{self, THREADS};
 use crate::threads::cache::{ThreadCache, User, idle};
 
-/// This thread's cache for a slow path: makes one where the thread has none yet. `None` where there
-/// is no memory for one, or where the thread has ended.
+/// This thread's cache, made if it has none yet. `None` without memory, or where the thread has ended.
 pub(crate) fn cache() -> Option<&'static ThreadCache> {
     let stacks = slot::get();
     if stacks.state() == slot::State::Empty { begin() } else { stacks.cache() }
 }
 
-/// Reads the variables if nobody did so, and does what follows from them.
+/// Reads the variables if that was not done before, and applies them.
 pub(crate) fn settle() {
     if let Some(environment) = settings::settle() {
         follow(&environment);
     }
 }
 
-/// The same where the environment is known.
+/// The same for a given environment.
 pub(crate) fn read_variables(environment: &Environment) {
     if settings::read(environment) {
         follow(environment);
@@ -56,14 +54,14 @@ fn follow(environment: &Environment) {
 fn begin() -> Option<&'static ThreadCache> {
     settle();
     follow_guards();
-    // A profile that a variable asks for begins with this thread's cache.
+    // A profile that a variable starts makes this thread's cache.
     if let Some(begun) = slot::get().cache() {
         return Some(begun);
     }
     let Some(cache) = idle::take() else { return begin_anew() };
     slot::set(&cache.stacks);
     cache.traffic.note_user(User::Unknown, all::generation());
-    // From here on the thread has a cache, so the C library may allocate in this call.
+    // The thread has its cache now, so the C library may allocate in this call.
     if let Some(key) = cache.key() {
         key.set(ptr::from_ref(cache).cast());
     }
@@ -72,7 +70,7 @@ fn begin() -> Option<&'static ThreadCache> {
     Some(cache)
 }
 
-/// Begins with a cache that is made for it.
+/// Starts a thread with a new cache.
 #[inline(never)]
 fn begin_anew() -> Option<&'static ThreadCache> {
     let mut threads = THREADS.lock();
@@ -92,7 +90,7 @@ fn begin_anew() -> Option<&'static ThreadCache> {
         }
         cache.notice_profile();
     }
-    // Where there is no memory for a cache, too: requests that fail take locks, which a child must not find taken.
+    // Even without memory for a cache: requests that fail take locks, which a child must not find taken.
     if !watches_fork {
         libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
@@ -102,9 +100,9 @@ fn begin_anew() -> Option<&'static ThreadCache> {
     cache
 }
 
-/// Prepares for `fork` and for threads' ends, as the first allocation of a process does otherwise. A library that
-/// stands for the C library's malloc does so before the program runs: glibc allocates while handlers are registered,
-/// under a lock that a second registration on the way would wait for; and the program may take all keys.
+/// Registers the handlers of `fork` and of thread exit, which the first allocation does otherwise. A library that replaces
+/// the C library's malloc calls this before the program runs: glibc allocates while handlers are registered, under a lock
+/// that a nested registration would wait for; and the program may use up all keys.
 pub(crate) fn prepare() {
     let mut threads = THREADS.lock();
     let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
@@ -117,7 +115,7 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Called by the C library at a thread's end with the thread's cache.
+/// The destructor of a thread's cache, called by the C library at the thread's end.
 ///
 /// # Safety
 ///
@@ -135,10 +133,9 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     shard::go_on_at_end();
 }
 
-/// Takes every lock, so that the child finds none held by a thread that it does not have. A
-/// program with one thread needs few: nobody touches shards and the transfer cache without having
-/// begun. Where a signal handler forks, locks that its own thread holds stay as they are: what it interrupted
-/// goes on in both processes.
+/// Takes every lock, so that the child finds none held by a thread that it does not have. A program with one thread needs
+/// few, because only registered threads touch shards and the transfer cache. Where a signal handler forks, locks that its own
+/// thread holds stay as they are: the interrupted code continues in both processes.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.thread_before_fork")]
 extern "C" fn before_fork() {
@@ -153,13 +150,13 @@ extern "C" fn before_fork() {
             idle::let_go_after_fork();
             THREADS.let_go();
         }
-        // Others hold this one while they wait for memory, so it comes first.
+        // Other threads hold this lock while they wait for memory, so it comes first.
         libc::hold_streams();
         THREADS.hold();
         idle::hold_for_fork();
     }
     owner::hold_for_fork();
-    // The child's statistics take all of them, and must know whether they can.
+    // The child's statistics page takes all of them, and must be able to.
     let holds_all = has_others || settings::statistics_page();
     if holds_all {
         shard::hold_for_fork();
@@ -191,7 +188,7 @@ extern "C" fn after_fork_in_child() {
     libc::forget_asking(unsafe { THREADS.held() }.has_others);
     // SAFETY: As above.
     unsafe { stripes::take_back_after_fork() };
-    // There is no other thread here that could do the same.
+    // No other thread exists that could do the same.
     all::begin_generation();
     if let Some(cache) = slot::get().cache() {
         cache.traffic.note_user(User::Unknown, all::generation());
@@ -203,7 +200,7 @@ extern "C" fn after_fork_in_child() {
     page::after_fork(!sync::has_interrupted());
 }
 
-/// Gives back what [`before_fork`] took, but for the lock of streams; whether that was taken too.
+/// Releases what [`before_fork`] took, except for the streams' lock; whether that was taken too.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork")]
 fn after_fork() -> bool {

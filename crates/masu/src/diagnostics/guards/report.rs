@@ -1,32 +1,32 @@
-//! The report: what a program did to a guarded block, and who asked for the block and freed it.
+//! The report: how a guarded block was misused, and the stacks that allocated and freed it.
 //!
-//! Relies on records and on the list of loaded objects. It is written in the handler of a fault, piece by piece to
-//! standard error, so nothing is allocated or formatted; each address stands with the object that holds it and its
-//! place there, which `addr2line -e OBJECT PLACE` turns into a line of the source.
+//! Relies on the slots' records and on the list of loaded objects. It is written in a signal handler, piece by piece to
+//! standard error, so nothing is allocated or formatted. Each address is printed with its object and its offset there, which
+//! `addr2line -e OBJECT OFFSET` turns into a source line.
 
 use super::slots::{FRAMES_MAX, Slot, State};
 use crate::platform::kernel;
 use crate::platform::libc::{self, Segment};
 
-/// What is wrong.
+/// The kind of misuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// An address of a slot was read or written, as far as that is known, that is closed.
+    /// A closed address was read or written, as far as the kernel says which.
     Access { write: Option<bool> },
-    /// A block was freed that was freed before.
+    /// A block was freed twice.
     FreedTwice,
-    /// An address was freed, resized or asked for its size at which no block begins.
+    /// No block begins at the address that was freed, resized or asked for its size.
     NotABlock,
     /// A freed block was resized or asked for its size.
     UsedFreed,
-    /// The pattern beside a block was written over, as was seen when it was freed.
+    /// The pattern beside a block was overwritten, as its free found.
     Written,
 }
 
-/// Longer than any line but one with a long name.
+/// Longer than any line without a long object name.
 const ROOM: usize = 512;
 
-/// A line that is put together.
+/// A line being built.
 struct Line {
     bytes: [u8; ROOM],
     length: usize,
@@ -39,7 +39,7 @@ impl Line {
 
     #[inline(never)]
     fn bytes(&mut self, bytes: &[u8]) -> &mut Line {
-        // There is always room for the end.
+        // Keeps room for the newline.
         let room = &mut self.bytes[self.length..ROOM - 1];
         let count = bytes.len().min(room.len());
         room[..count].copy_from_slice(&bytes[..count]);
@@ -82,7 +82,7 @@ impl Line {
     }
 }
 
-/// Writes what is wrong with `address`, of this slot, and who did it by the calls of `frames`.
+/// Writes the report about `address`, in this slot; `frames` is the stack of the misuse.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.report_write")]
@@ -110,7 +110,7 @@ pub(super) fn write(slot: &Slot, address: usize, wrong: Wrong, frames: &[usize])
         .write();
 }
 
-/// The kind of mistake, and where the address lies from the block.
+/// The kind of misuse, and the address relative to the block.
 fn describe(line: &mut Line, slot: &Slot, address: usize, wrong: Wrong) {
     let (block, size) = (slot.address(), slot.size());
     let is_freed = slot.state() != State::Live && wrong != Wrong::Written;
@@ -144,7 +144,7 @@ fn describe(line: &mut Line, slot: &Slot, address: usize, wrong: Wrong) {
     line.text(" at ").address(block);
 }
 
-/// Writes each call with its object.
+/// Writes each frame with its object.
 fn stack(line: &mut Line, frames: &[usize]) {
     for (index, frame) in frames.iter().enumerate() {
         line.text("    #").number(index, 10).text(" ").address(*frame);

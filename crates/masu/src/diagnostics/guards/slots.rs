@@ -1,8 +1,8 @@
-//! Slots: the places of guarded blocks, what is known of each, and in which order they are used again.
+//! Slots: where guarded blocks lie, a record of each, and the order of reuse.
 //!
-//! Relies on an arena that the ranges never see, and on a mapping for the records, apart from both. A slot is one slice,
-//! or two where OS pages are of 64 KiB; its first OS page is never opened, so whatever is opened lies between two that
-//! are not. The records are atomic words, for the handler of a fault reads them while other threads write.
+//! Relies on an arena that the ranges never see, and on a separate mapping for the records. A slot is one slice, or two
+//! where OS pages have 64 KiB; its first OS page is never opened, so opened pages always lie between closed ones. Records
+//! are atomic words, because the signal handler reads them while other threads write.
 
 use core::ptr::{self, NonNull};
 
@@ -15,32 +15,32 @@ use crate::platform::kernel::{self, Protection};
 use crate::platform::sync::{AtomicPtr, AtomicUsize, Lock, Ordering};
 use crate::settings;
 
-/// The most calls that are kept of one stack, the innermost ones.
+/// The most frames kept of a stack, innermost first.
 pub(super) const FRAMES_MAX: usize = 59;
-/// Slots where nothing else is asked for.
+/// The default number of slots.
 const SLOTS: usize = 256;
-/// Bytes of the stack that the report is written on; without optimisation it takes a third.
+/// Bytes of the report's stack. Without optimization a report takes a third of it.
 const STACK_BYTES: usize = 64 << 10;
-/// The slots take no more than this share of the addresses that there may be.
+/// The slots take at most one part in this many of the limit on addresses.
 const SHARE: usize = 16;
-/// So many bytes on either side of a block, in the OS pages that are opened for it, hold a pattern.
+/// This many bytes on either side of a block, within its opened pages, hold a pattern.
 const PATTERN_BYTES: usize = 128;
-/// What stands there: no zero, for strings end in one, and no letter.
+/// The pattern's byte: not zero, which ends strings, and no letter.
 const PATTERN: u8 = 0xb5;
 
-/// What a slot is.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum State {
-    /// It never held a block.
+    /// It never held a block, or could not be opened.
     Unused = 0,
-    /// A thread is about to hand it out, or to free it.
+    /// A thread is handing its block out or freeing it.
     Changing = 1,
     Live = 2,
     Freed = 3,
 }
 
-/// Who did something, and by which calls.
+/// A thread and its stack when it allocated or freed a block.
 #[repr(C)]
 struct Deed {
     thread: AtomicUsize,
@@ -48,14 +48,14 @@ struct Deed {
     frames: [AtomicUsize; FRAMES_MAX],
 }
 
-/// What is known of a slot. Zero bytes are one that was never used.
+/// The record of a slot. Zero bytes are a slot that was never used.
 #[repr(C)]
 struct Record {
     state: AtomicUsize,
-    /// The block, and as many bytes of it as the program may use.
+    /// The block's address, and its usable size.
     address: AtomicUsize,
     size: AtomicUsize,
-    /// The OS pages that are opened for it.
+    /// The OS pages opened for it.
     opened: AtomicUsize,
     opened_bytes: AtomicUsize,
     /// The index of its class, and flags.
@@ -75,32 +75,31 @@ pub(crate) struct Pool {
     stride: usize,
     os_page: usize,
     records: &'static [Record],
-    /// The numbers of slots that hold no block, in a ring: [`RING`].
+    /// Numbers of slots without a block, in a ring: [`RING`].
     ring: &'static [AtomicUsize],
-    /// Where the stack ends that the report is written on.
+    /// The end of the report's stack.
     stack: *mut u8,
     made: AtomicUsize,
     made_of: [AtomicUsize; CLASSES],
     freed_of: [AtomicUsize; CLASSES],
 }
 
-// SAFETY: Of the stack, the pool only says where it is.
+// SAFETY: The pool only stores the stack's address.
 unsafe impl Sync for Pool {}
 
-/// Null until guards are first on; made once, under the lock of all threads.
+/// Null until guards are first on. Made once, under the lock of all threads.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
-/// Which part of the pool's ring holds free slots: the oldest, and how many.
+/// The part of the pool's ring that holds free slots: the index of the oldest, and their number.
 static RING: Lock<[usize; 2], false> = Lock::new([0; 2]);
 
-/// A slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Slot {
     pool: &'static Pool,
     index: usize,
 }
 
-/// The OS pages for a block, and how it lies in them.
+/// The OS pages for a block, and how the block lies in them.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
     /// Bytes from the slot's start.
@@ -110,9 +109,9 @@ pub(super) struct Room {
     align: usize,
 }
 
-/// What an atomic word holds. Relaxed: a record is published by its state, and by the block that it is about.
+/// Loads a word. Relaxed: a record is published by its state, and by the block it describes.
 fn get(word: &AtomicUsize) -> usize {
-    // ORDERING: Relaxed, as said.
+    // ORDERING: Relaxed, as above.
     word.load(Ordering::Relaxed)
 }
 
@@ -137,14 +136,14 @@ impl Deed {
 impl Pool {
     /// The pool, if guards were ever on.
     pub(super) fn get() -> Option<&'static Pool> {
-        // ORDERING: Acquire pairs with the Release in `make`: what the pool leads to was written.
+        // ORDERING: Acquire pairs with the Release in `make`, which publishes the pool.
         let pool = POOL.load(Ordering::Acquire);
-        // SAFETY: It is null or was published for good.
+        // SAFETY: It is null or was published and is never freed.
         unsafe { pool.as_ref() }
     }
 
-    /// Makes the pool, as long as addresses allow; whether there is one now. Each slice that blocks may lie in is handed to
-    /// `admit`.
+    /// Makes the pool, as large as addresses allow; whether there is one now. Calls `admit` with each slice that blocks
+    /// may lie in.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.guards.slots_make")]
@@ -170,10 +169,10 @@ impl Pool {
         let bytes = size_of::<Pool>() + slots * (record_bytes + ring_bytes) + STACK_BYTES;
         let bytes = bytes.next_multiple_of(os_page);
         let place = kernel::map(bytes, Protection::ReadWrite).ok()?;
-        // One OS page more stays closed, behind the last slot.
+        // One more OS page behind the last slot stays closed.
         let slices = slots * (stride / SLICE_BYTES) + 1;
         let Some(first) = Arena::reserve_closed(slices) else {
-            // SAFETY: It was mapped just now and nobody knows of it.
+            // SAFETY: It was mapped just now and nothing else knows of it.
             let _ = unsafe { kernel::unmap_unused(place, bytes) };
             return None;
         };
@@ -183,7 +182,7 @@ impl Pool {
             first: first.address(),
             stride,
             os_page,
-            // SAFETY: So many fit, the memory is zero, which are valid records, and never unmapped.
+            // SAFETY: So many fit; the memory is zero, which are valid records, and is never unmapped.
             records: unsafe { core::slice::from_raw_parts(records, slots) },
             // SAFETY: As above, and zero is a valid number.
             ring: unsafe { core::slice::from_raw_parts(ring, slots) },
@@ -195,7 +194,7 @@ impl Pool {
         pool.ring.iter().enumerate().for_each(|(index, word)| set(word, index));
         *RING.lock() = [0, slots];
         let place = place.cast::<Pool>();
-        // SAFETY: The mapping begins with room for it, aligned to an OS page.
+        // SAFETY: The mapping begins with room for the pool, aligned to an OS page.
         unsafe { place.write(pool) };
         // SAFETY: Written just now, and never unmapped.
         Some(unsafe { place.as_ref() })
@@ -205,17 +204,17 @@ impl Pool {
         (0..self.records.len()).map(move |index| Slot { pool: self, index })
     }
 
-    /// The slot that holds an address.
+    /// The slot that contains an address.
     pub(super) fn slot_at(&'static self, address: usize) -> Option<Slot> {
         let index = address.wrapping_sub(self.first) / self.stride;
-        // What lies behind the last slot guards its end.
+        // The page behind the last slot belongs to that slot.
         let end = self.records.len() * self.stride + self.os_page;
         let is_inside = address.wrapping_sub(self.first) < end;
         is_inside.then(|| Slot { pool: self, index: index.min(self.records.len() - 1) })
     }
 
-    /// How a block lies in a slot: in the middle, so that what runs far beyond it meets closed pages too. `None` where
-    /// it does not fit.
+    /// Where a block lies in a slot: in the middle, so that an access far beyond it meets closed pages too. `None` where it
+    /// does not fit.
     pub(super) fn room_for(&self, request: Request) -> Option<Room> {
         let (size, align) = if request.is_exact {
             (request.size.max(1), request.align.max(MIN_ALIGN))
@@ -227,12 +226,12 @@ impl Pool {
         let step = align.max(self.os_page);
         let middle = self.stride.checked_sub(bytes)? / 2 / step * step;
         let offset = if middle < self.os_page { step } else { middle };
-        // A slot is aligned to no more than a slice.
+        // A slot is aligned to a slice only.
         let fits = offset + bytes <= self.stride && step <= SLICE_BYTES;
         fits.then_some(Room { offset, bytes, size, align })
     }
 
-    /// The slot that has rested longest, if one is free.
+    /// The free slot that was freed longest ago.
     pub(super) fn take_oldest(&'static self) -> Option<Slot> {
         let mut ring = RING.lock();
         let [oldest, count] = *ring;
@@ -246,7 +245,7 @@ impl Pool {
         Some(slot)
     }
 
-    /// Where the stack ends that the one report is written on, aligned to an OS page.
+    /// The end of the report's stack, aligned to an OS page.
     pub(super) fn stack(&self) -> *mut u8 {
         self.stack
     }
@@ -256,10 +255,10 @@ impl Pool {
         get(&self.made)
     }
 
-    /// Those of them that are in the books of the class with this index: how many live, and how many there ever were.
+    /// Blocks that the class with this index counts: live ones, and all there ever were.
     pub(super) fn books_of(&self, class_index: usize) -> (usize, usize) {
-        // A block is made before it is freed: in this order, never more were freed than made.
-        // ORDERING: Acquire pairs with the Release in `begin_to_free`: what is counted freed here is counted made.
+        // A block counts as made before it counts as freed; read in this order, `freed` is never more than `made`.
+        // ORDERING: Acquire pairs with the Release in `begin_to_free`: blocks in `freed` are in `made` too.
         let freed = self.freed_of[class_index].load(Ordering::Acquire);
         let made = get(&self.made_of[class_index]);
         (made - freed, made)
@@ -275,7 +274,7 @@ impl Slot {
         self.pool.first + self.index * self.pool.stride
     }
 
-    /// Makes its slices pages whose blocks are guarded.
+    /// Marks its slices as pages of guarded blocks.
     fn settle(self, admit: &impl Fn(&'static Slice)) {
         for distance in 0..self.pool.stride / SLICE_BYTES {
             // SAFETY: The pool's slices lie within the first GiB of their arena, which is never released.
@@ -289,7 +288,7 @@ impl Slot {
     }
 
     pub(crate) fn state(&self) -> State {
-        // ORDERING: Acquire pairs with the Release in `set_state`: the record is as of then, or later.
+        // ORDERING: Acquire pairs with the Release in `set_state`: the record is at least as new.
         match self.record().state.load(Ordering::Acquire) {
             0 => State::Unused,
             2 => State::Live,
@@ -303,7 +302,7 @@ impl Slot {
         self.record().state.store(state as usize, Ordering::Release);
     }
 
-    /// The block that lies here or lay here last.
+    /// The address of the block that is or was last here.
     pub(crate) fn address(&self) -> usize {
         get(&self.record().address)
     }
@@ -312,7 +311,7 @@ impl Slot {
         get(&self.record().size)
     }
 
-    /// Whether the block is in the books of no class, for it is as long as was asked for.
+    /// Whether the block has its exact requested size, so that no class counts it.
     pub(super) fn is_exact(&self) -> bool {
         get(&self.record().kind) & EXACT != 0
     }
@@ -321,12 +320,12 @@ impl Slot {
         get(&self.record().kind) & CLASS
     }
 
-    /// Opens OS pages for a block and puts it at their end, or their start; whether the kernel did.
+    /// Opens OS pages for a block, which is put at their end or start; whether the kernel did.
     pub(super) fn open(&self, room: Room, is_last: bool) -> bool {
         let opened = self.start() + room.offset;
         // SAFETY: No slot starts at address 0.
         let start = unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(opened)) };
-        // SAFETY: The range lies in this slot, which is closed and this thread's.
+        // SAFETY: The range lies in this slot, which is closed and belongs to this thread.
         if unsafe { kernel::protect(start, room.bytes, Protection::ReadWrite) }.is_err() {
             return false;
         }
@@ -338,13 +337,13 @@ impl Slot {
         set(&record.opened_bytes, room.bytes);
         for (start, bytes) in self.beside() {
             let place: *mut u8 = ptr::with_exposed_provenance_mut(start);
-            // SAFETY: So many bytes there were opened just now, and are nobody's.
+            // SAFETY: These bytes were opened just now, and nothing else uses them.
             unsafe { place.write_bytes(PATTERN, bytes) };
         }
         true
     }
 
-    /// Where the pattern stands, before the block and behind it: address and bytes.
+    /// The pattern's places before and behind the block: address and length.
     fn beside(&self) -> [(usize, usize); 2] {
         let record = self.record();
         let (block, end) = (self.address(), self.address() + self.size());
@@ -353,11 +352,11 @@ impl Slot {
         [(block - before, before), (end, behind)]
     }
 
-    /// The address nearest behind the block, or before it, at which the pattern is not as it was.
+    /// The nearest address behind the block, else before it, where the pattern was overwritten.
     pub(super) fn first_written(&self) -> Option<usize> {
         let is_written = |address: &usize| {
             let place: *const u8 = ptr::with_exposed_provenance(*address);
-            // SAFETY: It was opened for this block, which is not closed yet.
+            // SAFETY: The page was opened for this block and is not closed yet.
             unsafe { place.read_volatile() != PATTERN }
         };
         let [(before, before_bytes), (behind, behind_bytes)] = self.beside();
@@ -365,7 +364,7 @@ impl Slot {
         behind.find(is_written).or_else(|| (before..before + before_bytes).rev().find(is_written))
     }
 
-    /// Notes who asked for the block, which is live from here on.
+    /// Records who allocated the block, which becomes live.
     pub(super) fn note_allocated(&self, request: Request, thread: usize, frames: &[usize]) {
         let record = self.record();
         let class = request.class.page_index();
@@ -379,7 +378,7 @@ impl Slot {
         self.set_state(State::Live);
     }
 
-    /// Notes that the block is in the heap profile.
+    /// Records that the block is in the heap profile.
     pub(super) fn note_sampled(&self) {
         let kind = &self.record().kind;
         set(kind, get(kind) | SAMPLE);
@@ -389,30 +388,30 @@ impl Slot {
     pub(super) fn begin_to_free(&self) -> bool {
         let (live, changing) = (State::Live as usize, State::Changing as usize);
         let state = &self.record().state;
-        // ORDERING: Acquire pairs with the Release in `set_state`; of two threads one goes on.
+        // ORDERING: Acquire pairs with the Release in `set_state`; one of several threads succeeds.
         let is_ours =
             state.compare_exchange(live, changing, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if is_ours && !self.is_exact() {
-            // ORDERING: Release: a reader of this count sees that the block was counted as made.
+            // ORDERING: Release: a reader of this count sees the block in `made_of` too.
             self.pool.freed_of[self.class_index()].fetch_add(1, Ordering::Release);
         }
         is_ours
     }
 
-    /// Notes who freed the block; whether it is in the heap profile.
+    /// Records who freed the block; whether it is in the heap profile.
     pub(super) fn note_freed(&self, thread: usize, frames: &[usize]) -> bool {
         let record = self.record();
         record.freed.note(thread, frames);
         get(&record.kind) & SAMPLE != 0
     }
 
-    /// Closes the OS pages of a block that was freed, and has the slot rest.
+    /// Closes the OS pages of a freed block, and queues the slot for reuse.
     pub(super) fn close(self) {
         let record = self.record();
         let start = ptr::with_exposed_provenance_mut(get(&record.opened));
         let bytes = get(&record.opened_bytes);
         if let Some(start) = NonNull::new(start) {
-            // SAFETY: They lie in this slot, and nobody may use them any more. Refused, what is freed here can be used.
+            // SAFETY: They lie in this slot, and the program may not use them any more. If refused, uses go unnoticed.
             unsafe { kernel::close(start, bytes) };
         }
         self.set_state(State::Freed);
@@ -423,9 +422,9 @@ impl Slot {
         *ring = [oldest, count + 1];
     }
 
-    /// Puts a slot back that could not be opened, to be the next one.
+    /// Puts a slot back that could not be opened, as the next to be taken.
     pub(super) fn put_back(self) {
-        // Whatever it was before, there is no block that a report could be about.
+        // There is no block that a report could describe.
         self.set_state(State::Unused);
         let mut ring = RING.lock();
         let [oldest, count] = *ring;
@@ -434,12 +433,12 @@ impl Slot {
         *ring = [before, count + 1];
     }
 
-    /// Who asked for the block: the thread, and how many calls are written into `frames`.
+    /// The thread that allocated the block, and how many frames were written into `frames`.
     pub(super) fn allocated(&self, frames: &mut [usize; FRAMES_MAX]) -> (usize, usize) {
         self.record().allocated.read(frames)
     }
 
-    /// Who freed the block, likewise; no calls where it was not freed.
+    /// The same for the free; no frames where the block was not freed.
     pub(super) fn freed(&self, frames: &mut [usize; FRAMES_MAX]) -> (usize, usize) {
         self.record().freed.read(frames)
     }
@@ -452,7 +451,7 @@ impl Deed {
     }
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds this module's lock across `fork`.
 pub(super) fn hold_for_fork() {
     RING.hold();
 }

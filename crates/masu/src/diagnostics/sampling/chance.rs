@@ -1,8 +1,8 @@
-//! Chance: how many bytes go by until the next sample, and how likely a block was to be one.
+//! Probability: how many bytes to count until the next sample, and how likely a block was to be sampled.
 //!
-//! Relies on nothing: the core library has no logarithm, so both functions are series of their own.
-//! Sampling is a Poisson process over bytes: every byte is hit with the same small probability,
-//! whatever was hit before, so that no pattern of allocations can hide from it or show too often.
+//! Relies on nothing: the core library has no logarithm, so both functions are series. Sampling is a Poisson process over
+//! bytes: every byte is hit with the same small probability, independently of earlier hits, so no pattern of allocations
+//! is missed or counted too often.
 
 /// The next random number (splitmix64, G. Steele and others, 2014).
 pub(crate) fn next_random(state: u64) -> (u64, u64) {
@@ -12,7 +12,7 @@ pub(crate) fn next_random(state: u64) -> (u64, u64) {
     (state, mixed ^ (mixed >> 31))
 }
 
-/// Which byte from the next one on is hit, at least 1, for one in `interval` on average.
+/// How many bytes to count until a hit, at least 1, with `interval` on average.
 pub(crate) fn bytes_to_hit(random: u64, interval: usize) -> usize {
     // In (0, 1], so that its logarithm is finite.
     let uniform = ((random >> 11) + 1) as f64 / (1_u64 << 53) as f64;
@@ -20,7 +20,7 @@ pub(crate) fn bytes_to_hit(random: u64, interval: usize) -> usize {
     (bytes as usize).saturating_add(1)
 }
 
-/// The probability that one of `bytes` is hit: 1 − e^(−bytes/interval), greater than 0.
+/// The probability that at least one of `bytes` is hit: 1 − e^(−bytes/interval), greater than 0.
 #[inline(never)]
 pub(super) fn probability_of_hit(bytes: usize, interval: usize) -> f64 {
     let mut x = bytes.max(1) as f64 / interval.max(1) as f64;
@@ -32,7 +32,7 @@ pub(super) fn probability_of_hit(bytes: usize, interval: usize) -> f64 {
         x /= 2.0;
         halved += 1;
     }
-    // Of 1 − e^(−x) itself, for a difference would lose all digits where x is tiny.
+    // The series of 1 − e^(−x): subtracting e^(−x) from 1 would lose all digits of a tiny x.
     let mut term = x;
     let mut sum = x;
     for n in 2..12 {
@@ -106,7 +106,7 @@ mod tests {
             over[0] += usize::from(bytes > INTERVAL);
             over[1] += usize::from(bytes > 2 * INTERVAL);
         }
-        // The mean's deviation is INTERVAL/√DRAWS = 10; that of counts at most √DRAWS/2 = 500.
+        // The standard deviation of the mean is INTERVAL/√DRAWS = 10; that of the counts at most √DRAWS/2 = 500.
         let mean = sum / DRAWS as f64;
         assert!((mean - INTERVAL as f64 - 0.5).abs() < 50.0, "{mean}");
         for (power, count) in [(1.0_f64, over[0]), (2.0, over[1])] {

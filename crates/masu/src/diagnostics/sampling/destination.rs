@@ -1,9 +1,8 @@
-//! Where profiles go that the environment asked for: `PREFIX.PID.N.pb`, and who may ask for one.
+//! Where profiles go that the environment requested, `PREFIX.PID.N.pb`, and how another process requests one.
 //!
-//! Relies on the kernel door's files. A forked child has another number, so its files are its own.
-//! The hard idea is how a running program is asked, without a thread that waits or a signal that
-//! would kill one that does not know it: a user that may write beside the profile makes a file
-//! `PREFIX.PID.ask`, and the program looks for it at each sample.
+//! Relies on the kernel door's files. A forked child has another PID, so its files are its own. The hard idea is the
+//! request, without a thread that waits or a signal that would kill an unaware program: a user with the right to write beside
+//! the profile creates `PREFIX.PID.ask`, and the program checks for that file at each sample.
 
 use core::ffi::CStr;
 
@@ -11,22 +10,22 @@ use super::message::number;
 use crate::platform::kernel::Errno;
 use crate::platform::kernel::file::{self, File};
 
-/// Room for a folder's path, a prefix and what is put behind it.
+/// Room for a folder's path, a prefix and an ending.
 const ROOM: usize = 2560;
 /// The longest prefix in bytes.
 const PREFIX_MAX: usize = 1000;
 /// Room for the current folder.
 const FOLDER_MAX: usize = 1400;
-/// Room for the longest ending with its zero.
+/// Room for the longest ending and its zero.
 const ENDING_MAX: usize = 64;
 const _: () = assert!(FOLDER_MAX + 1 + PREFIX_MAX + ENDING_MAX <= ROOM);
 
-/// Files of one number that may be there already.
+/// How many existing files are skipped at most.
 const TRIES: usize = 1000;
 
-/// Where files go; none at first.
+/// Where files go; nowhere at first.
 pub(super) struct Destination {
-    /// The prefix, from the root on, and behind it the ending used last.
+    /// The prefix as an absolute path, then the ending used last.
     name: [u8; ROOM],
     prefix_length: usize,
     length: usize,
@@ -38,14 +37,14 @@ impl Destination {
         Destination { name: [0; ROOM], prefix_length: 0, length: 0, next: 0 }
     }
 
-    /// Has files begin with `prefix`; whether that can be.
+    /// Sets the prefix; whether it is usable.
     pub(super) fn set(&mut self, prefix: &[u8]) -> bool {
         if prefix.is_empty() || prefix.len() > PREFIX_MAX {
             return false;
         }
         let mut start = 0;
         if prefix[0] != b'/' {
-            // The program may go elsewhere until then.
+            // The program may change its folder later.
             let Ok(length) = file::current_folder(&mut self.name[..FOLDER_MAX]) else {
                 return false;
             };
@@ -62,7 +61,7 @@ impl Destination {
         &self.name[..self.length]
     }
 
-    /// Puts parts of an ending behind the prefix, and a zero.
+    /// The prefix with an ending, given in parts, and a zero.
     #[inline(never)]
     fn name_with(&mut self, ending: &[&[u8]]) -> &CStr {
         self.length = self.prefix_length;
@@ -75,7 +74,7 @@ impl Destination {
         CStr::from_bytes_until_nul(&self.name).unwrap_or_default()
     }
 
-    /// A new file of this process.
+    /// Creates this process's next file.
     pub(super) fn next_file(&mut self) -> Result<File, Errno> {
         let mut digits = ([0; 20], [0; 20]);
         let process = number(file::process(), &mut digits.0);
@@ -98,12 +97,12 @@ impl Destination {
         self.name_with(&[b".", process, b".ask"])
     }
 
-    /// Whether someone asks for a profile.
+    /// Whether another process has requested a profile.
     pub(super) fn is_asked_for(&mut self) -> bool {
         self.prefix_length > 0 && file::exists(self.ask_name())
     }
 
-    /// Says that it was written.
+    /// Removes the request.
     pub(super) fn answer(&mut self) {
         file::remove(self.ask_name());
     }

@@ -1,10 +1,8 @@
 //! Writes a profile as a message of pprof's `profile.proto`, field by field.
 //!
-//! Relies on the kernel door's files. Tools for that format are many, and what they need to find
-//! names is in it: the addresses, and which file was mapped where. The hard idea is that nothing is
-//! collected first: a message's repeated fields may come in any order, so each part is written as
-//! soon as it is known, and only those that are short are put together in memory, for their length
-//! stands before them.
+//! Relies on the kernel door's files. Many tools read that format. The message has what they need to find names: addresses,
+//! and which file was mapped where. The hard idea: nothing is collected first. Repeated fields may come in any order, so each
+//! part is written at once; only short parts are built in memory, because their length precedes them.
 //!
 //! Reference: github.com/google/pprof/proto/profile.proto.
 
@@ -17,7 +15,7 @@ mod mappings;
 
 use mappings::Mappings;
 
-/// The fixed strings, by number; names of files come behind them.
+/// The fixed strings, by number; names of files follow.
 const STRINGS: &[&[u8]] = &[
     b"",
     b"alloc_objects",
@@ -50,7 +48,6 @@ mod field {
     pub(super) const DEFAULT_SAMPLE_TYPE: usize = 14;
 }
 
-/// Writes the message.
 pub(super) fn write(samples: &Samples, file: &File) -> Result<(), Errno> {
     let mut output = Output { file, bytes: [0; OUTPUT_BYTES], length: 0, error: None };
     for string in STRINGS {
@@ -89,8 +86,8 @@ pub(super) fn write(samples: &Samples, file: &File) -> Result<(), Errno> {
             locations.varint(number_of(frame));
         }
         let mut values = Part::new();
-        // Blocks are counted in parts, and wrong only by rounding; where one byte in more than there are was to be
-        // sampled, a block stands for as many as a number holds.
+        // Counts of parts are rounded, not truncated. They saturate where an interval exceeds all memory and a block stands
+        // for the largest number.
         let blocks = |parts: usize| parts.saturating_add(1 << (PARTS_LOG2 - 1)) >> PARTS_LOG2;
         values.varint(blocks(sums.allocated_parts));
         values.varint(sums.allocated_bytes);
@@ -159,7 +156,7 @@ impl Output<'_> {
     }
 }
 
-/// The most that a part may take: a stack's frames at 4 bytes each and its values.
+/// The largest part: a stack's frames at 4 bytes each and its values.
 const PART_BYTES: usize = 640;
 const _: () = assert!(super::FRAMES_MAX * 4 + 4 * 10 + 16 <= PART_BYTES);
 
@@ -179,14 +176,14 @@ impl Part {
     }
 
     fn byte(&mut self, byte: u8) {
-        // There is room; without, the file would be wrong and nothing else.
+        // There is room; without it the file would be wrong, and memory would not.
         if let Some(place) = self.bytes.get_mut(self.length) {
             *place = byte;
             self.length += 1;
         }
     }
 
-    /// A number of seven bits a byte.
+    /// A number at seven bits a byte.
     #[inline(never)]
     fn varint(&mut self, mut value: usize) {
         while value >= 0x80 {

@@ -1,31 +1,28 @@
-//! What was sampled: stacks with their sums, and the sampled blocks that live.
+//! The samples: stacks with their sums, and the live sampled blocks.
 //!
-//! Relies on the store for memory. Each sampled block stands for many: a block is sampled with the
-//! probability 1 − e^(−b/T) for b bytes and the interval T, so its *weight* is one over that. Sums
-//! are of weighted blocks, in whole parts of a block, and whole bytes. The hard idea is that a
-//! block's share is computed from two numbers alone, so what its allocation added its free takes
-//! away to the last part.
+//! Relies on the store for memory. A block of b bytes is sampled with probability 1 − e^(−b/T) for the interval T, so it
+//! stands for one over that many blocks, its *weight*. Sums are of weighted blocks, in whole parts of a block, and of whole
+//! bytes. The hard idea: a block's share is computed from two numbers alone, so its free subtracts exactly what its
+//! allocation added.
 
 use super::chance::probability_of_hit;
 use super::store::{ENTRY_WORDS, Index, Place, Store, mix};
 
-/// Blocks are counted in parts of this size, as a power of two.
+/// Blocks are counted in parts of one over two to this power.
 pub(super) const PARTS_LOG2: u32 = 10;
 
-/// What one stack has asked for, as estimates.
+/// Estimates of what one stack allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Blocks allocated, in parts.
     pub(super) allocated_parts: usize,
-    /// Bytes allocated.
     pub(super) allocated_bytes: usize,
-    /// Blocks that live, in parts.
+    /// Live blocks, in parts.
     pub(super) live_parts: usize,
-    /// Bytes in them.
     pub(super) live_bytes: usize,
 }
 
-/// A sampled block's length, which may change, and the bytes by which it could have been sampled.
+/// A sampled block's length, which may change, and the bytes that exposed it to sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) bytes: usize,
@@ -42,7 +39,7 @@ impl Extent {
     }
 }
 
-/// Places of a stack's words behind an entry's: sums, depth, and then as many frames.
+/// Offsets of a stack's words behind those of an entry: sums, depth, then as many frames.
 mod stack {
     use super::ENTRY_WORDS;
     pub(super) const ALLOCATED_PARTS: usize = ENTRY_WORDS;
@@ -53,7 +50,7 @@ mod stack {
     pub(super) const FRAMES: usize = ENTRY_WORDS + 5;
 }
 
-/// Places of a live block's words; its hash is its address.
+/// Offsets of a live block's words. Its hash is its address, spread.
 mod block {
     use super::ENTRY_WORDS;
     pub(super) const STACK: usize = ENTRY_WORDS;
@@ -62,7 +59,7 @@ mod block {
     pub(super) const WORDS: usize = ENTRY_WORDS + 3;
 }
 
-/// Places of a frame's words; its hash is its address mixed, so the address stands behind.
+/// Offsets of a frame's words. Its hash does not identify the address, which is stored too.
 mod frame {
     use super::ENTRY_WORDS;
     pub(super) const ADDRESS: usize = ENTRY_WORDS;
@@ -70,16 +67,15 @@ mod frame {
     pub(super) const WORDS: usize = ENTRY_WORDS + 2;
 }
 
-/// All samples of a profile.
 pub(super) struct Samples {
     pub(super) interval: usize,
     store: Store,
     frames: Index,
     stacks: Index,
     blocks: Index,
-    /// Blocks' entries that are free again, linked by their first words.
+    /// Free entries of blocks, linked by their first words.
     free_block: Place,
-    /// Samples there was no room for.
+    /// Samples that there was no room for.
     pub(super) dropped: usize,
     pub(super) taken: usize,
 }
@@ -98,7 +94,7 @@ impl Samples {
         }
     }
 
-    /// Gives all memory back and starts again.
+    /// Frees all memory and starts again.
     pub(super) fn reset(&mut self, interval: usize) {
         self.store.clear();
         self.interval = interval;
@@ -111,9 +107,9 @@ impl Samples {
         self.store.bytes()
     }
 
-    /// Notes a sampled block at `address`, allocated by `frames`, innermost first.
+    /// Adds a sampled block at `address`, allocated by `frames`, innermost first.
     pub(super) fn add(&mut self, address: usize, extent: Extent, frames: &[usize]) {
-        // One that was freed unseen, and its address is used again.
+        // A block here was freed without a report, and its address is used again.
         self.remove(address);
         self.taken += 1;
         if self.add_block(address, extent, frames).is_none() {
@@ -147,7 +143,7 @@ impl Samples {
 
     #[inline(never)]
     fn find(&self, address: usize) -> Option<Place> {
-        // Spreading loses nothing, so the hash is the address.
+        // `spread` is a bijection, so the hash identifies the address.
         self.blocks.find(&self.store, spread(address), |_, _| true)
     }
 
@@ -159,7 +155,7 @@ impl Samples {
         }
     }
 
-    /// Forgets the block at `address`, if it was sampled.
+    /// Removes the block at `address`, if it was sampled.
     #[inline(never)]
     pub(super) fn remove(&mut self, address: usize) {
         let Some(block) = self.find(address) else { return };
@@ -172,7 +168,7 @@ impl Samples {
         self.free_block = block;
     }
 
-    /// Notes that a sampled block is `bytes` long now, `more` of them exposed since.
+    /// Changes a sampled block to `bytes`, with `more` exposed since.
     pub(super) fn resize(&mut self, address: usize, bytes: usize, more: usize) {
         let Some(block) = self.find(address) else { return };
         let stack = self.store.get(block + block::STACK);
@@ -184,7 +180,7 @@ impl Samples {
             (new_parts.wrapping_sub(old_parts), new_bytes.wrapping_sub(old_bytes));
         self.store.add(stack + stack::LIVE_PARTS, parts);
         self.store.add(stack + stack::LIVE_BYTES, changed);
-        // To grow into what lay unused is asking for memory as well, though nothing new is exposed.
+        // Growing into unused space allocates too, although it exposes no new bytes.
         if more > 0 || bytes > old.bytes {
             self.store.add(stack + stack::ALLOCATED_PARTS, parts);
             self.store.add(stack + stack::ALLOCATED_BYTES, changed);
@@ -193,7 +189,7 @@ impl Samples {
         self.store.set(block + block::EXPOSED_BYTES, new.exposed_bytes);
     }
 
-    /// The entry of these frames.
+    /// The entry of this stack, made if there is none.
     #[inline(never)]
     fn stack(&mut self, frames: &[usize]) -> Option<Place> {
         let hash = frames.iter().fold(frames.len(), |hash, frame| mix(hash, *frame));
@@ -216,7 +212,7 @@ impl Samples {
         self.stacks.insert(&mut self.store, hash, entry).then_some(entry)
     }
 
-    /// The entry of a frame.
+    /// The entry of a frame, made if there is none.
     #[inline(never)]
     fn frame(&mut self, address: usize) -> Option<Place> {
         let hash = mix(0, address);
@@ -237,7 +233,7 @@ impl Samples {
         });
     }
 
-    /// Calls `visit` with every stack: its sums, how many frames, and how to have the number of each.
+    /// Calls `visit` with every stack: its sums, its depth, and a function from a frame's index to its number.
     pub(super) fn for_each_stack(
         &self,
         mut visit: impl FnMut(Sums, usize, &dyn Fn(usize) -> usize),
@@ -256,7 +252,7 @@ impl Samples {
     }
 }
 
-/// An address as a hash that names it: addresses of blocks have few low bits that differ.
+/// An address as a hash that identifies it: low bits of block addresses hardly differ.
 fn spread(address: usize) -> usize {
     address.rotate_right(4).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(32)
 }

@@ -1,8 +1,7 @@
-//! The profile's own memory: words named by number, in chunks from the allocator's metadata.
+//! The profile's own memory: words addressed by number, in chunks of metadata.
 //!
-//! Relies on metadata. Nothing here moves and nothing but a whole store is given back, so a word's
-//! number says where it is for as long as a profile is taken. What all tables together may take is
-//! bounded by the number of chunks.
+//! Relies on metadata. Words never move, and only the whole store is freed, so a word's number stays valid while a profile
+//! is taken. The number of chunks bounds what all tables together take.
 
 use core::ptr::NonNull;
 
@@ -10,21 +9,21 @@ use crate::memory::metadata::{self, WORDS_MAX};
 
 /// The most chunks, of 64 KiB each.
 const CHUNKS_MAX: usize = 1024;
-/// Pointers of all chunks are a chunk's share themselves.
+/// The pointers to all chunks fit into one chunk.
 const _: () = assert!(CHUNKS_MAX <= WORDS_MAX);
 
-/// A word, by number; 0 stands for none.
+/// A word's number; 0 for none.
 pub(super) type Place = usize;
 
 /// Words in chunks.
 pub(super) struct Store {
     chunks: [Option<NonNull<usize>>; CHUNKS_MAX],
-    /// Chunks there are, and the first word that nobody has.
+    /// The number of chunks, and the first word that is not taken.
     count: usize,
     next: Place,
 }
 
-// SAFETY: The chunks are this store's alone.
+// SAFETY: The chunks belong to this store alone.
 unsafe impl Send for Store {}
 
 impl Store {
@@ -32,8 +31,7 @@ impl Store {
         Store { chunks: [None; CHUNKS_MAX], count: 0, next: 0 }
     }
 
-    /// `words` words in a row, zeroed, less than a chunk. `None` for want of memory and where the
-    /// store is as large as it may be.
+    /// `words` zeroed words in a row, fewer than a chunk has. `None` without memory, and where the store is full.
     #[inline(never)]
     pub(super) fn take(&mut self, words: usize) -> Option<Place> {
         debug_assert!(words < WORDS_MAX);
@@ -54,18 +52,18 @@ impl Store {
     fn word(&self, place: Place) -> NonNull<usize> {
         let chunk = self.chunks[(place / WORDS_MAX) % CHUNKS_MAX].unwrap_or(NonNull::dangling());
         debug_assert!(place < self.next);
-        // SAFETY: The place was handed out by `take`, so its chunk is there and that long.
+        // SAFETY: `take` returned the place, so its chunk exists and is that long.
         unsafe { chunk.add(place % WORDS_MAX) }
     }
 
-    /// The word at a place that [`Store::take`] handed out.
+    /// The word at a place that [`Store::take`] returned.
     #[inline(never)]
     pub(super) fn get(&self, place: Place) -> usize {
         // SAFETY: It is a word of a chunk, which this store alone touches.
         unsafe { self.word(place).read() }
     }
 
-    /// Changes the word at such a place.
+    /// Sets the word at such a place.
     #[inline(never)]
     pub(super) fn set(&mut self, place: Place, value: usize) {
         // SAFETY: As in `get`.
@@ -83,33 +81,32 @@ impl Store {
         self.count * WORDS_MAX * size_of::<usize>()
     }
 
-    /// Gives every chunk back.
+    /// Frees all chunks.
     pub(super) fn clear(&mut self) {
         for chunk in self.chunks[..self.count].iter_mut().filter_map(Option::take) {
-            // SAFETY: It came from `metadata::words` at this length, and places in it are void.
+            // SAFETY: It came from `metadata::words` with this length, and no place in it is used any more.
             unsafe { metadata::give_back(chunk, WORDS_MAX) };
         }
         *self = Store::new();
     }
 }
 
-/// A hash table whose entries lie in a store: the first word of each is the next entry's place, the
-/// second its hash.
+/// A hash table with entries in a store: an entry's first word is the place of the next, the second its hash.
 pub(super) struct Index {
     /// Arrays of [`HEADS`] words: the first entry of each chain.
     arrays: [Place; ARRAYS_MAX],
-    /// Arrays there are, a power of two once there is one.
+    /// The number of arrays, a power of two once there is one.
     count: usize,
     entries: usize,
 }
 
-/// Half a chunk, so that a first one leaves room for entries beside it.
+/// Half a chunk, which leaves room for entries in the first one.
 const HEADS: usize = WORDS_MAX / 2;
 const ARRAYS_MAX: usize = 128;
-/// Entries a chain before there are twice as many chains.
+/// Entries per chain at which the number of chains doubles.
 const LOAD_MAX: usize = 2;
 
-/// Words in front of an entry's own.
+/// Words at the start of every entry.
 pub(super) const ENTRY_WORDS: usize = 2;
 
 impl Index {
@@ -145,7 +142,7 @@ impl Index {
         None
     }
 
-    /// Takes an entry in. False for want of memory.
+    /// Adds an entry; false without memory.
     #[inline(never)]
     pub(super) fn insert(&mut self, store: &mut Store, hash: usize, entry: Place) -> bool {
         if self.count == 0 {
@@ -163,7 +160,7 @@ impl Index {
         true
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(super) fn remove(&mut self, store: &mut Store, entry: Place) {
         let mut before = self.head(store.get(entry + 1));
         while store.get(before) != entry {
@@ -176,7 +173,7 @@ impl Index {
         self.entries -= 1;
     }
 
-    /// Twice as many chains, where there is memory for them.
+    /// Doubles the number of chains, if there is memory.
     #[inline(never)]
     fn grow(&mut self, store: &mut Store) {
         let old = self.count;
@@ -200,7 +197,6 @@ impl Index {
         }
     }
 
-    /// Calls `visit` for every entry.
     pub(super) fn for_each(&self, store: &Store, mut visit: impl FnMut(&Store, Place)) {
         for head in self.arrays[..self.count].iter().flat_map(|array| *array..*array + HEADS) {
             let mut entry = store.get(head);

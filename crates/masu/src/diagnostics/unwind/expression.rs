@@ -1,8 +1,7 @@
-//! Expressions: how tables say what no simple rule can, in a little language of a stack machine.
+//! Expressions: programs of a stack machine, in tables where no simple rule suffices.
 //!
-//! Relies on the reader. Linkers write them for the jumps to other libraries (PLT), and C libraries
-//! for frames of signals; what those need is understood, the rest ends the walk (DWARF 5, section
-//! 2.5).
+//! Relies on the reader. Linkers write them for PLT stubs, and C libraries for signal frames; the operations that those need
+//! are supported, any other ends the walk (DWARF 5, section 2.5).
 
 use super::memory::Memory;
 use super::reader::Reader;
@@ -29,7 +28,7 @@ impl Machine {
         Some(self.words[self.count])
     }
 
-    /// Replaces the two topmost words by what an operation makes of them.
+    /// Replaces the two topmost words by the result of an operation.
     #[inline(never)]
     fn combine(&mut self, operation: u8) -> Option<()> {
         let top = self.pop()?;
@@ -55,7 +54,7 @@ impl Machine {
     }
 }
 
-/// What the expression comes to; `first` is on the stack before it.
+/// The expression's value; `first` is on the stack before it runs.
 pub(super) fn evaluate(
     mut code: Reader,
     registers: &Registers,

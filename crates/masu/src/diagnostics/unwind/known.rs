@@ -1,11 +1,9 @@
-//! Rules of addresses that were met before: programs allocate from few places, so a walk that reads no table
-//! is a walk of a few loads a frame.
+//! A cache of rules by address: programs allocate from few places, so most walks read no table, only a few words a frame.
 //!
-//! Relies on the C library to say whether objects were loaded or unloaded since. Only rules of the usual kind are
-//! kept: the frame ends so far above a register, and what the caller needs back lies in it. The hard idea
-//! is when they stop being true. An address on this thread's stack lies in an object that is loaded now; if its
-//! rules are those of an object that lay there before, one was unloaded in between, and the C library's
-//! count of such changes was less when they were kept than it is now.
+//! Relies on the C library's count of loaded and unloaded objects. Only simple rules are cached: the frame's end is a
+//! register plus an offset, and saved registers lie in the frame. The hard idea is invalidation. An address on this thread's
+//! stack lies in an object that is loaded now. If its cached rules are of another object that lay there before, that one was
+//! unloaded since, and the count was lower when they were cached.
 
 use super::memory::Memory;
 use super::registers::{RETURN, Registers, STACK_POINTER};
@@ -13,22 +11,22 @@ use super::rules::{Base, Row, Rule};
 use crate::platform::kernel::{self, Protection};
 use crate::platform::sync::{Guard, Lock};
 
-/// The most registers that one function keeps for its caller.
+/// The most registers that one function saves.
 const SAVED_MAX: usize = 12;
 
-/// The rules at one address, of the usual kind.
+/// The rules at one address, where they are simple.
 #[derive(Clone, Copy)]
 pub(super) struct Usual {
     /// 0 for none: no function is there.
     address: usize,
-    /// Where the frame ends, in bytes from what this register holds.
+    /// The frame's end, in bytes from the register's value.
     base_offset: i32,
     base_register: u8,
-    /// Whether this is the thread's first function, which nobody called.
+    /// Whether this is the thread's first function, which has no caller.
     is_first: bool,
     count: u8,
     registers: [u8; SAVED_MAX],
-    /// Where they lie, in words from the frame's end.
+    /// Where they are saved, in words from the frame's end.
     places: [i16; SAVED_MAX],
 }
 
@@ -45,7 +43,7 @@ const NONE: Usual = Usual {
 const WORD: isize = size_of::<usize>() as isize;
 
 impl Usual {
-    /// What these rules of `address` come to, if they are usual.
+    /// The rules of `address` in this form, if they are simple.
     pub(super) fn of(address: usize, row: &Row) -> Option<Usual> {
         let Base::Register(register, offset) = row.base else { return None };
         if row.is_signal_frame || !row.is_same(STACK_POINTER) {
@@ -70,7 +68,7 @@ impl Usual {
         Some(usual)
     }
 
-    /// Makes these registers the caller's. `None` where nobody called, and where they lead nowhere.
+    /// Replaces the registers by the caller's. `None` where there is no caller, or memory cannot be read.
     #[inline]
     pub(super) fn step(&self, registers: &mut Registers, memory: &mut Memory) -> Option<()> {
         let base = registers.get(usize::from(self.base_register))?;
@@ -88,9 +86,9 @@ impl Usual {
     }
 }
 
-/// What is kept: each address has one place, where another may replace it.
+/// The cache: each address has one place, where another may replace it.
 pub(super) struct Kept {
-    /// How many changes to the loaded objects there had been.
+    /// The count of object changes for which the places are valid.
     changes: u64,
     places: Option<&'static mut [Usual; PLACES]>,
 }
@@ -100,15 +98,15 @@ const BYTES: usize = size_of::<[Usual; PLACES]>();
 
 static KEPT: Lock<Kept> = Lock::new(Kept { changes: 0, places: None });
 
-/// What is known while objects have changed `changes` times; `None` for who comes late with what may
-/// not be true any more. Its holder takes no lock of the C library's: who has that may wait for this.
+/// The cache, if it is valid while objects have changed `changes` times. A thread that holds its lock takes no lock of the
+/// dynamic linker's, because the holder of that one may wait for this.
 pub(super) fn at(changes: u64) -> Option<Guard<'static, Kept>> {
     let mut kept = KEPT.lock();
     kept.holds_at(changes).then_some(kept)
 }
 
 impl Kept {
-    /// Whether this holds while objects have changed `changes` times; what is older is forgotten.
+    /// Whether the cache is valid for this count of changes; clears it where the count is newer.
     fn holds_at(&mut self, changes: u64) -> bool {
         if changes > self.changes {
             self.changes = changes;
@@ -119,21 +117,21 @@ impl Kept {
         changes == self.changes
     }
 
-    /// The rules at `address`, if they are known.
+    /// The cached rules at `address`.
     #[inline]
     pub(super) fn find(&self, address: usize) -> Option<&Usual> {
         let usual = &self.places.as_deref()?[place_of(address)];
         (usual.address == address).then_some(usual)
     }
 
-    /// Keeps these, unless there is no memory.
+    /// Caches rules, unless there is no memory.
     pub(super) fn keep(&mut self, usual: Usual) {
         if self.places.is_none() {
             let Ok(start) = kernel::map(BYTES, Protection::ReadWrite) else { return };
             let places = start.as_ptr().cast::<[Usual; PLACES]>();
-            // SAFETY: There are as many bytes, aligned to an OS page and nobody else's.
+            // SAFETY: There are as many bytes, aligned to an OS page, and nothing else uses them.
             unsafe { places.write([NONE; PLACES]) };
-            // SAFETY: Written just now, never given back, and held by the lock alone.
+            // SAFETY: Written just now, never freed, and reached through the lock alone.
             self.places = Some(unsafe { &mut *places });
         }
         if let Some(places) = self.places.as_deref_mut() {
@@ -146,7 +144,7 @@ fn place_of(address: usize) -> usize {
     address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - PLACES.ilog2())
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds this module's lock across `fork`.
 pub(crate) fn hold_for_fork() {
     KEPT.hold();
 }

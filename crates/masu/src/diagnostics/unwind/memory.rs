@@ -1,19 +1,19 @@
-//! The memory that a walk reads beside tables: words of the thread's stack, where tables are right.
+//! Memory that a walk reads besides tables: words of the thread's stack, if the tables are right.
 //!
-//! Relies on the kernel to say what can be read. The hard idea is whom to believe: tables are as good as
-//! their authors, who write some by hand in assembly, and one that is wrong leads anywhere. A profile must not end the
-//! program for that, so each piece of memory is asked for before it is first read; a walk meets few.
+//! Relies on the kernel to say what is readable. The hard idea: tables are not trusted. Some are written by hand in
+//! assembly, and a wrong one leads to any address. A profile must not end the program for that, so each piece of memory is
+//! checked before it is first read; a walk meets few.
 
 use core::ptr;
 
 use crate::platform::kernel;
 
-/// The smallest OS page: all of it can be read, or nothing.
+/// The smallest OS page: all of it is readable, or nothing.
 const PIECE_BYTES: usize = 4096;
 
-/// What one walk knows of memory.
+/// The memory of one walk.
 pub(super) struct Memory {
-    /// Where the piece starts that was read last; no piece starts at 1.
+    /// The start of the piece that was checked last; no piece starts at 1.
     piece: usize,
 }
 
@@ -22,7 +22,7 @@ impl Memory {
         Memory { piece: 1 }
     }
 
-    /// The word that lies at an address; `None` where that is none of a word, or nothing can be read.
+    /// The word at an address; `None` where it is not aligned or not readable.
     #[inline]
     pub(super) fn word_at(&mut self, address: usize) -> Option<usize> {
         if !address.is_multiple_of(size_of::<usize>()) {
@@ -36,8 +36,8 @@ impl Memory {
             self.piece = piece;
         }
         let place: *const usize = ptr::with_exposed_provenance(address);
-        // SAFETY: It can be read, as all of its piece. Where tables are right it is this thread's stack,
-        // which nobody else writes; where not, any value will do.
+        // SAFETY: The whole piece is readable. If the tables are right it is this thread's stack, which no other thread
+        // writes; if not, any value will do.
         Some(unsafe { place.read_volatile() })
     }
 }

@@ -1,8 +1,7 @@
-//! Loaded objects: which of them holds an address, and where its unwind tables are.
+//! Loaded objects: which one holds an address, and where its unwind tables are.
 //!
-//! Relies on the C library's list (`dl_iterate_phdr`), which is asked once a walk: it takes a lock
-//! of the dynamic linker's that its holder may take again. Objects beyond those that fit are asked
-//! for one by one, and so is each where that lock may have been left behind by a `fork`.
+//! Relies on the C library's list (`dl_iterate_phdr`), read once a walk: it takes a recursive lock of the dynamic linker's.
+//! Objects that do not fit the array are searched for one by one, and so is each where a `fork` may have left that lock held.
 
 use super::reader::Reader;
 use crate::platform::libc::{self, Object, Segment};
@@ -18,7 +17,7 @@ struct Extent {
 
 /// The unwind tables of one object.
 pub(super) struct Tables {
-    /// The table of contents (`.eh_frame_hdr`), and what it may speak of: all of the object.
+    /// The table of contents (`.eh_frame_hdr`), and all of the object, which it may refer to.
     pub(super) contents: Reader,
     pub(super) contents_start: usize,
     pub(super) all: Reader,
@@ -26,7 +25,7 @@ pub(super) struct Tables {
 
 const KEPT: usize = 48;
 
-/// The objects that were loaded when the walk began.
+/// The objects loaded when the walk began.
 pub(super) struct Objects {
     extents: [Extent; KEPT],
     count: usize,
@@ -50,7 +49,7 @@ impl Objects {
         objects
     }
 
-    /// The tables that speak of `address`.
+    /// The tables that cover `address`.
     pub(super) fn tables_of(&mut self, address: usize) -> Option<Tables> {
         let holds = |extent: &&Extent| (extent.start..extent.end).contains(&address);
         let found = self.extents[..self.count].iter().find(holds).copied();
@@ -75,7 +74,7 @@ fn search(address: usize) -> Option<Extent> {
 }
 
 impl Extent {
-    /// Of an object with unwind tables.
+    /// The extent of an object with unwind tables.
     #[inline(never)]
     fn of(object: &Object) -> Option<Extent> {
         let mut extent = Extent { start: usize::MAX, ..Extent::default() };
@@ -97,9 +96,9 @@ impl Extent {
     }
 
     fn tables(self) -> Tables {
-        // SAFETY: The object is loaded, for a function of it is running, and its tables are constant.
+        // SAFETY: The object is loaded, because a function of it is running, and its tables are constant.
         let contents = unsafe { Reader::new(self.contents, self.contents_end) };
-        // SAFETY: As above; the tables lie behind their contents' start or before it, in the object.
+        // SAFETY: As above; the tables lie in the object, before or behind their table of contents.
         let all = unsafe { Reader::new(self.start, self.end) };
         Tables { contents, contents_start: self.contents, all }
     }

@@ -1,9 +1,9 @@
-//! Reads the numbers of unwind tables where they lie.
+//! Reads the numbers of unwind tables in place.
 //!
-//! Relies on tables being mapped for as long as their object is loaded. A reader never goes beyond
-//! what it was given, so a table that is wrong ends the walk and nothing else.
+//! Relies on tables being mapped while their object is loaded. A reader never goes beyond its end, so a wrong table can only
+//! end the walk.
 
-/// A place in a table, and where that starts and ends.
+/// A place in a table, and the table's bounds.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     place: usize,
@@ -11,7 +11,7 @@ pub(super) struct Reader {
     end: usize,
 }
 
-/// How a pointer is written (Linux Standard Base 5.0, section 10.5.1).
+/// How a pointer is encoded (Linux Standard Base 5.0, section 10.5.1).
 mod encoding {
     pub(super) const OMITTED: u8 = 0xff;
     pub(super) const FORMAT: u8 = 0x0f;
@@ -39,12 +39,12 @@ impl Reader {
         self.place >= self.end
     }
 
-    /// The same table from another place on; `None` where that is not in it.
+    /// A reader of the same table at another place; `None` where that is not in it.
     pub(super) fn at(&self, place: usize) -> Option<Reader> {
         (self.start..=self.end).contains(&place).then_some(Reader { place, ..*self })
     }
 
-    /// The next `length` bytes apart, which this reader skips.
+    /// A reader of the next `length` bytes, which this one skips.
     #[inline(never)]
     pub(super) fn split(&mut self, length: usize) -> Option<Reader> {
         let end = self.place.checked_add(length).filter(|end| *end <= self.end)?;
@@ -57,7 +57,7 @@ impl Reader {
     pub(super) fn bytes<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
         let part = self.split(COUNT)?;
         let bytes: *const [u8; COUNT] = core::ptr::with_exposed_provenance(part.place);
-        // SAFETY: The bytes lie between the place and the end that `new` was promised.
+        // SAFETY: The bytes lie between the place and the end passed to `new`.
         Some(unsafe { bytes.read() })
     }
 
@@ -68,12 +68,12 @@ impl Reader {
         }
         let byte: *const u8 = core::ptr::with_exposed_provenance(self.place);
         self.place += 1;
-        // SAFETY: It lies before the end that `new` was promised.
+        // SAFETY: It lies before the end passed to `new`.
         Some(unsafe { byte.read() })
     }
 
-    /// How many of `count` numbers of this kind, in rows of `width`, have a first one that is at most `most`, where
-    /// rows are sorted by it; `None` where they do not lie before the end.
+    /// How many of `count` rows of `width` 4-byte numbers, sorted by their first number, have one of at most `most`; `None`
+    /// where the rows go beyond the end.
     pub(super) fn sorted_up_to(&self, count: usize, width: usize, most: isize) -> Option<usize> {
         let bytes = count.checked_mul(width)?.checked_mul(size_of::<i32>())?;
         if self.end - self.place < bytes {
@@ -83,7 +83,7 @@ impl Reader {
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low + (high - low) / 2;
-            // SAFETY: The row lies before the end that `new` was promised.
+            // SAFETY: The row lies before the end passed to `new`.
             let first = unsafe { rows.add(middle * width).read_unaligned() };
             if first as isize <= most { low = middle + 1 } else { high = middle }
         }
@@ -102,7 +102,7 @@ impl Reader {
         self.bytes().map(u64::from_ne_bytes)
     }
 
-    /// An unsigned number of seven bits a byte.
+    /// An unsigned number of seven bits a byte (ULEB128).
     #[inline(never)]
     pub(super) fn uleb(&mut self) -> Option<usize> {
         let (mut value, mut shift) = (0_usize, 0);
@@ -116,7 +116,7 @@ impl Reader {
         }
     }
 
-    /// A signed number of seven bits a byte.
+    /// A signed number of seven bits a byte (SLEB128).
     #[inline(never)]
     pub(super) fn sleb(&mut self) -> Option<isize> {
         let (mut value, mut shift) = (0_isize, 0);
@@ -131,7 +131,7 @@ impl Reader {
         }
     }
 
-    /// A pointer written in this way; `data` is what it may be relative to.
+    /// A pointer with this encoding, which may be relative to `data`.
     #[inline(never)]
     pub(super) fn pointer(&mut self, encoding: u8, data: usize) -> Option<usize> {
         if encoding == encoding::OMITTED {
@@ -154,7 +154,7 @@ impl Reader {
             encoding::TO_DATA => data,
             _ => return None,
         };
-        // An indirect one would be read from where the dynamic linker writes; functions have none.
+        // An indirect pointer would be read from memory that the dynamic linker writes; functions have none.
         (encoding & encoding::INDIRECT == 0).then(|| base.wrapping_add(value))
     }
 }

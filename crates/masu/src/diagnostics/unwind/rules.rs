@@ -1,14 +1,14 @@
-//! Rules: where a function keeps its caller's registers, from the object's unwind tables.
+//! Rules: where a function saves its caller's registers, from the object's unwind tables.
 //!
-//! Relies on the reader. A table of contents sorted by address (`.eh_frame_hdr`) leads to a
-//! function's entry, that to one which many functions share, and each of the two holds instructions that
-//! fill in a row of rules; they are run up to the address in question.
+//! Relies on the reader. A table of contents sorted by address (`.eh_frame_hdr`) leads to a function's entry (FDE), which
+//! leads to one that many functions share (CIE). Both hold instructions that fill in a row of rules; they are run up to the
+//! address in question.
 
 use super::objects::Tables;
 use super::reader::Reader;
 use super::registers::COUNT;
 
-/// Where the end of the frame is, which the other rules refer to.
+/// The end of the frame (the CFA), which the other rules refer to.
 #[derive(Clone, Copy)]
 pub(super) enum Base {
     Unknown,
@@ -21,9 +21,9 @@ pub(super) enum Base {
 pub(super) enum Rule {
     Same,
     Undefined,
-    /// In memory, so far from the base.
+    /// In memory, at this offset from the base.
     SavedAt(isize),
-    /// It is the base plus this.
+    /// The base plus this offset.
     Is(isize),
     Register(usize),
     SavedAtExpression(Reader),
@@ -35,7 +35,7 @@ pub(super) enum Rule {
 pub(super) struct Row {
     pub(super) base: Base,
     pub(super) rules: [Rule; COUNT],
-    /// Whether the frame was made by a signal: its caller did not call.
+    /// Whether a signal made the frame, so that its "caller" was interrupted and did not call.
     pub(super) is_signal_frame: bool,
 }
 
@@ -51,14 +51,14 @@ impl Row {
 
     #[inline(never)]
     fn set(&mut self, register: usize, rule: Rule) {
-        // Vector registers and the like are nobody's concern.
+        // Vector registers and the like are ignored.
         if let Some(place) = self.rules.get_mut(register) {
             *place = rule;
         }
     }
 }
 
-/// What functions' entries share.
+/// The entry that functions share (CIE).
 struct Common {
     code_unit: usize,
     data_unit: isize,
@@ -68,7 +68,7 @@ struct Common {
     instructions: Reader,
 }
 
-/// The rules at `address`, which one of these tables speaks of.
+/// The rules at `address`, which these tables cover.
 pub(super) fn find(tables: &Tables, address: usize) -> Option<Row> {
     let mut entry = entry_for(tables, address)?;
     let length = entry.u32()? as usize;
@@ -99,10 +99,10 @@ pub(super) fn find(tables: &Tables, address: usize) -> Option<Row> {
     Some(run.row)
 }
 
-/// The entry of the function that holds `address`, if it has one.
+/// The entry (FDE) of the function that holds `address`.
 #[inline(never)]
 fn entry_for(tables: &Tables, address: usize) -> Option<Reader> {
-    // Pairs of 4-byte numbers relative to the start of the table of contents, as all linkers write.
+    // Pairs of 4-byte numbers relative to the table's start, which is what all linkers write.
     const SORTED_PAIRS: u8 = 0x3b;
     const VERSION: u8 = 1;
     let mut contents = tables.contents;
@@ -122,8 +122,8 @@ fn entry_for(tables: &Tables, address: usize) -> Option<Reader> {
 }
 
 impl Common {
-    /// So many units of data in bytes. A table that is wrong may have any number: what it comes to then is
-    /// asked for before it is read.
+    /// `units` of data in bytes. Wraps, because a wrong table may have any number; addresses made of it are checked before
+    /// they are read.
     fn offset(&self, units: isize) -> isize {
         units.wrapping_mul(self.data_unit)
     }
@@ -177,16 +177,16 @@ impl Common {
 
 const REMEMBERED: usize = 4;
 
-/// Instructions being run.
+/// The state of running instructions.
 struct Run {
     row: Row,
     /// The row after the common instructions.
     first: Row,
     remembered: [Option<Row>; REMEMBERED],
     remembered_count: usize,
-    /// The code address that the row holds from.
+    /// The code address from which the row holds.
     location: usize,
-    /// The one that is asked for.
+    /// The address in question.
     address: usize,
 }
 
@@ -212,7 +212,7 @@ impl Run {
         Some(())
     }
 
-    /// Goes on by so many units of code.
+    /// Advances the location by units of code.
     fn advance(&mut self, units: usize, common: &Common) {
         self.location = self.location.wrapping_add(units.wrapping_mul(common.code_unit));
     }
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs one instruction where a unit is as long as can be, and where it is the shortest.
+    /// Runs instructions with these units.
     fn run(code: &[u8], code_unit: usize, data_unit: isize) -> Option<Row> {
         let start = code.as_ptr().expose_provenance();
         // SAFETY: The bytes outlive the reader.
@@ -344,7 +344,7 @@ mod tests {
         Some(run.row)
     }
 
-    /// The largest and the smallest number that seven bits a byte can say.
+    /// The largest and the smallest number in seven bits a byte.
     const MOST: [u8; 10] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
     const LEAST: [u8; 10] = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f];
 
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn offsets_are_units_of_the_table_s() {
-        // offset(register 6, 2) in the short form, then extended with a sign, then the base.
+        // `offset(register 6, 2)` in its short form, in its extended signed form, then the base.
         let row = run(&[0x86, 2, 0x11, 3, 0x7f, 0x12, 7, 0x7e], 1, -8).expect("right");
         assert!(matches!(row.rules[6], Rule::SavedAt(-16)));
         assert!(matches!(row.rules[3], Rule::SavedAt(8)));

@@ -5,11 +5,11 @@
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 
-/// `memcmp` and `bcmp`: how the first bytes that differ compare, as unsigned numbers; 0 where none does.
+/// `memcmp` and `bcmp`: compares the first bytes that differ, as unsigned numbers; 0 where none does.
 ///
 /// # Safety
 ///
-/// - Both may be read for `length` bytes.
+/// - Both are readable for `length` bytes.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn compare(
     one: *const c_void,
@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn compare(
         "xor ecx, ecx",
         "cmp rdx, 64",
         "jae 40f",
-        // By 16 bytes from offset `rcx` on, the last 16 wherever they begin, at `r8`.
+        // By 16 bytes from offset `rcx` on; the last 16 begin at `r8`.
         "30:",
         "lea r8, [rdx - 16]",
         "cmp rcx, r8",
@@ -84,7 +84,7 @@ pub(super) unsafe extern "C" fn compare(
         "cmp rcx, r8",
         "jbe 41b",
         "jmp 30b",
-        // 8 to 15: numbers of 8 bytes, the first byte the highest.
+        // 8 to 15: two numbers of 8 bytes, first byte highest.
         "20:",
         "cmp edx, 8",
         "jb 21f",

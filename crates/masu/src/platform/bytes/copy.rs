@@ -7,11 +7,11 @@ use core::ffi::c_void;
 
 use super::{STRING_FROM, STRING_FROM_WIDE, WIDE_FROM, width};
 
-/// `memcpy` and `memmove`: copies `length` bytes as if through a place in between, returns `to`.
+/// `memcpy` and `memmove`: copies `length` bytes, which may overlap, and returns `to`.
 ///
 /// # Safety
 ///
-/// - `from` may be read and `to` written for `length` bytes.
+/// - `from` is readable and `to` writable for `length` bytes.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn copy(
     to: *mut c_void,
@@ -96,18 +96,18 @@ pub(super) unsafe extern "C" fn copy(
         "movups [rdi + rdx - 32], xmm6",
         "movups [rdi + rdx - 16], xmm7",
         "ret",
-        // More: the last 64 bytes are in xmm4 to xmm7, and are written last, whatever went before.
+        // Longer: the last 64 bytes are in xmm4 to xmm7 and are written last.
         "40:",
         "lea r8, [rdi + rdx - 64]",
         "movups xmm8, [rsi]",
         "mov rcx, rdi",
         "sub rcx, rsi",
         "cmp rcx, rdx",
-        // `to` lies within what is read: from the end.
+        // `to` lies within the source: copy from the end.
         "jb 50f",
         "cmp rdx, {wide_from}",
         "jae 70f",
-        // From the start: the first 16 bytes unaligned, then whole lines of 16 where they are written.
+        // From the start: the first 16 bytes unaligned, then by 16 where `to` is aligned.
         "44:",
         "mov r9, rdi",
         "and r9, -16",
@@ -139,8 +139,8 @@ pub(super) unsafe extern "C" fn copy(
         "movups [r8 + 48], xmm7",
         "movups [rax], xmm8",
         "ret",
-        // From the end: the first 64 bytes, for they may be written over before their turn comes; whole lines of 16
-        // where they are written, of which `r9` is the end and `rsi` that of what they are read from.
+        // From the end: the first 64 bytes are loaded now, because they may be overwritten before their turn. Then by 16
+        // where `to` is aligned; `r9` is the end of what is left to write, `rsi` of what is left to read.
         "50:",
         "movups xmm9, [rsi + 16]",
         "movups xmm10, [rsi + 32]",
@@ -172,8 +172,8 @@ pub(super) unsafe extern "C" fn copy(
         "movups [rax + 48], xmm11",
         "movups [rax + rdx - 16], xmm7",
         "ret",
-        // Long, from the start: a string instruction, unless both overlap, where it is slow. Nor where
-        // `to` lies a little behind `from` in its page: AMD's CPUs then take up to thirty times as long as the loop.
+        // Long, from the start: a string instruction. Not where source and destination overlap, and not where `to` lies up
+        // to 63 bytes behind `from` modulo 4096: AMD's CPUs then take up to thirty times as long as the loop.
         "60:",
         "lea r10d, [rcx - 1]",
         "and r10d, 0xfff",
@@ -188,7 +188,7 @@ pub(super) unsafe extern "C" fn copy(
         "shr rcx, 3",
         "rep movsq",
         "jmp 43b",
-        // As at 40, with lines of 32 and the last 128 bytes, if it is known that the CPU can.
+        // As at 40, by 32 and with the last 128 bytes, if the CPU is known to have AVX2.
         "70:",
         "cmp byte ptr [rip + {width}], {narrow}",
         "je 44b",
@@ -244,7 +244,7 @@ pub(super) unsafe extern "C" fn copy(
         "shr rcx, 3",
         "rep movsq",
         "jmp 73b",
-        // Not known yet: once it is, from the start.
+        // Not known yet: find out, then start over.
         "79:",
         find_width!(),
         "jmp 19b",

@@ -7,11 +7,11 @@ use core::ffi::{c_int, c_void};
 
 use super::{STRING_FROM, STRING_FROM_WIDE, WIDE_FROM, width};
 
-/// `memset`: `length` bytes of value `byte`, of which the lowest 8 bits count; returns `to`.
+/// `memset`: fills `length` bytes with the lowest 8 bits of `byte` and returns `to`.
 ///
 /// # Safety
 ///
-/// - `to` may be written for `length` bytes.
+/// - `to` is writable for `length` bytes.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize) -> *mut c_void {
     naked_asm!(
@@ -63,7 +63,7 @@ pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize
         "mov [rdi + rdx - 2], cx",
         "24:",
         "ret",
-        // More than 128: the first 16 bytes unaligned, whole lines of 16, the last 64 unaligned.
+        // More than 128: the first 16 bytes unaligned, then by 16 aligned, the last 64 unaligned.
         "40:",
         "cmp rdx, {wide_from}",
         "jae 70f",
@@ -98,7 +98,7 @@ pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize
         "rep stosq",
         "mov rax, r9",
         "jmp 43b",
-        // As at 40, with lines of 32 and the last 128 bytes, if it is known that the CPU can.
+        // As at 40, by 32 and with the last 128 bytes, if the CPU is known to have AVX2.
         "70:",
         "cmp byte ptr [rip + {width}], {narrow}",
         "je 41b",
@@ -135,7 +135,7 @@ pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize
         "rep stosq",
         "mov rax, r9",
         "jmp 73b",
-        // Not known yet: once it is, from the start.
+        // Not known yet: find out, then start over.
         "79:",
         find_width!(),
         "jmp 19b",

@@ -17,8 +17,7 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..=400).chain(steps.into_iter().flat_map(around))
 }
 
-/// Does it by vectors of 16 bytes, and once more by the widest. Tests take turns, lest one change the width under
-/// another.
+/// Runs a test with vectors of 16 bytes, then with the widest. Tests take turns because the width is shared.
 fn at_each_width(test: impl Fn()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +31,7 @@ fn numbered(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-/// A page between two that cannot be touched.
+/// A page between two inaccessible ones.
 struct Fenced(*mut u8);
 
 impl Fenced {
@@ -60,7 +59,7 @@ impl Fenced {
         Fenced(middle)
     }
 
-    /// `length` bytes that begin where the page begins, and as many that end where it ends.
+    /// `length` bytes at the start of the page, and `length` bytes at its end.
     fn edges(&self, length: usize) -> [*mut u8; 2] {
         [self.0, self.0.wrapping_add(Fenced::PAGE - length)]
     }
@@ -134,11 +133,11 @@ fn fills_with_the_lowest_byte_of_the_value() {
 fn compares_by_the_first_byte_that_differs() {
     for length in lengths() {
         let one = numbered(length + 16);
-        // A step of one up to what two loops do, then fewer, for time.
+        // Every position up to what two loops do, then fewer, to save time.
         for differs in (0..length).filter(|at| *at < 300 || at % 97 == 0 || at + 70 > length) {
             let mut other = one[differs % 16..][..length].to_vec();
             let one = &one[differs % 16..][..length];
-            // High bytes count as large, and what differs later does not count.
+            // Bytes compare as unsigned, and later differences do not count.
             other[differs] = one[differs].wrapping_add(if differs % 2 == 0 { 128 } else { 1 });
             if let Some(last) = other[differs + 1..].last_mut() {
                 *last = last.wrapping_sub(1);
@@ -166,7 +165,7 @@ fn touches_nothing_before_and_after() {
         for length in lengths() {
             for start in one.edges(length) {
                 for end in other.edges(length) {
-                    // SAFETY: As many bytes lie there, at an edge beyond which a touch ends the test.
+                    // SAFETY: All bytes lie in the pages; a touch beyond an edge ends the test.
                     unsafe {
                         fill(start.cast(), 0x11, length);
                         copy(end.cast(), start.cast(), length);

@@ -1,33 +1,33 @@
-//! How wide the CPU's vectors are: what long copies and fills ask.
+//! How wide the CPU's vectors are, for long copies and fills.
 //!
-//! Relies on the CPU's own word for it, and on the kernel's for whether it keeps such registers. Nobody is called at a program's
-//! start for this: the first code that copies may be the C library's, or relocates the program.
+//! Relies on `cpuid`, and on `xgetbv` for whether the kernel saves the registers. No constructor does this: the first code
+//! that copies may be the C library's, or relocate the program.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
 use crate::platform::sync::{AtomicU8, Ordering};
 
-/// What is known of the width: 0 for nothing yet, [`NARROW`], or [`WIDE`].
+/// 0 for not known, [`NARROW`] or [`WIDE`].
 pub(super) static WIDTH: AtomicU8 = AtomicU8::new(0);
 /// Vectors of 16 bytes.
 pub(super) const NARROW: u8 = 1;
 /// Vectors of 32 bytes too.
 pub(super) const WIDE: u8 = 2;
 
-/// Finds the width out. It copies nothing long itself.
+/// Finds the width out. Must not make long copies itself.
 pub(super) extern "C" fn find() {
-    // ORDERING: Relaxed: a thread that does not see it finds the same.
+    // ORDERING: Relaxed: a thread that does not see the value finds the same one.
     WIDTH.store(if is_wide() { WIDE } else { NARROW }, Ordering::Relaxed);
 }
 
-/// Whether the CPU has AVX2, and the kernel keeps its registers when threads take turns.
+/// Whether the CPU has AVX2, and the kernel saves its registers at a context switch.
 fn is_wide() -> bool {
-    /// Of leaf 1, register `ecx`: the kernel says what it keeps.
+    /// Leaf 1, `ecx`: `xgetbv` says what the kernel saves.
     const OSXSAVE: u32 = 1 << 27;
-    /// Of leaf 7, register `ebx`.
+    /// Leaf 7, `ebx`.
     const AVX2: u32 = 1 << 5;
-    /// Of what the kernel keeps: registers of 16 bytes, and what makes them 32.
+    /// What the kernel saves: vectors of 16 bytes, and their upper halves.
     const KEPT: u32 = 0b110;
     __cpuid(0).eax >= 7
         && __cpuid(1).ecx & OSXSAVE != 0
@@ -35,10 +35,10 @@ fn is_wide() -> bool {
         && kept() & KEPT == KEPT
 }
 
-/// Which registers the kernel keeps, as bits. Only where it says so: elsewhere there is no such instruction.
+/// The registers that the kernel saves, as bits. Only with `OSXSAVE`: without it the instruction does not exist.
 fn kept() -> u32 {
     let low: u32;
-    // SAFETY: Reads a register, and `is_wide` asks before whether there is one.
+    // SAFETY: The instruction reads a register, and `is_wide` has checked that it exists.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") _, options(nomem, nostack, preserves_flags));
     }

@@ -3,7 +3,6 @@
 
 use core::arch::asm;
 
-/// System call numbers.
 pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const GETCWD: usize = 17;
     pub(in crate::platform::kernel) const FCNTL: usize = 25;
@@ -32,11 +31,11 @@ pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const PROCESS_MADVISE: usize = 440;
 }
 
-/// What the kernel keeps as this thread's own: the address of the C library's data of it.
+/// The thread pointer: the address of the C library's data of this thread.
 #[inline(always)]
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
-    // SAFETY: A register is read that never changes.
+    // SAFETY: The register is constant during a thread's life.
     unsafe {
         asm!(
             "mrs {pointer}, tpidr_el0",
@@ -51,7 +50,7 @@ pub(crate) fn thread_pointer() -> usize {
 ///
 /// # Safety
 ///
-/// - The call does nothing to memory that anybody else relies on.
+/// - The call changes no memory that other code relies on.
 #[inline]
 pub(super) unsafe fn call6(
     number: usize,
@@ -63,7 +62,7 @@ pub(super) unsafe fn call6(
     f: usize,
 ) -> isize {
     let result;
-    // SAFETY: The instruction clobbers x0 only; what the kernel does is the caller's condition.
+    // SAFETY: The instruction clobbers x0 only; the caller answers for what the kernel does.
     unsafe {
         asm!(
             "svc 0",

@@ -1,8 +1,6 @@
-//! What was advised: how much memory went back to the kernel, and for how much it was asked for huge
-//! pages.
+//! Counts of advice: memory purged, and memory for which huge pages were requested.
 //!
-//! Relies on the door's own `advise`, where everything of this kind passes. Beside a system call an
-//! atomic addition costs nothing.
+//! Relies on the door's `advise`, which all advice passes. Beside a system call an atomic addition costs nothing.
 
 use super::{Advice, Errno};
 use crate::platform::atomics::{AtomicUsize, Ordering};
@@ -10,12 +8,12 @@ use crate::platform::atomics::{AtomicUsize, Ordering};
 /// Counts since the start of the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Advised {
-    /// Calls that gave contents back, and their bytes.
+    /// Calls that purged, and their bytes.
     pub(crate) purges: usize,
     pub(crate) purged_bytes: usize,
-    /// Such calls that the kernel refused.
+    /// Purges that the kernel refused.
     pub(crate) refused_purges: usize,
-    /// Bytes for which huge pages were asked.
+    /// Bytes for which huge pages were requested.
     pub(crate) huge_page_bytes: usize,
 }
 
@@ -24,7 +22,7 @@ static PURGED_BYTES: AtomicUsize = AtomicUsize::new(0);
 static REFUSED_PURGES: AtomicUsize = AtomicUsize::new(0);
 static HUGE_PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts advice that was given, and what came of it.
+/// Counts advice and its outcome.
 #[inline]
 pub(super) fn count(advice: Advice, length: usize, done: Result<(), Errno>) {
     #[cfg(test)]
@@ -59,7 +57,7 @@ pub(crate) fn advised() -> Advised {
     }
 }
 
-/// What this thread gave back, for tests: calls and bytes.
+/// Calls and bytes that this thread purged, for tests.
 #[cfg(test)]
 pub(crate) fn advised_here() -> (usize, usize) {
     here::GIVEN_BACK.get()

@@ -1,4 +1,4 @@
-//! Files, as far as a profile needs them: a new one to write, one of the kernel's to read.
+//! Files for a heap profile: a new one to write, the kernel's to read.
 //!
 //! Relies on its parent module for the calls.
 
@@ -14,7 +14,7 @@ const O_CREAT: usize = 0o100;
 const O_EXCL: usize = 0o200;
 const O_NOCTTY: usize = 0o400;
 const O_CLOEXEC: usize = 0o2_000_000;
-/// Of the last part of the path; the only flag here that CPUs have different numbers for.
+/// For the last component of the path. The only flag here whose number depends on the CPU.
 const O_NOFOLLOW: usize = if cfg!(target_arch = "aarch64") { 0o100_000 } else { 0o400_000 };
 /// Readable and writable by the owner alone.
 const PRIVATE: usize = 0o600;
@@ -22,17 +22,17 @@ const PRIVATE: usize = 0o600;
 /// An open file, closed when dropped.
 pub(crate) struct File {
     descriptor: usize,
-    /// Bytes that may still be written to a new one: beyond the limit a signal comes that ends the program.
+    /// Bytes that may still be written: beyond `RLIMIT_FSIZE` a signal ends the program.
     room: Cell<usize>,
 }
 
 impl File {
-    /// Makes a file that nobody else can read and opens it for writing; where there is one already,
-    /// or a link, be it to nothing, that is an error.
+    /// Creates a file that only its owner can read and opens it for writing. Fails where there is one already, or a
+    /// symbolic link, even a dangling one.
     ///
     /// # Errors
     ///
-    /// What `open(2)` returns: `EEXIST` where something of that name is there.
+    /// What `open(2)` returns: `EEXIST` where the name exists.
     pub(crate) fn create_private(path: &CStr) -> Result<File, Errno> {
         File::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
     }
@@ -72,7 +72,7 @@ impl File {
     /// What `write(2)` returns; `EFBIG` where a limit on file sizes forbids it.
     pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
         const EINTR: Errno = Errno(4);
-        /// More interruptions in one write are no signals: the caller would wait for ever.
+        /// More interruptions of one write come from no signals, and would block the caller forever.
         const INTERRUPTIONS_MAX: u32 = 1000;
         let mut interruptions = 0;
         let room = self.room.get().checked_sub(bytes.len()).ok_or(Errno::TOO_BIG)?;
@@ -99,7 +99,7 @@ impl Drop for File {
     }
 }
 
-/// Whether there is something of that name.
+/// Whether the path exists.
 pub(crate) fn exists(path: &CStr) -> bool {
     let path = path.as_ptr().expose_provenance();
     // SAFETY: The kernel only reads the path, which is a string.

@@ -1,8 +1,7 @@
-//! How many locks each thread holds, in debug builds: no call that may take long makes others wait for one.
+//! Counts the shared locks that each thread holds, in debug builds, to check that no slow system call is made under one.
 //!
-//! Relies on locks to say so when they are taken and released, on its parent module to tell threads apart. A thread has no
-//! word of its own here, so the counts are in a table, found by the thread's number; one that finds no place
-//! there is not watched.
+//! Relies on locks to report when they are taken and released, and on the thread pointer to identify threads. Thread-local
+//! storage is not available here, so counts are in a hash table; a thread that finds no place in it is not checked.
 
 use super::thread_pointer;
 use crate::platform::atomics::{AtomicUsize, Ordering};
@@ -12,7 +11,7 @@ const TRIES: usize = 8;
 
 struct Place {
     thread: AtomicUsize,
-    /// Only the thread itself writes.
+    /// Written by this thread only.
     locks: AtomicUsize,
 }
 
@@ -24,7 +23,7 @@ fn count() -> Option<&'static AtomicUsize> {
     let this = thread_pointer();
     let first = (this >> 12).wrapping_mul(0x9e37_79b9) >> 8;
     let place = (0..TRIES).map(|more| &THREADS[(first + more) % PLACES]).find(|place| {
-        // ORDERING: Relaxed on both: a thread acts on its own number alone.
+        // ORDERING: Relaxed on both: a thread acts only on its own number.
         let owner = place.thread.load(Ordering::Relaxed);
         let takes = || place.thread.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed);
         owner == this || (owner == 0 && takes().is_ok())
@@ -32,10 +31,10 @@ fn count() -> Option<&'static AtomicUsize> {
     place.filter(|_| this != 0).map(|place| &place.locks)
 }
 
-/// This thread holds one lock more, or one less.
+/// Counts one lock more, or one less.
 pub(super) fn note(takes: bool) {
     if let Some(count) = count() {
-        // ORDERING: Relaxed: only this thread looks.
+        // ORDERING: Relaxed: only this thread reads it.
         let held = count.load(Ordering::Relaxed);
         let now = if takes { held + 1 } else { held.saturating_sub(1) };
         // ORDERING: As above.
@@ -43,7 +42,7 @@ pub(super) fn note(takes: bool) {
     }
 }
 
-/// How many locks this thread holds.
+/// The number of shared locks that this thread holds.
 pub(super) fn by_this_thread() -> usize {
     // ORDERING: Relaxed, as above.
     count().map_or(0, |count| count.load(Ordering::Relaxed))

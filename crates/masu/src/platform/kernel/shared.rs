@@ -1,10 +1,9 @@
-//! Memory that other processes may look at, and what its readers need to know: who we are and what
-//! time it is.
+//! Memory that other processes may read, with the process's number and a clock for the readers.
 //!
-//! Relies on a file that lives in memory only (`memfd_create(2)`): it is found under
-//! `/proc/PID/fd` by processes that may look there, and goes when the process goes. The hard idea is what
-//! others could do to us through it: a file that is made shorter under a mapping kills a process that touches
-//! the mapping, so its length is sealed, and so is writing, where the kernel knows that seal.
+//! Relies on a file in memory (`memfd_create(2)`): processes with the right to do so find it under `/proc/PID/fd`, and it
+//! goes with the process. The hard idea is how others could harm this process through the file: shortening it under a
+//! mapping would kill a process that touches the mapping. So the length is sealed, and so is writing by others, where the
+//! kernel has that seal.
 
 use core::ffi::CStr;
 use core::ptr::{self, NonNull};
@@ -12,18 +11,18 @@ use core::ptr::{self, NonNull};
 use super::arch::{self, number};
 use super::{Errno, check, file_size_limit};
 
-/// A file in memory by its descriptor.
+/// A file in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedFile {
     pub(crate) descriptor: usize,
-    /// What tells the file from all others: device and inode.
+    /// Device and inode, which identify the file.
     pub(crate) identity: [usize; 2],
 }
 
-/// Descriptors from here on are in nobody's way: programs count on the lowest free ones.
+/// The file gets a descriptor from here on, because programs expect the lowest free ones.
 const DESCRIPTOR_MIN: usize = 960;
 
-/// Maps a new file called `name` of `length` zero bytes, to which this process alone may write.
+/// Maps a new file called `name` of `length` zero bytes, which only this process may write.
 ///
 /// # Errors
 ///
@@ -33,7 +32,7 @@ const DESCRIPTOR_MIN: usize = 960;
 pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
     const CLOSE_ON_EXEC: usize = 1;
     const ALLOW_SEALING: usize = 2;
-    // Beyond the limit a signal comes that ends the program.
+    // Beyond the limit a signal ends the program.
     if file_size_limit() < length {
         return Err(Errno::TOO_BIG);
     }
@@ -65,7 +64,7 @@ fn map_shared(descriptor: usize, length: usize) -> Result<NonNull<u8>, Errno> {
 }
 
 impl SharedFile {
-    /// Closes the descriptor, unless the program has closed it and may use its number for another file.
+    /// Closes the descriptor, unless the program has closed it and may have reused its number.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.statistics.shared_close")]
     pub(crate) fn close(self) {
@@ -75,16 +74,16 @@ impl SharedFile {
     }
 }
 
-/// A system call that touches no memory of the program but what its arguments lead to, which lives.
+/// A system call that touches only memory that its arguments lead to, which is valid.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.shared_call")]
 fn call(number: usize, [a, b, c]: [usize; 3]) -> Result<usize, Errno> {
-    // SAFETY: Only numbers from this file are called: they read a name, or write into a buffer of the
-    // caller's, or touch files in memory that nobody else knows of.
+    // SAFETY: The calls of this file read a name, write into the caller's buffer, or change a file in memory that only
+    // this module knows.
     check(unsafe { arch::call6(number, a, b, c, 0, 0, 0) })
 }
 
-/// Forbids everyone to change the file's length, and others to write to it.
+/// Seals the file's length, and writing by others.
 fn seal(descriptor: usize) {
     const ADD_SEALS: usize = 1033;
     const LENGTH_AND_SEALS: usize = 1 | 2 | 4;
@@ -95,7 +94,7 @@ fn seal(descriptor: usize) {
     }
 }
 
-/// The same file under a high number; as it is where there is none.
+/// Duplicates the file to a high descriptor; returns the old one where there is none free.
 fn out_of_the_way(descriptor: usize) -> usize {
     const DUPLICATE_CLOSE_ON_EXEC: usize = 1030;
     match call(number::FCNTL, [descriptor, DUPLICATE_CLOSE_ON_EXEC, DESCRIPTOR_MIN]) {
@@ -113,7 +112,7 @@ const NO_IDENTITY: [usize; 2] = [0; 2];
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.shared_identity")]
 fn identity(descriptor: usize) -> [usize; 2] {
-    // Longer than the kernel's structure, which starts with these two words on every 64-bit CPU.
+    // Longer than the kernel's structure, which begins with these two words on every 64-bit CPU.
     let mut status = [0_usize; 32];
     let place = status.as_mut_ptr().expose_provenance();
     match call(number::FSTAT, [descriptor, place, 0]) {
@@ -122,7 +121,7 @@ fn identity(descriptor: usize) -> [usize; 2] {
     }
 }
 
-/// This process's number, as it sees itself.
+/// This process's number (PID) in its own namespace.
 pub(crate) fn process_number() -> usize {
     call(number::GETPID, [0; 3]).unwrap_or_default()
 }
@@ -132,16 +131,15 @@ pub(crate) fn thread_number() -> usize {
     call(number::GETTID, [0; 3]).unwrap_or_default()
 }
 
-/// A clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {
     /// `CLOCK_MONOTONIC`.
     Exact = 1,
-    /// The same, a few milliseconds behind and cheaper.
+    /// `CLOCK_MONOTONIC_COARSE`: a few milliseconds behind, and cheaper.
     Coarse = 6,
 }
 
-/// Nanoseconds since some moment in the past, the same for all processes; 0 where there is no clock.
+/// Nanoseconds since a fixed moment, the same for all processes; 0 where there is no clock.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.shared_nanoseconds")]
 pub(crate) fn nanoseconds(clock: Clock) -> usize {

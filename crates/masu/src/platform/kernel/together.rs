@@ -1,9 +1,10 @@
-//! The contents of many ranges, dropped by one call.
+//! Dropping the contents of many ranges with one call.
 //!
-//! Relies on its parent. Each `madvise` of a program with threads waits until every CPU that runs one has forgotten the
-//! range: 32 of them took 350 µs beside one other thread, 34 µs as one call. Recent kernels take such calls without
-//! more ado for the caller's own process (seen on 6.18). Where a kernel does not, or a filter refuses, the ranges go one by one. A program without
-//! threads gains little, and never makes the call: many sandboxes have none, and some kill at what they do not know.
+//! Relies on its parent. Each `madvise` of a program with threads interrupts every CPU that runs one and waits until it has
+//! flushed the range from its TLB: 32 calls took 350 µs beside one other thread, and 34 µs as one `process_madvise`. Recent
+//! kernels allow that call for the caller's own process (seen on 6.18). Where a kernel or a filter refuses it, the ranges go
+//! one by one. A program with one thread gains little and never makes the call: many sandboxes forbid it, and some kill the
+//! process.
 
 use core::ptr::{self, NonNull};
 
@@ -26,7 +27,7 @@ impl Span {
     }
 }
 
-/// Whether such calls are made, and are known to be done here.
+/// Whether the call may be made, and whether it is known to work.
 static KNOWN: AtomicUsize = AtomicUsize::new(UNASKED);
 /// There is one thread only.
 const UNASKED: usize = 0;
@@ -34,13 +35,13 @@ const UNKNOWN: usize = 1;
 const DONE: usize = 2;
 const REFUSED: usize = 3;
 
-/// Has ranges go together from now on, where the kernel can: there is a second thread.
+/// Allows the call from now on: there is a second thread.
 pub(crate) fn drop_together() {
-    // ORDERING: Relaxed in this file: the value stands for itself, and a thread that misses it finds the same out again.
+    // ORDERING: Relaxed in this file: no other memory depends on the value, and a thread that misses it finds the same one.
     let _ = KNOWN.compare_exchange(UNASKED, UNKNOWN, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Whether many ranges take one call here, as far as is known.
+/// Whether many ranges are known to take one call.
 #[inline]
 pub(crate) fn drops_together() -> bool {
     known() == DONE
@@ -60,7 +61,7 @@ fn note(known: usize) {
 ///
 /// # Safety
 ///
-/// - Each range was mapped by this door, and nobody needs its contents any more.
+/// - Each range was mapped by this door, and nothing needs its contents any more.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.kernel_drop_contents")]
@@ -79,7 +80,7 @@ pub(crate) unsafe fn drop_contents(spans: &[Span]) -> bool {
     all
 }
 
-/// The same by one call.
+/// The same with one call.
 ///
 /// # Safety
 ///
@@ -89,7 +90,7 @@ unsafe fn drop_at_once(spans: &[Span]) -> bool {
     const THIS_PROCESS: usize = (-10_000_isize).cast_unsigned();
     debug_assert!(no_lock_is_held(), "this may take long");
     let (address, count) = (spans.as_ptr().expose_provenance(), spans.len());
-    // SAFETY: The kernel reads the spans and drops the contents of no others, which nobody needs (the caller's condition).
+    // SAFETY: The kernel reads the spans and drops the contents of these ranges alone (the caller's condition).
     let result = unsafe {
         let advice = Advice::DontNeed as usize;
         arch::call6(number::PROCESS_MADVISE, THIS_PROCESS, address, count, advice, 0, 0)
@@ -101,7 +102,7 @@ unsafe fn drop_at_once(spans: &[Span]) -> bool {
             note(DONE);
             true
         }
-        // One of the ranges was refused: locked memory.
+        // One range was refused: locked memory.
         Ok(_) | Err(Errno::INVALID | Errno::NOMEM | Errno::AGAIN) => false,
         // An older kernel, or a filter.
         Err(_) => {
@@ -118,7 +119,6 @@ mod tests {
 
     const BYTES: usize = 64 << 10;
 
-    /// Ranges of written memory.
     fn written<const N: usize>() -> [Span; N] {
         [(); N].map(|()| {
             let start = map(BYTES, Protection::ReadWrite).expect("memory");
@@ -139,7 +139,7 @@ mod tests {
         for known in [UNASKED, UNKNOWN, REFUSED] {
             note(known);
             let spans = written::<3>();
-            // SAFETY: Nobody needs the contents.
+            // SAFETY: Nothing needs the contents.
             assert!(unsafe { drop_contents(&spans) });
             assert!(spans.iter().all(is_zero));
         }

@@ -3,7 +3,6 @@
 
 use core::arch::asm;
 
-/// System call numbers.
 pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const READ: usize = 0;
     pub(in crate::platform::kernel) const WRITE: usize = 1;
@@ -32,12 +31,11 @@ pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const PROCESS_MADVISE: usize = 440;
 }
 
-/// What the kernel keeps as this thread's own: the address of the C library's data of it, whose first word
-/// says where it lies.
+/// The thread pointer: the address of the C library's data of this thread, whose first word is that address.
 #[inline(always)]
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
-    // SAFETY: The word is there from the thread's first moment and never changes.
+    // SAFETY: The word exists from the thread's start and never changes.
     unsafe {
         asm!(
             "mov {pointer}, qword ptr fs:[0]",
@@ -52,7 +50,7 @@ pub(crate) fn thread_pointer() -> usize {
 ///
 /// # Safety
 ///
-/// - The call does nothing to memory that anybody else relies on.
+/// - The call changes no memory that other code relies on.
 #[inline]
 pub(super) unsafe fn call6(
     number: usize,
@@ -64,8 +62,7 @@ pub(super) unsafe fn call6(
     f: usize,
 ) -> isize {
     let result;
-    // SAFETY: The instruction clobbers rax, rcx and r11 only; what the kernel does is the caller's
-    // condition.
+    // SAFETY: The instruction clobbers rax, rcx and r11 only; the caller answers for what the kernel does.
     unsafe {
         asm!(
             "syscall",

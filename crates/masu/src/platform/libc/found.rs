@@ -1,8 +1,8 @@
-//! Asking for one loaded object without the dynamic linker's lock: `_dl_find_object` of glibc 2.35.
+//! Finding one loaded object without the dynamic linker's lock: `_dl_find_object` of glibc 2.35.
 //!
-//! It relies on `dlsym` for that function, so that programs need no newer glibc than they have, and static ones lack
-//! nothing. The hard idea is when it is asked: always it would do, but only the usual way says whether
-//! objects have changed since, which is what makes samples cheap.
+//! Relies on `dlsym` for that function, so that programs need no newer glibc, and static programs lack nothing. It is used
+//! only where the lock is lost, although it would always work: only `dl_iterate_phdr` says whether objects have changed
+//! since, which is what makes samples cheap.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::{mem, ptr};
@@ -25,29 +25,29 @@ type Find = unsafe extern "C" fn(address: *mut c_void, found: *mut Found) -> c_i
 type Symbol = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 type Error = unsafe extern "C" fn() -> *mut c_char;
 
-/// The function, null where there is none or nobody looked.
+/// The function; null where there is none or `look_for_finder` did not run.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Looks for the function. The dynamic linker may allocate in that time.
+/// Looks the function up. The dynamic linker may allocate in this call.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.found_look_for_finder")]
 pub(crate) fn look_for_finder() {
     let (symbol, error): (usize, usize) = (weak_function!("dlsym"), weak_function!("dlerror"));
-    // SAFETY: The address is 0 (no such function) or that of the C library's `dlsym`.
+    // SAFETY: The address is 0 (no such function) or the C library's `dlsym`.
     let symbol: Option<Symbol> = unsafe { mem::transmute(symbol) };
-    // SAFETY: The same of `dlerror`.
+    // SAFETY: The same for `dlerror`.
     let error: Option<Error> = unsafe { mem::transmute(error) };
     let Some(symbol) = symbol else { return };
-    // SAFETY: A null handle stands for everything that is loaded (`RTLD_DEFAULT`).
+    // SAFETY: A null handle stands for all loaded objects (`RTLD_DEFAULT`).
     let find = unsafe { symbol(ptr::null_mut(), c"_dl_find_object".as_ptr()) };
     if find.is_null()
         && let Some(error) = error
     {
-        // SAFETY: It forgets the error of this thread, which the program is not to take for its own.
+        // SAFETY: It clears this thread's error, which the program would otherwise see.
         unsafe { error() };
     }
-    // ORDERING: Relaxed: the function was there before this program began.
+    // ORDERING: Relaxed: the function was loaded before this program began.
     FIND.store(find, Ordering::Relaxed);
 }
 
@@ -57,7 +57,7 @@ pub(super) fn has_finder() -> bool {
     !FIND.load(Ordering::Relaxed).is_null()
 }
 
-/// Where the object that holds `address` begins and ends, and where its unwind tables' contents begin.
+/// Start and end of the object that holds `address`, and the start of its unwind tables' contents.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.found_find_object")]
 pub(super) fn find_object(address: usize) -> Option<[usize; 3]> {
@@ -73,7 +73,7 @@ pub(super) fn find_object(address: usize) -> Option<[usize; 3]> {
         tables: ptr::null_mut(),
         reserved: [0; 7],
     };
-    // SAFETY: It takes any address, and the answer has room.
+    // SAFETY: It takes any address, and writes one structure.
     let status = unsafe { find?(ptr::with_exposed_provenance_mut(address), &mut found) };
     let places = [found.start, found.end, found.tables].map(|place| place.addr());
     (status == 0 && places[2] != 0).then_some(places)

@@ -1,14 +1,12 @@
-//! Where the usual way to ask for loaded objects is always open: musl's `fork` gives the child its lock back.
+//! The place of `find_object.rs` on musl: `fork` releases the dynamic linker's lock in the child, so
+//! `dl_iterate_phdr` always works.
 
-/// Nothing is to be looked for.
 pub(crate) fn look_for_finder() {}
 
-/// There is no other way, and no need for one.
 pub(super) fn has_finder() -> bool {
     false
 }
 
-/// Nobody asks.
 pub(super) fn find_object(_address: usize) -> Option<[usize; 3]> {
     None
 }

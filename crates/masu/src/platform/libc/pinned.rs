@@ -1,10 +1,9 @@
-//! A library that carries masu stays: the first slow request of a plug-in asks the dynamic linker never
-//! to unload it, for threads, `fork` and late frees call its code to the end.
+//! Pins a library that carries masu: the first slow request asks the dynamic linker never to unload it, because threads,
+//! `fork` and late frees call its code until the process ends.
 //!
-//! It relies on glibc, where `dlclose` unloads; musl's does nothing. The functions are referred to
-//! weakly and by their oldest versions, so that static programs lack nothing and every glibc will do.
-//! The hard idea is to leave programs alone: a user with masu in the program itself must not pay for a
-//! question to the dynamic linker, and the kernel tells where the program's headers are.
+//! Relies on glibc, where `dlclose` unloads; musl's does nothing. The functions are weak references to their oldest
+//! versions, so that static programs lack nothing and every glibc will do. The hard idea: a program with masu linked in
+//! must not pay for a call of the dynamic linker, and the kernel says where the program's headers are.
 
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 use core::mem;
@@ -27,12 +26,12 @@ type DlOpen = unsafe extern "C" fn(name: *const c_char, flags: c_int) -> *mut c_
 
 static PINNED: AtomicBool = AtomicBool::new(false);
 
-/// Sees to it that the library that holds this code is never unloaded.
+/// Pins the library that holds this code.
 #[inline]
 pub(crate) fn pin() {
-    // ORDERING: Relaxed on both accesses: asking the dynamic linker twice does no harm.
+    // ORDERING: Relaxed on both accesses: pinning twice does no harm.
     if !PINNED.load(Ordering::Relaxed) {
-        // First, for the dynamic linker allocates.
+        // Set first, because the dynamic linker allocates.
         PINNED.store(true, Ordering::Relaxed);
         pin_slow();
     }
@@ -45,9 +44,9 @@ fn pin_slow() {
         return;
     }
     let (address, open): (usize, usize) = (weak_function!("dladdr"), weak_function!("dlopen"));
-    // SAFETY: The address is 0 (no such function) or that of the C library's `dladdr`.
+    // SAFETY: The address is 0 (no such function) or the C library's `dladdr`.
     let address: Option<DlAddr> = unsafe { mem::transmute(address) };
-    // SAFETY: The same of `dlopen`.
+    // SAFETY: The same for `dlopen`.
     let open: Option<DlOpen> = unsafe { mem::transmute(open) };
     let (Some(address), Some(open)) = (address, open) else { return };
     let mut place = Place {
@@ -56,19 +55,19 @@ fn pin_slow() {
         symbol: core::ptr::null(),
         address: core::ptr::null(),
     };
-    // SAFETY: The address lies in this library, and the answer has room.
+    // SAFETY: The address lies in this library, and the function writes one structure.
     let is_known = unsafe { address((&raw const PINNED).cast(), &mut place) } != 0;
     if is_known && !place.file.is_null() {
         const RTLD_LAZY: c_int = 1;
         const RTLD_NOLOAD: c_int = 4;
         const RTLD_NODELETE: c_int = 0x1000;
-        // SAFETY: Nothing is loaded, so no constructor runs; the dynamic linker keeps the name. The
-        // handle is never closed.
+        // SAFETY: Nothing new is loaded, so no constructor runs; the dynamic linker copies the name. The handle is never
+        // closed.
         let _ = unsafe { open(place.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) };
     }
 }
 
-/// Whether this code lies in the program itself and not in a library.
+/// Whether this code lies in the program and not in a library.
 fn is_in_program() -> bool {
     const AT_PHDR: c_ulong = 3;
     const HEADERS_BYTES_MAX: usize = 64 << 10;

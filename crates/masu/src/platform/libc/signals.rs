@@ -1,9 +1,9 @@
-//! Faults of memory: having a function called at each, in front of what the program has for them.
+//! A handler of memory faults that runs before the program's own.
 //!
-//! Relies on `sigaction(2)` of the C library, which brings the way back from a handler. The hard idea is to be as good
-//! as not there for faults that are somebody else's: the kernel is asked for the same alternate stack, mask and
-//! restarts as before, and what was there before is called with what this was called with. Where there was nothing, the
-//! action is put back and the instruction met once more, so that the program ends at its own fault.
+//! Relies on `sigaction(2)` of the C library, which supplies the return from a handler. The hard idea is to change nothing
+//! for faults of others: the handler keeps the alternate stack, mask and restarts of the action before it, and calls the
+//! program's handler with its own arguments. Where the program had none, it restores that action and returns to the
+//! instruction, so that the program ends at its own fault.
 
 #[cfg_attr(target_arch = "aarch64", path = "signals/aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "signals/x86_64.rs")]
@@ -25,7 +25,7 @@ const WITH_INFORMATION: c_int = 4;
 const ON_ALTERNATE_STACK: c_int = 0x0800_0000;
 const ONCE: c_int = c_int::MIN;
 
-/// What a signal's handler is called with.
+/// A handler that takes `siginfo_t`.
 type Handler = unsafe extern "C" fn(c_int, *const Information, *const c_void);
 type PlainHandler = unsafe extern "C" fn(c_int);
 
@@ -39,7 +39,7 @@ struct Action {
     restorer: usize,
 }
 
-/// `siginfo_t`, as far as it is used.
+/// The part of `siginfo_t` that is used.
 #[repr(C)]
 pub(crate) struct Information {
     signal: c_int,
@@ -50,13 +50,13 @@ pub(crate) struct Information {
 }
 
 impl Information {
-    /// The address that a fault is about; `None` of a signal that somebody sent.
+    /// The address of a fault; `None` for a signal that was sent.
     fn address(&self) -> Option<usize> {
         const NOT_MAPPED_OR_NOT_ALLOWED: [c_int; 2] = [1, 2];
         NOT_MAPPED_OR_NOT_ALLOWED.contains(&self.code).then_some(self.address)
     }
 
-    /// Whether somebody sent it: no instruction is to blame, nor met again.
+    /// Whether the signal was sent, so that no instruction repeats it.
     fn was_sent(&self) -> bool {
         self.code <= 0
     }
@@ -66,11 +66,11 @@ impl Information {
 pub(crate) struct MemoryFault {
     /// The address that was read or written.
     pub(crate) address: usize,
-    /// What was interrupted, a `ucontext_t`.
+    /// The interrupted context, a `ucontext_t`.
     pub(crate) context: *const c_void,
 }
 
-/// Called at each.
+/// Called at each memory fault.
 type Look = fn(&MemoryFault);
 
 struct Before {
@@ -78,16 +78,16 @@ struct Before {
     look: UnsafeCell<Look>,
 }
 
-// SAFETY: Written once, before the handler that reads it is there.
+// SAFETY: Written once, before the handler that reads it is installed.
 unsafe impl Sync for Before {}
 
 const NOTHING: Action = Action { handler: 0, mask: [0; 16], flags: 0, restorer: 0 };
 
-/// What was there before.
+/// The action before masu's, and masu's function.
 static BEFORE: Before = Before { action: UnsafeCell::new(NOTHING), look: UnsafeCell::new(|_| {}) };
 
-/// Has `look` called at each fault of memory from now on, before what the program has for it now. A handler that the
-/// program sets later stands in its place. Once in a process's life.
+/// Calls `look` at each memory fault from now on, before the program's present handler. A handler that the program installs
+/// later replaces it. Works once in a process's life.
 pub(crate) fn look_at_faults(look: Look) {
     static DONE: AtomicBool = AtomicBool::new(false);
     // ORDERING: Relaxed: one thread goes on.
@@ -95,7 +95,7 @@ pub(crate) fn look_at_faults(look: Look) {
         return;
     }
     let mut before = NOTHING;
-    // SAFETY: It only writes what there is into `before`.
+    // SAFETY: It only writes the current action into `before`.
     if unsafe { sigaction(SIGSEGV, ptr::null(), &raw mut before) } != 0 {
         return;
     }
@@ -104,28 +104,28 @@ pub(crate) fn look_at_faults(look: Look) {
     let flags = kept | WITH_INFORMATION;
     let handler = handle as Handler as usize;
     let new = Action { handler, mask: before.mask, flags, restorer: 0 };
-    // SAFETY: No handler reads it yet, and of threads that come here one went on.
+    // SAFETY: No handler reads it yet, and only one thread comes here.
     unsafe { BEFORE.action.get().write(before) };
     // SAFETY: As above.
     unsafe { BEFORE.look.get().write(look) };
-    // SAFETY: The action is a handler's of the right kind, which is there for good.
+    // SAFETY: The action is a handler of the right kind, which stays valid.
     let _ = unsafe { sigaction(SIGSEGV, &raw const new, ptr::null_mut()) };
 }
 
-/// `SIG_IGN`; below it `SIG_DFL`.
+/// `SIG_IGN`; `SIG_DFL` is below it.
 const IGNORED: usize = 1;
 
 /// # Safety
 ///
-/// - As the kernel calls handlers.
+/// - Called by the kernel as a signal handler.
 unsafe extern "C" fn handle(
     signal: c_int,
     information: *const Information,
     context: *const c_void,
 ) {
-    // SAFETY: Written before this handler was there.
+    // SAFETY: Written before this handler was installed.
     let (before, look) = unsafe { (*BEFORE.action.get(), *BEFORE.look.get()) };
-    // SAFETY: The kernel passes a valid one.
+    // SAFETY: The kernel passes a valid structure.
     let (address, was_sent) = unsafe { ((*information).address(), (*information).was_sent()) };
     if let Some(address) = address {
         look(&MemoryFault { address, context });
@@ -135,11 +135,11 @@ unsafe extern "C" fn handle(
     }
     if before.handler <= IGNORED || before.flags & ONCE != 0 {
         let action = if before.handler <= IGNORED { before } else { NOTHING };
-        // SAFETY: What the program had for the signal, or the default.
+        // SAFETY: The program's action for the signal, or the default.
         let _ = unsafe { sigaction(signal, &raw const action, ptr::null_mut()) };
     }
     if before.handler <= IGNORED {
-        // The instruction faults again as soon as this returns.
+        // Unless the signal was sent, the instruction faults again when this returns.
         if was_sent {
             let _ = raise(signal);
         }
@@ -149,7 +149,7 @@ unsafe extern "C" fn handle(
     if before.flags & WITH_INFORMATION != 0 {
         // SAFETY: The program set it as a handler of this kind.
         let handler: Handler = unsafe { core::mem::transmute(place) };
-        // SAFETY: It is called as the kernel would.
+        // SAFETY: The arguments are those the kernel passed.
         unsafe { handler(signal, information, context) };
     } else {
         // SAFETY: As above, of the other kind.

@@ -1,11 +1,8 @@
-//! Where nobody but the C library can take stdio's lock: musl. There a `fork` beside threads that flush all
-//! streams may wait for one that waits for memory.
+//! The place of `streams.rs` on musl, which exports no functions for stdio's lock. There, a `fork` at the same time as a
+//! thread that flushes all streams may deadlock.
 
-/// Nothing can be taken.
 pub(crate) fn hold_streams() {}
 
-/// Nothing was taken.
 pub(crate) fn let_go_streams() {}
 
-/// As above.
 pub(crate) fn forget_streams() {}

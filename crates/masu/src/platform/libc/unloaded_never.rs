@@ -1,5 +1,4 @@
-//! Where no library is ever unloaded: musl's `dlclose` does nothing.
+//! The place of `pin.rs` on musl, whose `dlclose` does nothing.
 
-/// Nothing is to be done.
 #[inline(always)]
 pub(crate) fn pin() {}

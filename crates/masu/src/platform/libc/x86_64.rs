@@ -1,11 +1,10 @@
-//! Weak references on x86-64, as `masu-abi` has them and says why.
+//! Weak references on x86-64; `masu-abi` has the same and says why.
 
-/// The address of a function of the C library that a program may lack, 0 then.
+/// The address of a function of the C library, 0 where the program lacks it.
 macro_rules! weak_function {
     ($name:literal) => {{
         let address: usize;
-        // SAFETY: One word of the global offset table is read, which is constant once the program
-        // runs.
+        // SAFETY: One word of the global offset table is read, which is constant once the program runs.
         unsafe {
             core::arch::asm!(
                 concat!(".weak masu_weak_", $name),
@@ -19,8 +18,7 @@ macro_rules! weak_function {
     }};
 }
 
-/// The address of the headers of the program or library that this code is in; 0 where the linker does
-/// not say.
+/// The address of the ELF headers of the program or library that holds this code; 0 where the linker does not define it.
 macro_rules! own_headers {
     () => {{
         let address: usize;

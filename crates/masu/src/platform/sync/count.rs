@@ -1,12 +1,10 @@
-//! A number that one thread at a time changes and anyone reads.
+//! A number that one thread at a time changes and any thread reads.
 //!
-//! Relies on its parent module for the atomics. The hard idea is what is left out: no exchange and
-//! no order, so that adding costs what it costs in a plain cell. Readers get a number that was true a
-//! moment ago.
+//! Relies on its parent module for the atomics. It needs no read-modify-write instruction and no ordering, so adding costs
+//! what it costs in a plain cell. Readers may get a value that is no longer current.
 
 use super::{AtomicUsize, Ordering};
 
-/// The number.
 pub(crate) struct Count(AtomicUsize);
 
 impl Count {
@@ -16,7 +14,7 @@ impl Count {
 
     #[inline]
     pub(crate) fn get(&self) -> usize {
-        // ORDERING: Relaxed: its own thread needs no order, and others only count.
+        // ORDERING: Relaxed: the writer needs no order, and nothing is published with the number.
         self.0.load(Ordering::Relaxed)
     }
 
@@ -26,7 +24,7 @@ impl Count {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Adds to the number, whose only writer the caller is now.
+    /// Adds to the number. The caller is its only writer now.
     #[inline]
     pub(crate) fn add(&self, more: usize) {
         self.set(self.get().wrapping_add(more));

@@ -1,7 +1,7 @@
 //! The lock: a value that one thread at a time may touch.
 //!
-//! Relies on its parent module for the atomics and the cell, and on `platform/sync/raw_lock.rs` for the waiting. The models of
-//! `tests/models` run it as it is.
+//! Relies on its parent module for the atomics and the cell, and on `platform/sync/raw_lock.rs` for the waiting. The models
+//! of `tests/models` run this file unchanged.
 
 use core::ops::{Deref, DerefMut};
 
@@ -9,16 +9,15 @@ use super::raw_lock::{FLAGS, RawLock};
 use super::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
 use crate::platform::kernel;
 
-/// A value that one thread at a time may touch; it sleeps in the kernel when it has to wait.
+/// A value that one thread at a time may touch; waiting threads sleep in the kernel.
 ///
-/// Locks are taken in one order only, the *rank*: the threads, idle caches, the list of first-class
-/// heaps, what one of them owns, a class's pages in a shard, a class's transfer cache, what the
-/// unwinder knows, the profile, metadata, the arenas' growth, the ranges, who set options. Nobody holds two
-/// of one rank, except around `fork`.
+/// Locks are taken in the order of their *rank*: the threads, idle caches, the list of first-class heaps, what one of them
+/// owns, a class's pages in a shard, a class's transfer cache, what the unwinder knows, the profile, metadata, the arenas'
+/// growth, the ranges, the options' sources. No thread holds two locks of one rank, except around `fork`.
 ///
-/// `SHARED` is whether threads with nothing in common may wait for it. Nothing that takes long is done while one such is
-/// held: debug builds watch over that by [`kernel::no_lock_is_held`].
-// In this order, so that a long value's first fields lie beside the lock's word.
+/// `SHARED` says whether threads with nothing in common may wait for it. No slow system call is made while such a lock is
+/// held; debug builds check that with [`kernel::no_lock_is_held`].
+// `repr(C)`, so that a long value's first fields lie beside the lock's word.
 #[repr(C)]
 pub(crate) struct Lock<T, const SHARED: bool = true> {
     raw: RawLock,
@@ -33,19 +32,18 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
         Lock { raw: RawLock::on(AtomicU32::new(0)), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until the value is this thread's.
+    /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T, SHARED> {
         if self.raw.try_acquire() { self.acquired() } else { self.lock_slow() }
     }
 
-    /// The value, if no thread has it now.
+    /// Takes the lock, if no thread holds it.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T, SHARED>> {
         self.raw.try_acquire().then(|| self.acquired())
     }
 
-    /// The guard of a lock that was taken just now.
     #[inline(always)]
     fn acquired(&self) -> Guard<'_, T, SHARED> {
         if SHARED {
@@ -57,8 +55,7 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) -> Guard<'_, T, SHARED> {
-        // The thread that forks holds the locks already; a handler of the program that runs
-        // between ours may still allocate.
+        // This thread holds the lock across `fork`, and another library's fork handler may allocate now.
         if self.raw.is_held_for_fork() {
             return Guard { lock: self, releases: false };
         }
@@ -66,26 +63,26 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
         self.acquired()
     }
 
-    /// Holds the lock across `fork`, beyond any scope. Where this thread holds it already, because `fork`
-    /// was called in a signal handler that interrupted the holder, nothing is done, here and by `let_go`.
+    /// Holds the lock across `fork`, beyond any scope. Does nothing, and neither does `let_go`, where this thread holds it
+    /// already: `fork` was then called in a signal handler that interrupted the holder.
     pub(crate) fn hold(&self) {
         if !self.raw.hold_for_fork() {
-            // ORDERING: Relaxed: the thread that forks, or its copy, reads it.
+            // ORDERING: Relaxed: only the thread that forks, or its copy, reads it.
             INTERRUPTED.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether this thread, or the one it is a copy of, took the lock by [`Lock::hold`] and did not hold it already.
+    /// Whether this thread, or the one it is a copy of, took the lock by [`Lock::hold`].
     pub(crate) fn is_held_for_fork(&self) -> bool {
         self.raw.is_held_for_fork()
     }
 
-    /// The value while the lock is held across `fork`. After an interruption it may be half changed.
+    /// The value, while the lock is held across `fork`. After an interruption it may be half changed.
     ///
     /// # Safety
     ///
-    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and uses no
-    ///   other reference to the value while it has this one.
+    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and has no other reference to
+    ///   the value while it uses this one.
     #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
     pub(crate) unsafe fn held(&self) -> &mut T {
         // SAFETY: The caller's condition.
@@ -102,20 +99,20 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     }
 }
 
-/// A `fork` is under way in a signal handler that interrupted the holder of a lock.
+/// Whether the current `fork` was called in a signal handler that interrupted the holder of a lock.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the `fork` that ends here interrupted the holder of a lock: then nobody may wait for locks now.
+/// Whether the `fork` that ends here interrupted the holder of a lock, so that no lock may be waited for; resets that.
 pub(crate) fn has_interrupted() -> bool {
     // ORDERING: Relaxed, as above.
     INTERRUPTED.swap(false, Ordering::Relaxed)
 }
 
-/// A number for this thread, not 0 and without [`FLAGS`]; its copy in a forked child has the same.
+/// A number for this thread, not 0 and without [`FLAGS`]. Its copy in a forked child has the same.
 ///
-/// It is made of the address of the C library's own data of the thread, of which no OS page holds two:
-/// they lie at the end of each thread's stack. Threads whose data lie a multiple of 2 TiB apart may have
-/// one number, which matters only where one of them holds a lock while the other forks.
+/// It is made of the thread pointer. No OS page holds that data of two threads: it lies at the end of each thread's stack.
+/// Threads whose pointers are a multiple of 2 TiB apart may share a number, which matters only where one of them holds a
+/// lock while the other forks.
 #[inline(always)]
 pub(crate) fn this_holder() -> u32 {
     const OS_PAGE_SHIFT: u32 = 12;
@@ -125,15 +122,15 @@ pub(crate) fn this_holder() -> u32 {
     number & !(FLAGS | NOT_0) | NOT_0
 }
 
-/// The right to touch the value of a [`Lock`], given back when dropped.
+/// The right to touch the value of a [`Lock`], which its drop releases.
 pub(crate) struct Guard<'a, T, const SHARED: bool = true> {
     lock: &'a Lock<T, SHARED>,
-    /// False where the lock is held across `fork` by this very thread.
+    /// False where this thread holds the lock across `fork`.
     releases: bool,
 }
 
 impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
-    /// Does work while the lock is not held; others may have changed the value when it returns.
+    /// Runs `work` without the lock; other threads may have changed the value when it returns.
     pub(crate) fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
         if self.releases {
             if SHARED {
@@ -164,7 +161,7 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
 
 #[cfg(test)]
 impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
-    /// Whether others went to sleep for this lock, or are about to.
+    /// Whether a thread sleeps for this lock, or is about to.
     pub(crate) fn others_sleep(&self) -> bool {
         self.lock.raw.others_sleep()
     }
@@ -182,7 +179,7 @@ impl<T, const SHARED: bool> Deref for Guard<'_, T, SHARED> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: The guard holds the lock, so nobody else touches the value.
+        // SAFETY: The guard holds the lock, so no other thread touches the value.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -190,7 +187,7 @@ impl<T, const SHARED: bool> Deref for Guard<'_, T, SHARED> {
 impl<T, const SHARED: bool> DerefMut for Guard<'_, T, SHARED> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: The guard holds the lock, so nobody else touches the value.
+        // SAFETY: The guard holds the lock, so no other thread touches the value.
         unsafe { &mut *self.lock.value.get() }
     }
 }

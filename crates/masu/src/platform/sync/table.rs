@@ -1,28 +1,26 @@
-//! A table of numbers, not 0, that one writer at a time changes and anyone reads without a lock.
+//! A table of numbers other than 0, which one writer at a time changes and any thread reads without a lock.
 //!
-//! Relies on its parent module for the atomics; `tests/loom.rs` gives it modelled ones. The hard
-//! idea: readers look only at places that were ever used, so the count of those is raised after a
-//! place is filled. A reader that finds an entry sees what its writer wrote before entering it.
+//! Relies on its parent module for the atomics; `tests/loom.rs` supplies modelled ones. The hard idea: readers visit only
+//! places that were ever used, so their count is raised after a place is filled. A reader that finds an entry sees what its
+//! writer wrote before entering it.
 
 use super::{AtomicUsize, Ordering};
 
-/// The table. Places may be empty in between. The first of them lie beside the count, in one OS page
-/// as a rule.
+/// The table. Places in between may be empty. The first places usually share an OS page with the count.
 #[repr(C)]
 pub(crate) struct Table<const PLACES: usize> {
-    /// One more than the last place ever used. As for `places`.
+    /// One more than the last place ever used. Accessed as `places`.
     used: AtomicUsize,
-    /// One writer at a time, any reader; 0 where there is nothing.
+    /// One writer at a time, any reader; 0 where empty.
     places: [AtomicUsize; PLACES],
 }
 
 impl<const PLACES: usize> Table<PLACES> {
-    /// The table of these. The caller makes the atomics, for a model checker's are not `const`.
+    /// A table of these. The caller makes the atomics, because a model checker's are not `const`.
     pub(crate) const fn of(places: [AtomicUsize; PLACES], used: AtomicUsize) -> Table<PLACES> {
         Table { places, used }
     }
 
-    /// The entries there are.
     pub(crate) fn entries(&self) -> impl Iterator<Item = usize> {
         // ORDERING: Acquire pairs with the Release in `enter`: the places below are filled.
         let used = self.used.load(Ordering::Acquire);
@@ -31,8 +29,7 @@ impl<const PLACES: usize> Table<PLACES> {
         places.filter(|entry| *entry != 0)
     }
 
-    /// Enters a number; returns its place, or `None` where all are taken. The caller is the only
-    /// writer.
+    /// Enters a number; returns its place, or `None` where all are taken. The caller is the only writer.
     pub(crate) fn enter(&self, entry: usize) -> Option<usize> {
         // ORDERING: Relaxed: only this thread writes.
         let is_free = |place: &AtomicUsize| place.load(Ordering::Relaxed) == 0;
@@ -46,9 +43,9 @@ impl<const PLACES: usize> Table<PLACES> {
         Some(place)
     }
 
-    /// Empties a place. The caller is the only writer, and readers may find the entry still.
+    /// Empties a place. The caller is the only writer, and readers may still find the entry.
     pub(crate) fn leave(&self, place: usize) {
-        // ORDERING: Relaxed: readers only skip what they no longer find.
+        // ORDERING: Relaxed: readers skip empty places.
         self.places[place].store(0, Ordering::Relaxed);
     }
 }

@@ -1,9 +1,9 @@
 //! Allocating and freeing while a heap profile is taken or blocks are guarded.
 //!
-//! Relies on counted caches to say which request is sampled and which is guarded. A sampled block of a class comes from a page of
-//! its own kind, whose code in the class map says so; but it is a block like any other of its
-//! class, in a page like any other. So a call that frees it without looking at the map, as a layout may in a
-//! thread that has not noticed the profile yet, does no harm: it goes home when its stack is looked through or flushed.
+//! Relies on counted caches to choose the requests that are sampled or guarded. A sampled block comes from a page of its own
+//! kind, which has a code of its own in the class map; otherwise it is a block of its class. So a thread that has not
+//! noticed the profile yet may free it by layout without harm: the block reaches its page when its stack is flushed or
+//! searched.
 
 use core::ptr;
 
@@ -17,14 +17,14 @@ use crate::memory::map;
 use crate::threads::books::page;
 use crate::threads::cache::{ThreadCache, all, are_counted};
 
-/// A cached block for `size` bytes, of which a table knows, counted, where this thread's layouts take slow paths; null
-/// where they do not or there is none.
+/// A cached block for `size` bytes within the table, counted, where this thread's layouts take slow paths; null where they
+/// do not, or there is none.
 #[inline(always)]
 pub(super) fn cached_layout(size: usize) -> *mut u8 {
     if !slot::get().stands_before_a_cache() {
         return ptr::null_mut();
     }
-    // SAFETY: These stacks are no thread's own.
+    // SAFETY: The visible stacks are not the thread's own.
     ThreadCache::of(unsafe { slot::behind() }).pop_counted(size)
 }
 
@@ -42,7 +42,7 @@ pub(super) fn cached(size: usize) -> *mut u8 {
 #[inline(never)]
 pub(super) fn allocate(request: Request) -> *mut u8 {
     page::look_at_news();
-    // Where frees by layout take slow paths too, they look at the class map.
+    // Where frees by layout take slow paths too, they use the class map.
     let kept = request.class.homed();
     match slot::get().cache() {
         Some(cache) if cache.passes_request(request.size) => cache.pop_behind(kept),
@@ -75,21 +75,21 @@ fn allocate_maybe_chosen(cache: &'static ThreadCache, request: Request, kept: Cl
     block
 }
 
-/// Whether this thread's frees take slow paths, for which their blocks go by the class map.
+/// Whether this thread's frees by layout take slow paths and so use the class map.
 #[inline(always)]
 pub(super) fn frees_by_map() -> bool {
     slot::get().stands_before_a_cache()
 }
 
-/// Keeps a block where they do; false where its stack is full, as it is for sampled ones.
+/// Pushes a block onto its hidden stack; false where that is full, or the block is sampled.
 #[inline(always)]
 pub(super) fn keeps(block: *mut u8) -> bool {
-    // SAFETY: The stacks that this thread sees are not its own.
+    // SAFETY: The visible stacks are not the thread's own.
     unsafe { slot::behind() }.stacks.push(map::double_code(block.addr()), block)
 }
 
-/// Whether this thread's frees by layout have to look for sampled blocks. Not while none are made, for
-/// then nobody asks what became of them.
+/// Whether this thread's frees by layout must look for sampled blocks. Not where nothing is counted: then no profile needs
+/// to know.
 #[inline(always)]
 pub(super) fn sees_layouts_free() -> bool {
     match slot::get().cache() {
@@ -102,11 +102,11 @@ pub(super) fn sees_layouts_free() -> bool {
     }
 }
 
-/// Frees a block that lies in a page of sampled ones, or in a slot of a guarded one.
+/// Frees a block in a page of sampled blocks or in a guarded slot.
 ///
 /// # Safety
 ///
-/// - As [`super::free`], and the class map says so of `block`.
+/// - As [`super::free`], and the class map has `SAMPLED` for `block`.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sampled(block: *mut u8) {

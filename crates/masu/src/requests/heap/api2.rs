@@ -1,9 +1,8 @@
 //! Heaps as allocators of collections: the trait `Allocator` of the crate `allocator-api2`.
 //!
-//! Relies on that crate for the trait, which others share until the standard library's is stable. A
-//! collection may own its heap, or borrow one that several share; borrowed, a heap cannot be dropped
-//! or cleared before they are. Sound either way: a block is good until its heap is dropped or cleared,
-//! moving a heap moves no block, and a heap has no clones.
+//! Relies on that crate for the trait, which others share until the standard library's is stable. A collection owns its
+//! heap, or borrows one, which then cannot be dropped or cleared before the collection. Both are sound: a block is valid until
+//! its heap is dropped or cleared, moving a heap moves no block, and a heap has no clones.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -12,13 +11,13 @@ use allocator_api2::alloc::{AllocError, Allocator};
 
 use super::Heap;
 
-/// The block as long as was asked for.
+/// The block with the requested length.
 fn sized(block: Option<NonNull<u8>>, size: usize) -> Result<NonNull<[u8]>, AllocError> {
     block.map(|block| NonNull::slice_from_raw_parts(block, size)).ok_or(AllocError)
 }
 
 impl Heap {
-    /// Changes a block's size and, if need be, its alignment.
+    /// Changes a block's size and alignment.
     ///
     /// # Safety
     ///
@@ -43,8 +42,8 @@ impl Heap {
     }
 }
 
-// SAFETY: Blocks stay valid until the heap is dropped or cleared, which takes the heap itself or the
-// only reference to it; moving the heap moves none of them. It cannot be cloned.
+// SAFETY: Blocks stay valid until the heap is dropped or cleared, which needs the heap or the only reference to it; moving
+// the heap moves no block. It cannot be cloned.
 unsafe impl Allocator for Heap {
     #[inline]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {

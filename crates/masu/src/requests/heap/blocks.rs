@@ -1,8 +1,7 @@
-//! Blocks of heaps by their address: what plain `free`, `realloc` and `malloc_usable_size` do with
-//! them, and what all that is not the fast path of a layout comes to.
+//! Blocks of heaps by their address: plain `free`, `realloc` and `malloc_usable_size`, and the slow paths by layout.
 //!
-//! Relies on slices to know their heap. What is kept is not looked at: a pointer into the middle of a block ends
-//! the program when the blocks that a thread keeps go home, as it does with everyone's.
+//! Relies on slices to know their heap. Cached blocks are not checked: a pointer into the middle of a block ends the program
+//! when the cached blocks are returned to their pages, as for blocks of no heap.
 
 use core::ptr::{self, NonNull};
 
@@ -15,11 +14,10 @@ use crate::requests::pointer::OfHeap;
 use crate::threads::cache::near::{Near, SIZE_MAX};
 use crate::threads::thread;
 
-/// Allocates `size` bytes aligned to `align`, a power of two, and zeroed if `zeroed`. Null for want of
-/// memory.
+/// Allocates `size` bytes aligned to `align`, a power of two; zeroed if `zeroed`. Null without memory.
 #[inline(never)]
 pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
-    // Slices may be known to be zero; blocks of a class have to be cleared.
+    // Slices may be known to be zero; blocks of a class must be cleared.
     let is_small = !zeroed || size <= LARGEST_ALWAYS_SMALL;
     let Some(class) = Class::of(size, align).filter(|_| is_small) else {
         return owner.allocate_large(size, align, zeroed);
@@ -32,7 +30,7 @@ pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed:
     block
 }
 
-/// Allocates a block of `class`; null for want of memory.
+/// Allocates a block of `class`; null without memory.
 fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
     if class.size() <= SIZE_MAX
         && let Some(near) = Near::of(owner).or_else(|| Near::take_place(thread::cache()?, owner))
@@ -49,8 +47,7 @@ fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// - The class map says that it lies in a heap's block; the block was handed out, is not free, and is
-///   not used any more.
+/// - The class map says that it lies in a heap; the block was handed out, is not free, and is not used any more.
 #[inline(never)]
 pub(crate) unsafe fn free(block: NonNull<u8>) {
     // SAFETY: The address lies within the first GiB of an arena.
@@ -71,7 +68,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     unsafe { free_slow(block) };
 }
 
-/// The same where the thread keeps nothing of the heap, or has no room for this.
+/// The same where the thread caches nothing of the heap, or has no room for the block.
 ///
 /// # Safety
 ///
@@ -90,8 +87,8 @@ unsafe fn free_slow(block: NonNull<u8>) {
     }
 }
 
-/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of
-/// 16. It stays in its heap. Null for want of memory; the block is intact then.
+/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of 16. It stays in its
+/// heap. Null without memory; the block is then intact.
 ///
 /// # Safety
 ///
@@ -102,7 +99,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> *mut u8 {
     unsafe { resize_aligned(block, size, MIN_ALIGN) }
 }
 
-/// The same, keeping an alignment that the block has.
+/// The same, keeping the given alignment.
 ///
 /// # Safety
 ///
@@ -124,8 +121,8 @@ pub(super) unsafe fn resize_aligned(block: NonNull<u8>, size: usize, align: usiz
     unsafe { move_to(owner, block, old_size, size, align) }
 }
 
-/// Copies a block of `old_size` bytes into a new one of `size` bytes of the heap that `owner` owns for,
-/// and frees it. Null for want of memory; the block is intact then.
+/// Moves a block of `old_size` bytes into a new one of `size` bytes of `owner`'s heap. Null without memory; the block is then
+/// intact.
 ///
 /// # Safety
 ///
@@ -151,7 +148,7 @@ unsafe fn move_to(
     new
 }
 
-/// The owner of the heap that `block` is of; `None` where it is of none.
+/// The owner of the heap of `block`; `None` where it is of none.
 #[inline(never)]
 pub(crate) fn heap_of(block: *mut u8) -> Option<&'static Owner> {
     let block = NonNull::new(block).filter(|block| arena::code_of(block.addr().get()) == HEAP)?;

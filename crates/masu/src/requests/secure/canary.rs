@@ -1,21 +1,20 @@
-//! Canaries: what stands behind each block, to be there still when the block is freed.
+//! Canaries: bytes behind each block that must be unchanged when the block is freed.
 //!
-//! Relies on the kernel for a secret of the process. A canary is eight bytes that follow from the
-//! secret and from the block's address, so to know one is not to know another's; it is repeated up
-//! to the block's end, or for [`BYTES_MAX`]. No byte of it is zero, because what runs over by one
-//! most often writes a zero.
+//! Relies on the kernel for a secret of the process. A canary is eight bytes computed from the secret and the block's address,
+//! so one canary does not reveal another. It is repeated up to the block's end, or for [`BYTES_MAX`]. None of its bytes is
+//! zero, because an overrun by one most often writes a zero.
 
 use crate::platform::kernel::entropy;
 use crate::platform::sync::{AtomicUsize, Ordering};
 
 /// The fewest bytes of canary behind a block of a class.
 pub(super) const BYTES_MIN: usize = 8;
-/// No more than so many bytes are written and looked at.
+/// The most bytes that are written and checked.
 const BYTES_MAX: usize = 64;
 
 static SECRET: AtomicUsize = AtomicUsize::new(0);
 
-/// Writes the canary of the block at `start`, which ends `size` bytes on in room for `room` bytes.
+/// Writes the canary of the block of `size` bytes at `start`, in room for `room` bytes.
 ///
 /// # Safety
 ///
@@ -35,7 +34,7 @@ pub(super) unsafe fn write(start: *mut u8, size: usize, room: usize) {
     }
 }
 
-/// Whether the canary of the block at `start` is as it was written.
+/// Whether the canary of the block at `start` is intact.
 ///
 /// # Safety
 ///
@@ -58,7 +57,7 @@ pub(super) unsafe fn stands(start: *const u8, size: usize, room: usize) -> bool 
 /// The canary of a block at this address.
 #[inline]
 fn of(address: usize) -> [u8; 8] {
-    // ORDERING: Relaxed: the number stands for itself.
+    // ORDERING: Relaxed: no other memory depends on the number.
     let secret = match SECRET.load(Ordering::Relaxed) {
         0 => make_secret(),
         known => known,
@@ -68,7 +67,7 @@ fn of(address: usize) -> [u8; 8] {
     ((mixed ^ mixed >> 29) | 0x0101_0101_0101_0101).to_ne_bytes()
 }
 
-/// Draws the secret; one thread's holds.
+/// Draws the secret; the first thread's wins.
 #[cold]
 #[inline(never)]
 fn make_secret() -> usize {

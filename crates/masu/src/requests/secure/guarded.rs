@@ -1,12 +1,11 @@
-//! Large blocks of the hardened build: slices of their own between guards, and addresses that rest.
+//! Large blocks of the hardened build: slices between guards, and a quarantine of addresses.
 //!
-//! Relies on the ranges for runs of slices. A run begins with a slice that nothing may be done with, and ends with one:
-//! between them lies the block, of which only the OS pages that were asked for are open. So what
-//! runs over the block by more than the rest of an OS page, which has a canary, ends at once.
+//! Relies on the ranges for runs of slices. A run begins and ends with inaccessible slices. Between them lies the block, of
+//! which only the requested OS pages are open. So an overrun beyond the last OS page, whose rest holds a canary, faults at
+//! once.
 //!
-//! A freed block's memory goes back to the kernel, and its addresses are closed while they rest: a
-//! use after free ends the program too. How long a block is stands in its first slice's own data,
-//! where a page that is free has links.
+//! A free purges the block's memory and closes its addresses while they are in quarantine, so a use after free faults too.
+//! The block's size is in its first slice's metadata, where a free page has links.
 
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
@@ -23,22 +22,22 @@ use crate::platform::kernel::{self, Advice, Protection};
 use crate::threads::books::page;
 use crate::threads::thread;
 
-/// So many blocks rest.
+/// How many blocks the quarantine holds.
 const RESTING: usize = 64;
-/// And no more slices than these together; nor does a longer block rest at all.
+/// And at most so many slices together; a longer block is not quarantined.
 const RESTING_SLICES_MAX: usize = (256 << 20) / SLICE_BYTES;
 
-/// The blocks that rest, by their first slices.
+/// The quarantined blocks, by their first slices.
 struct Resting {
     random: Random,
     blocks: [Option<&'static Slice>; RESTING],
     slices: usize,
 }
 
-/// The ranges' lock guards it.
+/// Guarded by the ranges' lock.
 struct Place(UnsafeCell<Resting>);
 
-// SAFETY: It is touched under the ranges' lock only.
+// SAFETY: It is touched only under the ranges' lock.
 unsafe impl Sync for Place {}
 
 static PLACE: Place =
@@ -50,8 +49,8 @@ fn resting(_held: &Ranges) -> &mut Resting {
     unsafe { &mut *PLACE.0.get() }
 }
 
-/// A large block, named by its first slice, where `count` is the slices of its whole run, `back` those
-/// that lie before it, and `number` how many bytes were asked for.
+/// A large block, by its first slice. There, `count` is the slices of its whole run, `back` those before the block, and
+/// `number` the requested bytes.
 #[derive(Clone, Copy)]
 struct Block(&'static Slice);
 
@@ -66,7 +65,7 @@ impl Block {
     }
 
     fn run(self) -> &'static Slice {
-        // SAFETY: The run begins so many slices before.
+        // SAFETY: The run begins so many slices earlier.
         unsafe { self.0.behind(self.0.back.get() as usize) }
     }
 
@@ -89,23 +88,23 @@ impl Block {
     }
 }
 
-/// Bytes that are open of a block of `size` bytes.
+/// Bytes of open OS pages for a block of `size` bytes.
 fn opened(size: usize) -> usize {
     size.max(1).next_multiple_of(kernel::page_size())
 }
 
-/// Bytes of `slices` slices that a block of `size` bytes may not use.
+/// Bytes of `slices` slices beyond a block's `size`.
 fn unused(slices: usize, size: usize) -> isize {
     (slices * SLICE_BYTES - size).cast_signed()
 }
 
-/// Allocates `size` bytes aligned to `align`, a power of two. Null for want of memory and where either
-/// is more than the address space has.
+/// Allocates `size` bytes aligned to `align`, a power of two. Null without memory, and where either is beyond the address
+/// space.
 pub(super) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     allocate_with(size, align, zeroed, 0)
 }
 
-/// The same with closed addresses behind it for the block to grow into.
+/// The same with closed addresses behind the block for it to grow into.
 pub(super) fn allocate_to_grow(size: usize, align: usize) -> *mut u8 {
     let block = allocate_with(size, align, false, size / SLICE_BYTES / 2);
     if block.is_null() { allocate(size, align, false) } else { block }
@@ -134,8 +133,8 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     first.count.set(run.first.count.get());
     first.back.set(before as u32);
     first.sampled.set(0);
-    // Refused, there is no guard: the limit on mappings, as a rule.
-    // SAFETY: Nobody uses what lies before and behind the block.
+    // If refused, there is no guard; usually because of the limit on mappings.
+    // SAFETY: Nothing uses the slices before and behind the block.
     let _ = unsafe { kernel::protect(run.first.start(), before * SLICE_BYTES, Protection::None) };
     let behind = (slices + 1) * SLICE_BYTES - opened(size);
     // SAFETY: As above.
@@ -149,8 +148,8 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     first.start().as_ptr()
 }
 
-/// The large block that starts at `address`, for whose slice the class map says that one does. Ends
-/// the program where none does that is live, or where it was written to beyond its end.
+/// The live large block at `address`, for whose slice the class map has `LARGE`. Ends the program where no live block starts
+/// there.
 fn live(address: usize, call: Call) -> Block {
     // SAFETY: The class map knows the address, so it lies within the first GiB of an arena.
     let first = unsafe { Slice::at(address) };
@@ -168,7 +167,7 @@ fn live(address: usize, call: Call) -> Block {
     block
 }
 
-/// As [`live`], and looks at the canary and at what the caller says of the block.
+/// As [`live`], and checks the canary and what the caller states.
 fn checked(address: usize, expected: Expected, call: Call) -> Block {
     let block = live(address, call);
     if let Err(reason) = expected.admits(address, block.size()) {
@@ -180,16 +179,16 @@ fn checked(address: usize, expected: Expected, call: Call) -> Block {
     block
 }
 
-/// How long the large block is that starts at `address`, likewise.
+/// The size of the large block at `address`, checked likewise.
 pub(super) fn size(address: usize, expected: Expected, call: Call) -> usize {
     checked(address, expected, call).size()
 }
 
-/// Frees a large block, which is to be as `expected`.
+/// Frees a large block, which must match `expected`.
 ///
 /// # Safety
 ///
-/// - Nobody uses it any more, and the class map says that it is one.
+/// - Nothing uses it any more, and the class map has `LARGE` for it.
 #[inline(never)]
 pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     let address = block.as_ptr().addr();
@@ -198,16 +197,16 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     uncount(address);
     let slices = block.slices();
     let ranges = stripes::first().lock();
-    // Two threads may free it at once.
+    // Two threads may free it at the same time.
     if !block.0.kind.is(Kind::Large) {
         drop(ranges);
         suspect::stop(call, address, Reason::Wrong(Wrong::FreedTwice { size }));
     }
     block.0.kind.set(Kind::Parked);
     drop(ranges);
-    // SAFETY: Nobody uses the block.
+    // SAFETY: Nothing uses the block.
     let _ = unsafe { kernel::advise(block.at(0), opened(size), Advice::DontNeed) };
-    // SAFETY: As above. Refused, it can be used while it rests.
+    // SAFETY: As above. If refused, uses go unnoticed while it is in quarantine.
     let _ = unsafe { kernel::protect(block.at(0), opened(size), Protection::None) };
     let mut ranges = stripes::first().lock();
     ranges.count_large(-1, -slices.cast_signed());
@@ -225,7 +224,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
 }
 
 impl Resting {
-    /// Lets a block rest; returns the one that leaves for it, which is itself where it is too long.
+    /// Puts a block into quarantine; returns the one it displaces, which is itself where it is too long.
     fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
         let slices = block.0.count.get() as usize;
         if slices > RESTING_SLICES_MAX {
@@ -237,7 +236,7 @@ impl Resting {
         [left.map(|left| self.note_left(left))]
     }
 
-    /// A block that has to leave, for there are too many slices.
+    /// A block that must leave because there are too many slices.
     fn surplus(&mut self) -> Option<Block> {
         if self.slices <= RESTING_SLICES_MAX {
             return None;
@@ -245,7 +244,7 @@ impl Resting {
         self.any()
     }
 
-    /// Any block leaves.
+    /// Removes some block.
     fn any(&mut self) -> Option<Block> {
         let from = self.random.below(RESTING);
         let (before, behind) = self.blocks.split_at_mut(from);
@@ -259,7 +258,7 @@ impl Resting {
     }
 }
 
-/// Ends the rest of all blocks; whether there was one.
+/// Empties the quarantine; whether there was a block.
 #[cold]
 #[inline(never)]
 pub(super) fn forget_resting() -> bool {
@@ -272,25 +271,24 @@ pub(super) fn forget_resting() -> bool {
     }
 }
 
-/// Gives back the run of a block that has rested.
+/// Frees the run of a block that leaves the quarantine.
 fn leave(block: Block) {
     let (run, count) = (block.run(), block.0.count.get() as usize);
     map::set(block.0.address(), 1, FOREIGN);
     block.0.kind.set(Kind::Opaque);
     block.0.back.set(0);
-    // SAFETY: The run is nobody's.
+    // SAFETY: Nothing uses the run.
     let opened = run.arena().is_dedicated()
         || unsafe { kernel::protect(run.start(), count * SLICE_BYTES, Protection::ReadWrite) }
             .is_ok();
-    // What the kernel does not open, for want of mappings, stays closed for good.
+    // A run that the kernel does not open, because of the limit on mappings, is lost.
     if opened {
-        // SAFETY: The run was the block's, and is open again or goes as a whole.
+        // SAFETY: The run was the block's, and is open again, or is unmapped as a whole.
         unsafe { stripes::first().lock().free(run, count, 0) };
     }
 }
 
-/// Changes the size of the large block at `address`, which was looked at, where it lies; whether that was
-/// done.
+/// Resizes the large block at `address`, which was checked, in place; whether that was possible.
 pub(super) fn resize(address: usize, size: usize) -> bool {
     let block = live(address, Call::Realloc);
     let room = block.slices() * SLICE_BYTES;

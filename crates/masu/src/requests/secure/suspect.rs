@@ -1,8 +1,7 @@
-//! What ends a program in the hardened build: which call it was, which pointer, and what that is.
+//! Reports of the hardened build: the call, the pointer, and what the pointer leads to.
 //!
-//! Relies on the fault room to write and to end. The message is put together in an array on the stack,
-//! because the heap may be what is broken. What a pointer is that leads to no live block is found
-//! out here, slowly, since the program ends.
+//! Relies on `fault` to write and to end the program. The message is built in an array on the stack, because the heap may be
+//! broken. Finding out what a wrong pointer leads to may be slow, since the program ends.
 
 use crate::blocks::shard::hardened::Wrong;
 use crate::memory::arena;
@@ -11,14 +10,14 @@ use crate::platform::fault;
 use crate::platform::kernel;
 use crate::platform::libc;
 
-/// The call that met a wrong pointer.
+/// The call that was passed a wrong pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Malloc,
     Free,
     Realloc,
     UsableSize,
-    /// A free that says how long the block is: C's or C++'s.
+    /// A free with a size: C's or C++'s.
     Delete,
     /// Rust's `dealloc` and `realloc`, with a layout.
     Dealloc,
@@ -37,22 +36,22 @@ impl Call {
     }
 }
 
-/// Why a program cannot go on.
+/// Why the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Wrong(Wrong),
-    /// The canary behind a block of so many bytes is gone.
+    /// The canary behind a block of this size was overwritten.
     Overrun {
         size: usize,
     },
-    /// A block of so many bytes is freed as one of another size, or one that is aligned more.
+    /// A block of this size was freed with another size, or with an alignment it does not have.
     OtherSize {
         size: usize,
         expected: usize,
     },
 }
 
-/// A message that is being put together.
+/// A message being built.
 struct Message {
     bytes: [u8; 256],
     length: usize,
@@ -86,7 +85,7 @@ impl Message {
     }
 }
 
-/// Ends the program, saying what is wrong with `pointer`, which was handed to `call`.
+/// Ends the program with a message about `pointer`, which was passed to `call`.
 #[cold]
 #[inline(never)]
 pub(crate) fn stop(call: Call, pointer: usize, reason: Reason) -> ! {
@@ -133,7 +132,7 @@ fn describe(message: &mut Message, pointer: usize, wrong: Wrong) {
     }
 }
 
-/// Says what lies at an address that is in no page of blocks.
+/// Describes an address in no page of blocks.
 fn place(message: &mut Message, pointer: usize) {
     match arena::slice_at(pointer) {
         Some(slice) => in_arena(message, pointer, slice),
@@ -144,7 +143,7 @@ fn place(message: &mut Message, pointer: usize) {
     }
 }
 
-/// The same for an address in an arena, in this slice.
+/// Describes an address in an arena, in this slice.
 fn in_arena(message: &mut Message, pointer: usize, slice: &'static Slice) {
     if let Some((first, is_live)) = large_around(slice) {
         let size = first.belongs().number.get();
@@ -168,9 +167,9 @@ fn in_arena(message: &mut Message, pointer: usize, slice: &'static Slice) {
     });
 }
 
-/// The first slice of the large block whose run a slice lies in, and whether it is live.
+/// The first slice of the large block whose run contains a slice, and whether the block is live.
 fn large_around(slice: &'static Slice) -> Option<(&'static Slice, bool)> {
-    // The guard before it has no mark of its own: the next marked slice says how far it reaches.
+    // The guard before a block is not marked: the next marked slice says how far back its run reaches.
     let marked = |slice: &'static Slice| match slice.kind.get() {
         Kind::Large => Some(true),
         Kind::Parked => Some(false),
@@ -194,7 +193,7 @@ fn large_around(slice: &'static Slice) -> Option<(&'static Slice, bool)> {
     marked(behind).map(|is_live| (behind, is_live))
 }
 
-/// What lies at an address outside all arenas, as far as that can be known.
+/// Describes an address outside all arenas, as far as that can be known.
 fn elsewhere(pointer: usize) -> &'static str {
     let here = 0_u8;
     let frame = (&raw const here).addr();
@@ -219,7 +218,7 @@ fn elsewhere(pointer: usize) -> &'static str {
     }
 }
 
-/// Whether everything between this frame and an address above it is mapped, as a stack is.
+/// Whether everything between this frame and a higher address is mapped, as a stack is.
 fn lies_on_this_stack(frame: usize, pointer: usize) -> bool {
     const STACK_MAX: usize = 64 << 20;
     let step = kernel::page_size();

@@ -1,4 +1,4 @@
-//! Texts of values, and the words that say what is accepted.
+//! Parsing of values, and the sentences that say what is accepted.
 
 extern crate std;
 

@@ -1,15 +1,16 @@
-//! The statistics page: the numbers of this process for programs that may look into it from outside.
+//! The statistics page: the statistics of this process for other processes.
 //!
-//! Relies on a file in memory. It is made when the first thread begins, if the option is on; from then
-//! on slow paths look at the clock now and then and write it again when it is old, so nobody waits for
-//! it and no thread is there for it. A program that makes no slow calls leaves it as it is.
+//! Relies on a file in memory. The page is made when the first thread starts, if the option is on. From then on slow paths
+//! read the clock now and then, and rewrite the page when it is old, so no thread waits for it or is dedicated to it. A
+//! program that makes no slow calls leaves it as it is.
 //!
-//! The hard part is `fork`: the mapping is shared, and a child that went on writing would write its
-//! numbers over its parent's. So a child gives its copy up and makes a page of its own at once, in the
-//! handler of `fork`: later it may have put itself into a sandbox that kills for such calls. Where no
-//! handler runs (`_Fork`, `clone`), the child is known by a *mark* in memory that the kernel wipes for
-//! children, and leaves the parent's page mapped and alone. A writer makes the sequence odd, writes, and makes it even; a reader that
-//! sees the same even sequence before and behind has read one state.
+//! The hard part is `fork`: the mapping is shared, and a child that kept writing would overwrite its parent's numbers. So a
+//! child unmaps the page and makes its own at once, in the handler of `fork`: later it may be in a sandbox that kills the
+//! process for such calls. Where no handler runs (`_Fork`, `clone`), the child recognizes itself by a *mark* in memory that
+//! the kernel wipes in children, and then leaves the parent's page mapped and unused.
+//!
+//! A writer makes the sequence number odd, writes, and makes it even. A reader that sees the same even number before and
+//! after has read one state.
 
 use core::ptr::{self, NonNull};
 
@@ -23,18 +24,17 @@ use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence}
 use crate::settings;
 use crate::threads::cache::{User, all};
 
-// COUPLING: the layout stands in `crates/masu-lab/src/process/page.rs` and in
-// `docs/observing.md` too; a change is a new version. Words of 64 bits in the machine's
-// byte order.
+// COUPLING: `crates/masu-lab/src/process/page.rs` and `docs/observing.md` have the same layout; a change is a new version.
+// Words of 64 bits in the machine's byte order.
 const MAGIC: usize = usize::from_ne_bytes(*b"masustat");
-// Magic, version, bytes of the page, sequence, number of the process; when it was written by
-// `CLOCK_MONOTONIC`, and for how long it will not be written again, in nanoseconds; how many numbers
-// there are of the whole; classes, and numbers of each; thread caches, and numbers of each.
+// Magic, version, bytes of the page, sequence, process number; the time of writing by `CLOCK_MONOTONIC` and how long the
+// page stays as it is, in nanoseconds; how many totals; how many classes, and numbers of each; how many thread caches, and
+// numbers of each.
 const HEAD_WORDS: usize = 16;
 const SEQUENCE_AT: usize = 3;
 const TOTAL_WORDS: usize = 48;
 const ROW_WORDS: usize = 16;
-/// Threads beyond these are in the sums only.
+/// Further threads are only in the sums.
 const THREADS_MAX: usize = 128;
 const CLASSES_AT: usize = HEAD_WORDS + TOTAL_WORDS;
 const THREADS_AT: usize = CLASSES_AT + CLASSES * ROW_WORDS;
@@ -44,34 +44,33 @@ const _: () = assert!(Statistics::LENGTH <= TOTAL_WORDS);
 const _: () = assert!(ClassStatistics::LENGTH <= ROW_WORDS);
 const _: () = assert!(ThreadStatistics::LENGTH <= ROW_WORDS);
 
-/// The page is written this often at most, in nanoseconds, and so that writing takes no more than this
-/// share of the time. The first times it is written sooner, each time twice as late: most programs
-/// take their memory when they start.
+/// The page is written at most once in this many nanoseconds, and writing takes at most one part in `SHARE` of the time. The
+/// first interval is shorter and doubles each time, because most programs allocate most when they start.
 const INTERVAL: usize = 100_000_000;
 const INTERVAL_FIRST: usize = 250_000;
 const SHARE: usize = 64;
 const SHARE_FIRST: usize = 4;
-/// Large blocks of so many bytes together are worth a look at the clock.
+/// The clock is read after so many bytes of large blocks.
 const LOOK_BYTES: usize = 1 << 20;
 
-/// The words, null where there is no page.
+/// The page's words; null where there is no page.
 static PAGE: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
-/// In memory that is wiped in children: not 0 where this process made the page. Null where the kernel
-/// cannot do that.
+/// The mark, in memory that is wiped in children: not 0 in the process that made the page. Null where the kernel cannot wipe
+/// it.
 static MARK: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
-/// When to write next.
+/// When to write next, by the clock.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 const NEVER: usize = usize::MAX;
-/// How often somebody looked whether it is time.
+/// How often [`is_due`] was called.
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of large blocks since the last look at the clock.
+/// Bytes of large blocks since the clock was read last.
 static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Somebody makes or writes the page now. In a forked child, the holder of this may not be there.
+/// Whether a thread makes or writes the page now. In a forked child that thread may not exist.
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// The file behind the page: its descriptor, device and inode. Written by the thread that set [`BUSY`].
 static FILE: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
-/// A slow path begins: writes the page if something was noted below since the last look, and the page is old.
+/// Rewrites the page if statistics have changed and it is old. Called at the start of slow paths.
 #[inline(always)]
 pub(crate) fn look_at_news() {
     if news::are_there() {
@@ -88,7 +87,7 @@ fn look_at_news_slow() {
     }
 }
 
-/// A slow path came by, of those that are taken now and then: writes the page if it is on and old.
+/// Rewrites the page if it is on and old. For slow paths that are taken rarely.
 #[inline]
 pub(crate) fn look() {
     if settings::statistics_page() {
@@ -96,7 +95,7 @@ pub(crate) fn look() {
     }
 }
 
-/// A large block of `slices` came or went.
+/// The same after a large block of `slices` was allocated or freed.
 #[inline]
 pub(crate) fn look_large(slices: usize) {
     if settings::statistics_page() {
@@ -104,7 +103,7 @@ pub(crate) fn look_large(slices: usize) {
     }
 }
 
-/// A thread has begun: the first of all makes the page.
+/// Called when a thread has started: the first one makes the page.
 #[inline]
 pub(crate) fn begin() {
     if settings::statistics_page() {
@@ -117,7 +116,7 @@ pub(crate) fn begin() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_look_large_slow")]
 fn look_large_slow(bytes: usize) {
-    // ORDERING: Relaxed: what threads add at the same moment may be lost, and is counted next time.
+    // ORDERING: Relaxed: what threads add at the same moment may be lost, which only delays the next check.
     let sum = LARGE_BYTES.load(Ordering::Relaxed).saturating_add(bytes);
     LARGE_BYTES.store(if sum < LOOK_BYTES { sum } else { 0 }, Ordering::Relaxed);
     if sum >= LOOK_BYTES {
@@ -136,7 +135,7 @@ fn look_slow() {
     if !is_due() {
         return;
     }
-    // ORDERING: Acquire pairs with the Release below: the last writer's words are written.
+    // ORDERING: Acquire pairs with the Release below: the last writer has finished.
     if BUSY.swap(true, Ordering::Acquire) {
         return;
     }
@@ -146,20 +145,20 @@ fn look_slow() {
         page = make();
     }
     if !page.is_null() {
-        // SAFETY: The page is that long, and unmapped only in `after_fork`, by the one thread there is.
+        // SAFETY: The page is that long, and unmapped only in `after_fork`, which runs with one thread.
         write(unsafe { core::slice::from_raw_parts(page, WORDS) });
     }
     // ORDERING: Release publishes the page to the next writer's Acquire.
     BUSY.store(false, Ordering::Release);
 }
 
-/// Whether the page is to be written: it is old, or there were twice as many looks as when this was last
-/// so. Many a program takes all its memory at once and then waits, and would be seen without it for ever.
+/// Whether the page should be written: it is old, or there were twice as many calls as when it last was for this reason.
+/// Many programs allocate everything at once and then wait; without the second condition the page would never show that.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_is_due")]
 fn is_due() -> bool {
-    // ORDERING: Relaxed in this function: what two threads add at once may be counted once, and at worst
-    // both find that it is time, and one of them writes.
+    // ORDERING: Relaxed in this function: simultaneous calls may be counted once, and at worst both threads return true,
+    // and one of them writes.
     let next = NEXT.load(Ordering::Relaxed);
     let looks = LOOKS.load(Ordering::Relaxed).wrapping_add(1);
     LOOKS.store(looks, Ordering::Relaxed);
@@ -167,7 +166,7 @@ fn is_due() -> bool {
     has_doubled || kernel::nanoseconds(Clock::Exact) >= next
 }
 
-/// Has the cache of this thread know the thread's number.
+/// Records this thread's number in its cache.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_note_thread")]
 fn note_thread() {
@@ -179,38 +178,38 @@ fn note_thread() {
     }
 }
 
-/// Whether this process is a copy of the one that made the page.
+/// Whether this process is a forked copy of the one that made the page.
 fn is_copy() -> bool {
-    // ORDERING: Relaxed, for the mark stands for itself.
+    // ORDERING: Relaxed: no other memory depends on the mark.
     let mark = NonNull::new(MARK.load(Ordering::Relaxed));
     // SAFETY: The mark's memory is never unmapped.
     mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Relaxed) == 0)
 }
 
-/// In a forked child, by the one thread there is: gives up the parent's page and makes one of its own, at once
-/// if it `may_look`, for that takes locks.
+/// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_look`, because
+/// that takes locks.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_after_fork")]
 pub(crate) fn after_fork(may_look: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
     let parents = PAGE.load(Ordering::Relaxed);
-    // The thread that was in the midst of it may not be there.
+    // The thread that was making or writing the page may not exist.
     let was_busy = BUSY.swap(false, Ordering::Relaxed);
     if let Some(start) = NonNull::new(parents) {
         forget();
         let [descriptor, device, inode] =
             FILE.each_ref().map(|number| number.load(Ordering::Relaxed));
-        // SAFETY: This is the only thread, and finds the page no more. Where it was in the midst of writing when a
-        // signal handler forked, it goes on with that, on a page that nobody reads.
+        // SAFETY: This is the only thread, and cannot reach the page any more. If a signal handler forked while it was
+        // writing, it continues to write, to a page that no one reads.
         let is_replaced = was_busy
             && unsafe { kernel::replace(start.cast(), WORDS * size_of::<usize>()) }.is_ok();
         if !is_replaced {
-            // SAFETY: As above; where it was writing, there is no memory for another page.
+            // SAFETY: As above; if it was writing, there is no memory for another page.
             unsafe { kernel::unmap(start.cast(), WORDS * size_of::<usize>()) };
         }
         SharedFile { descriptor, identity: [device, inode] }.close();
     } else if was_busy {
-        // It was making the first page, and had noted that nobody is to try again.
+        // It was making the first page, and had set `NEXT` so that no other thread tries.
         forget();
     } else {
         return;
@@ -220,14 +219,13 @@ pub(crate) fn after_fork(may_look: bool) {
     }
 }
 
-/// Forgets the page of the process that this one is a copy of. It stays mapped, for another thread may
-/// be about to write.
+/// Forgets the page of the process that this one is a copy of. The page stays mapped, because another thread may be about
+/// to write it.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_forget")]
 fn forget() {
-    // ORDERING: Relaxed in this function: at worst two threads do the same one after the other, and
-    // a page that was made in between is made once more.
+    // ORDERING: Relaxed in this function: at worst two threads run it in turn, and a page made in between is made again.
     if let Some(mark) = NonNull::new(MARK.load(Ordering::Relaxed)) {
         // SAFETY: The mark's memory is never unmapped.
         unsafe { mark.as_ref() }.store(1, Ordering::Relaxed);
@@ -238,12 +236,11 @@ fn forget() {
     BUSY.store(false, Ordering::Relaxed);
 }
 
-/// Makes the page and the mark. Null where that cannot be, and then nobody tries again. The caller has
-/// set [`BUSY`].
+/// Makes the page and the mark. Null where that fails, and then no thread tries again. The caller has set [`BUSY`].
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_make")]
 fn make() -> *mut AtomicUsize {
-    // ORDERING: Relaxed in this function: the Release that ends the caller's turn publishes all.
+    // ORDERING: Relaxed in this function: the Release with which the caller clears `BUSY` publishes everything.
     NEXT.store(NEVER, Ordering::Relaxed);
     if libc::is_secure() {
         return ptr::null_mut();
@@ -263,7 +260,7 @@ fn make() -> *mut AtomicUsize {
     page
 }
 
-/// Makes the mark, where the kernel can.
+/// Makes the mark, if the kernel can wipe it in children.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_make_mark")]
 fn make_mark() {
@@ -271,27 +268,27 @@ fn make_mark() {
     let Ok(start) = kernel::map(length, Protection::ReadWrite) else { return };
     // SAFETY: The range was mapped just now.
     if unsafe { kernel::advise(start, length, Advice::WipeOnFork) }.is_err() {
-        // SAFETY: Nobody knows of it.
+        // SAFETY: Nothing else knows of it.
         return unsafe { kernel::unmap(start, length) };
     }
     let mark = start.cast::<AtomicUsize>();
-    // ORDERING: Relaxed: there is one writer, and the mark stands for itself.
+    // ORDERING: Relaxed: there is one writer, and no other memory depends on the mark.
     // SAFETY: The range is zero, which is a valid value, and stays mapped.
     unsafe { mark.as_ref() }.store(1, Ordering::Relaxed);
     // ORDERING: Relaxed, as above.
     MARK.store(mark.as_ptr(), Ordering::Relaxed);
 }
 
-/// Writes the page. The caller has set [`BUSY`], so it is the only writer.
+/// Writes the page. The caller has set [`BUSY`], so this thread is the only writer.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_write")]
 fn write(page: &[AtomicUsize]) {
     let began = kernel::nanoseconds(Clock::Exact);
     let sequence = &page[SEQUENCE_AT];
-    // ORDERING: Relaxed: only this thread writes. A child's first page starts at 0, an old one is even.
+    // ORDERING: Relaxed: only this thread writes. A child's first page starts at 0, an existing one is even.
     let before = sequence.load(Ordering::Relaxed) & !1;
     sequence.store(before + 1, Ordering::Relaxed);
-    // ORDERING: Release: a reader that sees one of the words written below sees the odd number too.
+    // ORDERING: Release: a reader that sees a word written below sees the odd number too.
     fence(Ordering::Release);
     let total = collect(&mut |row, class| {
         put(page, CLASSES_AT + row * ROW_WORDS, class.values());
@@ -305,10 +302,10 @@ fn write(page: &[AtomicUsize]) {
     let ended = kernel::nanoseconds(Clock::Exact);
     let doublings = (before / 2).min(INTERVAL.ilog2() as usize);
     let interval = INTERVAL.min(INTERVAL_FIRST << doublings);
-    // The first time costs most, for much of what is read was never touched before.
+        // The first time is slowest, because much of what is read was never touched before.
     let share = SHARE.min(SHARE_FIRST << doublings);
     let interval = interval.max(ended.wrapping_sub(began).saturating_mul(share));
-    // What lies behind the sequence.
+        // The words behind the sequence.
     let behind = [
         kernel::process_number(),
         ended,
@@ -327,13 +324,13 @@ fn write(page: &[AtomicUsize]) {
     NEXT.store(ended.saturating_add(interval), Ordering::Relaxed);
 }
 
-/// Writes numbers one behind the other from the word `start` on.
+/// Stores numbers from the word `start` on.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_put")]
 fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
     let words = page.get(start..).unwrap_or_default();
     for (word, value) in words.iter().zip(values) {
-        // ORDERING: Relaxed, between the two writes of the sequence.
+        // ORDERING: Relaxed, between the two stores of the sequence.
         word.store(*value, Ordering::Relaxed);
     }
 }
@@ -352,7 +349,7 @@ mod tests {
             (BUSY.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed))
         };
         assert_eq!(state(NEVER), (false, 0));
-        // Where it could not be made, nobody tries again.
+        // Where it could not be made, it is not tried again.
         NEXT.store(NEVER, Ordering::Relaxed);
         after_fork(true);
         assert_eq!(NEXT.load(Ordering::Relaxed), NEVER);

@@ -1,7 +1,6 @@
-//! Which files are mapped where: what makes an address in a profile one in a program or library.
+//! Which files are mapped where, which turns an address in a profile into one of a program or library.
 //!
-//! Relies on `/proc/self/maps`; without it a profile has addresses only. Mappings of code are looked
-//! at, with a name.
+//! Relies on `/proc/self/maps`; without it a profile has addresses only. Only mappings of code with a name are kept.
 
 use core::ptr::NonNull;
 
@@ -10,21 +9,21 @@ use crate::platform::kernel::file::File;
 
 /// A mapping of code.
 pub(super) struct Mapping<'a> {
-    /// From 1 on.
+    /// Counted from 1.
     pub(super) number: usize,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Where it starts in its file, in bytes.
+    /// The offset of its start in the file, in bytes.
     pub(super) offset: usize,
     pub(super) name: &'a [u8],
 }
 
-/// The most mappings that are remembered, two words each.
+/// The most mappings kept, two words each.
 const MAPPINGS_MAX: usize = metadata::WORDS_MAX / 4;
-/// The longest line that is read: numbers, and a path of the kernel's longest.
+/// The longest line read: numbers, and a path of the kernel's greatest length.
 const LINE_BYTES: usize = 4096 + 128;
 
-/// Where each mapping is.
+/// The bounds of each mapping.
 pub(super) struct Mappings {
     /// Start and end of each.
     bounds: Option<&'static mut [usize]>,
@@ -32,7 +31,7 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Those that there are now; each is shown to `visit`.
+    /// Reads the present mappings; calls `visit` with each.
     pub(super) fn now(mut visit: impl FnMut(&Mapping<'_>)) -> Mappings {
         let mut mappings = Mappings { bounds: metadata::words(2 * MAPPINGS_MAX), count: 0 };
         let Ok(file) = File::open_to_read(c"/proc/self/maps") else { return mappings };
@@ -76,14 +75,14 @@ impl Drop for Mappings {
     fn drop(&mut self) {
         if let Some(bounds) = self.bounds.take() {
             let count = bounds.len();
-            // SAFETY: The array came from `metadata::words` at this length.
+            // SAFETY: The array came from `metadata::words` with this length.
             unsafe { metadata::give_back(NonNull::from(bounds).cast(), count) };
         }
     }
 }
 
-/// A line such as `7f5e6c028000-7f5e6c17d000 r-xp 00028000 fe:00 1234    /usr/lib/libc.so.6`
-/// (`proc_pid_maps(5)`), if that is code of a file.
+/// Parses a line such as `7f5e6c028000-7f5e6c17d000 r-xp 00028000 fe:00 1234    /usr/lib/libc.so.6`
+/// (`proc_pid_maps(5)`); `None` unless it is code of a file.
 fn parse(line: &[u8], number: usize) -> Option<Mapping<'_>> {
     let mut rest = line;
     let mut field = |separator: u8| -> Option<&[u8]> {

@@ -25,7 +25,7 @@ fn what_is_freed_is_taken_away_to_the_last_part() {
     for block in 0..50_000_usize {
         samples.add(block * 16, extent(block % 3000), &[1, 2, 3]);
     }
-    // As many as were added are found, though chains were made longer under way.
+    // All are found, although the index grew on the way.
     for block in 0..50_000_usize {
         samples.remove(block * 16);
     }
@@ -68,7 +68,7 @@ fn a_block_that_grows_is_counted_once() {
     samples.resize(16, 1 << 20, 0);
     let (sums, _) = self::sums(&samples)[0];
     assert_eq!((sums.live_bytes, sums.allocated_bytes), (1 << 20, 3 << 20));
-    // Into what lay unused: no more can live than was ever asked for.
+    // Into unused space: never more live than allocated.
     samples.resize(16, 4 << 20, 0);
     let (sums, _) = self::sums(&samples)[0];
     assert_eq!((sums.live_bytes, sums.allocated_bytes), (4 << 20, 6 << 20));

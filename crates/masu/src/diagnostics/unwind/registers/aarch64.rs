@@ -1,5 +1,4 @@
-//! The registers of aarch64 that unwind tables speak of, by the numbers of "DWARF for the Arm 64-bit
-//! Architecture".
+//! The registers of aarch64 in unwind tables, numbered by "DWARF for the Arm 64-bit Architecture".
 
 use core::arch::asm;
 use core::ffi::c_void;
@@ -9,13 +8,13 @@ use super::rules::Row;
 /// x0 to x30 and the stack pointer.
 pub(super) const COUNT: usize = 32;
 
-/// Where the caller goes on.
+/// The return address.
 pub(super) const RETURN: usize = 30;
 pub(super) const STACK_POINTER: usize = 31;
-/// Bits of a code address; a signature may stand above them (pointer authentication).
+/// Bits of a code address; a signature may lie above them (pointer authentication).
 const ADDRESS_BITS: u32 = 48;
 
-/// What registers hold, as far as that is known: those that calls keep.
+/// The values of registers, as far as they are known: those that calls preserve.
 #[derive(Clone)]
 pub(super) struct Registers {
     values: [usize; COUNT],
@@ -23,12 +22,12 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Those of the function that this is inlined into.
+    /// The registers of the function that this is inlined into.
     #[inline(always)]
     pub(super) fn here() -> Registers {
         let mut values = [0_usize; COUNT];
         let program_counter;
-        // SAFETY: Registers are stored into the array from the 19th on, and read besides.
+        // SAFETY: Registers are stored into the array from the 19th on, and otherwise only read.
         unsafe {
             asm!(
                 "stp x19, x20, [{place}]",
@@ -48,14 +47,14 @@ impl Registers {
         Registers { values, program_counter }
     }
 
-    /// Those of what a signal interrupted.
+    /// The registers that a signal interrupted.
     ///
     /// # Safety
     ///
-    /// - `context` is the third argument of the signal's handler, a `ucontext_t`.
+    /// - `context` is the third argument of the signal handler, a `ucontext_t`.
     pub(super) unsafe fn interrupted(context: *const c_void) -> Registers {
-        /// Where x0 to x30, the stack pointer and the program counter stand in it: `struct sigcontext` of the
-        /// kernel's `asm/sigcontext.h`, behind the address of a fault.
+        /// The offset of x0 to x30, the stack pointer and the program counter: `struct sigcontext` of the kernel's
+        /// `asm/sigcontext.h`, behind the fault's address.
         const PLACES_AT: usize = 176 + 8;
         let places = context.wrapping_byte_add(PLACES_AT).cast::<usize>();
         // SAFETY: The caller's condition: so many words lie there.
@@ -83,7 +82,7 @@ impl Registers {
         self.values[STACK_POINTER]
     }
 
-    /// Makes these the caller's, whose frame ends at `base`, where no rule says otherwise.
+    /// Completes the caller's registers, whose frame ends at `base`, where no rule set them.
     pub(super) fn enter_caller(&mut self, base: usize, row: &Row) {
         if row.is_same(STACK_POINTER) {
             self.values[STACK_POINTER] = base;
@@ -91,7 +90,7 @@ impl Registers {
         self.program_counter = self.values[RETURN] & ((1 << ADDRESS_BITS) - 1);
     }
 
-    /// The same where rules say where it goes on, and nothing of the stack pointer.
+    /// The same after a simple rule, which sets the return address and not the stack pointer.
     #[inline]
     pub(super) fn enter_caller_of_usual(&mut self, base: usize) {
         self.values[STACK_POINTER] = base;

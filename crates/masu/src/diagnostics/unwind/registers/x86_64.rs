@@ -1,5 +1,4 @@
-//! The registers of x86-64 that unwind tables speak of, by the numbers of its System V ABI (figure
-//! 3.36).
+//! The registers of x86-64 in unwind tables, numbered by the System V ABI (figure 3.36).
 
 use core::arch::asm;
 use core::ffi::c_void;
@@ -12,15 +11,15 @@ pub(super) const COUNT: usize = 17;
 const RBX: usize = 3;
 const RBP: usize = 6;
 pub(super) const STACK_POINTER: usize = 7;
-/// Where the caller goes on.
+/// The return address.
 pub(super) const RETURN: usize = 16;
 
-/// What registers hold, as far as that is known: those that calls keep.
+/// The values of registers, as far as they are known: those that calls preserve.
 #[derive(Clone)]
 pub(super) struct Registers([usize; COUNT]);
 
 impl Registers {
-    /// Those of the function that this is inlined into.
+    /// The registers of the function that this is inlined into.
     #[inline(always)]
     pub(super) fn here() -> Registers {
         let mut values = [0; COUNT];
@@ -60,14 +59,14 @@ impl Registers {
         Registers(values)
     }
 
-    /// Those of what a signal interrupted.
+    /// The registers that a signal interrupted.
     ///
     /// # Safety
     ///
-    /// - `context` is the third argument of the signal's handler, a `ucontext_t`.
+    /// - `context` is the third argument of the signal handler, a `ucontext_t`.
     pub(super) unsafe fn interrupted(context: *const c_void) -> Registers {
-        /// Where the registers stand in it, and in which order: `gregset_t` of the C library's
-        /// `sys/ucontext.h`, as the kernel writes it.
+        /// The offset of the registers, and their order: `gregset_t` of the C library's `sys/ucontext.h`, as the kernel
+        /// writes it.
         const PLACES_AT: usize = 40;
         const PLACES: [usize; COUNT] = [13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16];
         let places = context.wrapping_byte_add(PLACES_AT).cast::<usize>();
@@ -93,7 +92,7 @@ impl Registers {
         self.0[STACK_POINTER]
     }
 
-    /// Makes these the caller's, whose frame ends at `base`, where no rule says otherwise.
+    /// Completes the caller's registers, whose frame ends at `base`, where no rule set them.
     pub(super) fn enter_caller(&mut self, base: usize, row: &Row) {
         if row.is_same(STACK_POINTER) {
             self.0[STACK_POINTER] = base;
@@ -103,7 +102,7 @@ impl Registers {
         }
     }
 
-    /// The same where rules say where it goes on, and nothing of the stack pointer.
+    /// The same after a simple rule, which sets the return address and not the stack pointer.
     #[inline]
     pub(super) fn enter_caller_of_usual(&mut self, base: usize) {
         self.0[STACK_POINTER] = base;

@@ -1,20 +1,20 @@
-//! What a handler needs of aarch64: another stack, and which kind of access faulted.
+//! What a fault handler needs of aarch64: a call on another stack, and the kind of the access.
 
 use core::arch::asm;
 use core::ffi::c_void;
 
-/// Calls `call` with `argument` on the stack that ends at `top`.
+/// Calls `call` with `argument` on the stack whose end is `top`.
 ///
 /// # Safety
 ///
-/// - So much of it is free as `call` needs, and `top` is aligned to 16 bytes.
+/// - That stack has room for `call`, and `top` is aligned to 16 bytes.
 /// - `call` does not unwind, and may be called with this argument.
 pub(crate) unsafe fn call_on(
     top: *mut u8,
     call: unsafe extern "C" fn(*mut c_void),
     argument: *mut c_void,
 ) {
-    // SAFETY: The caller's conditions; the function keeps x20, so the stack is put back.
+    // SAFETY: The caller's conditions; the callee preserves x20, so the stack pointer is restored.
     unsafe {
         asm!(
             "mov x20, sp",
@@ -34,17 +34,16 @@ pub(crate) unsafe fn call_on(
 ///
 /// # Safety
 ///
-/// - `context` is of a [`MemoryFault`](super::MemoryFault).
+/// - `context` is that of a [`MemoryFault`](super::MemoryFault).
 pub(crate) unsafe fn was_write(context: *const c_void) -> Option<bool> {
-    /// Records behind the registers, and the one with the syndrome: `struct esr_context` of the kernel's
-    /// `asm/sigcontext.h`.
+    /// Records follow the registers; one holds the syndrome: `struct esr_context` of the kernel's `asm/sigcontext.h`.
     const RECORDS_AT: usize = 176 + 288;
     const RECORDS_END: usize = RECORDS_AT + 4096;
     const SYNDROME: u32 = 0x4553_5201;
     const WRITE: u64 = 1 << 6;
     let mut at = RECORDS_AT;
     while at < RECORDS_END {
-        // SAFETY: The caller's condition; records lie one behind the other up to one without a kind.
+        // SAFETY: The caller's condition; records are contiguous, and one without a kind ends them.
         let [kind, length] = unsafe { context.byte_add(at).cast::<[u32; 2]>().read() };
         if kind == SYNDROME {
             // SAFETY: As above.

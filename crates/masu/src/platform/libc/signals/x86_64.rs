@@ -1,20 +1,20 @@
-//! What a handler needs of x86-64: another stack, and which kind of access faulted.
+//! What a fault handler needs of x86-64: a call on another stack, and the kind of the access.
 
 use core::arch::asm;
 use core::ffi::c_void;
 
-/// Calls `call` with `argument` on the stack that ends at `top`.
+/// Calls `call` with `argument` on the stack whose end is `top`.
 ///
 /// # Safety
 ///
-/// - So much of it is free as `call` needs, and `top` is aligned to 16 bytes.
+/// - That stack has room for `call`, and `top` is aligned to 16 bytes.
 /// - `call` does not unwind, and may be called with this argument.
 pub(crate) unsafe fn call_on(
     top: *mut u8,
     call: unsafe extern "C" fn(*mut c_void),
     argument: *mut c_void,
 ) {
-    // SAFETY: The caller's conditions; the function keeps r12, so the stack is put back.
+    // SAFETY: The caller's conditions; the callee preserves r12, so the stack pointer is restored.
     unsafe {
         asm!(
             "mov r12, rsp",
@@ -34,9 +34,9 @@ pub(crate) unsafe fn call_on(
 ///
 /// # Safety
 ///
-/// - `context` is of a [`MemoryFault`](super::MemoryFault).
+/// - `context` is that of a [`MemoryFault`](super::MemoryFault).
 pub(crate) unsafe fn was_write(context: *const c_void) -> Option<bool> {
-    /// The page fault's error code, the 20th register of `gregset_t`, and its bit.
+    /// The page fault's error code is register 19 of `gregset_t`, counted from 0.
     const ERROR_AT: usize = 40 + 19 * size_of::<usize>();
     const WRITE: usize = 2;
     // SAFETY: The caller's condition.
