@@ -64,6 +64,18 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let other_cpu = [&["check", "--locked", "--target", machine::OTHER_CPU], rooms.as_flattened()];
     let other_cpu = other_cpu.concat();
     steps::take("other CPU", || cargo(&other_cpu))?;
+    steps::take("other systems", || {
+        machine::OTHER_SYSTEMS.iter().try_for_each(|system| {
+            cargo(&["check", "--package", "masu", "--locked", "--target", system])
+        })
+    })?;
+    steps::take("oldest Rust", || {
+        let libraries = ["masu", "masu-chunk", "masu-code", "xquo"];
+        let mut check = Command::new("rustup");
+        check.args(["run", machine::OLDEST_RUST, "cargo", "check", "--locked"]).current_dir(root);
+        check.args(libraries.iter().flat_map(|library| ["--package", library]));
+        steps::succeed(check.arg("--target-dir").arg(steps::target_folder()?.join("oldest")))
+    })?;
     // Alone: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
     let trait_too = ["clippy", "--package", "masu", "--features", "allocator-api2", "--locked"];
     let trait_too = [&trait_too[..], &["--all-targets", "--", "-D", "warnings"]].concat();

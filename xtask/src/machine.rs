@@ -261,6 +261,12 @@ pub const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
 /// The same for programs that bring no C library with them.
 pub const OTHER_CPU_MUSL: &str = "aarch64-unknown-linux-musl";
 
+/// Systems on which `masu` hands requests to the system's allocator: it must compile for them.
+pub const OTHER_SYSTEMS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
+
+/// The oldest Rust that the libraries compile with. COUPLING: `rust-version` in their manifests.
+pub const OLDEST_RUST: &str = "1.88.0";
+
 /// Installs what is missing of `needs`, as root by apt-get.
 ///
 /// # Errors
@@ -334,10 +340,15 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
             rustup(root, &["component", "add", component])?;
         }
     }
-    for target in [MUSL, OTHER_CPU, OTHER_CPU_MUSL] {
+    for target in [MUSL, OTHER_CPU, OTHER_CPU_MUSL].iter().chain(OTHER_SYSTEMS) {
         if !has_standard_library(root, target)? {
             rustup(root, &["target", "add", target])?;
         }
+    }
+    let mut oldest = Command::new("rustup");
+    oldest.args(["run", OLDEST_RUST, "rustc", "--version"]);
+    if !oldest.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+        rustup(root, &["toolchain", "install", OLDEST_RUST, "--profile", "minimal"])?;
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ use core::fmt;
 use crate::platform::sync::{AtomicUsize, Lock, Ordering};
 pub(crate) use constructor::{Chosen, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
+pub(crate) use table::{BYTES_MAX, MILLISECONDS_MAX};
 pub(crate) use variables::{read, say, settle};
 
 /// The number of options.
@@ -41,7 +42,7 @@ macro_rules! indices {
         /// An option's index in the table.
         #[derive(Clone, Copy)]
         #[repr(usize)]
-        enum Index { $($index),+ }
+        pub(crate) enum Index { $($index),+ }
     };
 }
 

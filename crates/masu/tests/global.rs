@@ -22,6 +22,22 @@ fn blocks_of_this_program_are_masus() {
 }
 
 #[test]
+fn usable_size_covers_the_layout_and_stays_writable() {
+    for (size, align) in [(1, 1), (8, 8), (100, 16), (5_000, 64), (70_000, 8), (3 << 20, 4_096)] {
+        let layout = Layout::from_size_align(size, align).expect("a layout");
+        // SAFETY: The layout is not empty; the block is written within its usable size and freed with its layout.
+        unsafe {
+            let block = GLOBAL.alloc(layout);
+            let usable = GLOBAL.usable_size(block, layout);
+            assert!((size..=size + (64 << 10)).contains(&usable), "{usable} for {layout:?}");
+            block.write_bytes(0xa5, usable);
+            assert_eq!(GLOBAL.usable_size(block, layout), usable);
+            GLOBAL.dealloc(block, layout);
+        }
+    }
+}
+
+#[test]
 fn collections_of_threads_hold_what_was_put_in() {
     let work = |seed: usize| {
         let mut words: HashMap<String, Vec<usize>> = HashMap::new();

@@ -1,17 +1,14 @@
-//! Options that a program sets at build time: the `const` functions of [`Masu`].
+//! Options that a program sets when it is built, by the functions of [`Masu`](crate::Masu).
 //!
-//! Relies on the table, each row of which becomes a function. A program may have several [`Masu`], but it has one heap: the
-//! options of the first that is used hold, unless the environment overrides them.
+//! A program may have several `Masu` values but has one heap: the first value that is used decides, and the environment
+//! overrides it.
 
 use core::hint;
 
-use super::rule::accepts;
-use super::table::{BYTES_MAX, MILLISECONDS_MAX};
 use super::{COUNT, Index, SOURCES, Source, UNSET};
-use crate::Masu;
 use crate::platform::sync::{AtomicBool, Ordering};
 
-/// Whether a [`Masu`] was used, and so its options applied.
+/// Whether a [`Masu`](crate::Masu) was used, and so its options applied.
 static APPLIED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this program allocates by Rust's layouts.
@@ -28,7 +25,8 @@ impl Chosen {
     /// No option set.
     pub(crate) const NONE: Chosen = Chosen([UNSET; COUNT]);
 
-    const fn with(mut self, index: Index, value: usize) -> Chosen {
+    /// These options, and `value` for the option at `index`.
+    pub(crate) const fn with(mut self, index: Index, value: usize) -> Chosen {
         self.0[index as usize] = value;
         self
     }
@@ -58,34 +56,3 @@ impl Chosen {
         }
     }
 }
-
-macro_rules! constructors {
-    ($(
-        $(#[doc = $meaning:literal])+
-        $index:ident, $name:ident($argument:ident: $kind:ty), $variable:literal,
-        $unit:ident $least:literal to $most:expr, accepts $accepted:literal,
-        default $default:literal, holds $holds:literal;
-    )+) => {
-        /// Building an allocator with options; see `masu::options` for all of them.
-        impl Masu {$(
-            $(#[doc = $meaning])+
-            ///
-            #[doc = concat!("By default: ", $default, ". The variable `", $variable, "` counts more.")]
-            ///
-            /// # Panics
-            ///
-            #[doc = concat!("If the argument is not ", $accepted, "; in a `static`, at compile time.")]
-            #[must_use]
-            pub const fn $name(self, $argument: $kind) -> Masu {
-                let value = $argument as usize;
-                assert!(
-                    accepts($least, $most, value),
-                    concat!("this option must be ", $accepted)
-                );
-                Masu(self.0.with(Index::$index, value))
-            }
-        )+}
-    };
-}
-
-option_rows!(constructors);

@@ -42,10 +42,10 @@ pub struct Description {
 }
 
 /// The greatest number of bytes: no block is longer.
-pub(super) const BYTES_MAX: usize = isize::MAX as usize;
+pub(crate) const BYTES_MAX: usize = isize::MAX as usize;
 
 /// The greatest number of milliseconds, seven weeks; it stands for never.
-pub(super) const MILLISECONDS_MAX: usize = u32::MAX as usize;
+pub(crate) const MILLISECONDS_MAX: usize = u32::MAX as usize;
 
 /// Passes every row to the macro `$take`.
 macro_rules! option_rows {

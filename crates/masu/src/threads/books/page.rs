@@ -302,10 +302,10 @@ fn write(page: &[AtomicUsize]) {
     let ended = kernel::nanoseconds(Clock::Exact);
     let doublings = (before / 2).min(INTERVAL.ilog2() as usize);
     let interval = INTERVAL.min(INTERVAL_FIRST << doublings);
-        // The first time is slowest, because much of what is read was never touched before.
+    // The first time is slowest, because much of what is read was never touched before.
     let share = SHARE.min(SHARE_FIRST << doublings);
     let interval = interval.max(ended.wrapping_sub(began).saturating_mul(share));
-        // The words behind the sequence.
+    // The words behind the sequence.
     let behind = [
         kernel::process_number(),
         ended,
