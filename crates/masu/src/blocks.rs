@@ -1,8 +1,8 @@
-//! Blocks up to 64 KiB: the stacks that a thread has at hand, pages, their owners, and how blocks travel between threads.
+//! Blocks up to 64 KiB: a thread's stacks of free blocks, pages, their owners, and how blocks move between threads.
 //!
-//! Knows what a thread has in its slot, but not its cache. Imports diagnostics, memory, the settings and the platform.
+//! Knows a thread's slot, but not its cache. Imports diagnostics, memory, the settings and the platform.
 
-// Whose a page is, and what every feature has to keep.
+// Ownership of pages, and what every feature must keep.
 pub(crate) mod whose;
 
 // The thread slot: stacks of free blocks.

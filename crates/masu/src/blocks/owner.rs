@@ -1,11 +1,10 @@
-//! Owners: what first-class heaps own, their pages and large blocks, apart from everyone else's.
+//! Owners of first-class heaps: their pages and large blocks, separate from all others.
 //!
-//! Relies on pages and on the ranges, as shards do; caches come here for a heap's blocks and bring
-//! them back. One lock guards what an owner owns. The hard idea: an owner outlives its heap. It is
-//! never unmapped, only used again for another heap, and each heap has a *number* that no other ever
-//! has. So a thread that kept blocks of a heap for later can ask at any time, and from any thread, whether
-//! the heap still is: a number that differs means that the blocks went with it, and there is nothing
-//! to do. That is what lets a heap be destroyed without asking the threads that used it.
+//! Relies on pages and on the ranges, as shards do; caches take a heap's blocks from here and return them. One lock guards an
+//! owner's memory. The hard idea: an owner outlives its heap. It is never unmapped, only reused for another heap, and each
+//! heap has a *number* that is never reused. So any thread with cached blocks of a heap can check at any time whether the
+//! heap still exists: a different number means that the blocks went with the heap, and nothing is left to do. That lets a
+//! heap be destroyed without notifying the threads that used it.
 
 mod holdings;
 mod mixed;
@@ -23,32 +22,30 @@ pub(crate) use holdings::Counts;
 use holdings::Holdings;
 use mixed::PARTS;
 
-/// What owns a heap's memory.
+/// The owner of a heap's memory.
 #[repr(C, align(64))]
 pub(crate) struct Owner {
-    /// The heap's number; 0 while there is no heap. Changes under the lock of `holdings` only, read
-    /// by anyone.
+    /// The heap's number; 0 while there is no heap. Changes under the lock of `holdings`, read by any thread.
     number: AtomicUsize,
-    /// The class of each part of the heap's mixed slice, as a code. Constant while a block of the part is
-    /// in use, so that `free` reads it without a lock; changes under the lock of `holdings`.
+    /// The class index of each part of the heap's mixed slice. Constant while a block of the part is in use, so that
+    /// `free` reads it without a lock; changes under the lock of `holdings`.
     codes: [Cell<u8>; PARTS],
-    /// Not shared: threads wait for it that use the same heap.
+    /// Not `SHARED`: only threads that use the same heap wait for it.
     holdings: Lock<Holdings, false>,
-    /// The next of all owners. The lock of the list.
+    /// The next of all owners. Guarded by the list's lock.
     next: Cell<Option<&'static Owner>>,
-    /// The next of those without a heap, likewise.
+    /// The next of the owners without a heap, likewise.
     next_unused: Cell<Option<&'static Owner>>,
 }
 
-// SAFETY: A part's code is read by any thread that has a block of the part, and changes under a lock while nobody has. The
-// other cells are touched under the list's lock only, the rest is atomic or behind a lock.
+// SAFETY: A part's code is read by threads that have a block of the part, and changes under a lock while none has. The other
+// cells are touched only under the list's lock; the rest is atomic or behind a lock.
 unsafe impl Sync for Owner {}
 
-/// All owners.
 struct All {
     first: Option<&'static Owner>,
     unused: Option<&'static Owner>,
-    /// The number that the newest heap got.
+    /// The number of the newest heap.
     newest: usize,
 }
 
@@ -66,8 +63,8 @@ impl All {
 }
 
 impl Owner {
-    /// An owner for a new heap; `None` for want of memory. The caller's thread has begun, for this takes locks that `fork`
-    /// must not find taken.
+    /// An owner for a new heap; `None` without memory. The calling thread must be registered, because this takes locks
+    /// that `fork` must be able to take.
     #[cold]
     #[inline(never)]
     pub(crate) fn create() -> Option<&'static Owner> {
@@ -95,11 +92,11 @@ impl Owner {
         Some(owner)
     }
 
-    /// Ends the heap: everything that it owns is free, whatever of it is still in use.
+    /// Destroys the heap and frees all its memory, even what is in use.
     ///
     /// # Safety
     ///
-    /// - Nobody uses the heap or any of its blocks any more.
+    /// - Nothing uses the heap or any of its blocks any more.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn destroy(&'static self) {
@@ -113,11 +110,11 @@ impl Owner {
         all.unused = Some(self);
     }
 
-    /// Frees everything that the heap owns; the heap stays, empty.
+    /// Frees all memory of the heap, which stays.
     ///
     /// # Safety
     ///
-    /// - Nobody uses any of the heap's blocks any more.
+    /// - Nothing uses any of the heap's blocks any more.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn clear(&'static self) {
@@ -128,30 +125,30 @@ impl Owner {
         unsafe { holdings.release_all() };
     }
 
-    /// The heap's number; 0 where it is no more.
+    /// The heap's number; 0 where it was destroyed.
     #[inline(always)]
     pub(crate) fn number(&self) -> usize {
-        // ORDERING: Relaxed: a thread that uses a heap has synchronised with its maker, and who asks
-        // for a heap that may be gone asks again under the lock.
+        // ORDERING: Relaxed: a thread that uses a heap has synchronized with its maker, and a thread that asks for a heap
+        // that may be gone asks again under the lock.
         self.number.load(Ordering::Relaxed)
     }
 
     fn set_number(&self, _held: &Guard<'_, Holdings, false>, number: usize) {
-        // ORDERING: Relaxed, as above; the lock orders it with what the owner owns.
+        // ORDERING: Relaxed, as above; the lock orders it with the owner's memory.
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// Makes a slice this heap's.
+    /// Makes a slice belong to this heap.
     fn take_in(&'static self, slice: &Slice) {
         slice.set_belongs(ptr::from_ref(self).cast(), self.number());
     }
 
-    /// Whether a slice that says whose it is is this owner's.
+    /// Whether a slice of a heap belongs to this one.
     fn owns(&self, slice: &Slice) -> bool {
         ptr::eq(slice.belongs().owner.get().cast(), self)
     }
 
-    /// What the heap owns. Ends the program where the heap is no more.
+    /// The heap's memory. Ends the program where the heap was destroyed.
     #[inline(never)]
     fn holdings(&self) -> Guard<'_, Holdings, false> {
         let holdings = self.holdings.lock();
@@ -161,20 +158,20 @@ impl Owner {
         holdings
     }
 
-    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, the lowest address last.
-    /// Returns how many; 0 only for want of memory.
+    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, lowest address last. Returns how many; 0 only
+    /// without memory.
     #[inline(never)]
     pub(crate) fn take(&'static self, class: Class, blocks: &mut [usize]) -> usize {
         self.holdings().take(self, class, blocks)
     }
 
-    /// Takes blocks of a page back.
+    /// Returns blocks to their pages.
     #[inline(never)]
     pub(crate) fn put(&'static self, class: Class, blocks: &[usize]) {
         self.holdings().put(self, class, blocks);
     }
 
-    /// Takes blocks back of the heap `number`, unless that is no more.
+    /// Returns blocks of the heap `number`, unless it was destroyed.
     #[inline(never)]
     pub(crate) fn put_if(&'static self, number: usize, class: Class, blocks: &[usize]) {
         let mut holdings = self.holdings.lock();
@@ -183,8 +180,8 @@ impl Owner {
         }
     }
 
-    /// Allocates a large block in whole slices. Null for want of memory, and where size or alignment
-    /// are more than [`large::slices_if_possible`] takes.
+    /// Allocates a large block of whole slices. Null without memory, and where size or alignment exceed
+    /// [`large::slices_if_possible`].
     #[cold]
     #[inline(never)]
     pub(crate) fn allocate_large(
@@ -194,7 +191,7 @@ impl Owner {
         zeroed: bool,
     ) -> *mut u8 {
         let Some(slices) = large::slices_if_possible(size, align) else { return ptr::null_mut() };
-        // A caller that wants zeros often has a table of which little is used.
+        // A zeroed block is often a table of which little is used.
         let used_bytes = if zeroed { 0 } else { size };
         let run = self.holdings().allocate_large(self, slices, align, used_bytes);
         let Some(Run { first, zero }) = run else { return ptr::null_mut() };
@@ -205,7 +202,7 @@ impl Owner {
     ///
     /// # Safety
     ///
-    /// - Nobody uses it any more.
+    /// - Nothing uses it any more.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn free_large(&'static self, first: &'static Slice) {
@@ -213,12 +210,11 @@ impl Owner {
         if first.kind.get() != Kind::HeapLarge || !self.owns(first) {
             fault::stop(Fault::FreedTwice);
         }
-        // SAFETY: It is this owner's, and the caller's condition.
+        // SAFETY: The block is this owner's, and the caller's condition.
         unsafe { holdings.free_large(first) };
     }
 
-    /// Changes the size of a large block to `size` bytes without moving it, where that can be done;
-    /// whether it was.
+    /// Resizes a large block in place, if possible; whether it did.
     ///
     /// # Safety
     ///
@@ -235,7 +231,7 @@ impl Owner {
         done
     }
 
-    /// What the heap owns, counted; caches hold some of it.
+    /// What the heap's memory holds; caches hold some of the blocks.
     pub(crate) fn counts(&self) -> Counts {
         self.holdings.lock().counts
     }
@@ -244,11 +240,11 @@ impl Owner {
 /// The owner of a slice that belongs to a heap.
 #[inline(always)]
 pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
-    // SAFETY: What a heap owns leads to its owner, and owners are never unmapped.
+    // SAFETY: A heap's slices lead to its owner, and owners are never unmapped.
     unsafe { &*slice.belongs().owner.get().cast() }
 }
 
-/// What all heaps own, counted, and how many heaps there are.
+/// How many heaps there are, and what their memory holds.
 #[inline(never)]
 pub(crate) fn all_counts() -> (usize, Counts) {
     let all = ALL.lock();
@@ -263,12 +259,12 @@ pub(crate) fn all_counts() -> (usize, Counts) {
 /// Releases the empty pages that heaps kept.
 #[inline(never)]
 pub(crate) fn trim() {
-    // No owner ever leaves the list, and its place is fixed before it is found there.
+    // No owner ever leaves the list, and its `next` is set before it is in the list.
     let all = ALL.lock().iter();
     all.for_each(|owner| owner.holdings.lock().trim());
 }
 
-/// Holds every lock of this room across `fork`.
+/// Holds every lock of this module across `fork`.
 pub(crate) fn hold_for_fork() {
     ALL.hold();
     // SAFETY: Held just now.

@@ -48,7 +48,7 @@ impl Page {
     pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
         let page = Page::allocate(class, Kind::Page)?;
         let is_sampled = Shard(shard) == Shard::SAMPLED;
-        let code = if is_sampled { SAMPLED } else { class.homed().code_in(shard) };
+        let code = if is_sampled { SAMPLED } else { class.laned().code_in(shard) };
         page.0.code.set(code);
         page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
         whose::note_page(page.0, shard);
@@ -403,7 +403,7 @@ impl Page {
     #[inline(always)]
     pub(crate) fn check_class(self, class: Class) {
         let code = self.0.code.get();
-        if code != class.homed().code_in(self.0.shard.get()) {
+        if code != class.laned().code_in(self.0.shard.get()) {
             self.check_sampled(class);
         }
     }

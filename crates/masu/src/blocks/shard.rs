@@ -85,7 +85,7 @@ impl Shard {
         let own_bytes = pages.handed_out * class.size();
         drop(pages);
         // Blocks of other shards would be freed back to them one and all, never used again at once.
-        if class.is_homed() && own_bytes < OWN_BYTES_MIN {
+        if class.is_laned() && own_bytes < OWN_BYTES_MIN {
             let taken = self.refill_from_new(class, blocks);
             if taken > 0 {
                 return taken;
@@ -165,11 +165,11 @@ fn note_free(shard: Shard, class: Class) {
     }
 }
 
-/// Shards that handed out less than this of a homed class make pages of their own before they take
+/// Shards that handed out less than this of a laned class make pages of their own before they take
 /// from others.
 const OWN_BYTES_MIN: usize = 1 << 20;
 
-/// Whether these blocks of a homed class are all of the lane of `shard`.
+/// Whether these blocks of a laned class are all of the lane of `shard`.
 pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
     blocks.iter().all(|block| {
         let owner = page_of(*block).owner();

@@ -1,13 +1,12 @@
-//! The thread slot: two words a thread that hold the address of its thread cache's stacks.
+//! The thread slot: two words per thread that hold the address of its thread cache's stacks.
 //!
-//! Relies on ELF thread-local storage, initial-exec model unless the feature `tls-dynamic` is on. Stable Rust has no attribute for that
-//! model, and `thread_local!` in a shared library costs a call a read, so the variable is defined
-//! in assembly and its *value* is read with two instructions. The hard idea: the slot starts out
-//! as the address of static stacks that are empty and full at once, so no read ever has to test
-//! for null; a call that finds nothing there ends in a slow path, which makes a real cache.
+//! Relies on ELF thread-local storage, with the initial-exec model unless the feature `tls-dynamic` is on. Stable Rust cannot
+//! select that model, and `thread_local!` in a shared library costs a call per read, so the variable is defined in assembly
+//! and its *value* is read with two instructions. The hard idea: the slot starts as the address of static stacks that are
+//! empty and full at once, so no read ever tests for null; a call that finds nothing takes a slow path, which makes a cache.
 //!
-//! The second word is read by slow paths alone, while a heap profile is taken: then the first one leads to stacks that all
-//! threads share and that are empty and full at once (`threads/cache/counted.rs`), and this one to the thread's cache.
+//! Only slow paths read the second word, while requests are counted: then the first word leads to stacks that all threads
+//! share and that are empty and full at once (`threads/cache/counted.rs`), and the second word to the thread's hidden cache.
 
 #[cfg(not(all(test, loom)))]
 #[cfg_attr(all(target_arch = "aarch64", not(feature = "tls-dynamic")), path = "slot/aarch64.rs")]
@@ -28,14 +27,14 @@ use crate::platform::sync::{AtomicBool, Ordering};
 #[cfg(not(feature = "secure"))]
 pub(crate) use stacks::share_stack;
 pub(crate) use stacks::{
-    CAN_COUNT, EMPTY, HOMED_STEPS, Inert, OFFSETS, Own, Shared, Stack, Stacks, State, ended,
+    CAN_COUNT, EMPTY, Inert, LANED_STEPS, OFFSETS, Own, Shared, Stack, Stacks, State, ended,
 };
 
-/// What follows `masu_slot_` and `masu_behind_` in the variables' names.
+/// The variables' names continue with this after `masu_slot_` and `masu_behind_`.
 ///
-/// It carries the crate's version, so that two versions in one program each have their slot. The rest is
-/// what a linker prints where one version is there twice, or where a program and a library that it
-/// links are to share one: neither can be, and `docs/life.md` says what to do.
+/// It has the crate's version, so that two versions in one program each have a slot. The rest is what a linker prints where
+/// one version occurs twice, or where a program and a library that it links would share one: both are errors, and
+/// `docs/life.md` says what to do.
 macro_rules! suffix {
     () => {
         concat!(
@@ -59,7 +58,7 @@ global_asm!(
     concat!(".hidden masu_behind_", suffix!()),
     concat!(".type masu_behind_", suffix!(), ", @object"),
     concat!(".size masu_behind_", suffix!(), ", 8"),
-    // In one cache line.
+    // Both in one cache line.
     ".p2align 4",
     concat!("masu_slot_", suffix!(), ": .quad {empty}"),
     concat!("masu_behind_", suffix!(), ": .quad 0"),
@@ -69,16 +68,15 @@ global_asm!(
 
 /// This thread's stacks.
 ///
-/// Reads may be merged, also across [`set`]: a thread that has just set the slot goes on with the
-/// reference it set.
+/// The compiler may merge reads, also across [`set`]: a thread that has just set the slot continues with the reference it
+/// set.
 #[inline(always)]
 pub(crate) fn get() -> &'static Stacks {
-    // SAFETY: The slot holds the address of stacks from the thread's first moment, and they are
-    // never unmapped.
+    // SAFETY: The slot holds the address of stacks from the thread's start, and they are never unmapped.
     unsafe { &*arch::read() }
 }
 
-/// What the thread has behind the stacks that are there while a heap profile is taken.
+/// The cache that is hidden by the shared stacks while this thread counts.
 ///
 /// # Safety
 ///
@@ -89,7 +87,7 @@ pub(crate) unsafe fn behind() -> &'static Own {
     unsafe { &*arch::read_behind() }
 }
 
-/// What this thread has parked, where it has a cache.
+/// This thread's parked run, where it has a cache.
 #[inline]
 pub(crate) fn parked() -> Option<&'static Parked> {
     get().own().map(|own| &own.parked)
@@ -107,9 +105,9 @@ pub(crate) fn set(stacks: &'static Stacks) {
     unsafe { arch::write(stacks) };
 }
 
-/// Makes `stacks` this thread's, which has `own` all the same.
+/// Makes `stacks` this thread's, hiding `own`.
 pub(crate) fn set_behind(stacks: &'static Stacks, own: &'static Own) {
-    // SAFETY: As above. First, for a signal's handler may come in between.
+    // SAFETY: As above. Written first, because a signal handler may run in between.
     unsafe { arch::write_behind(own) };
     set(stacks);
 }
@@ -117,13 +115,12 @@ pub(crate) fn set_behind(stacks: &'static Stacks, own: &'static Own) {
 /// Whether there was ever a second thread.
 static SEVERAL: AtomicBool = AtomicBool::new(false);
 
-/// Whether there was ever a second thread.
 pub(crate) fn are_several() -> bool {
-    // ORDERING: Relaxed: a thread that misses the change sends a batch the longer way.
+    // ORDERING: Relaxed: a thread that misses the change takes the longer way once.
     SEVERAL.load(Ordering::Relaxed)
 }
 
-/// There is a second thread.
+/// Records that there is a second thread.
 pub(crate) fn note_second() {
     // ORDERING: Relaxed, as in `are_several`.
     SEVERAL.store(true, Ordering::Relaxed);

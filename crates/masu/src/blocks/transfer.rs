@@ -1,9 +1,8 @@
 //! The transfer cache: free blocks on their way from one thread's cache to another's, as arrays.
 //!
-//! Relies on shards for what does not fit, on metadata for the arrays. Where one thread allocates
-//! and another frees, blocks would wander through the pages' bitmaps one by one; here a batch is
-//! copied in and copied out. What is kept is bounded for each class, and what nobody fetched for a
-//! while goes home to its pages, because cached blocks pin pages.
+//! Relies on shards for what does not fit, and on metadata for the arrays. Where one thread allocates and another frees,
+//! blocks would otherwise pass through the pages' bitmaps one by one; here a batch is copied in and copied out. The cache is
+//! bounded for each class, and blocks that no thread fetches for a while are flushed, because cached blocks keep pages.
 
 use core::mem;
 
@@ -15,45 +14,44 @@ use crate::memory::metadata;
 use crate::platform::sync::{AtomicBool, Lock, Ordering};
 use crate::settings;
 
-/// Bytes of blocks kept of each class, and blocks at most.
+/// Bytes of blocks kept of each class, and at most so many blocks.
 const BYTES_MAX: usize = 64 << 10;
 const BLOCKS_MAX: usize = 2048;
-/// After so many visits the blocks that were there all the while go home.
+/// After so many visits, blocks that were there all the time are flushed.
 const DECAY_EVERY: u32 = 64;
-/// Blocks sent home at a time.
+/// Blocks flushed at a time.
 const HOMEWARD_MAX: usize = 256;
 
-/// Free blocks of one class.
+/// Free blocks under one code.
 struct Batch {
-    /// Room for `capacity` blocks; empty until the first use.
+    /// Room for `capacity` blocks; none until the first use.
     blocks: Option<&'static mut [usize]>,
     count: u32,
-    /// The fewest blocks there since the last decay.
+    /// The fewest blocks since the last decay.
     low_water: u32,
     visits: u32,
-    /// Blocks ever taken in, and blocks ever handed on to caches.
+    /// Blocks ever put in, and ever fetched by caches.
     given: usize,
     fetched: usize,
-    /// Keeps nothing, because the class's pages were sparse at the last flush.
+    /// Whether to keep nothing, because the class's pages were sparse at the last flush.
     closed: bool,
 }
 
-/// The blocks kept under one code, on a cache line of their own.
+/// The blocks under one code, on a cache line of their own.
 #[repr(align(64))]
 struct Line {
     batch: Lock<Batch>,
-    /// Whether there are any. Written under the lock; a refill looks here first, for most find
-    /// none, and memory that is only read costs a small program nothing.
+    /// Whether there are any. Written under the lock; a refill reads this first, because most find none, and memory that is
+    /// only read costs a small program nothing.
     filled: AtomicBool,
 }
 
 const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
 
-/// By code in the class map: blocks of homed classes stay in their lane.
+/// By code in the class map, so that blocks of laned classes stay in their lane.
 static TRANSFER: [Line; CODES] = [const { Line::new() }; CODES];
 
-/// Blocks of this size on are kept only if there are several threads: for one alone, pages that
-/// empty are worth more.
+/// Blocks of at least this size are kept only if there are several threads: for one thread, empty pages are worth more.
 const SHARED_ONLY: usize = 4 << 10;
 
 /// Whether blocks of this class are kept at all.
@@ -69,7 +67,7 @@ fn batch(code: u8) -> &'static Lock<Batch> {
     &line(code).batch
 }
 
-/// For whom blocks are fetched.
+/// Where fetched blocks go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whom {
     Cache,
@@ -100,8 +98,8 @@ fn fetch(code: u8, blocks: &mut [usize], whom: Whom) -> usize {
     taken
 }
 
-/// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, from other threads or from
-/// pages. Returns how many; 0 only for want of memory.
+/// Takes up to `blocks.len()` free blocks into the *end* of `blocks`, from other threads or from pages. Returns how many; 0
+/// only without memory.
 pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize {
     if !keeps(class) {
         return shard.refill(class, blocks);
@@ -112,7 +110,7 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
     }
 }
 
-/// The same for one block of a class of [`SHARED_ONLY`] bytes or more; 0 for want of memory.
+/// The same for one block of a class of at least [`SHARED_ONLY`] bytes; 0 without memory.
 #[inline(always)]
 pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
     if !slot::are_several() {
@@ -123,11 +121,10 @@ pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
     block[0]
 }
 
-/// Gives blocks to other threads, and what does not fit to the pages. Where
-/// the pages turn out to be sparse, what was kept here has gone home too. Blocks of a homed class
-/// are all of the lane of `shard`.
+/// Gives blocks to other threads, and those that do not fit to the pages. Where the pages turn out to be sparse, the blocks
+/// kept here are flushed too. Blocks of a laned class are all of the lane of `shard`.
 pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
-    // A thread that has not noticed a heap profile may have sampled ones among its free blocks.
+    // A thread that has not noticed a heap profile may have sampled blocks.
     if !keeps(class) || sampled::are_sampled(blocks) {
         return shard::flush(class, blocks);
     }
@@ -151,7 +148,7 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     pages
 }
 
-/// The same for one block of a class of [`SHARED_ONLY`] bytes or more.
+/// The same for one block of a class of at least [`SHARED_ONLY`] bytes.
 #[inline(always)]
 pub(crate) fn give_one(class: Class, shard: Shard, block: usize) -> Pages {
     if slot::are_several() { give(class, shard, &[block]) } else { shard::flush_one(class, block) }
@@ -162,9 +159,9 @@ impl Line {
         Line { batch: Lock::new(Batch::new()), filled: AtomicBool::new(false) }
     }
 
-    /// Notes whether there are blocks. The caller holds the lock around `batch`.
+    /// Records whether there are blocks. The caller holds the lock around `batch`.
     fn note(&self, batch: &Batch) {
-        // ORDERING: Relaxed, as in `fetch`; the lock gives the blocks.
+        // ORDERING: Relaxed, as in `fetch`; the lock orders the blocks.
         self.filled.store(batch.count > 0, Ordering::Relaxed);
     }
 }
@@ -182,8 +179,8 @@ impl Batch {
         }
     }
 
-    /// Keeps as many of `blocks` as fit, the last ones, and moves what nobody fetched into `stale`.
-    /// Returns how many of each.
+    /// Keeps as many of `blocks` as fit, the last ones, and moves blocks that no thread fetched into `stale`. Returns how
+    /// many of each.
     fn take_in(
         &mut self,
         class: Class,
@@ -227,19 +224,19 @@ impl Batch {
     }
 }
 
-/// Every code under which blocks are kept, with its class.
+/// Every code of blocks, with its class.
 fn codes() -> impl Iterator<Item = (u8, Class)> {
     (0..CODES as u8).filter_map(|code| Some((code, Class::from_code(code)?)))
 }
 
-/// Sends every block home.
+/// Flushes all blocks.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.transfer_trim")]
 pub(crate) fn trim() {
     codes().for_each(|(code, class)| send_home(code, class));
 }
 
-/// Sends every block of a class home.
+/// Flushes all blocks under a code.
 #[cold]
 fn send_home(code: u8, class: Class) {
     let mut blocks = [0; HOMEWARD_MAX];
@@ -252,17 +249,17 @@ fn send_home(code: u8, class: Class) {
     }
 }
 
-/// What is known of the blocks of a class here.
+/// The counts of a class.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Books {
     /// Blocks kept now.
     pub(crate) kept: usize,
-    /// Blocks ever taken in, and of these the ones that caches fetched.
+    /// Blocks ever put in, and those that caches fetched.
     pub(crate) given: usize,
     pub(crate) fetched: usize,
 }
 
-/// What is known of the blocks of `class`, with and without a home.
+/// The counts of `class`, of all lanes.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.transfer_books")]
 pub(crate) fn books(class: Class) -> Books {
@@ -277,7 +274,7 @@ pub(crate) fn books(class: Class) -> Books {
     })
 }
 
-/// Holds every lock of this room across `fork`.
+/// Holds every lock of this module across `fork`.
 pub(crate) fn hold_for_fork() {
     codes().for_each(|(code, _)| batch(code).hold());
 }

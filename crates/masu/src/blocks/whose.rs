@@ -1,35 +1,35 @@
-//! Whose a block is: the one place that says it, for every way of freeing.
+//! Ownership of pages: the one place that defines it, for every way of freeing.
 //!
-//! Relies on slices. A page's owner stands in its first slice, written when the page is made and constant
-//! for its life. Everyone who brings a block home asks `page_of` and `Page::owner` (`blocks/page.rs`); nobody concludes it from how many
-//! threads, shards or heaps there are. The hard idea is the one shortcut: as long as every page ever made belongs to the
-//! first shard, looking is left out. What allows it is a word that the making of a page itself changes ([`note_page`]),
-//! so no feature can add an owner that this does not know.
+//! Relies on slices. A page's owner is in its first slice, written when the page is made and constant for its life. All code
+//! that returns a block calls `page_of` and `Page::owner` (`blocks/page.rs`); none derives the owner from the number of
+//! threads, shards or heaps. The hard idea is the one shortcut: as long as every page ever made belongs to the first shard,
+//! the owner is not read. A word that the making of a page itself changes ([`note_page`]) allows that, so no feature can add
+//! an owner that the shortcut does not know.
 //!
-//! What features have to keep, each with a `debug_assert` where it could be broken:
+//! Rules for every feature, each with a `debug_assert` where it could be broken:
 //!
-//! - **Every page has an owner that was admitted** before the page was made: a shard by [`Shard::for_thread`], the
-//!   pages of a heap profile by `prepare_samples`, slots by `guarded::admit`, all under the lock of all threads, for
-//!   `fork` holds the locks of those that were admitted ([`note_page`]).
-//! - **A page is in the books of its owner alone**, and its blocks go back there, be they freed by C's functions, by a layout,
-//!   by a thread's end, by the transfer cache, or while a profile, another number of shards or another
-//!   budget holds than when they were handed out (`ClassPages::put`).
-//! - **What an option said once is not asked for again** by what was sized by it. A thread's shard stays its own;
-//!   arrays carry their lengths (`threads/cache/remote.rs`), limits of stacks are read from the stacks
-//!   (`threads/cache/depth.rs`), and what is kept in the transfer cache is bounded by the room that there is.
-//! - **A remote stack holds blocks of its own lane alone** (`shard::are_of_lane`): only `free` by the class map fills it.
-//! - **A sampled block that comes home leaves the profile** before it can be handed out again (`sampled::forget`), and none is
-//!   passed on to other threads while a profile is taken (`sampled::are_sampled`).
-//! - **A guarded block is like a block of its class** wherever a layout may free it: as long and as aligned, for a thread
-//!   that does not know of guards puts it on the class's stack (`diagnostics/guards.rs`). One that is not must go by the class
-//!   map, which leads home at once.
-//! - **Counts are never believed**: statistics, and a profile that looks at other threads' caches, only read.
+//! - **Every page has an owner that was admitted** before the page was made: a shard by [`Shard::for_thread`], the pages of
+//!   a heap profile by `prepare_samples`, slots by `guarded::admit`, all under the lock of all threads, because `fork` holds
+//!   the locks of admitted owners ([`note_page`]).
+//! - **A page is counted by its owner alone**, and its blocks are returned there, whether C's functions, a layout, a thread's
+//!   end or the transfer cache frees them, and even if a profile, the number of shards or a budget changed since they were
+//!   handed out (`ClassPages::put`).
+//! - **Options are not read again** for what was sized by them. A thread's shard stays; arrays carry their lengths
+//!   (`threads/cache/remote.rs`), stacks their limits (`threads/cache/depth.rs`), and the transfer cache is bounded by its
+//!   arrays.
+//! - **A remote stack holds only blocks of its own lane** (`shard::are_of_lane`): only `free` by the class map fills it.
+//! - **A sampled block that is returned leaves the profile** before it can be handed out again (`sampled::forget`), and none
+//!   is passed to other threads while a profile is taken (`sampled::are_sampled`).
+//! - **A guarded block is like a block of its class** wherever a layout may free it: of its size and alignment, because a
+//!   thread that does not know of guards puts it on the class's stack (`diagnostics/guards.rs`). Any other guarded block must
+//!   be freed by the class map, which returns it at once.
+//! - **Counts are never trusted**: statistics, and a profile that reads other threads' caches, only read.
 
 use crate::memory::slice::Slice;
 use crate::platform::sync::{AtomicUsize, Ordering};
 use crate::settings::SHARDS_MAX;
 
-/// What the pages and mixed slices of first-class heaps have for a shard: none that there is.
+/// The shard number in pages and mixed slices of first-class heaps: no shard has it.
 pub(crate) const NO_SHARD: u8 = 63;
 
 /// A shard, by number.
@@ -37,51 +37,47 @@ pub(crate) const NO_SHARD: u8 = 63;
 pub(crate) struct Shard(pub(crate) u8);
 
 impl Shard {
-    /// The owner of pages whose blocks a heap profile samples: no thread's, so that no other block
-    /// comes from them.
+    /// The owner of pages of sampled blocks. No thread has it, so no other block comes from them.
     pub(crate) const SAMPLED: Shard = Shard(SHARDS_MAX as u8);
-    /// The owner of slots, where blocks lie between guards. It has no books, and no list of pages.
+    /// The owner of guarded slots. It has no list of pages.
     pub(crate) const GUARDED: Shard = Shard(SHARDS_MAX as u8 + 1);
 
-    /// The shard for the thread that starts as number `thread`, where there are to be `shards`; the caller holds
-    /// the lock of all threads.
+    /// The shard of the thread that starts as number `thread`, of `shards`. The caller holds the lock of all threads.
     pub(crate) fn for_thread(thread: usize, shards: usize) -> Shard {
         let shard = (thread % shards.clamp(1, SHARDS_MAX)) as u8;
         admit(shard);
         Shard(shard)
     }
 
-    /// Whether it is no thread's.
+    /// Whether no thread can have it.
     #[inline(always)]
     pub(crate) fn is_unusual(self) -> bool {
         self.0 >= Shard::SAMPLED.0
     }
 
-    /// The shards that threads were given so far.
+    /// The shards that threads have had so far.
     pub(crate) fn used() -> impl Iterator<Item = Shard> {
         Shard::all().filter(|shard| *shard != Shard::SAMPLED)
     }
 
-    /// As [`Shard::used`], and where a profile was taken the one of sampled blocks too. That changes only while the
-    /// lock of threads is held, as `fork` holds it.
+    /// As [`Shard::used`], and the one of sampled blocks where a profile was taken. Changes only under the lock of all
+    /// threads, which `fork` holds.
     pub(crate) fn all() -> impl Iterator<Item = Shard> {
         (0..=Shard::SAMPLED.0).filter(|shard| is_admitted(*shard)).map(Shard)
     }
 }
 
-/// The owners that there may be pages of, as bits by number. The first shard's is there from the start, for threads without a
-/// cache use it.
+/// The owners that may have pages, a bit each. The first shard is one from the start, because threads without a cache use it.
 static OWNERS: AtomicUsize = AtomicUsize::new(FIRST);
 
-/// The first shard, as the only one.
 const FIRST: usize = 1;
 
 const _: () = assert!(NO_SHARD < 64 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
 
-/// Lets `shard` own pages. But for what [`note_page`] does, the caller holds the lock of all threads.
+/// Lets `shard` own pages. The caller holds the lock of all threads, except for [`note_page`].
 pub(crate) fn admit(shard: u8) {
-    // ORDERING: Relaxed: a page of a new owner is seen through that owner's lock, and a thread with one of its blocks has
-    // synchronised with the thread that made it.
+    // ORDERING: Relaxed: a page of a new owner is reached through that owner's lock, and a thread with one of its blocks
+    // has synchronized with the thread that made the page.
     OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
 }
 
@@ -91,24 +87,24 @@ pub(crate) fn is_admitted(shard: u8) -> bool {
     OWNERS.load(Ordering::Relaxed) & 1 << shard != 0
 }
 
-/// Whether every block that was ever handed out from a page is the first shard's.
+/// Whether every page ever made belongs to the first shard.
 #[inline]
 pub(crate) fn is_always_first() -> bool {
     // ORDERING: Relaxed, as above.
     let owners = OWNERS.load(Ordering::Relaxed);
     if cfg!(masu_plant = "samples_as_first") {
-        // A fault planted for the oracle: the pages of sampled blocks are forgotten.
+        // A planted fault for the oracle: the pages of sampled blocks are forgotten.
         return owners & ((1 << SHARDS_MAX) - 1) == FIRST;
     }
     owners == FIRST
 }
 
-/// Has the page or the mixed slice that begins with `slice` belong to `shard`, or to no shard with [`NO_SHARD`]. No block of it was
-/// handed out yet.
+/// Makes the page or the mixed slice that begins with `slice` belong to `shard`, or to none with [`NO_SHARD`]. No block of it
+/// was handed out yet.
 #[inline]
 pub(crate) fn note_page(slice: &Slice, shard: u8) {
     if !is_admitted(shard) {
-        // Heaps have no locks here that `fork` would have to know.
+        // Heaps have no locks that `fork` would have to know here.
         debug_assert!(shard == NO_SHARD, "an owner is admitted under the lock of all threads");
         admit(shard);
     }

@@ -1,83 +1,84 @@
-//! Size classes: which rounded size a request gets, and how its pages are cut.
+//! Size classes: the rounded size of a request, and how its pages are cut.
 //!
-//! Relies on nothing. Steps of 16 bytes up to 256, then eight to a doubling up to 64 KiB: 4.2 % of
-//! a request are wasted on average over 256 bytes. A class is named by its *code*, the number that
-//! the class map holds for its pages; the first few codes stand for memory that no cache takes.
+//! Relies on nothing. Steps of 16 bytes up to 256, then eight steps per doubling up to 64 KiB: over 256 bytes a request
+//! wastes 4.2 % on average.
 //!
-//! Several blocks of the smallest classes lie in one cache line, so the map says of their pages also
-//! who owns them: there is a code for each *lane*, the shards that share it, so that `free` meets
-//! another lane's block without a test of its own. Such a class is *homed*: its free blocks are
-//! kept apart by lane. The same class without a home stands for blocks of any lane together, for
-//! callers that do not look at the map.
+//! The words for a class's identity:
+//!
+//! - **Index**: names a class in arrays, `FIRST..CLASSES`.
+//! - **Code**: the byte in the class map. The first few codes are memory that no cache takes; the others name a class. A
+//!   plain class has its index as its code.
+//! - **Shard** and **lane**: a lane is the shards, usually one, that share the codes of the smallest classes.
+//! - **Laned**: the smallest classes exist twice. Several of their blocks lie in one cache line, so threads of different
+//!   lanes must not share them. The *laned* class has a code for each lane, so `free` finds the stack of another lane's block
+//!   without a test. The *plain* class is for callers that do not read the map, and mixes all lanes.
 
 use core::hint::assert_unchecked;
 
-/// Bytes of a slice, the unit of everything above blocks.
+/// Bytes of a slice, the unit of all memory above blocks.
 pub(crate) const SLICE_BYTES: usize = 1 << SLICE_SHIFT;
 /// A slice's size as a power of two.
 pub(crate) const SLICE_SHIFT: u32 = 16;
-/// Memory that is not ours.
+/// Memory that is not masu's.
 pub(crate) const FOREIGN: u8 = 0;
-/// A large block: whole slices of its own.
+/// A large block of whole slices.
 pub(crate) const LARGE: u8 = 1;
-/// A block of a first-class heap, or any slice of a page of such blocks.
+/// A block or a page of a first-class heap.
 pub(crate) const HEAP: u8 = 2;
-/// A page of blocks that a heap profile sampled: what class they are is known of its slices.
+/// A page of blocks in a heap profile or of guarded blocks; its slices have their class.
 pub(crate) const SAMPLED: u8 = 3;
 /// The code of the smallest size class.
 pub(crate) const FIRST: usize = 4;
-/// The code of the smallest homed class in lane 0.
-pub(crate) const HOMED_FIRST: usize = 84;
-/// How many of the smallest classes are homed: those under a cache line.
-pub(crate) const HOMED: usize = 3;
-/// Classes with and without a home: the length of arrays indexed by class.
-pub(crate) const CLASSES: usize = HOMED_FIRST + HOMED;
-/// Lanes that are distinguished, as many as fit the class map's byte; shards further on share them.
+/// The code of the smallest laned class in lane 0.
+pub(crate) const LANED_FIRST: usize = 84;
+/// How many of the smallest classes are laned: those smaller than a cache line.
+pub(crate) const LANED: usize = 3;
+/// Plain and laned classes: the length of arrays by index.
+pub(crate) const CLASSES: usize = LANED_FIRST + LANED;
+/// The number of lanes, as many as fit the class map's byte; further shards share them.
 pub(crate) const LANES: usize = 14;
 /// One more than the highest code in the class map.
-pub(crate) const CODES: usize = HOMED_FIRST + HOMED * LANES;
+pub(crate) const CODES: usize = LANED_FIRST + LANED * LANES;
 /// The largest size in bytes that has a class.
 pub(crate) const LARGEST_SMALL: usize = 64 << 10;
-/// Over this size in bytes a block may be one of a class or a large one, whatever its size: a block that
-/// grew so far gets slices of its own, because only those can grow on where they are.
+/// Blocks over this size in bytes may be small or large: a block that grew to it is large, because only large blocks can grow
+/// in place.
 pub(crate) const LARGEST_ALWAYS_SMALL: usize = 32 << 10;
 /// The alignment of every block, as C's `max_align_t` needs it.
 pub(crate) const MIN_ALIGN: usize = 16;
-/// Up to this size in bytes, classes are looked up in a table of 16-byte steps.
+/// Up to this size in bytes, classes are looked up in a table with steps of 16 bytes.
 pub(crate) const TABLE_LIMIT: usize = 1024;
 /// Entries of such a table.
 pub(crate) const TABLE_LENGTH: usize = TABLE_LIMIT / MIN_ALIGN + 1;
 
-/// The end of the classes that lie 16 bytes apart, and the first power of two above.
+/// The end of the classes that are 16 bytes apart.
 const STEP_LIMIT: usize = 256;
-/// Classes to a doubling above [`STEP_LIMIT`], as a power of two.
+/// Classes per doubling above [`STEP_LIMIT`], as a power of two.
 const PER_DOUBLING_LOG2: usize = 3;
-/// The share of a page that may be lost behind its last block, in percent.
+/// The most of a page that may be lost behind its last block, in percent.
 const TAIL_PERCENT_MAX: usize = 3;
-/// The same for blocks of several OS pages: the tail then lies in OS pages that nobody touches, and
-/// shorter pages empty sooner.
+/// The same for blocks of several OS pages: the loss is then in OS pages that are never touched, and shorter pages become
+/// empty sooner.
 const TAIL_PERCENT_MAX_BIG: usize = 13;
-/// From this size on, blocks are big in that sense.
+/// Blocks of at least this size are big in that sense.
 const BIG: usize = 8 << 10;
 /// The longest page, in slices.
 pub(crate) const PAGE_SLICES_MAX: usize = 8;
 
-/// A size class, named by its code; a homed one by its code in lane 0.
+/// A size class, by its index.
 // INVARIANT: at least `FIRST` and below `CLASSES`, however one is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// The class of the smallest blocks that hold `size` bytes, for `size` up to
-    /// [`LARGEST_SMALL`]; a size of 0 counts as 1.
+    /// The class of the smallest blocks that hold `size` bytes, at most [`LARGEST_SMALL`]; a size of 0 counts as 1.
     #[inline(always)]
     pub(crate) const fn of_size(size: usize) -> Class {
         if size <= TABLE_LIMIT { Class(TABLE[(size + 15) >> 4]) } else { Class::compute(size) }
     }
 
-    /// The class for `size` bytes aligned to `align`, a power of two; `None` where only a large
-    /// block will do. Blocks lie at multiples of their size from a 64 KiB boundary, so a class is
-    /// aligned as its size is divisible.
+    /// The class for `size` bytes aligned to `align`, a power of two; `None` where only a large block will do. Blocks lie at
+    /// multiples of their size from a 64 KiB boundary, so a class is aligned to any power of two that divides its size.
     #[inline(always)]
     pub(crate) const fn of(size: usize, align: usize) -> Option<Class> {
         if align <= MIN_ALIGN {
@@ -95,7 +96,7 @@ impl Class {
             return None;
         }
         let mut class = Class::of_size(rounded);
-        // Ends at the latest at `LARGEST_SMALL`, a multiple of every alignment up to itself.
+        // Ends at `LARGEST_SMALL` at the latest, a multiple of every alignment up to itself.
         while class.size() & (align - 1) != 0 {
             class = Class(class.0 + 1);
         }
@@ -119,13 +120,13 @@ impl Class {
         Class((FIRST + STEP_LIMIT / MIN_ALIGN + steps - steps_below) as u8)
     }
 
-    /// The class that a map code stands for; `None` for memory that no cache takes.
+    /// The class of a code; `None` for memory that no cache takes.
     #[inline]
     pub(crate) const fn from_code(code: u8) -> Option<Class> {
         match code as usize {
-            FIRST..HOMED_FIRST => Some(Class(code)),
-            HOMED_FIRST..CODES => {
-                Some(Class((HOMED_FIRST + (code as usize - HOMED_FIRST) % HOMED) as u8))
+            FIRST..LANED_FIRST => Some(Class(code)),
+            LANED_FIRST..CODES => {
+                Some(Class((LANED_FIRST + (code as usize - LANED_FIRST) % LANED) as u8))
             }
             _ => None,
         }
@@ -137,57 +138,56 @@ impl Class {
         if index >= FIRST && index < CLASSES { Some(Class(index as u8)) } else { None }
     }
 
-    /// All classes, smallest first, without a home.
+    /// All plain classes, smallest first.
     pub(crate) fn all() -> impl Iterator<Item = Class> {
-        (FIRST as u8..HOMED_FIRST as u8).map(Class)
+        (FIRST as u8..LANED_FIRST as u8).map(Class)
     }
 
-    /// The class of these blocks where they are kept apart by lane.
+    /// The laned class of these blocks, or the class itself if it has none.
     #[inline(always)]
-    pub(crate) const fn homed(self) -> Class {
-        if (self.0 as usize) < FIRST + HOMED {
-            Class(self.0 + (HOMED_FIRST - FIRST) as u8)
+    pub(crate) const fn laned(self) -> Class {
+        if (self.0 as usize) < FIRST + LANED {
+            Class(self.0 + (LANED_FIRST - FIRST) as u8)
         } else {
             self
         }
     }
 
-    /// Whether blocks of this class are kept apart by lane.
+    /// Whether this is a laned class.
     #[inline(always)]
-    pub(crate) const fn is_homed(self) -> bool {
-        self.0 as usize >= HOMED_FIRST
+    pub(crate) const fn is_laned(self) -> bool {
+        self.0 as usize >= LANED_FIRST
     }
 
-    /// The number that names this class in shard `shard`: of a homed class its lane's code.
+    /// The code of this class in shard `shard`: of a laned class that of the shard's lane.
     #[inline(always)]
     pub(crate) const fn code_in(self, shard: u8) -> u8 {
-        if self.is_homed() { self.0 + HOMED as u8 * (shard % LANES as u8) } else { self.0 }
+        if self.is_laned() { self.0 + LANED as u8 * (shard % LANES as u8) } else { self.0 }
     }
 
-    /// A shard whose code for the homed class is `code`.
+    /// The lane of a laned class's code, which is also a shard of it.
     pub(crate) const fn lane_of(code: u8) -> u8 {
-        code.saturating_sub(HOMED_FIRST as u8) / HOMED as u8
+        code.saturating_sub(LANED_FIRST as u8) / LANED as u8
     }
 
-    /// The class as an index into arrays of [`CLASSES`] entries.
     #[inline(always)]
     pub(crate) const fn index(self) -> usize {
-        // SAFETY: The invariant. Said so that arrays of that length are indexed without a check.
+        // SAFETY: The invariant. Stated so that arrays of that length are indexed without a check.
         unsafe { assert_unchecked((self.0 as usize) < CLASSES) };
         self.0 as usize
     }
 
-    /// The class without a home as an index, for what does not care: pages.
+    /// The index of the plain class, by which pages are kept.
     #[inline]
     pub(crate) const fn page_index(self) -> usize {
         let index = SHAPES[self.index()].page_index as usize;
-        // SAFETY: The table holds indices. Said as above.
+        // SAFETY: The table holds indices. Stated as above.
         unsafe { assert_unchecked(index < CLASSES) };
         index
     }
 
-    const fn without_home(self) -> Class {
-        if self.is_homed() { Class(self.0 - (HOMED_FIRST - FIRST) as u8) } else { self }
+    const fn plain(self) -> Class {
+        if self.is_laned() { Class(self.0 - (LANED_FIRST - FIRST) as u8) } else { self }
     }
 
     /// Bytes of a block.
@@ -206,28 +206,26 @@ impl Class {
         SHAPES[self.index()].page_blocks as usize
     }
 
-    /// The index of the block that starts `offset` bytes into its page; meaningful only if one
-    /// does. Up to [`LARGEST_SMALL`] it is also how many blocks fit `offset` bytes.
+    /// The index of the block that starts `offset` bytes into its page; meaningful only if one does. Up to
+    /// [`LARGEST_SMALL`] it is also how many blocks fit `offset` bytes.
     #[inline]
     pub(crate) const fn block_index(self, offset: usize) -> usize {
         ((offset as u64 * SHAPES[self.index()].reciprocal as u64) >> 32) as usize
     }
 }
 
-/// Whether a block's class follows from the table alone. Most layouts are known at compile time, and
-/// with them this; the others stay out of the code that is inlined everywhere.
+/// Whether a layout's class follows from the table. Constant for most layouts, which are known at compile time.
 #[inline(always)]
 pub(crate) const fn is_in_table(size: usize, align: usize) -> bool {
     align <= MIN_ALIGN && size <= TABLE_LIMIT
 }
 
-/// Whether a block of `old_size` bytes that is to hold `size` had better get slices of its own: what
-/// grew so far will grow on.
+/// Whether a block of `old_size` bytes that grows to `size` should become large: a block that grew so far will grow on.
 pub(crate) fn grows_large(old_size: usize, size: usize) -> bool {
     size > old_size && size > LARGEST_ALWAYS_SMALL
 }
 
-/// What follows from a class.
+/// The properties of a class.
 #[derive(Clone, Copy)]
 struct Shape {
     size: u32,
@@ -245,7 +243,7 @@ const fn shapes() -> [Shape; CLASSES] {
         [Shape { size: 0, reciprocal: 0, page_blocks: 0, page_slices: 0, page_index: 0 }; CLASSES];
     let mut code = FIRST;
     while code < CLASSES {
-        let plain = Class(code as u8).without_home().0;
+        let plain = Class(code as u8).plain().0;
         let size = size_of_code(plain as usize);
         shapes[code] = Shape {
             size: size as u32,
@@ -274,7 +272,7 @@ const fn tail_percent_max(size: usize) -> usize {
     if size >= BIG { TAIL_PERCENT_MAX_BIG } else { TAIL_PERCENT_MAX }
 }
 
-/// The fewest slices whose tail waste stays within bounds, at most [`PAGE_SLICES_MAX`].
+/// The fewest slices whose loss at the end is within bounds, at most [`PAGE_SLICES_MAX`].
 const fn fewest_slices(size: usize) -> usize {
     let mut slices = 1;
     while slices < PAGE_SLICES_MAX {
@@ -287,8 +285,7 @@ const fn fewest_slices(size: usize) -> usize {
     slices
 }
 
-/// Codes by size in 16-byte steps; `const` so that a size known at compile time folds away in
-/// other crates too.
+/// Indices by size in 16-byte steps; `const`, so that a size known at compile time folds away in other crates too.
 const TABLE: [u8; TABLE_LENGTH] = {
     let mut table = [0; TABLE_LENGTH];
     let mut step = 0;

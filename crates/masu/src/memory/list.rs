@@ -1,14 +1,13 @@
-//! A doubly linked list of slices, linked through the slices themselves.
+//! A doubly linked list of slices, linked through the slices.
 //!
-//! Relies on slices to hold the links. Free runs and pages with free blocks are kept in such
-//! lists; a slice is in at most one at a time, and the holder of the list's lock owns the links. Dirty
-//! free runs are in one more, by links of their own.
+//! Relies on slices for the links. Free runs and pages with free blocks are in such lists. A slice is in at most one at a
+//! time, and the holder of the list's lock owns the links. Dirty free runs are in a second list with links of its own.
 
 use core::ptr;
 
 use crate::memory::slice::{Links, Slice};
 
-/// A list of slices: linked by [`Slice::dirty_links`] where `DIRTY`, else by [`Slice::links`].
+/// A list of slices, linked by [`Slice::dirty_links`] if `DIRTY`, else by [`Slice::links`].
 pub(crate) struct List<const DIRTY: bool = false> {
     first: Option<&'static Slice>,
     last: Option<&'static Slice>,
@@ -50,7 +49,7 @@ impl<const DIRTY: bool> List<DIRTY> {
         self.last = Some(slice);
     }
 
-    /// Takes `slice` in before `next`, which is in this list, or last where that is `None`.
+    /// Inserts `slice` before `next`, which is in this list, or at the end for `None`.
     pub(crate) fn push_before(&mut self, next: Option<&'static Slice>, slice: &'static Slice) {
         let Some(next) = next else { return self.push_last(slice) };
         let Some(previous) = Self::links(next).previous.get() else {
@@ -67,7 +66,7 @@ impl<const DIRTY: bool> List<DIRTY> {
         Self::links(slice).next.get()
     }
 
-    /// Takes `slice` out, which is in this list.
+    /// Removes `slice`, which is in this list.
     pub(crate) fn remove(&mut self, slice: &'static Slice) {
         let (next, previous) = (Self::links(slice).next.take(), Self::links(slice).previous.take());
         match previous {
@@ -92,7 +91,7 @@ impl<const DIRTY: bool> List<DIRTY> {
         self.first.map(ptr::from_ref) == self.last.map(ptr::from_ref)
     }
 
-    /// The slices, first to last. None of them may be removed on the way.
+    /// The slices, first to last. None may be removed during the iteration.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
         core::iter::successors(self.first, |slice| Self::links(slice).next.get())
     }

@@ -1,8 +1,8 @@
 //! Memory of the allocator's own: thread caches and their arrays.
 //!
-//! Relies on ranges, from which it takes slices for good. Arrays have lengths that are powers of
-//! two and are reused from a list for each length; what was once taken is never given back, and
-//! stays small: arrays are bounded by the caches' budgets.
+//! Relies on ranges, from which it takes slices forever. Arrays have lengths that are powers of two and are reused from a
+//! free list for each length. Nothing is returned to the ranges; metadata stay small because the caches' budgets bound the
+//! arrays.
 
 #[cfg_attr(feature = "secure", path = "metadata/guarded.rs")]
 mod slices;
@@ -20,34 +20,34 @@ const LENGTHS: usize = WORDS_MAX.ilog2() as usize + 1;
 pub(crate) const WORDS_MIN: usize = 8;
 
 struct Metadata {
-    /// What is left of the slices taken last.
+    /// The rest of the slices that were taken last.
     next: usize,
     end: usize,
-    /// Arrays given back, by length; each holds the address of the next one.
+    /// Freed arrays, by length; each holds the address of the next one.
     free: [usize; LENGTHS],
 }
 
 static METADATA: Lock<Metadata> = Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] });
 
-/// An array of `count` words, at most a slice, rounded up to a power of two; its contents are
-/// unspecified. `None` for want of memory.
+/// An array of `count` words, at most a slice, rounded up to a power of two; its contents are unspecified. `None` without
+/// memory.
 pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
     let count = count.next_power_of_two().max(WORDS_MIN);
     debug_assert!(count <= WORDS_MAX);
     let start = METADATA.lock().take(count)?;
-    // SAFETY: The array is `count` words long, aligned to its line, and nobody else's.
+    // SAFETY: The array is `count` words long, aligned to its line, and nothing else uses it.
     Some(unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), count) })
 }
 
-/// Takes an array back.
+/// Frees an array.
 ///
 /// # Safety
 ///
-/// - `array` came from [`words`] at this length, and nothing refers to it any more.
+/// - `array` came from [`words`] with this length, and nothing refers to it any more.
 pub(crate) unsafe fn give_back(array: NonNull<usize>, count: usize) {
     let mut metadata = METADATA.lock();
     let list = &mut metadata.free[count.ilog2() as usize];
-    // SAFETY: The array is at least a line long and nobody's.
+    // SAFETY: The array is at least a line long, and nothing uses it.
     unsafe { array.write(*list) };
     *list = array.as_ptr().expose_provenance();
 }
@@ -63,7 +63,7 @@ impl Metadata {
         self.carve(count)
     }
 
-    /// Words never used before.
+    /// Words that were never used before.
     fn carve(&mut self, count: usize) -> Option<NonNull<usize>> {
         let bytes = count * size_of::<usize>();
         if self.end - self.next < bytes {
@@ -75,18 +75,18 @@ impl Metadata {
     }
 }
 
-/// A place for a value for good, on cache lines of its own. `None` for want of memory.
+/// Stores a value forever, on cache lines of its own. `None` without memory.
 pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
     const { assert!(align_of::<T>() <= WORDS_MIN * size_of::<usize>()) };
     let count = size_of::<T>().div_ceil(size_of::<usize>()).next_multiple_of(WORDS_MIN);
     let mut start = METADATA.lock().carve(count)?.cast::<T>();
-    // SAFETY: The lines are long enough, aligned and nobody else's.
+    // SAFETY: The lines are long enough and aligned, and nothing else uses them.
     unsafe { start.write(value) };
-    // SAFETY: Written just now, nobody else's and never given back.
+    // SAFETY: Written just now, used by nothing else, and never freed.
     Some(unsafe { start.as_mut() })
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds this module's lock across `fork`.
 pub(crate) fn hold_for_fork() {
     METADATA.hold();
 }

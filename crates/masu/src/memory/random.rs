@@ -1,10 +1,8 @@
-//! Random numbers that a program's attacker cannot foresee: ChaCha with eight rounds, under a key
-//! that the kernel gave.
+//! Random numbers that an attacker cannot predict: ChaCha with eight rounds, with a key from the kernel.
 //!
-//! Relies on the kernel door for the key and for a page of its own that it lies on. The hard idea is
-//! `fork`: a child must not draw its parent's numbers. So the kernel is asked to wipe that page in
-//! children, and a key that is zero is drawn again. Where the kernel cannot (before Linux 4.14), a
-//! child draws what its parent would have drawn.
+//! Relies on the kernel door for the key and for the page that holds it. The hard idea is `fork`: a child must not draw its
+//! parent's numbers. So the kernel wipes that page in children, and a key that is zero is drawn again. Where the kernel
+//! cannot (before Linux 4.14), a child draws what its parent would have drawn.
 
 use core::ptr::{self, NonNull};
 
@@ -17,13 +15,12 @@ const WORDS: usize = 16;
 
 /// The key, on a page of its own; null before there is one.
 static KEY: AtomicPtr<[AtomicU32; KEY_WORDS]> = AtomicPtr::new(ptr::null_mut());
-/// The key where no page could be had.
+/// The key where there is no page for it.
 static SPARE_KEY: [AtomicU32; KEY_WORDS] = [const { AtomicU32::new(0) }; KEY_WORDS];
-/// Held by the thread that makes the key. Nobody takes another lock in that time.
+/// Held by the thread that makes the key, which takes no other lock in that time.
 static MAKING: Lock<()> = Lock::new(());
 
-/// A stream of random numbers, different from every other one by where it lies. All zero: one that
-/// has drawn nothing yet.
+/// A stream of random numbers, which differs from all others by its address. All zero: nothing was drawn yet.
 pub(crate) struct Random {
     words: [u32; WORDS],
     left: u32,
@@ -42,7 +39,7 @@ impl Random {
             self.refill();
         }
         self.left -= 1;
-        // Used once: a reader of this memory learns nothing of what was drawn.
+        // Erased, so that a reader of this memory learns no number that was drawn.
         core::mem::take(&mut self.words[self.left as usize])
     }
 
@@ -62,13 +59,13 @@ impl Random {
     }
 }
 
-/// The key, made where there is none yet.
+/// The key, made if there is none.
 fn key() -> [u32; KEY_WORDS] {
     // ORDERING: Acquire pairs with the Release in `make_key`.
     let words = KEY.load(Ordering::Acquire);
     // SAFETY: It is null or leads to a page that stays mapped.
     if let Some(words) = unsafe { words.as_ref() } {
-        // ORDERING: Relaxed: a key that is being made in a child is zero in part, and made again.
+        // ORDERING: Relaxed: a key that is being made in a child is zero in part, and is made again.
         let key = words.each_ref().map(|word| word.load(Ordering::Relaxed));
         if !key.contains(&0) {
             return key;
@@ -77,7 +74,7 @@ fn key() -> [u32; KEY_WORDS] {
     make_key()
 }
 
-/// Draws a key from the kernel, without a word that is zero.
+/// Draws a key from the kernel without a word that is zero.
 #[cold]
 #[inline(never)]
 fn make_key() -> [u32; KEY_WORDS] {
@@ -101,16 +98,16 @@ fn make_key() -> [u32; KEY_WORDS] {
     key
 }
 
-/// A place for the key that a child finds empty, as far as there is one.
+/// A place for the key that is zero in a child, if the kernel can do that.
 fn place() -> &'static [AtomicU32; KEY_WORDS] {
-    // The largest OS page, so that it is one wherever it begins.
+    // The largest OS page, so that it is whole wherever it begins.
     let bytes = SLICE_BYTES;
     let Ok(start) = kernel::map(2 * bytes, Protection::ReadWrite) else { return &SPARE_KEY };
     let before = start.as_ptr().addr().next_multiple_of(bytes) - start.as_ptr().addr();
     // SAFETY: So many bytes are left behind.
     let start = unsafe { start.add(before) };
     for advice in [Advice::WipeOnFork, Advice::DontDump] {
-        // SAFETY: The page was mapped just now. Refused, the child shares the parent's key.
+        // SAFETY: The page was mapped just now. If refused, the child shares the parent's key.
         let _ = unsafe { kernel::advise(start, bytes, advice) };
     }
     let words: NonNull<[AtomicU32; KEY_WORDS]> = start.cast();
@@ -118,8 +115,7 @@ fn place() -> &'static [AtomicU32; KEY_WORDS] {
     unsafe { words.as_ref() }
 }
 
-/// The block number `number` of the stream `stream`, as D. J. Bernstein's "ChaCha, a variant of
-/// Salsa20" (2008) has it, with eight rounds.
+/// The block `number` of the stream `stream`: D. J. Bernstein, "ChaCha, a variant of Salsa20" (2008), with eight rounds.
 fn block(key: &[u32; KEY_WORDS], number: u32, stream: u64) -> [u32; WORDS] {
     let mut start = [0_u32; WORDS];
     // "expand 32-byte k"
@@ -156,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_zero_key_gives_the_published_block_of_chacha8() {
-        // The first words of the keystream for a key and a nonce of zeros, from the eSTREAM vectors
-        // of ChaCha8 (draft-strombergson-chacha-test-vectors-01, TC1, 256 bits).
+        // The first words of the keystream for a zero key and nonce: draft-strombergson-chacha-test-vectors-01, ChaCha8,
+        // TC1, 256 bits.
         let first = block(&[0; KEY_WORDS], 0, 0);
         assert_eq!(first[..4], [0x2fef_003e, 0xd640_5f89, 0xe8b8_5b7f, 0xa1a5_091f]);
     }

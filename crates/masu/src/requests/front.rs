@@ -46,7 +46,7 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     if size <= TABLE_LIMIT {
         allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::Map)
     } else if size <= LARGEST_SMALL {
-        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::MapUnhomed)
+        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::MapPlain)
     } else {
         large::allocate(size, MIN_ALIGN, false)
     }
@@ -57,10 +57,10 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
 pub(crate) enum FreedBy {
     /// By their layout: [`free_layout`] reads nothing else.
     Layout,
-    /// By the class map: [`free_cached`]. The map also has the lane of blocks of homed classes.
+    /// By the class map: [`free_cached`]. The map also has the lane of blocks of laned classes.
     Map,
-    /// The same, where the size shows that the class is not homed.
-    MapUnhomed,
+    /// The same, where the size shows that the class is not laned.
+    MapPlain,
 }
 
 /// Allocates a block of `class` for `size` bytes; null without memory.
@@ -71,10 +71,10 @@ fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) ->
         let is_exact = freed_by != FreedBy::Layout;
         return counted::allocate(Request { class, size, align, is_exact });
     }
-    let homed = class.homed();
-    if freed_by == FreedBy::Map && homed != class {
-        let block = stacks.pop_for_size(homed.size());
-        return if block.is_null() { allocate_class_slow(homed) } else { block };
+    let laned = class.laned();
+    if freed_by == FreedBy::Map && laned != class {
+        let block = stacks.pop_for_size(laned.size());
+        return if block.is_null() { allocate_class_slow(laned) } else { block };
     }
     let block = stacks.pop(class);
     if block.is_null() { allocate_class_slow(class) } else { block }

@@ -14,7 +14,7 @@ use core::ptr;
 use crate::blocks::{owner, shard, transfer};
 use crate::diagnostics::guards;
 use crate::memory::arena;
-use crate::memory::class::{Class, FIRST, HOMED_FIRST};
+use crate::memory::class::{Class, FIRST, LANED_FIRST};
 use crate::memory::ranges::stripes;
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::kernel;
@@ -22,7 +22,7 @@ use crate::platform::sync::Count;
 use crate::threads::cache::{ThreadCache, User, all, near};
 
 /// The number of size classes.
-pub const CLASSES: usize = HOMED_FIRST - FIRST;
+pub const CLASSES: usize = LANED_FIRST - FIRST;
 
 /// The version of what `statistics::json` writes, and of the statistics page: `docs/observing.md`.
 pub const VERSION: usize = 1;

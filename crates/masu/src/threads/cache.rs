@@ -1,11 +1,11 @@
 //! Thread caches: for each class an array stack of free blocks that only one thread touches.
 //!
-//! Relies on the thread slot for the stacks (`blocks/slot/stacks.rs`), which the fast paths touch and nothing else, and on the
-//! transfer cache to fill and empty them.
+//! Relies on the thread slot for the stacks (`blocks/slot/stacks.rs`), which are all that the fast paths touch, and on the
+//! transfer cache to refill and flush them.
 //!
-//! How deep each stack may grow is decided in `threads/cache/depth.rs`; blocks that come and go one at a time
-//! have slow paths of their own: `threads/cache/single.rs`. Blocks of homed classes whose home is another lane
-//! have stacks that only `free` uses: `threads/cache/remote.rs`.
+//! `threads/cache/depth.rs` decides how deep each stack may grow. Blocks that are moved one at a time have slow paths of
+//! their own: `threads/cache/single.rs`. Blocks of laned classes that belong to another lane have stacks that only `free`
+//! uses: `threads/cache/remote.rs`.
 
 pub(crate) mod all;
 mod counted;
@@ -19,7 +19,7 @@ mod traffic;
 use core::ops::Deref;
 use core::ptr;
 
-use crate::blocks::slot::{HOMED_STEPS, OFFSETS, Own, Shared, Stack, Stacks};
+use crate::blocks::slot::{LANED_STEPS, OFFSETS, Own, Shared, Stack, Stacks};
 use crate::blocks::whose::Shard;
 use crate::memory::class::{CLASSES, Class};
 use crate::platform::libc::Key;
@@ -31,34 +31,33 @@ use near::Near;
 use remote::Remote;
 pub(crate) use traffic::{Traffic, User};
 
-/// A thread's cache. Only its thread touches it, except for statistics, which read the stacks'
-/// depths from outside and accept stale ones.
+/// A thread's cache. Only its thread touches it, except for statistics, which read the stacks' depths and accept stale ones.
 #[repr(C)]
 pub(crate) struct ThreadCache {
-    // COUPLING: first, so that its address is the cache's.
+    // COUPLING: First, because the address of these stacks is the cache's: `ThreadCache::of`.
     own: Own,
-    /// What notices its thread's end; only caches that have one become idle.
+    /// Notices the end of the cache's thread. Only caches with a key become idle.
     key: Option<Key>,
     depths: [Depth; CLASSES],
-    /// The classes whose stack has an array, as bits by index.
+    /// The classes whose stack has an array, a bit for each index.
     opened: Cell<u128>,
     remote: Remote,
-    /// Blocks of first-class heaps, those of a heap where its number says.
+    /// Blocks of first-class heaps; a heap's number determines its place.
     near: [Shared<Near>; near::PLACES],
-    /// Bytes that the stacks may hold together, as their limits stand.
+    /// Bytes that the stacks may hold at their present limits.
     limit_bytes: Count,
-    /// What came and went, and who uses this cache.
+    /// Statistics, and which thread uses this cache.
     pub(crate) traffic: Traffic,
     denials: Cell<u32>,
-    /// The code of the class that last gave up depth for another one.
+    /// The index of the class that last gave up depth for another one.
     last_giver: Cell<u8>,
-    /// What is counted for a heap profile.
+    /// Counts requests for a heap profile or guards.
     countdown: Countdown,
-    /// Where the stacks for sizes of homed classes lie, whatever the table that the fast path reads says now.
-    own_offsets: [u16; HOMED_STEPS],
+    /// Where the stacks for sizes of laned classes lie, even while the stacks' own table is disabled for counting.
+    own_offsets: [u16; LANED_STEPS],
     /// The next in the list of all caches; see [`all`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
-    /// The next of those without a thread, and what this one held when its thread ended, in bytes.
+    /// The next of the caches without a thread, and the bytes that this one held when its thread ended.
     next_idle: Cell<Option<&'static ThreadCache>>,
     idle_bytes: Cell<usize>,
 }
@@ -73,7 +72,7 @@ impl Deref for ThreadCache {
 }
 
 impl Stacks {
-    /// The whole cache, where these are a live one's stacks or stand before one.
+    /// The whole cache, where these stacks belong to a live one or hide one.
     #[inline]
     pub(crate) fn cache(&'static self) -> Option<&'static ThreadCache> {
         self.own().map(ThreadCache::of)
@@ -81,14 +80,14 @@ impl Stacks {
 }
 
 impl ThreadCache {
-    /// The cache of the thread that has this.
+    /// The cache that begins with `own`.
     #[inline(always)]
     pub(crate) fn of(own: &'static Own) -> &'static ThreadCache {
-        // SAFETY: Threads have no other than the ones that their caches begin with.
+        // SAFETY: Every `Own` of a thread is the first field of a cache.
         unsafe { &*ptr::from_ref(own).cast() }
     }
 
-    /// A live cache that holds nothing.
+    /// A live cache without blocks.
     pub(crate) const fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
         ThreadCache {
             own: Own::new(shard),
@@ -102,15 +101,15 @@ impl ThreadCache {
             denials: Cell::new(0),
             last_giver: Cell::new(0),
             countdown: Countdown::new(),
-            own_offsets: [0; HOMED_STEPS],
+            own_offsets: [0; LANED_STEPS],
             next: Cell::new(None),
             next_idle: Cell::new(None),
             idle_bytes: Cell::new(0),
         }
     }
 
-    /// Has homed classes keep the blocks that this cache's shard is home to. Apart from [`ThreadCache::new`], so that the
-    /// cache, of several KiB, need not be built on the thread's stack more often than once.
+    /// Sets up the stacks for the lane of this cache's shard. Separate from [`ThreadCache::new`], so that the cache, of
+    /// several KiB, is built on the stack only once.
     pub(crate) fn settle(&mut self) {
         self.own.stacks.settle(self.own.shard);
         for (own, offset) in self.own_offsets.iter_mut().zip(&mut self.own.stacks.offsets) {
@@ -118,32 +117,31 @@ impl ThreadCache {
         }
     }
 
-    /// Where the stack for a size of so many steps lies, whatever the table of the stacks says now.
+    /// The offset of the stack for a size of `step` steps, even while counting.
     #[inline(always)]
     fn own_offset(&self, step: usize) -> usize {
-        let offset = if step < HOMED_STEPS { self.own_offsets[step] } else { OFFSETS[step] };
+        let offset = if step < LANED_STEPS { self.own_offsets[step] } else { OFFSETS[step] };
         usize::from(offset)
     }
 
-    /// What notices the end of its thread.
     pub(crate) fn key(&self) -> Option<Key> {
         self.key
     }
 
-    /// Blocks of `class` held now, with and without a home, for readers outside.
+    /// Blocks of `class` in this cache now, of all lanes, for other threads.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.statistics.cache_held_blocks")]
     pub(crate) fn held_blocks(&self, class: Class) -> usize {
-        let homed = class.homed();
-        let kept_apart = if homed == class {
+        let laned = class.laned();
+        let kept_apart = if laned == class {
             0
         } else {
-            self.count_from_outside(homed) + self.remote_blocks(homed)
+            self.count_from_outside(laned) + self.remote_blocks(laned)
         };
         self.count_from_outside(class) + kept_apart
     }
 
-    /// Bytes that the stacks may hold together, as their limits stand.
+    /// Bytes that the stacks may hold at their present limits.
     pub(crate) fn limit_bytes(&self) -> usize {
         self.limit_bytes.get()
     }

@@ -1,9 +1,8 @@
-//! What one owner owns: pages by class, and large blocks.
+//! The memory of one owner: pages by class, and large blocks.
 //!
-//! Relies on pages and on a mixed slice for their bitmaps, on the ranges for runs of slices. Each page is in one list, with
-//! those of its class that have free blocks or with all that have none, and each large block in a
-//! third, linked through their slices: so to release everything takes a step for each of them, however
-//! many blocks they hold.
+//! Relies on pages and on a mixed slice for their bitmaps, and on the ranges for runs of slices. Each page is in one list:
+//! that of its class if it has free blocks, else that of all full pages. Large blocks are in another. The lists are linked
+//! through slices, so releasing everything takes one step for each page and large block, whatever number of blocks they hold.
 
 use core::ptr;
 
@@ -11,28 +10,28 @@ use super::Owner;
 use super::mixed::Mixed;
 use crate::blocks::page::{Page, Purge};
 use crate::blocks::slot;
-use crate::memory::class::{Class, FOREIGN, HEAP, HOMED_FIRST};
+use crate::memory::class::{Class, FOREIGN, HEAP, LANED_FIRST};
 use crate::memory::list::List;
 use crate::memory::map;
 use crate::memory::ranges::{Run, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::fault::{self, Fault};
 
-/// Pages of less than this together are not looked at for how few blocks keep them.
+/// Pages of less than this together are never sparse.
 const SPARSE_BYTES_MIN: usize = 4 << 20;
-/// Pages are sparse when less than this share of them is handed out.
+/// Pages are sparse when less than one part in this many is handed out.
 const SPARSE_SHARE: usize = 4;
-/// Work of one step of a pass through sparse pages: ranges given back, and pages looked at. The last page may pass the first.
+/// The work of one step of a pass through sparse pages: ranges purged, and pages visited. The last page may exceed the first.
 const STEP_RANGES: usize = 8;
 const STEP_PAGES: usize = 256;
 
-/// What an owner owns, counted.
+/// What an owner's memory holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Blocks of pages handed out, to the program or to caches, and their bytes.
+    /// Blocks of pages handed out to the program or to caches, and their bytes.
     pub(crate) blocks: usize,
     pub(crate) block_bytes: usize,
-    /// Bytes of the pages, the mixed slice among them.
+    /// Bytes of the pages, including the mixed slice.
     pub(crate) page_bytes: usize,
     /// Large blocks and their bytes.
     pub(crate) large_blocks: usize,
@@ -58,26 +57,26 @@ impl Counts {
     }
 }
 
-/// What an owner owns.
+/// An owner's memory.
 pub(super) struct Holdings {
     pub(super) counts: Counts,
-    /// `block_bytes` when sparse pages were last purged, or the most it was since; 0 at first.
+    /// `block_bytes` when the last pass began, or the most it was since; 0 at first.
     bytes_at_purge: usize,
     /// Bit *i* is set while `partial[i]` holds a page.
     occupied: u128,
-    /// A pass through sparse pages: the classes that are still to come, and its next page in the one before them.
+    /// The pass through sparse pages: the classes left, and the next page of the class before them.
     to_pass: u128,
     place: Option<&'static Slice>,
-    /// What small classes share before they have pages.
+    /// The slice that small classes share before they have pages.
     mixed: Mixed,
     /// Pages without a free block.
     full: List,
     large: List,
     /// Pages with a free block, by class.
-    partial: [List; HOMED_FIRST],
+    partial: [List; LANED_FIRST],
 }
 
-const _: () = assert!(HOMED_FIRST <= 128, "a bit a class");
+const _: () = assert!(LANED_FIRST <= 128, "a bit a class");
 
 impl Holdings {
     pub(super) const fn new() -> Holdings {
@@ -90,7 +89,7 @@ impl Holdings {
             mixed: Mixed::new(),
             full: List::new(),
             large: List::new(),
-            partial: [const { List::new() }; HOMED_FIRST],
+            partial: [const { List::new() }; LANED_FIRST],
         }
     }
 
@@ -106,7 +105,7 @@ impl Holdings {
         while left > 0 {
             let page = match self.partial[class.page_index()].first() {
                 Some(first) => Page(first),
-                // A new page is made for a block, not for one more ahead of need.
+                // A new page is made for a block that is needed, not to fill the batch.
                 None if left < wanted => break,
                 None if self.begin_part(owner, class) => {
                     left -= self.mixed.take(class, &mut blocks[..left]);
@@ -133,7 +132,7 @@ impl Holdings {
         wanted - left
     }
 
-    /// Gives `class` a part of the mixed slice, if there is one for it; whether there was.
+    /// Gives `class` a part of the mixed slice, if it may have one; whether it did.
     fn begin_part(&mut self, owner: &'static Owner, class: Class) -> bool {
         if !self.mixed.may_begin_part(class) {
             return false;
@@ -164,7 +163,7 @@ impl Holdings {
         // SAFETY: The block lies in an arena: the class map said so, or it was handed out here.
         let slice = unsafe { Slice::at(block) };
         match slice.kind.get() {
-            // Only a slice of these two says whose it is.
+            // Only these kinds of slices have an owner.
             Kind::HeapPage | Kind::HeapMixed if owner.owns(slice) => {}
             _ => fault::stop(Fault::NotTheHeaps),
         }
@@ -183,7 +182,7 @@ impl Holdings {
             self.full.remove(page.0);
             self.link(class, page);
         }
-        // One is kept, so that blocks freed and allocated in turns cost no page.
+        // One empty page is kept, so that blocks freed and allocated in turn cost no page.
         let is_last = self.partial[class.page_index()].is_alone();
         if page.is_empty(class) && !is_last {
             self.unlink(class, page);
@@ -191,8 +190,7 @@ impl Holdings {
         }
     }
 
-    /// Takes a page with free blocks into its list: lower addresses to the front, so that high ones
-    /// empty.
+    /// Adds a page with free blocks to its list: lower addresses to the front, so that high ones become empty.
     fn link(&mut self, class: Class, page: Page) {
         let list = &mut self.partial[class.page_index()];
         if list.first().is_none_or(|first| page.0.address() < first.address()) {
@@ -214,7 +212,7 @@ impl Holdings {
         }
     }
 
-    /// Gives back a page that is in no list and of which every block is free.
+    /// Releases a page that is in no list and has only free blocks.
     fn release(&mut self, class: Class, page: Page) {
         let slices = class.page_slices();
         self.counts.page_bytes -= slices * SLICE_BYTES;
@@ -225,8 +223,8 @@ impl Holdings {
         unsafe { ranges.free(page.0, slices, dirty) };
     }
 
-    /// Begins a pass that gives the free memory inside pages back to the kernel, where few blocks keep many pages and a
-    /// good part was freed since the last one began.
+    /// Begins a pass that purges free memory inside pages, if few blocks keep many pages and a good part was freed since
+    /// the last pass began.
     fn look(&mut self) {
         let (pages, blocks) = (self.counts.page_bytes, self.counts.block_bytes);
         let before = self.bytes_at_purge;
@@ -246,7 +244,7 @@ impl Holdings {
         self.to_pass != 0 || self.place.is_some()
     }
 
-    /// Goes on with a pass by a step of bounded work: one call of the program does not wait for all of a heap's pages.
+    /// Continues a pass by a step of bounded work, so that no call of the program waits for all of a heap's pages.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.holdings_take_step")]
@@ -265,7 +263,7 @@ impl Holdings {
         unsafe { purge.carry_out() };
     }
 
-    /// The next page of the pass, which moves on behind it.
+    /// The next page of the pass, which moves on to the one behind it.
     fn next_in_pass(&mut self) -> Option<(Class, Page)> {
         while self.place.is_none() {
             let index = self.to_pass.trailing_zeros() as usize;
@@ -283,7 +281,7 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Ends the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if that is
+    /// Finishes the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if it is
     /// empty.
     pub(super) fn trim(&mut self) {
         while self.is_passing() {
@@ -293,7 +291,7 @@ impl Holdings {
             self.counts.page_bytes -= SLICE_BYTES;
             let mut ranges = stripes::of(slice).lock();
             ranges.bring_home(slot::parked());
-            // SAFETY: The slice was handed out to be mixed, and every block of it is free.
+            // SAFETY: The slice was handed out as the mixed slice, and every block of it is free.
             unsafe { ranges.free(slice, 1, SLICE_BYTES) };
         }
         for class in self.classes() {
@@ -306,7 +304,7 @@ impl Holdings {
         }
     }
 
-    /// Allocates a large block in whole slices; `None` for want of memory.
+    /// Allocates a large block of whole slices; `None` without memory.
     pub(super) fn allocate_large(
         &mut self,
         owner: &'static Owner,
@@ -326,7 +324,7 @@ impl Holdings {
         Some(run)
     }
 
-    /// Notes a change in the number of large blocks and in their slices.
+    /// Counts a change in the number of large blocks and in their slices.
     pub(super) fn count_large(&mut self, blocks: isize, slices: isize) {
         let bytes = slices * SLICE_BYTES.cast_signed();
         self.counts.large_blocks = self.counts.large_blocks.wrapping_add_signed(blocks);
@@ -337,17 +335,17 @@ impl Holdings {
     ///
     /// # Safety
     ///
-    /// - It is one of this owner's, and nobody uses it any more.
+    /// - It is one of this owner's, and nothing uses it any more.
     pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = self.close_large(first);
         let mut ranges = stripes::of(first).lock();
         ranges.bring_home(slot::parked());
         ranges.count_large(-1, -slices.cast_signed());
-        // SAFETY: The run was the block's, which nobody uses.
+        // SAFETY: The run was the block's, which nothing uses.
         unsafe { ranges.free(first, slices, slices * SLICE_BYTES) };
     }
 
-    /// Takes a large block out of the books; returns how many slices it has.
+    /// Removes a large block from the lists and counts; returns its slices.
     fn close_large(&mut self, first: &'static Slice) -> usize {
         let slices = first.count.get() as usize;
         self.large.remove(first);
@@ -361,7 +359,7 @@ impl Holdings {
     ///
     /// # Safety
     ///
-    /// - Nobody uses any of the blocks any more.
+    /// - Nothing uses any of the blocks any more.
     #[inline(never)]
     pub(super) unsafe fn release_all(&mut self) {
         slot::ranges().lock().bring_home(slot::parked());
@@ -372,15 +370,15 @@ impl Holdings {
             if is_large {
                 ranges.count_large(-1, -slices.cast_signed());
             }
-            // SAFETY: The run was a page's or a large block's, which nobody uses.
+            // SAFETY: The run was a page's or a large block's, which nothing uses.
             unsafe { ranges.free_together(first, slices, dirty) };
         }
         stripes::all().iter().for_each(|stripe| stripe.lock().end_together(all_slices));
         *self = Holdings::new();
     }
 
-    /// Takes any page, the mixed slice or a large block out of the books: its first slice, how many it has, the bytes of
-    /// them that may be resident, and whether it was a large block.
+    /// Removes some page, the mixed slice or a large block: returns its first slice, how many it has, the bytes that may
+    /// be resident, and whether it was a large block.
     fn close_any(&mut self) -> Option<((&'static Slice, usize, usize), bool)> {
         if let Some(first) = self.large.first() {
             let slices = self.close_large(first);

@@ -1,11 +1,10 @@
-//! Mixed slices: one slice of a heap that its small classes share, so that a heap of few blocks has one slice and not
-//! one a class.
+//! Mixed slices: one slice that all small classes of a heap share, so that a heap of few blocks takes one slice and not one
+//! for each class.
 //!
-//! Relies on the slice's bitmap, a word of which covers 1 KiB in steps of 16 bytes: a *part*. A part in use
-//! has blocks of one class, and its word says which of them are free. A class gets few parts; what it
-//! needs beyond comes from pages of its own, so large heaps pay nothing for this. The hard idea is
-//! where a part's class is noted: with the owner, whom `free` finds by the slice, for there is no room in
-//! the slice's own 64 bytes, and the heap's memory holds nothing but blocks.
+//! Relies on the slice's bitmap. A word of it covers 1 KiB in steps of 16 bytes: a *part*. A part in use has blocks of one
+//! class, and its word has the free ones. A class gets few parts; beyond them it has pages of its own, so large heaps pay
+//! nothing for this. The hard idea is where a part's class is stored: in the owner, which `free` finds by the slice, because
+//! the slice's 64 bytes have no room for it, and the heap's memory holds only blocks.
 
 use super::Owner;
 use crate::blocks::slot;
@@ -19,34 +18,33 @@ use crate::platform::fault::{self, Fault};
 pub(super) const PARTS: usize = BITMAP_WORDS;
 /// Bytes of a part.
 const PART_BYTES: usize = SLICE_BYTES / PARTS;
-/// A class that has so many parts gets no more.
+/// A class with this many parts gets no more.
 const PARTS_MAX: u32 = 4;
-/// The classes of which a block fits a part.
+/// The classes whose blocks fit a part.
 const CLASSES: usize = Class::of_size(PART_BYTES).index() - FIRST + 1;
 
 /// The mixed slice of a heap, if it has one.
 pub(super) struct Mixed {
     slice: Option<&'static Slice>,
-    /// The parts in use, as bits.
+    /// The parts in use, a bit each.
     used: u64,
-    /// Those of them that have a free block.
+    /// Those with a free block.
     partial: u64,
     /// Those of each class.
     parts: [u64; CLASSES],
 }
 
-/// The part that an address lies in.
+/// The part that contains an address.
 #[inline(always)]
 fn part_at(address: usize) -> usize {
     address / PART_BYTES % PARTS
 }
 
-/// The index of the block of `class` that starts at this address in a part. Ends the program where none
-/// does.
+/// The index in its part of the block of `class` that starts at this address. Ends the program where none does.
 fn index_of(class: Class, block: usize) -> usize {
     let offset = block % PART_BYTES;
     let index = class.block_index(offset);
-    // Behind the last block there may be room for part of one.
+    // There may be room for part of a block behind the last one.
     if index >= class.block_index(PART_BYTES) || index * class.size() != offset {
         fault::stop(Fault::NotABlock);
     }
@@ -59,13 +57,13 @@ fn all_free(class: Class) -> u64 {
 }
 
 impl Owner {
-    /// The code of the class of the blocks around this address, which lies in the heap's mixed slice.
+    /// The class index of the part that contains this address in the heap's mixed slice.
     #[inline(always)]
     pub(crate) fn mixed_code(&self, address: usize) -> u8 {
         self.codes[part_at(address)].get()
     }
 
-    /// The class of the block that starts at this address, likewise. Ends the program where none does.
+    /// The class of the block that starts at this address in the heap's mixed slice. Ends the program where none does.
     pub(crate) fn mixed_class(&self, block: usize) -> Class {
         let Some(class) = Class::from_code(self.mixed_code(block)) else {
             fault::stop(Fault::NotABlock)
@@ -84,7 +82,7 @@ impl Mixed {
         self.slice.is_none()
     }
 
-    /// Takes a slice to be shared; false for want of memory.
+    /// Takes the slice to share; false without memory.
     pub(super) fn begin(&mut self, owner: &'static Owner) -> bool {
         let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
@@ -101,13 +99,13 @@ impl Mixed {
         true
     }
 
-    /// Whether `class` may have one part more.
+    /// Whether `class` may have one more part.
     pub(super) fn may_begin_part(&self, class: Class) -> bool {
         let own = self.parts.get(class.index() - FIRST);
         self.used != u64::MAX && own.is_some_and(|own| own.count_ones() < PARTS_MAX)
     }
 
-    /// Gives `class`, which may have it, one part more, all of whose blocks are free.
+    /// Gives `class`, which may have it, one more part, with all blocks free.
     pub(super) fn begin_part(&mut self, owner: &'static Owner, class: Class) {
         let Some(slice) = self.slice else { return };
         let part = self.used.trailing_ones() as usize;
@@ -118,8 +116,8 @@ impl Mixed {
         self.parts[class.index() - FIRST] |= 1 << part;
     }
 
-    /// Takes free blocks of `class` into the *end* of `blocks`, in descending order in each part, lowest part last.
-    /// Returns how many.
+    /// Takes free blocks of `class` into the *end* of `blocks`, lowest address of each part last, lowest part last. Returns
+    /// how many.
     pub(super) fn take(&mut self, class: Class, blocks: &mut [usize]) -> usize {
         let Some((slice, own)) = self.slice.zip(self.parts.get(class.index() - FIRST)) else {
             return 0;
@@ -145,11 +143,11 @@ impl Mixed {
         blocks.len() - left
     }
 
-    /// Takes a block of `class` back, which lies in this slice. Ends the program where it does not, or is free.
+    /// Frees a block of `class` in this slice. Ends the program where it is not one, or is free already.
     pub(super) fn put(&mut self, owner: &'static Owner, class: Class, block: usize) {
         let part = part_at(block);
         let Some(slice) = self.slice.filter(|_| self.used & (1 << part) != 0) else {
-            // The last block that was in use took the part with it.
+            // The part went out of use when its last block was freed.
             fault::stop(Fault::FreedTwice)
         };
         if usize::from(owner.codes[part].get()) != class.index() {
@@ -169,12 +167,12 @@ impl Mixed {
         }
     }
 
-    /// Takes the slice out of use if no block of it is.
+    /// Takes the slice out of use if all its blocks are free.
     pub(super) fn close_if_empty(&mut self) -> Option<&'static Slice> {
         if self.used == 0 { self.close() } else { None }
     }
 
-    /// Takes the slice out of use with everything in it; the caller gives it back.
+    /// Takes the slice out of use; the caller frees it.
     pub(super) fn close(&mut self) -> Option<&'static Slice> {
         let slice = self.slice?;
         *self = Mixed::new();

@@ -1,8 +1,8 @@
 //! Pages of the hardened build: each has a record of every block, and some have a guard behind them.
 //!
-//! Relies on its parent for what every page is. A record is two bytes a block in the allocator's own
-//! memory: how many bytes were asked for while the block is live, else what became of it. So what a
-//! pointer is can be said without a look at the block, and nothing that a program writes changes it.
+//! Relies on its parent for what all pages have. A record is two bytes per block in the allocator's own memory: the
+//! requested size of a live block, else its state. So a pointer is classified without reading the block, and nothing that a
+//! program writes changes the record.
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -17,16 +17,16 @@ use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Protection};
 use crate::platform::sync::{AtomicUsize, Ordering};
 
-/// What is known of a block.
+/// The record of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// Handed out for so many bytes.
+    /// Handed out, with this requested size.
     Live(usize),
-    /// Freed, and not to be handed out yet.
+    /// Freed, and in quarantine.
     Resting,
-    /// Free, and every byte of it zero, unless somebody wrote to it since.
+    /// Free, with every byte zero unless the program wrote to it since.
     Zeroed,
-    /// Never handed out, and its bytes are unknown.
+    /// Never handed out, with unknown contents.
     Unknown,
 }
 
@@ -34,19 +34,19 @@ const RESTING: u16 = u16::MAX;
 const ZEROED: u16 = u16::MAX - 1;
 const UNKNOWN: u16 = u16::MAX - 2;
 
-/// The longest block that a page's record can hold, in bytes.
+/// The largest requested size that a record can hold, in bytes.
 pub(crate) const LIVE_MAX: usize = LARGEST_SMALL - 8;
 
 const _: () = assert!(LIVE_MAX < UNKNOWN as usize);
 
-/// Pages with a guard at once, at most: each may take two of the 65,530 mappings of a process.
+/// The most pages with a guard: each may take two of the 65,530 mappings of a process.
 const GUARDED_MAX: usize = 8 << 10;
-/// How many there are.
+/// How many there are now.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
 impl Page {
-    /// A new page of `class` that belongs to `shard`, all blocks free, with a guard behind it if it
-    /// is to be `guarded`; `None` for want of memory.
+    /// A new page of `class` that belongs to `shard`, with all blocks free, and with a guard behind it if `guarded`; `None`
+    /// without memory.
     #[inline(never)]
     pub(crate) fn create_hardened(class: Class, shard: u8, guarded: bool) -> Option<Page> {
         let (slices, blocks) = (class.page_slices(), class.page_blocks());
@@ -66,7 +66,7 @@ impl Page {
             slice.kind.set(Kind::Page);
             slice.purged.set(0);
         }
-        let (page, code) = (Page(run.first), class.homed().code_in(shard));
+        let (page, code) = (Page(run.first), class.laned().code_in(shard));
         page.0.sampled.set(0);
         page.0.free_blocks.set(blocks as u32);
         page.0.first_free.set(0);
@@ -78,7 +78,7 @@ impl Page {
         (0..blocks).for_each(|index| page.set_record(index, first));
         page.set_all_free(class);
         if guarded {
-            // SAFETY: The last slice of the run is nobody's. Refused, there is no guard.
+            // SAFETY: Nothing uses the last slice of the run. If refused, there is no guard.
             let _ = unsafe { kernel::protect(page.guard(class), SLICE_BYTES, Protection::None) };
         }
         map::set(page.0.address(), slices, code);
@@ -87,11 +87,11 @@ impl Page {
 
     /// The slice behind the page.
     fn guard(self, class: Class) -> NonNull<u8> {
-        // SAFETY: A page with a guard is that much shorter than its run.
+        // SAFETY: A page with a guard is shorter than its run by one slice.
         unsafe { self.0.ahead(class.page_slices()) }.start()
     }
 
-    /// Gives the page's slices back, and its guard.
+    /// Releases the page's slices and its guard.
     ///
     /// # Safety
     ///
@@ -104,12 +104,12 @@ impl Page {
         let dirty = self.close(class);
         if let Some(array) = NonNull::new(ptr::with_exposed_provenance_mut(records)) {
             let count = count.next_power_of_two().max(metadata::WORDS_MIN);
-            // SAFETY: The array was this page's, which is no more.
+            // SAFETY: The array was this page's, which is gone.
             unsafe { metadata::give_back(array, count) };
         }
         let mut opened = slices;
         if all > slices {
-            // SAFETY: The guard is this page's. What the kernel does not open stays closed for good.
+            // SAFETY: The guard is this page's. If the kernel does not open it, it is lost.
             let done =
                 unsafe { kernel::protect(self.guard(class), SLICE_BYTES, Protection::ReadWrite) };
             // ORDERING: Relaxed: a count.
@@ -126,7 +126,7 @@ impl Page {
         ptr::with_exposed_provenance(self.0.belongs().number.get())
     }
 
-    /// What is known of the block number `index`, of which there are so many.
+    /// The record of the block with this index.
     #[inline]
     pub(crate) fn record(self, index: usize) -> Record {
         // SAFETY: There is a record for each block of the page.
@@ -150,8 +150,7 @@ impl Page {
         unsafe { &*self.records().add(index) }.set(value);
     }
 
-    /// Takes the first free block from number `from` on, and behind the last from the first on; the
-    /// page has one. Returns its number.
+    /// Takes the first free block from index `from` on, wrapping around at the end; the page has one. Returns its index.
     #[inline]
     pub(crate) fn take_from(self, class: Class, from: usize) -> usize {
         let words = self.0.bitmap(class.page_blocks().div_ceil(64));
@@ -171,7 +170,7 @@ impl Page {
         index
     }
 
-    /// Marks block number `index`, which is not free, free.
+    /// Marks the block with this index, which is not free, free.
     #[inline]
     pub(crate) fn put_back(self, class: Class, index: usize) {
         let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[index / 64];
@@ -179,14 +178,14 @@ impl Page {
         self.0.free_blocks.set(self.0.free_blocks.get() + 1);
     }
 
-    /// Where block number `index` starts.
+    /// The address of the block with this index.
     #[inline]
     pub(crate) fn block(self, class: Class, index: usize) -> usize {
         self.0.address() + index * class.size()
     }
 }
 
-/// Whether one page more may have a guard.
+/// Counts one more page with a guard; whether it may have one.
 fn enter_guarded() -> bool {
     // ORDERING: Relaxed: a count.
     let enters = GUARDED.fetch_add(1, Ordering::Relaxed) < GUARDED_MAX;
@@ -197,7 +196,7 @@ fn enter_guarded() -> bool {
     enters
 }
 
-/// The page of the slice that holds `address`, as it is now.
+/// The page that contains `address` now.
 ///
 /// # Safety
 ///

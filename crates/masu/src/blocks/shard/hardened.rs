@@ -1,12 +1,12 @@
-//! Blocks of the hardened build, one at a time: a free one is chosen by chance, a freed one is looked
-//! at, cleared, and rests before it is free.
+//! Blocks of the hardened build, one at a time: a free one is chosen at random; a freed one is checked, cleared and
+//! quarantined before it is free.
 //!
-//! Relies on its parent for the pages of a class in a shard and on their lock, on the records of
-//! pages for what a block is. No cache holds blocks here: what a record says is what the program has.
+//! Relies on its parent for the pages of a class in a shard and for their lock, and on pages for their records. No cache
+//! holds blocks here, so a record says whether the program has the block.
 //!
-//! A freed block goes through two stages. It stands in a line, so that so many others are freed before
-//! it goes on, and then takes a random place among as many, whose block leaves its rest. When that is
-//! free its bytes must still be zero: if not, somebody wrote to it after it was freed.
+//! The quarantine has two stages. A freed block waits in a queue until as many others were freed, then replaces a random
+//! block of a second stage of the same length, which leaves. The leaving block's bytes must still be zero: if not, the
+//! program wrote to it after it was freed.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -20,36 +20,35 @@ use crate::memory::metadata;
 use crate::memory::random::Random;
 use crate::platform::sync::Guard;
 
-/// Bytes of blocks of a class that stand in line in a shard, and as many have a random place behind it; and so many
-/// blocks at most, and one at least.
+/// Bytes of blocks of a class in a shard's queue, and at most so many blocks, but at least one. The second stage is as long.
 const LINE_BYTES: usize = 32 << 10;
 const LINE_BLOCKS_MAX: usize = 512;
-/// Every so manieth page has a guard behind it, by chance.
+/// One page in this many has a guard behind it, chosen at random.
 const GUARDED_EVERY: usize = 8;
-/// A block is taken from one of so many pages that have free ones.
+/// A block is taken from one of this many pages with free ones.
 const CHOICE: usize = 4;
 
-/// What rests of a class in a shard.
+/// The quarantine of a class in a shard.
 struct Rest {
     random: Random,
-    /// Blocks in line, then those in random places; as long as `room` each. 0 is no block.
+    /// The queue, then the random places; each `room` long. 0 is no block.
     blocks: Option<&'static mut [usize]>,
-    /// The place of the next one in line.
+    /// The place of the next one in the queue.
     next: usize,
-    /// Bytes that live blocks of these pages were asked for.
+    /// The requested bytes of live blocks in these pages.
     asked_bytes: usize,
 }
 
 /// One for each lock of pages, which guards it.
 struct Rests([[UnsafeCell<Rest>; CLASSES]; SHARDS_MAX]);
 
-// SAFETY: Each is touched under the lock of its pages only.
+// SAFETY: Each is touched only under the lock of its pages.
 unsafe impl Sync for Rests {}
 
 static RESTS: Rests =
     Rests([const { [const { UnsafeCell::new(Rest::new()) }; CLASSES] }; SHARDS_MAX]);
 
-/// How many blocks of `class` stand in line.
+/// The length of the queue for `class`.
 const fn room(class: Class) -> usize {
     let room = LINE_BYTES / class.size();
     if room > LINE_BLOCKS_MAX {
@@ -66,13 +65,12 @@ impl Rest {
         Rest { random: Random::new(), blocks: None, next: 0, asked_bytes: 0 }
     }
 
-    /// Lets a block rest; returns the one that leaves for it, 0 for none. Without memory for the rest it is that
-    /// block itself.
+    /// Puts a block into quarantine; returns the one that leaves, 0 for none. Without memory that is the block itself.
     fn exchange(&mut self, class: Class, block: usize) -> usize {
         let room = room(class);
         if self.blocks.is_none() {
             self.blocks = metadata::words(2 * room);
-            // What was there before are no blocks.
+            // The array's old contents are no blocks.
             self.blocks.iter_mut().for_each(|words| words.fill(0));
         }
         let Some(blocks) = &mut self.blocks else { return block };
@@ -85,7 +83,7 @@ impl Rest {
     }
 }
 
-/// What rests of a class in a shard.
+/// The quarantine of a class in a shard.
 ///
 /// # Safety
 ///
@@ -96,15 +94,15 @@ unsafe fn rest_of(shard: Shard, class: Class) -> &'static mut Rest {
     unsafe { &mut *rest.get() }
 }
 
-/// A block that was taken.
+/// A block that was taken from a page.
 pub(crate) struct Taken {
     pub(crate) address: usize,
-    /// Whether every byte of it was zero when it became free.
+    /// Whether all its bytes were zero when it became free.
     pub(crate) zeroed: bool,
 }
 
-/// Takes a free block of `class` for `size` bytes from the pages of `shard`, or of another one where
-/// there is no memory for a new page; `None` for want of memory.
+/// Takes a free block of `class` for `size` bytes from the pages of `shard`, or of another shard if there is no memory for
+/// a new page; `None` without memory.
 #[inline]
 pub(crate) fn take(shard: Shard, class: Class, size: usize) -> Option<Taken> {
     let taken = take_from(shard, class, size, true);
@@ -127,7 +125,7 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
             return None;
         }
         let guarded = random.below(GUARDED_EVERY) == 0;
-        // Others may take from the new page before this thread does.
+        // Other threads may take from the new page before this one does.
         drop(pages);
         let page = Page::create_hardened(class, shard.0, guarded)?;
         pages = shard.pages(class).lock();
@@ -157,10 +155,10 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
 }
 
 impl ClassPages {
-    /// Makes a block free that has rested, or says where it was written to since. Returns its page where that is empty
-    /// and out of the books, to be released.
+    /// Makes a block free that leaves the quarantine, or says where it was written to. Returns its page where that is now
+    /// empty and removed, to be released.
     fn end_rest(&mut self, class: Class, block: usize) -> Result<Option<Page>, Wrong> {
-        // SAFETY: Blocks that rest lie in pages.
+        // SAFETY: Quarantined blocks lie in pages.
         let page = unsafe { page_at(block) };
         let index = page.index_of(class, block);
         if let Some(offset) = first_written(block, class.size()) {
@@ -182,17 +180,16 @@ impl ClassPages {
     }
 }
 
-/// Where the first byte of a cleared block lies that is not zero. The block is a multiple of 16 bytes
-/// long.
+/// The offset of the first byte of a cleared block that is not zero. The block's size is a multiple of 16.
 #[inline]
 pub(crate) fn first_written(block: usize, size: usize) -> Option<usize> {
     const LINE: usize = 8;
     let words = ptr::with_exposed_provenance::<u64>(block);
     let (count, mut seen) = (size / size_of::<u64>(), 0);
-    // A line at a time, without a branch in it, which compilers make vectors of.
+    // A line at a time without a branch, which compilers vectorize.
     let whole = count / LINE * LINE;
     for line in (0..whole).step_by(LINE) {
-        // SAFETY: The block is that long, and nobody uses it. Any bytes are numbers.
+        // SAFETY: The block is that long, and nothing uses it. Any bytes are numbers.
         let numbers = unsafe { words.add(line).cast::<[u64; LINE]>().read() };
         seen |= numbers.iter().fold(0, |all, number| all | number);
     }
@@ -206,18 +203,18 @@ pub(crate) fn first_written(block: usize, size: usize) -> Option<usize> {
     (0..size).find(|offset| unsafe { bytes.add(*offset).read() } != 0)
 }
 
-/// What is wrong with a pointer, or with the block that it leads to.
+/// What is wrong with a pointer or with its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// It leads to no page.
+    /// It points to no page.
     NoPage,
-    /// Nor to a block: behind a page's last one.
+    /// It points behind a page's last block.
     BehindLast,
-    /// So many bytes into a block of so many.
+    /// It points into a block of this size, at this offset.
     Inside { offset: usize, size: usize, live: bool },
-    /// A block of so many bytes that was freed before.
+    /// A block of this size that was freed before.
     FreedTwice { size: usize },
-    /// A free block of so many bytes, which was freed before if it was ever handed out.
+    /// A free block of this size, which was freed before if it was ever handed out.
     IsFree { size: usize },
     /// The block at `block`, of `size` bytes, was written to after it was freed.
     Written { block: usize, offset: usize, size: usize },
@@ -244,8 +241,8 @@ pub(crate) fn hold(address: usize) -> Result<Held, Wrong> {
         return Err(Wrong::NoPage);
     }
     let pages = shard.pages(class).lock();
-    // A page may have gone until the lock was held: then the pointer is not a live block's.
-    // SAFETY: As above, where the map says the same still.
+    // The page may have been released before the lock was taken: then the pointer is not a live block's.
+    // SAFETY: As above, while the map says the same.
     let is_same = || unsafe { page_at(address) }.0.address() == page.0.address();
     if arena::code_of(address) != code || !is_same() {
         return Err(Wrong::NoPage);
@@ -262,7 +259,7 @@ pub(crate) fn hold(address: usize) -> Result<Held, Wrong> {
     }
 }
 
-/// What lies `offset` bytes into a page, where no block starts.
+/// What is wrong with an address `offset` bytes into a page, where no block starts.
 #[cold]
 #[inline(never)]
 fn inside(page: Page, class: Class, offset: usize) -> Wrong {
@@ -277,7 +274,7 @@ fn inside(page: Page, class: Class, offset: usize) -> Wrong {
 }
 
 impl Held {
-    /// How many bytes were asked for.
+    /// The requested size.
     #[inline]
     pub(crate) fn size(&self) -> usize {
         match self.page.record(self.index) {
@@ -286,7 +283,7 @@ impl Held {
         }
     }
 
-    /// Notes that the block is `size` bytes long from now on.
+    /// Changes the requested size to `size`.
     pub(crate) fn set_size(&mut self, size: usize) {
         let before = self.size();
         // SAFETY: The lock of these pages is held.
@@ -295,13 +292,13 @@ impl Held {
         self.page.set_record(self.index, Record::Live(size));
     }
 
-    /// Lets the block rest, which nobody uses any more. Returns whether the line began again with it, which is so now and
-    /// then.
+    /// Puts the block into quarantine; nothing uses it any more. Returns whether the queue began again, as it does now
+    /// and then.
     #[inline]
     pub(crate) fn rest(mut self) -> Result<bool, Wrong> {
         let (class, block) = (self.class, self.page.block(self.class, self.index));
         let size = self.size();
-        // SAFETY: The block is that long, and nobody's.
+        // SAFETY: The block is that long, and nothing uses it.
         unsafe { ptr::with_exposed_provenance_mut::<u8>(block).write_bytes(0, class.size()) };
         self.page.set_record(self.index, Record::Resting);
         self.pages.handed_out -= 1;
@@ -323,7 +320,7 @@ impl Held {
     }
 }
 
-/// Bytes that the live blocks of `class` were asked for.
+/// The requested bytes of all live blocks of `class`.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.hardened_asked_bytes")]
 pub(crate) fn asked_bytes(class: Class) -> usize {

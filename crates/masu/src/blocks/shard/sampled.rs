@@ -1,6 +1,6 @@
-//! Sampled blocks: those that a heap profile knows one by one come from pages of their own.
+//! Sampled blocks: blocks in a heap profile come from pages of their own.
 //!
-//! Relies on its parent for the pages, and on the profile for what is known of the blocks.
+//! Relies on its parent for the pages, and on the profile for its samples.
 
 use core::ptr;
 
@@ -10,7 +10,7 @@ use crate::blocks::slot::{self, Own};
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::Class;
 
-/// A block of `class` from the pages of sampled blocks; null for want of memory.
+/// A block of `class` from the pages of sampled blocks; null without memory.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.sampled_take")]
@@ -23,7 +23,7 @@ pub(crate) fn take(class: Class) -> *mut u8 {
     ptr::with_exposed_provenance_mut(block[0])
 }
 
-/// Has the profile forget blocks that come home, before they can be handed out again.
+/// Removes blocks from the profile that are returned to their pages, before they can be handed out again.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.sampled_forget")]
@@ -31,8 +31,8 @@ pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
     blocks.for_each(sampling::remove);
 }
 
-/// Whether a heap profile is taken or blocks are guarded, and one of these free blocks is a sampled or a guarded one, as
-/// only a thread has them that did not notice yet.
+/// Whether one of these free blocks is a sampled or a guarded one, which only a thread can have that has not noticed the
+/// profile or the guards yet.
 #[inline(always)]
 pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
     (sampling::is_running() || guards::are_on())

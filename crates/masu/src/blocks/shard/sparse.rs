@@ -1,13 +1,13 @@
-//! Sparse pages: where few blocks keep many pages, the free memory inside these goes back to the kernel.
+//! Sparse pages: where few blocks keep many pages, the free memory inside the pages is purged.
 //!
-//! Relies on pages to say what of them is worth it. There may be thousands of pages, and one call of the program
-//! must not wait for all of them. So a flush that finds a class's pages sparse only begins a *pass*: a place
-//! in their list, which moves on by a *step* of bounded work in each slow call of any thread until it has
-//! passed them all. The hard idea is that no lock is held while the kernel works: a page is *away* then, out of its list, so
-//! that none of its blocks is handed out, while blocks that come home are marked in it as always.
+//! Relies on pages to say what is worth purging. There may be thousands of pages, and no call of the program must wait for
+//! all of them. So a flush that finds a class's pages sparse only begins a *pass*: a place in their list, which moves on by a
+//! *step* of bounded work in each slow call of any thread until all were visited. The hard idea is that no lock is held
+//! while the kernel works: a page is *away* then. It is in no list, so none of its blocks is handed out, while returned
+//! blocks are marked in it as always.
 //!
-//! A child that was forked while another thread had a page away has it away for good: its free blocks are not
-//! handed out again there. Each thread has few pages away at once.
+//! In a child that was forked while another thread had a page away, the page stays away forever, and its free blocks are not
+//! handed out. Each thread has few pages away at once.
 
 use super::{ClassPages, Pages, Shard, kept_pages, note_free};
 use crate::blocks::page::{Page, Purge};
@@ -20,38 +20,37 @@ use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::settings::{self, SHARDS_MAX};
 
-/// Pages of this size together are worth a thought about how few blocks keep them.
+/// Pages of less than this together are never sparse.
 const SPARSE_BYTES_MIN: usize = 256 << 10;
-/// Pages are sparse when less than this share of them is handed out.
+/// Pages are sparse when less than one part in this many is handed out.
 const SPARSE_SHARE: usize = 4;
 
-/// Sparse pages of this size together are left alone at first, unless an option says otherwise.
+/// Sparse pages of less than this together are not purged at first, unless an option says otherwise.
 const LEFT_ALONE_BYTES_MIN: usize = 4 << 20;
 
-/// Work of one step: ranges given back, their bytes, pages looked at. The last page may pass the first two. Where each range
-/// is a system call of its own, a step is shorter, and most of all where other threads run: each call waits for their
+/// The work of one step: ranges purged, their bytes, pages visited. The last page may exceed the first two. Where each range
+/// is a system call of its own, a step is shorter, most of all in a program with other threads: each call waits for their
 /// CPUs.
 const STEP_RANGES: usize = 16;
 const STEP_CALLS: usize = 4;
 const STEP_CALLS_ALONE: usize = 8;
 const STEP_BYTES: usize = 256 << 10;
 const STEP_PAGES: usize = 256;
-/// Pages that a thread has away at once.
+/// Pages that a thread has away at most.
 const AWAY_MAX: usize = 8;
 /// Steps at the end of a thread.
 const STEPS_AT_END: usize = 1024;
 
 const WORD_BITS: usize = usize::BITS as usize;
 
-/// Passes under way: a bit for each class of each shard, by its index. Changed under the lock of the class's
-/// pages, read by anyone.
+/// The passes under way: a bit for each class of each shard, by its index. Changed under the lock of the class's pages, read
+/// by any thread.
 static PASSES: [[AtomicUsize; CLASSES.div_ceil(WORD_BITS)]; SHARDS_MAX + 1] =
     [const { [const { AtomicUsize::new(0) }; CLASSES.div_ceil(WORD_BITS)] }; SHARDS_MAX + 1];
 /// How many there are.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 
-/// Where a pass has come to: the next page, or none. The page's address in slices, for a class's books fill their
-/// cache line.
+/// The next page of a pass, or none: the page's address in slices, because a class's data fill their cache line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(u32);
 
@@ -64,12 +63,12 @@ impl Place {
 
     fn page(self) -> Option<&'static Slice> {
         let address = (self.0 as usize) << SLICE_SHIFT;
-        // SAFETY: A page's slice: pages that leave their list take the place along.
+        // SAFETY: A page's slice: a page that leaves the list moves the place on.
         (address != 0).then(|| unsafe { Slice::at(address) })
     }
 }
 
-/// What a step may still do.
+/// The work left in a step.
 struct Step {
     ranges: usize,
     bytes: usize,
@@ -86,7 +85,7 @@ impl Step {
     }
 }
 
-/// Pages that are away, and what of them goes back together.
+/// Pages that are away, and their purge.
 struct Away {
     pages: [Option<Page>; AWAY_MAX],
     count: usize,
@@ -102,7 +101,7 @@ impl Away {
         self.count < AWAY_MAX && self.purge.has_room_for(class)
     }
 
-    /// Takes the last page back; without any the purge is empty.
+    /// Removes the last page; the purge is cleared when none is left.
     fn take_back(&mut self) -> Option<Page> {
         let page = self.count.checked_sub(1).and_then(|last| self.pages[last].take());
         self.count = self.count.saturating_sub(1);
@@ -116,8 +115,8 @@ impl Away {
 /// Whether the next step is one of the ranges, where there is work of both kinds.
 static RANGES_NEXT: AtomicBool = AtomicBool::new(false);
 
-/// Goes on with giving memory back, once in each slow call: a step of bounded work, of a pass or of what the ranges
-/// owe. The caller holds no lock.
+/// Continues to purge, once in each slow call: a step of bounded work, of a pass or of what the ranges owe. The caller holds
+/// no lock.
 #[inline]
 pub(crate) fn go_on() {
     if is_due() {
@@ -125,7 +124,7 @@ pub(crate) fn go_on() {
     }
 }
 
-/// Ranges that go back in one step.
+/// Ranges purged in one step.
 fn step_ranges() -> usize {
     match kernel::drops_together() {
         true => STEP_RANGES,
@@ -134,18 +133,18 @@ fn step_ranges() -> usize {
     }
 }
 
-/// Whether there is anything to go on with.
+/// Whether there is work for a step.
 #[inline]
 fn is_due() -> bool {
     stripes::any_owes() || is_under_way()
 }
 
 fn is_under_way() -> bool {
-    // ORDERING: Relaxed: a thread that misses a pass that has just begun goes on with it the next time.
+    // ORDERING: Relaxed: a thread that misses a pass that has just begun finds it the next time.
     UNDER_WAY.load(Ordering::Relaxed) != 0
 }
 
-/// Takes many steps at the end of a thread: its blocks have just gone home, and no call of its own comes after it.
+/// Takes many steps at the end of a thread, because it makes no more slow calls and its blocks were just flushed.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.sparse_go_on_at_end")]
@@ -157,7 +156,7 @@ pub(crate) fn go_on_at_end() {
     }
 }
 
-/// Goes on until no pass is under way.
+/// Finishes all passes.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
@@ -171,7 +170,7 @@ pub(super) fn finish() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.sparse_take_step")]
 fn take_step() {
-    // ORDERING: Relaxed: two threads that read the same only take steps of one kind.
+    // ORDERING: Relaxed: two threads that read the same value only take steps of one kind.
     let ranges_next = RANGES_NEXT.load(Ordering::Relaxed);
     // ORDERING: As above.
     RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
@@ -194,10 +193,10 @@ fn take_pass_step() {
     }
 }
 
-/// A class of a shard through whose pages a pass is under way.
+/// A class of a shard with a pass under way.
 fn any_pass() -> Option<(Shard, Class)> {
     PASSES.iter().enumerate().find_map(|(shard, words)| {
-        // ORDERING: Relaxed: a thread that finds a pass that has just ended finds nothing to do.
+        // ORDERING: Relaxed: a thread that finds a pass that has just ended has nothing to do.
         let words = words.iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
         let index = words
             .filter(|(_, bits)| *bits != 0)
@@ -207,7 +206,7 @@ fn any_pass() -> Option<(Shard, Class)> {
 }
 
 impl Shard {
-    /// Goes on with the pass through the pages of a class, few pages after few others, until it or the step ends.
+    /// Continues the pass through the pages of a class, a few pages at a time, until the pass or the step ends.
     fn pass_on(self, class: Class, step: &mut Step) {
         let mut away = Away::new();
         loop {
@@ -221,7 +220,7 @@ impl Shard {
             pages.send_away(self, class, step, &mut away);
             drop(pages);
             if any_empty {
-                // SAFETY: `put_back` took the pages out of the books because every block of them is free.
+                // SAFETY: `put_back` removed the pages because every block of them is free.
                 unsafe { Page::release_all(class, &empty) };
             }
             if away.count == 0 {
@@ -232,12 +231,12 @@ impl Shard {
         }
     }
 
-    /// Notes that a pass through the pages of a class begins or ends. The caller holds their lock.
+    /// Records that a pass through the pages of a class begins or ends. The caller holds their lock.
     fn note_pass(self, class: Class, begins: bool) {
         let index = class.page_index();
         let (word, bit) =
             (&PASSES[usize::from(self.0)][index / WORD_BITS], 1 << (index % WORD_BITS));
-        // ORDERING: Relaxed on all: the lock of the pages orders what hangs on it.
+        // ORDERING: Relaxed on all: the lock of the pages orders their data.
         if begins && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             UNDER_WAY.fetch_add(1, Ordering::Relaxed);
         } else if !begins && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
@@ -248,7 +247,7 @@ impl Shard {
 }
 
 impl ClassPages {
-    /// Looks at the pages after a flush, and begins to give memory back where few blocks keep many.
+    /// Checks the pages after a flush, and begins a pass where few blocks keep many.
     #[inline]
     pub(super) fn look(&mut self, shard: Shard, class: Class) -> Pages {
         if !self.is_sparse(class) {
@@ -270,8 +269,7 @@ impl ClassPages {
         bytes >= SPARSE_BYTES_MIN && self.handed_out * class.size() < bytes / SPARSE_SHARE
     }
 
-    /// Begins a pass through sparse pages, if they are many and a good part was freed since the last one
-    /// began.
+    /// Begins a pass through sparse pages, if they are many and a good part was freed since the last one began.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.sparse_begin_pass")]
@@ -290,7 +288,7 @@ impl ClassPages {
         shard.note_pass(class, true);
     }
 
-    /// Moves on to the next pages that are worth it, and sends them away: none where the step or the pass is over.
+    /// Sends the next pages away that are worth purging; none where the step or the pass is over.
     fn send_away(&mut self, shard: Shard, class: Class, step: &mut Step, away: &mut Away) {
         while !step.is_over()
             && away.has_room_for(class)
@@ -305,7 +303,7 @@ impl ClassPages {
                 self.leave(page);
                 continue;
             }
-            // The place moves on with it.
+            // Moves the place on.
             self.unlink(page);
             page.set_away(true);
             away.pages[away.count] = Some(page);
@@ -326,8 +324,7 @@ impl ClassPages {
         }
     }
 
-    /// Takes a page back into the list that was away; or returns it, out of the books, where it became
-    /// empty and is not kept.
+    /// Puts a page that was away back into the list; or returns it, removed, where it became empty and is not kept.
     fn put_back(&mut self, class: Class, page: Page) -> Option<Page> {
         page.set_away(false);
         if page.is_empty(class) && self.partial_count >= kept_pages(class) {
@@ -337,18 +334,18 @@ impl ClassPages {
         if self.partial.is_empty() {
             note_free(page.owner(), class);
         }
-        // Behind those that the pass has seen.
+        // Behind the pages that the pass has visited.
         self.partial.push_before(self.place.page(), page.0);
         self.partial_count += 1;
         None
     }
 }
 
-/// Bytes of sparse pages that are left alone, over [`LEFT_ALONE_BYTES_MIN`]. Grows when purged blocks are used
-/// again, fades with each pass.
+/// Bytes of sparse pages that are not purged, beyond [`LEFT_ALONE_BYTES_MIN`]. Grows when purged blocks are used again, and
+/// fades with each pass.
 pub(super) struct LeftAlone(u32);
 
-/// It is counted in these, the smallest blocks.
+/// The unit of its count, the smallest block.
 const UNIT: usize = 16;
 
 impl LeftAlone {
@@ -358,7 +355,7 @@ impl LeftAlone {
         self.0 as usize * UNIT
     }
 
-    /// `blocks` of `class` that had been given back were handed out.
+    /// Counts purged `blocks` of `class` that were handed out.
     pub(super) fn note_taken(&mut self, blocks: usize, class: Class) {
         self.0 = self.0.saturating_add((2 * blocks * (class.size() / UNIT)) as u32);
     }

@@ -9,8 +9,7 @@ use super::{Own, Stacks, suffix};
 macro_rules! read {
     ($name:literal) => {{
         let value;
-        // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no
-        // side effect.
+        // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no side effect.
         unsafe {
             asm!(
                 concat!("adrp {offset}, :gottprel:", $name, suffix!()),
@@ -55,7 +54,7 @@ pub(super) unsafe fn read() -> *const Stacks {
     read!("masu_slot_")
 }
 
-/// Its second word.
+/// The second word's value.
 ///
 /// # Safety
 ///
@@ -74,7 +73,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
     write!("masu_slot_", stacks);
 }
 
-/// Sets its second word.
+/// Sets the second word.
 ///
 /// # Safety
 ///

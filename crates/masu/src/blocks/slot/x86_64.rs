@@ -9,8 +9,7 @@ use super::{Own, Stacks, suffix};
 macro_rules! read {
     ($name:literal) => {{
         let value;
-        // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no
-        // side effect.
+        // SAFETY: The linker fills in the variable's offset from the thread pointer; the read has no side effect.
         unsafe {
             asm!(
                 concat!("mov {value}, qword ptr [rip + ", $name, suffix!(), "@GOTTPOFF]"),
@@ -49,7 +48,7 @@ pub(super) unsafe fn read() -> *const Stacks {
     read!("masu_slot_")
 }
 
-/// Its second word.
+/// The second word's value.
 ///
 /// # Safety
 ///
@@ -68,7 +67,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
     write!("masu_slot_", stacks);
 }
 
-/// Sets its second word.
+/// Sets the second word.
 ///
 /// # Safety
 ///

@@ -1,9 +1,9 @@
 //! Arenas where addresses are limited (`ulimit -v`): reserved piece by piece, as they are used.
 //!
-//! Relies on an arena's place at a multiple of 1 GiB, where the addresses behind it are free as a rule. An arena
-//! that was reserved as a whole would take addresses from the rest of the program, and several short ones have a
-//! head each and let no long block in. So there is one, as long as the limit; of its head those slots and
-//! bitmaps are reserved that it may ever need, with a hole between them, and it grows and shrinks at its end.
+//! Relies on an arena's place at a multiple of 1 GiB, where the following addresses are usually free. An arena reserved as a
+//! whole would take addresses from the rest of the program; several short ones would have a head each and no room for long
+//! blocks. So there is one arena, as long as the limit. Of its head, only the slots and bitmaps that it may need are
+//! reserved, with a hole between them, and it grows and shrinks at its end.
 
 use core::ptr::{self, NonNull};
 
@@ -17,23 +17,23 @@ use crate::platform::sync::{AtomicUsize, Ordering};
 
 /// The longest piece.
 const PIECE_BYTES_MAX: usize = 64 << 20;
-/// A limit's share that a piece is.
+/// A piece is one part in this many of the limit.
 const PIECE_SHARE: usize = 128;
-/// So many pieces that are free at the end go back to the kernel.
+/// This many free pieces at the end go back to the kernel.
 const SHRINKS_BY_PIECES: usize = 4;
 /// Where the bitmaps begin, and a hole before them ends.
 const HOLE_END: usize = BITMAPS_AT / SLICE_BYTES;
 
-/// What addresses were limited to when the first arena was reserved; 0 for none.
+/// The limit on addresses when the first arena was reserved; 0 for none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Has arenas be reserved piece by piece from now on.
+/// Has arenas reserved piece by piece from now on.
 pub(super) fn limit_to(bytes: usize) {
-    // ORDERING: Relaxed: the number stands for itself.
+    // ORDERING: Relaxed: no other memory depends on the number.
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// What addresses are limited to, if they are.
+/// The limit on addresses, if there is one.
 pub(super) fn limit() -> Option<usize> {
     // ORDERING: Relaxed, as above.
     Some(LIMIT.load(Ordering::Relaxed)).filter(|limit| *limit != 0)
@@ -43,7 +43,7 @@ fn piece_slices(limit: usize) -> usize {
     (limit / PIECE_SHARE).clamp(COMMIT_STEP_MIN, PIECE_BYTES_MAX) / SLICE_BYTES
 }
 
-/// Calls `act` with each part of an arena that is reserved, up to its slice `end`: before the hole and behind it.
+/// Calls `act` with each reserved part of an arena, up to its slice `end`: before the hole and behind it.
 pub(super) fn for_each_part(
     start: NonNull<u8>,
     hole: usize,
@@ -61,16 +61,16 @@ pub(super) fn for_each_part(
 }
 
 impl Arena {
-    /// Calls `act` with each part that is reserved.
+    /// Calls `act` with each reserved part.
     pub(super) fn for_each_part(&'static self, act: impl FnMut(NonNull<u8>, usize)) {
         for_each_part(NonNull::from(self).cast(), self.hole.get(), self.reserved.get(), act);
     }
 
-    /// Reserves an arena for a run of `slices` slices and more, where addresses are limited.
+    /// Reserves an arena for a run of at least `slices` slices, where addresses are limited.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` where there are none left; another error where arenas are not reserved like this.
+    /// `ENOMEM` where none are left; another error where arenas are not reserved piece by piece.
     #[inline]
     pub(super) fn reserve_in_pieces(slices: usize) -> Result<&'static Arena, Errno> {
         Arena::reserve_under(limit().ok_or(Errno::EXIST)?, slices)
@@ -102,7 +102,7 @@ impl Arena {
                         Protection::None,
                     );
                     if let Err(refusal) = rest {
-                        // SAFETY: The slots were reserved just now, and nobody knows of them.
+                        // SAFETY: The slots were reserved just now, and nothing else knows of them.
                         let _ = unsafe { kernel::unmap_unused(start, slots_end * SLICE_BYTES) };
                         return Err(refusal);
                     }
@@ -114,7 +114,7 @@ impl Arena {
         Err(Errno::EXIST)
     }
 
-    /// Reserves up to slice `end`, and a piece ahead where that can be had; whether that worked.
+    /// Reserves up to slice `end`, and a piece ahead if possible; whether that worked.
     #[inline]
     pub(super) fn reserve_up_to(&self, end: usize) -> bool {
         end <= self.reserved.get() || self.reserve_more(end)
@@ -139,30 +139,29 @@ impl Arena {
         is_reserved
     }
 
-    /// Whether a free run lies at the end of what was handed out, and is worth giving back. Under the ranges' lock.
+    /// Whether a free run lies at the end of the used part and is long enough to go back. Under the ranges' lock.
     pub(crate) fn ends_in(&self, run: &Slice) -> bool {
         let count = run.count.get() as usize;
         run.index() + count == self.front.get()
             && limit().is_some_and(|limit| count >= SHRINKS_BY_PIECES * piece_slices(limit))
     }
 
-    /// The free run at the end of what was handed out. Under the ranges' lock.
+    /// The free run at the end of the used part. Under the ranges' lock.
     pub(crate) fn free_end(&self) -> Option<&'static Slice> {
         let before = self.address() + (self.front.get() - 1) * SLICE_BYTES;
-        // SAFETY: It lies in the arena: before the front is what was handed out, or the head.
+        // SAFETY: It lies in the arena: before the front are slices that were handed out, or the head.
         let last = unsafe { Slice::at(before) };
         // SAFETY: The last slice of a free run leads to its first.
         last.kind.is(Kind::Free).then(|| unsafe { last.behind(last.back.get() as usize) })
     }
 
-    /// Takes back that anything was handed out from slice `first` on. Under the lock of growth and the ranges' lock; the
-    /// run is in no list.
+    /// Makes the slices from `first` on unused again. Under the lock of growth and the ranges' lock; the run is in no list.
     pub(crate) fn retreat_to(&self, first: &Slice) {
         self.front.set(first.index());
         self.committed.set(first.index());
     }
 
-    /// Gives the addresses back to the kernel behind what is committed. Under the lock of growth.
+    /// Unmaps the addresses behind the committed part. Under the lock of growth.
     pub(crate) fn unmap_behind(&self) {
         let (start, end) = (self.committed.get(), self.reserved.get());
         let address = self.address() + start * SLICE_BYTES;

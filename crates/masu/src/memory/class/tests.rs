@@ -1,4 +1,4 @@
-//! Properties of the size classes, over every size and alignment.
+//! Properties of the size classes, for every size and alignment.
 
 extern crate std;
 
@@ -81,15 +81,15 @@ fn aligned_classes_are_aligned_and_large_enough() {
 fn a_code_in_the_map_names_one_class_and_one_lane() {
     let mut seen = [false; CODES];
     for class in Class::all() {
-        let homed = class.homed();
-        assert_eq!(homed.size(), class.size());
-        assert_eq!(homed.page_index(), class.index());
-        // Exactly the blocks that can share a line with others.
-        assert_eq!(homed.is_homed(), class.size() < 64);
+        let laned = class.laned();
+        assert_eq!(laned.size(), class.size());
+        assert_eq!(laned.page_index(), class.index());
+        // Exactly the blocks that can share a line.
+        assert_eq!(laned.is_laned(), class.size() < 64);
         for lane in 0..LANES as u8 {
-            let code = homed.code_in(lane);
-            assert_eq!(Class::from_code(code), Some(homed));
-            if homed.is_homed() || lane == 0 {
+            let code = laned.code_in(lane);
+            assert_eq!(Class::from_code(code), Some(laned));
+            if laned.is_laned() || lane == 0 {
                 assert!(!seen[usize::from(code)], "{code} stands for two");
                 seen[usize::from(code)] = true;
                 assert_eq!(Class::lane_of(code), lane);

@@ -1,11 +1,11 @@
-//! Where the allocator's own memory lies: a slice at a time, beside what blocks lie in.
+//! Where metadata lie: a slice at a time, beside blocks.
 //!
-//! Relies on ranges. In the hardened build `guarded.rs` stands in its place.
+//! Relies on ranges. `guarded.rs` replaces this file in the hardened build.
 
 use crate::memory::ranges::stripes;
 use crate::memory::slice::{Kind, SLICE_BYTES};
 
-/// Takes memory for good; returns where it begins and ends. `None` where there is none.
+/// Takes memory forever; returns its start and end. `None` without memory.
 #[inline(always)]
 pub(super) fn take() -> Option<(usize, usize)> {
     let run = stripes::first().lock_in_others().allocate(1, 1, Kind::Metadata)?;

@@ -1,6 +1,6 @@
-//! The runs of large blocks: how long they are, and how they change their length in place.
+//! The runs of large blocks: their length, and resizing in place.
 //!
-//! Relies on its parent for the runs. A large block and one of a first-class heap differ in who counts them; their runs do not.
+//! Relies on its parent for the runs. Large blocks of first-class heaps have the same runs; only their counts differ.
 
 use super::{Parked, stripes};
 use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
@@ -13,8 +13,7 @@ fn slices_for(size: usize) -> usize {
     size.max(1).div_ceil(SLICE_BYTES)
 }
 
-/// The slices that a block of `size` bytes aligned to `align` takes; `None` where `size` is over 128 TiB
-/// or `align` over 512 MiB.
+/// The slices of a block of `size` bytes aligned to `align`; `None` where `size` is over 128 TiB or `align` over 512 MiB.
 pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
     (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
 }
@@ -23,23 +22,23 @@ pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
 pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
     let block = first.start().as_ptr();
     if zeroed {
-        // SAFETY: The block is that long and nobody else's.
+        // SAFETY: The block is that long, and nothing else uses it.
         unsafe { block.write_bytes(0, size) };
     }
     block
 }
 
-/// Bytes of the large block that starts with this slice.
+/// The usable size of the large block that starts with this slice.
 pub(crate) fn usable_size(first: &'static Slice) -> usize {
     first.count.get() as usize * SLICE_BYTES
 }
 
-/// Changes the size of the large block that starts with this slice to `size` bytes without moving it, where
-/// that can be done; whether it was. What is unused and more than half goes back. `parked` is the calling thread's.
+/// Resizes the large block that starts with this slice in place; whether that was possible. Frees the unused slices, if they
+/// are more than half. `parked` is the calling thread's.
 ///
 /// # Safety
 ///
-/// - It was handed out and not freed, and nobody uses what lies behind its first `size` bytes.
+/// - It was handed out and not freed, and nothing uses what lies behind its first `size` bytes.
 pub(crate) unsafe fn resize(
     first: &'static Slice,
     size: usize,
@@ -47,7 +46,7 @@ pub(crate) unsafe fn resize(
 ) -> bool {
     let (slices, wanted) = (first.count.get() as usize, slices_for(size));
     if wanted <= slices {
-        // Shrinking frees the tail, but not for little: the block may grow again.
+        // Shrinking frees the tail only if it is long, because the block may grow again.
         if wanted < slices && (wanted * 2 < slices) {
             // SAFETY: The tail belongs to this block.
             unsafe { shrink(first, slices, wanted) };
@@ -67,13 +66,13 @@ pub(crate) unsafe fn resize(
 ///
 /// # Safety
 ///
-/// - The run is a large block of `slices` slices, whose tail nobody uses.
+/// - The run is a large block of `slices` slices, whose tail nothing uses.
 unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
     if first.arena().is_dedicated() {
         let kept_bytes = wanted * SLICE_BYTES;
         // SAFETY: The tail lies in the block, whose slices may reach beyond the first GiB.
         let tail = unsafe { first.start().add(kept_bytes) };
-        // SAFETY: Nobody uses the tail. Refused, it stays resident.
+        // SAFETY: Nothing uses the tail. If refused, it stays resident.
         let _ =
             unsafe { kernel::advise(tail, slices * SLICE_BYTES - kept_bytes, Advice::DontNeed) };
         return;

@@ -1,7 +1,7 @@
-//! Which of the lists of free runs hold one, a bit each.
+//! A bit set of the lists of free runs that hold one.
 //!
-//! Relies on nothing. Two words instead of one number of 128 bits, which takes twice the instructions
-//! to shift, and is looked at whenever a run is taken or freed.
+//! Relies on nothing. Two words instead of a `u128`, which takes twice the instructions to shift, in a set that is read
+//! whenever a run is taken or freed.
 
 use super::LISTS;
 
@@ -23,7 +23,7 @@ impl Occupied {
         self.0[list / 64] &= !(1 << (list % 64));
     }
 
-    /// The first one from `list` on.
+    /// The first list from `list` on.
     #[inline]
     pub(super) fn first_from(&self, list: usize) -> Option<usize> {
         let mut word = list / 64;
@@ -35,7 +35,7 @@ impl Occupied {
         Some(word * 64 + left.trailing_zeros() as usize)
     }
 
-    /// The last one.
+    /// The last list.
     pub(super) fn last(&self) -> Option<usize> {
         let word = self.0.iter().rposition(|word| *word != 0)?;
         Some(word * 64 + self.0[word].ilog2() as usize)

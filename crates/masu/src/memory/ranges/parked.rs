@@ -1,14 +1,13 @@
-//! Parked runs: a large block that was freed right after it was made, left as it is for the next
-//! request of its size.
+//! Parked runs: a large block that its thread freed right after allocating it, kept for the thread's next request of that
+//! size.
 //!
-//! Relies on each thread having a place of its own, behind the thread slot, so parking and taking are plain stores: no lock of
-//! the ranges, no exchange, no merge and no cut, no write to the class map. The hard idea is that
-//! nothing else may notice. A parked run goes home before its thread takes anything from the ranges or
-//! gives them anything (but for the allocator's own memory and for a tail that a block gives up), so it
-//! bars no longer run; a run is parked only where its thread was
-//! handed two of one length in a row and the last one comes back first; and only with a *right* that
-//! the ranges gave, whose sum counts against the free memory that may stay: threads that wait hold no
-//! more together than would stay anyway.
+//! Relies on each thread having a place of its own behind the thread slot, so parking and taking are plain stores: no lock,
+//! no atomic exchange, no merging or splitting of runs, no write to the class map. The hard idea is that nothing else may
+//! notice. A parked run is returned before its thread takes anything from the ranges or frees anything to them (except for
+//! metadata and for tails of blocks that shrink), so it never blocks the merging of a longer run. A run is parked only if its
+//! thread was handed two of one length in a row and frees the last one first. And it needs a *right* from the ranges; the sum
+//! of rights counts against the free memory that may stay resident, so parked runs of idle threads hold no more than would
+//! stay anyway.
 
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::{AtomicUsize, Ordering};
@@ -16,14 +15,13 @@ use crate::platform::sync::{AtomicUsize, Ordering};
 /// The bits of an entry that hold the slices.
 const SLICES_MASK: usize = SLICE_BYTES - 1;
 
-/// What one thread has parked. Only the thread itself touches it; others may count.
+/// A thread's parked run. Only its thread changes it; others may count.
 pub(crate) struct Parked {
     /// The run's address, with its slices in the low bits; 0 for none.
     run: AtomicUsize,
-    /// The run handed out last, likewise, if the thread has the right to park it; else only its
-    /// slices.
+    /// The run handed out last, likewise, if the thread has the right to park it; else only its slices.
     last: AtomicUsize,
-    /// Slices that this thread may park, with the place of the stripe that gave the right in the bits above them.
+    /// The slices of the right to park, with the place of the stripe that gave it in the bits above.
     right: AtomicUsize,
 }
 
@@ -36,7 +34,7 @@ fn slices_of(entry: usize) -> usize {
 }
 
 fn load(word: &AtomicUsize) -> usize {
-    // ORDERING: Relaxed: its own thread needs no order, and others only count.
+    // ORDERING: Relaxed: the thread itself needs no order, and other threads only count.
     word.load(Ordering::Relaxed)
 }
 
@@ -46,7 +44,7 @@ fn store(word: &AtomicUsize, value: usize) {
 }
 
 impl Parked {
-    /// Nothing, and no right to park anything.
+    /// Nothing parked, and no right to park.
     pub(crate) const fn new() -> Parked {
         Parked { run: AtomicUsize::new(0), last: AtomicUsize::new(0), right: AtomicUsize::new(0) }
     }
@@ -57,25 +55,24 @@ impl Parked {
         if slices_of(load(&self.run)) == slices { self.take_any() } else { None }
     }
 
-    /// Takes whatever is parked.
     #[inline]
     fn take_any(&self) -> Option<&'static Slice> {
         let entry = load(&self.run);
         store(&self.run, 0);
-        // SAFETY: A parked run lies in an arena, which stays reserved as long as a run is handed out.
+        // SAFETY: A parked run lies in an arena, which stays reserved while a run of it is handed out.
         (entry != 0).then(|| unsafe { Slice::at(entry) })
     }
 
-    /// Whether a run that is free now is worth parking, and may be.
+    /// Whether a run that was just freed should be parked, and may be.
     #[inline]
     pub(crate) fn wants(&self, first: &'static Slice, slices: usize) -> bool {
         load(&self.last) == entry(first, slices)
     }
 
-    /// Parks a run that [`Parked::wants`] asked for.
+    /// Parks a run that [`Parked::wants`] accepted.
     #[inline]
     pub(crate) fn park(&self, first: &'static Slice, slices: usize) {
-        // Whatever is handed out while a run is parked was parked itself, or that one went home.
+        // Taking a parked run or the ranges empties the place before another run is handed out.
         debug_assert!(load(&self.run) == 0 && slices_of(load(&self.right)) == slices);
         store(&self.run, entry(first, slices));
     }
@@ -85,7 +82,7 @@ impl Parked {
         slices_of(load(&self.last)) == slices
     }
 
-    /// Notes the run that the ranges handed out, with the right to park it, from the stripe at a place, or without.
+    /// Records the run that the ranges handed out, with the right to park it from a stripe, or without.
     pub(super) fn note_handed_out(
         &self,
         first: &'static Slice,
@@ -106,7 +103,7 @@ impl Parked {
         self.has_right().then(|| load(&self.right) / SLICE_BYTES)
     }
 
-    /// Gives up the right to park: how many slices it was for, and the run that has to go home.
+    /// Gives up the right to park: returns its slices, and the run to return.
     pub(super) fn give_up(&self) -> (usize, Option<&'static Slice>) {
         let right = slices_of(load(&self.right));
         store(&self.right, 0);
@@ -114,7 +111,7 @@ impl Parked {
         (right, self.take_any())
     }
 
-    /// Forgets which run was handed out last, but not how long it was.
+    /// Forgets the run that was handed out last, but not its length.
     #[inline]
     pub(super) fn forget_last(&self) {
         store(&self.last, slices_of(load(&self.last)));

@@ -1,9 +1,9 @@
-//! How much of the memory that goes back to the kernel was used, and so whether huge pages are worth it.
+//! How much of the memory that is purged was used, and so whether huge pages are worth it.
 //!
-//! Relies on slices. A program may ask for blocks sized for the worst case and write to little of each. The first
-//! touch of such a block then costs the zeroing of 2 MiB, each time that it is purged and handed out again. The hard
-//! idea: what is just about to be dropped is nobody's, and can be looked at. A sample of OS pages is enough. An
-//! OS page of zeros counts as unused: a program that keeps whole pages of zeros loses huge pages, and no more.
+//! Relies on slices. A program may allocate blocks for the worst case and write to little of each. With huge pages, the first
+//! touch of such a block zeroes 2 MiB, each time that it was purged and handed out again. The hard idea: memory that is about
+//! to be purged belongs to nobody and can be read. A sample of OS pages suffices. An OS page of zeros counts as unused: a
+//! program that fills pages with zeros loses huge pages, and nothing else.
 
 use core::{ptr, slice};
 
@@ -11,23 +11,23 @@ use crate::memory::arena::Arena;
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::settings;
 
-/// Shorter runs are not looked at: nothing that lies in one huge page with others tells much.
+/// Shorter runs are not sampled: a run that shares a huge page with others says little.
 const SLICES_MIN: usize = (512 << 10) / SLICE_BYTES;
-/// OS pages that are looked at in one run, each in another slice.
+/// OS pages sampled in one run, each in another slice.
 const SAMPLES: usize = 16;
-/// Nothing is decided on fewer OS pages.
+/// No decision is made on fewer OS pages.
 const SAMPLES_MIN: u32 = 2048;
-/// After so many, what was found counts half.
+/// After so many OS pages, older ones count half.
 const SAMPLES_MAX: u32 = 4 * SAMPLES_MIN;
-/// Huge pages are not worth it where less than this share is used.
+/// Huge pages are not worth it where less than one part in this many is used.
 const USED_SHARE: u32 = 8;
 
-/// What was found.
+/// The result of all samples.
 pub(super) struct Usage {
     looked_at: u32,
     used: u32,
     is_sparse: bool,
-    /// The arena for which huge pages were called off last; it may be no more.
+    /// The arena for which huge pages were cancelled last; it may no longer exist.
     plain: *const Arena,
 }
 
@@ -36,14 +36,14 @@ impl Usage {
         Usage { looked_at: 0, used: 0, is_sparse: false, plain: ptr::null() }
     }
 
-    /// Whether so little of what was handed out is used that huge pages only cost.
+    /// Whether so little of the memory is used that huge pages only cost.
     pub(super) fn is_sparse(&self) -> bool {
         self.is_sparse
     }
 
-    /// Whether a run that is about to go back, and may be resident as a whole, is to be looked at.
+    /// Whether to sample a run that is about to be purged and may be resident as a whole.
     pub(super) fn wants_look(&self, slices: usize) -> bool {
-        // Where a mapping was refused, the hardened build has runs that cannot be read.
+        // Where `mprotect` was refused, the hardened build has runs that cannot be read.
         !cfg!(feature = "secure")
             && !self.is_sparse
             && slices >= SLICES_MIN
@@ -51,11 +51,11 @@ impl Usage {
             && settings::huge_pages_from().is_none()
     }
 
-    /// Takes in what a look found.
+    /// Adds a sample.
     pub(super) fn note(&mut self, look: Look) {
         self.looked_at += look.looked_at;
         self.used += look.used;
-        // For good, also where another thread's look ends after the decision.
+        // Permanent, even if another thread's sample ends after the decision.
         self.is_sparse |= self.looked_at >= SAMPLES_MIN && self.used < self.looked_at / USED_SHARE;
         if self.looked_at >= SAMPLES_MAX {
             self.looked_at /= 2;
@@ -63,7 +63,7 @@ impl Usage {
         }
     }
 
-    /// Whether huge pages are to be called off for an arena, of which memory goes back.
+    /// Whether to cancel huge pages for an arena whose memory is purged.
     pub(super) fn makes_plain(&mut self, arena: &'static Arena) -> bool {
         let makes = self.is_sparse && !ptr::eq(self.plain, arena);
         if makes {
@@ -73,15 +73,15 @@ impl Usage {
     }
 }
 
-/// OS pages that were looked at, and those among them that were used.
+/// OS pages that were sampled, and those among them that were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     looked_at: u32,
     used: u32,
 }
 
-/// Whether most of a run's end was used, the last MiB or all of a shorter one: a block that only ever grows may stay
-/// untouched for the most part, and a huge page would make all of it resident. The caller has the run to itself.
+/// Whether most of the end of a run was used, the last MiB or all of a shorter one: a block that only grows may be mostly
+/// untouched, and a huge page would make all of it resident. The caller owns the run.
 pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     let looked_at = slices.min(SAMPLES);
     // SAFETY: The end lies in the run.
@@ -89,13 +89,13 @@ pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     look.used * 2 > look.looked_at
 }
 
-/// Looks at a run that nobody writes to now. Where nothing was written this costs a few faults, which map the kernel's page of
-/// zeros.
+/// Samples a run that no thread writes to now. Where nothing was written, this costs a few faults, which map the kernel's
+/// zero page.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.usage_look")]
 pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
-    /// The shortest OS page.
+    /// The smallest OS page.
     const OS_PAGE: usize = 4 << 10;
     const WORDS: usize = OS_PAGE / size_of::<u64>();
     let step = slices.div_ceil(SAMPLES);
@@ -104,9 +104,9 @@ pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
     while distance < slices {
         // SAFETY: The slice lies in the run.
         let start = unsafe { first.ahead(distance) }.start();
-        // Not always the start: a block of which only that is used must not look used.
+        // Not always the start: a block of which only the start is used must not count as used.
         let at = (distance * 5 + 3) % (SLICE_BYTES / OS_PAGE) * OS_PAGE;
-        // SAFETY: The OS page lies in the slice, which nobody writes to. Any value is a valid number.
+        // SAFETY: The OS page lies in the slice, which no thread writes to. Any value is a valid number.
         let words = unsafe { slice::from_raw_parts(start.add(at).cast::<u64>().as_ptr(), WORDS) };
         look.looked_at += 1;
         look.used += u32::from(words.iter().any(|word| *word != 0));
@@ -115,7 +115,7 @@ pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
     look
 }
 
-// The hardened build never looks.
+// The hardened build never samples.
 #[cfg(all(test, not(feature = "secure")))]
 mod tests {
     use super::*;

@@ -43,7 +43,7 @@ pub(super) fn cached(size: usize) -> *mut u8 {
 pub(super) fn allocate(request: Request) -> *mut u8 {
     page::look_at_news();
     // Where frees by layout take slow paths too, they use the class map.
-    let kept = request.class.homed();
+    let kept = request.class.laned();
     match slot::get().cache() {
         Some(cache) if cache.passes_request(request.size) => cache.pop_behind(kept),
         Some(cache) => allocate_maybe_chosen(cache, request, kept),

@@ -1,6 +1,6 @@
-//! All caches, in use and idle, and what is done with each of them.
+//! All caches, in use and idle, and operations on all of them.
 //!
-//! Relies on what the caches do. No cache ever leaves the list: one whose thread has ended serves another.
+//! Relies on the caches. No cache ever leaves the list: one whose thread has ended serves another thread.
 
 use core::ptr;
 
@@ -23,16 +23,16 @@ pub(crate) struct Threads {
     pub(crate) made: usize,
     cpus: usize,
     pub(crate) key: Option<Key>,
-    /// `fork` is prepared for.
+    /// Whether the handlers of `fork` are registered.
     pub(crate) watches_fork: bool,
-    /// A `fork` is under way in a program where other threads may hold locks, and holds the streams' too.
+    /// Whether the current `fork` found other threads, and so holds the streams' lock too.
     pub(crate) has_others: bool,
-    /// It holds the locks of shards and of the transfer cache too.
+    /// Whether it holds the locks of shards and of the transfer cache too.
     pub(crate) holds_all: bool,
 }
 
-// SAFETY: The references are followed under the lock around this; what they lead to is touched by
-// the caches' threads only, or is a count.
+// SAFETY: The references are followed under the lock around this; the caches they lead to are touched only by their threads,
+// except for counts.
 unsafe impl Send for Threads {}
 
 pub(crate) static THREADS: Lock<Threads> = Lock::new(Threads {
@@ -45,13 +45,13 @@ pub(crate) static THREADS: Lock<Threads> = Lock::new(Threads {
     holds_all: false,
 });
 
-/// How often this process is a copy of one that forked. The threads' lock, or before there are others.
+/// How many forks lie between the first process and this one. Guarded by the threads' lock, or set while there is one thread.
 static GENERATION: Count = Count::new(0);
 
 impl Threads {
-    /// A new cache for a thread that begins, whose end `key` notices.
+    /// A new cache for a thread that starts, whose end `key` notices.
     pub(crate) fn make(&mut self, key: Option<Key>) -> Option<&'static ThreadCache> {
-        // Most programs have one thread and never ask how many CPUs there are.
+        // Most programs have one thread, and never count the CPUs.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
             slot::note_second();
@@ -76,20 +76,20 @@ impl Threads {
     }
 }
 
-/// Starts a profile whose interval is what is asked for, or what the option says, and has all threads' requests counted.
+/// Starts a profile with this interval, or the option's, and has all threads' requests counted.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.all_start_profile")]
 pub(crate) fn start_profile(interval_bytes: Option<usize>) -> Result<(), Refusal> {
     let interval_bytes = sampling::interval_for(interval_bytes)?;
-    // Before a thread can see that it is to sample.
+    // Before a thread can sample.
     prepare_samples();
     sampling::begin(interval_bytes)?;
     count_all();
     Ok(())
 }
 
-/// Lets sampled blocks have pages, for a profile that is about to start.
+/// Makes the pages for sampled blocks, for a profile that is about to start.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.all_prepare_samples")]
@@ -98,24 +98,24 @@ fn prepare_samples() {
     shard::prepare_samples();
 }
 
-/// Has all threads' allocations counted, for the profile that has just started. One that begins from now on counts by itself.
+/// Has all threads' requests counted, for the profile that has just started. A thread that starts later counts by itself.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.all_count_all")]
 fn count_all() {
     if guards::are_on() {
-        // A thread that counts for those may have noticed the profile's number before its interval.
+        // A thread that counts for guards may have seen the profile's session before its interval.
         sampling::renew();
     }
     THREADS.lock().iter().for_each(ThreadCache::begin_counting);
-    // This thread's too, and at once.
+    // This thread counts at once.
     if let Some(cache) = slot::get().cache() {
         cache.notice_profile();
     }
 }
 
-/// Does as the option `guard_rate` says, if that changed. This thread notices later, as others do: it may be in the midst
-/// of a slow call, whose stack is not to be touched.
+/// Applies the option `guard_rate`, if it changed. This thread notices later, like the others: it may be inside a slow path
+/// whose stack must not change.
 #[inline]
 pub(crate) fn follow_guards() {
     if !guards::are_followed() {
@@ -129,7 +129,7 @@ pub(crate) fn follow_guards() {
 fn follow_guards_slow() {
     let threads = THREADS.lock();
     if guards::follow(shard::guarded::admit) {
-        // All draw again.
+        // All threads draw again.
         sampling::renew();
     }
     if guards::are_on() {
@@ -137,8 +137,7 @@ fn follow_guards_slow() {
     }
 }
 
-/// Has this thread's allocations, whose cache this is, counted no longer, unless a profile has started or blocks are
-/// guarded.
+/// Ends counting for this thread, whose cache this is, unless a profile has started or blocks are guarded.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.all_end_counting")]
@@ -150,8 +149,7 @@ pub(crate) fn end_counting(cache: &'static ThreadCache) {
     drop(threads);
 }
 
-/// A block of `class` for a thread without a cache: straight from the pages. Null for want of
-/// memory.
+/// A block of `class` for a thread without a cache, directly from the pages. Null without memory.
 pub(crate) fn take_uncached(class: Class) -> *mut u8 {
     let mut block = [0];
     transfer::refill(class, Shard::default(), &mut block);
@@ -163,29 +161,29 @@ pub(crate) fn put_uncached(class: Class, block: *mut u8) {
     let _ = shard::flush(class, &[block.expose_provenance()]);
 }
 
-/// All caches there are now, in use and idle, the youngest first. They change while they are looked at.
+/// All caches, in use and idle, youngest first. They may change while they are visited.
 pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
-    // No cache ever leaves the list, and its place is fixed before it is found there.
+    // No cache ever leaves the list, and its `next` is set before it is in the list.
     THREADS.lock().iter()
 }
 
-/// How often this process is a copy of one that forked.
+/// How many forks lie between the first process and this one.
 pub(crate) fn generation() -> usize {
     GENERATION.get()
 }
 
-/// This process is a copy, in its one thread.
+/// Counts a fork, in the child's one thread.
 pub(crate) fn begin_generation() {
     GENERATION.add(1);
 }
 
-/// Whether the thread that used this cache last is one of a process that this one is a copy of: it
-/// does not go on here, and its blocks stay in its cache.
+/// Whether this cache's last thread belongs to a process that this one was forked from: the thread does not exist here, and
+/// its blocks stay in its cache.
 pub(crate) fn is_left_behind(cache: &ThreadCache) -> bool {
     cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
 }
 
-/// How many runs all threads have parked, and their slices; they change while they are counted.
+/// How many runs all threads have parked, and their slices; they may change while they are counted.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.all_parked")]
 pub(crate) fn parked() -> (usize, usize) {

@@ -1,18 +1,17 @@
-//! Counted caches: those whose thread's requests are counted, for a heap profile or for the choice of guarded blocks.
+//! Counted caches: their threads' requests are counted, for a heap profile or to choose guarded blocks.
 //!
-//! Relies on the profile to say whether one is taken, on the guards for how many blocks they want; what follows
-//! holds for both. No fast path has a test for it: while one is taken, every request of
-//! a thread takes a slow path. The start of a profile has the tables from sizes to stacks of all threads lead
-//! nowhere, so each notices at its next request by C's family; frees of that stay as they are, for the class map says
-//! which blocks are sampled. Rust's layouts lead to their stacks by numbers that are part of the program. So where there
-//! are any, the thread's slot leads to [`COUNTING`]: stacks that all threads share, empty and full at once, with the
-//! thread's cache *behind* them. The hard idea is that the cache itself stays as it is: the slow path counts the request down
-//! and then does what C's fast paths do.
+//! Relies on the profile for its interval, and on the guards for their rate; what follows holds for both. No fast path tests
+//! for counting: while a profile is taken, every request takes a slow path. For C's family, the start of a profile clears
+//! the tables from sizes to stacks in all threads, so each thread notices at its next request; its frees need not change,
+//! because the class map says which blocks are sampled. Rust's layouts select their stacks by constants in the program's code.
+//! So in a program with layouts, the thread's slot is set to [`COUNTING`]: stacks shared by all threads that are empty and
+//! full at once and *hide* the thread's cache. The hard idea is that the cache itself stays as it is: the slow path counts the
+//! request down, then does what C's fast paths do.
 //!
-//! Only its own thread changes its slot, when it takes a slow path for another reason. Until then its frees by layout
-//! may put sampled blocks into its stacks. When it notices, these are looked through once ([`ThreadCache::notice_profile`]), and what
-//! it sent on before was looked through on the way (`shard::sampled::are_sampled`). A sampled block that comes home is
-//! taken out of the profile there (`shard::flush`).
+//! Only a thread itself changes its slot, when it takes a slow path for another reason. Until then, its frees by layout may
+//! put sampled blocks onto its stacks. When it notices the profile, it searches them once ([`ThreadCache::notice_profile`]);
+//! blocks that it sent on before were checked on the way (`shard::sampled::are_sampled`). A sampled block that reaches its
+//! page is removed from the profile there (`shard::flush`).
 
 use core::ptr;
 
@@ -27,17 +26,17 @@ use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, Cell, Ordering};
 use crate::settings;
 
-/// The stack of code 0, foreign memory: always empty, always full.
+/// The stack of code 0, foreign memory: always empty and always full.
 const NOTHING: usize = 0;
 
-/// What a thread counts.
+/// A thread's counters.
 pub(super) struct Countdown {
-    /// Bytes up to the next sample, that one included; 0 at first.
+    /// Bytes up to and including the next sampled one; 0 at first.
     left: Cell<usize>,
-    /// Requests up to the next that is guarded, that one included; 0 at first.
+    /// Requests up to and including the next guarded one; 0 at first.
     requests: Cell<usize>,
     random: Cell<u64>,
-    /// Inside a sample: what is allocated there is not sampled.
+    /// Whether a sample is being taken: its own allocations are not sampled.
     is_sampling: Cell<bool>,
 }
 
@@ -52,22 +51,22 @@ impl Countdown {
     }
 }
 
-/// Whether requests are counted now, for whatever.
+/// Whether requests are counted now, for a profile or for guards.
 #[inline(always)]
 pub(crate) fn are_counted() -> bool {
     sampling::is_running() || guards::are_on()
 }
 
-/// What a request that did not pass is to be.
+/// What was chosen for a request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Hit {
-    /// In the heap profile.
+    /// It is added to the heap profile.
     pub(crate) is_sampled: bool,
-    /// Guarded, with this random number.
+    /// It is guarded; the random number places its block.
     pub(crate) guarded: Option<u64>,
 }
 
-/// What the slots of threads lead to while a profile is taken, if they allocate by layouts.
+/// The stacks in the slots of threads that count and allocate by layouts.
 #[unsafe(link_section = ".data.rel.ro.masu_counting")]
 static COUNTING: Inert = Inert::counting();
 
@@ -80,7 +79,7 @@ impl Inert {
     }
 }
 
-/// Has this thread's requests and frees take slow paths, which find `cache`.
+/// Has all of this thread's requests and frees take slow paths, which find `cache`.
 fn stand_before(cache: &'static ThreadCache) {
     if CAN_COUNT {
         slot::set_behind(&COUNTING.stacks, cache);
@@ -88,18 +87,17 @@ fn stand_before(cache: &'static ThreadCache) {
 }
 
 impl ThreadCache {
-    /// Has allocations of this cache's thread counted from here on. The caller, of any thread, holds
-    /// the lock of all threads.
+    /// Has requests of this cache's thread counted from now on. The caller, of any thread, holds the lock of all threads.
     pub(crate) fn begin_counting(&self) {
         for offset in &self.stacks.offsets {
-            // ORDERING: Relaxed, as where they are read.
+            // ORDERING: Relaxed, as where the offsets are read.
             offset.store(NOTHING, Ordering::Relaxed);
         }
-        // ORDERING: Relaxed: before it is seen, the slow path takes from the stacks as well.
+        // ORDERING: Relaxed: until the thread sees it, its slow path takes blocks from the stacks as usual.
         self.stacks.counts.store(true, Ordering::Relaxed);
     }
 
-    /// Ends [`ThreadCache::begin_counting`]. Its own thread calls this and holds the lock of all threads.
+    /// Ends [`ThreadCache::begin_counting`]. Called by the cache's thread with the lock of all threads.
     pub(crate) fn end_counting(&'static self) {
         slot::set(&self.stacks);
         self.session.set(0);
@@ -111,8 +109,8 @@ impl ThreadCache {
         self.stacks.counts.store(false, Ordering::Relaxed);
     }
 
-    /// A block for `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`], counted; null where the request may be one to sample,
-    /// where there is no block, or where a profile began or ended.
+    /// A block for `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`], counted; null where the request may be
+    /// chosen, there is no block, or a profile began or ended.
     #[inline(always)]
     pub(crate) fn pop_counted(&self, size: usize) -> *mut u8 {
         let (left, requests) = (self.countdown.left.get(), self.countdown.requests.get());
@@ -127,8 +125,7 @@ impl ThreadCache {
         block
     }
 
-    /// Counts a request of `bytes`; whether it is neither to be sampled nor guarded. If not, [`ThreadCache::hit`]
-    /// is next.
+    /// Counts a request of `bytes`; whether it is not chosen. If it may be, [`ThreadCache::hit`] is next.
     #[inline(always)]
     pub(crate) fn passes_request(&self, bytes: usize) -> bool {
         let requests = self.countdown.requests.get();
@@ -139,7 +136,7 @@ impl ThreadCache {
         true
     }
 
-    /// What is to become of a request that did not pass; draws how many go by until the next.
+    /// What is chosen for a request that did not pass; draws the next ones.
     #[cold]
     #[inline(never)]
     pub(crate) fn hit(&'static self, bytes: usize) -> Hit {
@@ -162,7 +159,7 @@ impl ThreadCache {
         Hit { is_sampled, guarded }
     }
 
-    /// A guarded block, in whose making none is sampled or guarded; 0 where there is none.
+    /// Makes a guarded block, whose own allocations are not sampled or guarded; 0 where there is none.
     pub(crate) fn take_guarded(&self, request: guards::Request, random: u64) -> usize {
         self.countdown.is_sampling.set(true);
         let block = guards::take(request, random);
@@ -170,8 +167,7 @@ impl ThreadCache {
         block
     }
 
-    /// Counts bytes that are allocated; whether none of them is to be sampled. If not,
-    /// [`ThreadCache::is_hit`] is next.
+    /// Counts allocated bytes; whether none of them is sampled. If one may be, [`ThreadCache::is_hit`] is next.
     #[inline(always)]
     pub(crate) fn passes(&self, bytes: usize) -> bool {
         let left = self.countdown.left.get();
@@ -182,8 +178,7 @@ impl ThreadCache {
         true
     }
 
-    /// Whether one of these bytes, which did not pass, is sampled indeed; draws how many go by until
-    /// the next.
+    /// Whether one of these bytes, which did not pass, is sampled; draws the next one.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_hit(&'static self, bytes: usize) -> bool {
@@ -201,24 +196,24 @@ impl ThreadCache {
         true
     }
 
-    /// Begins to count for the profile that is being taken, if one is; else ends counting.
+    /// Starts counting for the present profile or guards; ends counting where there are none.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.profile.counted_begin_session")]
     fn begin_session(&'static self) {
-        // The session first: a profile that starts behind it is noticed at the next look.
+        // Read the session first: a later start of a profile changes it, and is noticed at the next request.
         let session = sampling::session();
         let current = sampling::current();
         if current.is_none() && !guards::are_on() {
             return all::end_counting(self);
         }
         let session = current.map_or(session, |(_, session)| session);
-        // Any start will do, as long as no two threads draw the same, nor two processes.
+        // Any seed will do, as long as no two threads and no two processes share one.
         let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
         self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
         self.session.set(session);
-        // From this interval and no other look: where a profile stops and another one starts in between, there may be none for
-        // a moment, and without a draw this thread would sample nothing of the new one.
+        // Uses the interval read above: between a stop and a start another read might find none, and without a draw this
+        // thread would sample nothing of the new profile.
         let left = current.map_or(usize::MAX, |(interval, _)| self.draw_from(interval));
         self.countdown.left.set(left);
         let draw = |rate| guards::blocks_to_guard(self.random(), rate);
@@ -229,8 +224,8 @@ impl ThreadCache {
         self.send_sampled_home();
     }
 
-    /// Has this cache's thread count if a profile is taken: threads that begin with this cache, started a profile, or free
-    /// by layout, see each of its blocks.
+    /// Has this cache's thread count, if a profile is taken. Called where a thread starts with this cache, starts a profile,
+    /// or frees by layout.
     #[inline]
     pub(crate) fn notice_profile(&'static self) {
         if self.stacks.counts() && are_counted() {
@@ -245,13 +240,13 @@ impl ThreadCache {
         if !self.has_noticed() {
             self.begin_session();
         } else if settings::layouts_are_used() && !slot::get().stands_before_a_cache() {
-            // Layouts may be in use since, or the thread began with a cache that had counted.
+            // Layouts have been used since, or the thread began with a cache that already counted.
             stand_before(self);
             self.send_sampled_home();
         }
     }
 
-    /// Sends home the sampled blocks that were freed by layout while this thread had not noticed.
+    /// Returns sampled blocks to their pages that were freed by layout before this thread noticed the profile.
     fn send_sampled_home(&'static self) {
         for class in self.opened() {
             self.take_mark_away(class);
@@ -272,26 +267,26 @@ impl ThreadCache {
         }
     }
 
-    /// Draws again at the next chance: a forked child's samples are not to be its parent's.
+    /// Draws again at the next request: a forked child must not sample as its parent does.
     pub(crate) fn forget_draw(&self) {
         self.session.set(0);
         self.countdown.left.set(0);
         self.countdown.requests.set(0);
     }
 
-    /// A block of `class`, whatever stands before the stacks. Null only for want of memory.
+    /// A block of `class` from the hidden stacks. Null only without memory.
     #[inline(always)]
     pub(crate) fn pop_behind(&'static self, class: Class) -> *mut u8 {
         let block = self.stack(class).pop();
         if block.is_null() { self.pop_slow(class) } else { block }
     }
 
-    /// How many bytes go by until the next hit, that one included; `None` where no profile is taken.
+    /// Bytes up to and including the next hit; `None` where no profile is taken.
     fn draw(&self) -> Option<usize> {
         sampling::current().map(|(interval, _)| self.draw_from(interval))
     }
 
-    /// The same where the interval is known.
+    /// The same for a given interval.
     fn draw_from(&self, interval: usize) -> usize {
         chance::bytes_to_hit(self.random(), interval)
     }
@@ -302,7 +297,7 @@ impl ThreadCache {
         random
     }
 
-    /// Notes the sampled block at `address`; what that allocates itself is not sampled.
+    /// Adds the block at `address` to the profile; its own allocations are not sampled.
     pub(crate) fn sample(&self, address: usize, bytes: usize) {
         self.countdown.is_sampling.set(true);
         sampling::add(address, bytes);

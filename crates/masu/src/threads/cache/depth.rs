@@ -1,10 +1,9 @@
 //! How deep the stacks of a thread cache may grow: the policy, and the slow paths that apply it.
 //!
-//! Relies on the transfer cache for blocks. A fixed depth is either too small for programs that
-//! allocate and free in long waves or too much for idle threads, so depths adapt. A stack starts
-//! shallow; a miss doubles its limit, within a bound for each class and a budget for the thread;
-//! a class that was denied often takes budget from the others. What turns out unused goes home:
-//! `depth/epoch.rs`, which is the hard idea.
+//! Relies on the transfer cache for blocks. A fixed depth is too small for programs that allocate and free in long waves, or
+//! too large for idle threads, so depths adapt. A stack starts shallow. A miss doubles its limit, up to a bound for each class
+//! and a budget for the thread; a class that is denied often takes budget from the others. Unused blocks are returned to
+//! their pages: `depth/epoch.rs`, which is the hard idea.
 
 mod epoch;
 
@@ -20,49 +19,49 @@ use crate::platform::fault::{self, Fault};
 use crate::platform::sync::Cell;
 use crate::settings;
 
-/// The most bytes that a thread's stacks may hold together in a program with one thread. With
-/// several a trip to the pages costs more, and it is double. An option sets it for good.
+/// The budget of a thread's stacks in a program with one thread, in bytes. With several threads it is double, because a trip
+/// to the pages costs more. The option `cache_size` replaces both.
 const BUDGET_BYTES: usize = 512 << 10;
-/// The most that one stack may hold, as a share of the budget.
+/// The most that one stack may hold, as one part in this many of the budget.
 const CLASS_SHARE: usize = 16;
-/// Where a stack's depth starts, and the least it shrinks to: the smaller of both, and in bytes no
-/// more than a share of a budget that was set.
+/// The initial limit of a stack, below which it never shrinks: the smaller of both. Where the budget was set, also at most
+/// one part in `FLOOR_SHARE` of it.
 const FLOOR_ENTRIES: usize = 60;
 const FLOOR_BYTES: usize = 8 << 10;
 const FLOOR_SHARE: usize = 64;
-/// The first array of a stack, in words: many classes see few blocks. It bounds the limit too, until
-/// the first miss or overflow.
+/// The length of a stack's first array in words, because many classes see few blocks. It bounds the limit until the first
+/// miss or overflow.
 const WORDS_FIRST: usize = 16;
-/// The first refill of a stack in bytes, so that a thread that needs little takes little; each
-/// further one is double, up to the last.
+/// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to the
+/// last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 pub(super) const REFILL_BYTES_LAST: usize = 8 << 10;
-/// Denials after which other classes have to give up depth.
+/// Denials after which other classes must give up depth.
 const DENIALS_MAX: u32 = 32;
 /// Stacks that hold less than this always grow when full.
 const SHALLOW_BYTES: usize = 4 << 10;
-/// Stacks of blocks of this size on grow at a miss only if they overflowed before: each block more
-/// is a page more that cannot empty.
+/// Stacks of blocks of at least this size grow at a miss only after an overflow, because each further block keeps a further
+/// page from becoming empty.
 const BIG: usize = 4 << 10;
 
-/// The policy's view of one stack.
+/// The policy's data of one stack.
 pub(super) struct Depth {
-    /// The array: the zero, then room for entries. Null until first used.
+    /// The array: the zero, then entries. Null until first used.
     base: Shared<usize>,
-    /// Words of the array, a power of two. Short numbers, for idle threads hold one of these a class.
+    /// Words of the array, a power of two. `u16`, because idle threads hold one of these for each class.
     words: Cell<u16>,
     /// The limit in entries, at most `words - 1`.
     limit: Cell<u16>,
     /// Entries that the next refill fetches.
     refill: Cell<u16>,
-    /// Index of the planted zero; 0 for none.
+    /// The index of the planted zero, the mark; 0 for none.
     mark: Cell<u16>,
-    /// The block that the mark stands for.
+    /// The block that the mark replaced.
     marked: Cell<usize>,
-    /// A pop missed since the last overflow, and the other way round.
+    /// Whether a pop missed since the last overflow, and the reverse.
     pub(super) missed: Cell<bool>,
     pub(super) overflowed: Cell<bool>,
-    /// The limit was found at its ceiling, which holds for an epoch.
+    /// Whether the limit has reached its ceiling, which holds for an epoch.
     at_ceiling: Cell<bool>,
 }
 
@@ -81,27 +80,25 @@ impl Depth {
         }
     }
 
-    /// The array; null until first used.
     #[inline(always)]
     pub(super) fn base(&self) -> *mut usize {
         self.base.get()
     }
 
-    /// The limit in entries.
     #[inline(always)]
     pub(super) fn limit(&self) -> usize {
         self.limit.get() as usize
     }
 }
 
-/// What the stacks of a thread may hold together, in bytes.
+/// The budget of a thread's stacks in bytes.
 #[inline]
 pub(super) fn budget() -> usize {
     settings::cache_size()
         .unwrap_or_else(|| if slot::are_several() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
 }
 
-/// Whether the floors count too: a budget that was set holds whatever it costs.
+/// Whether floors count against the budget too, as they do where it was set.
 pub(super) fn budget_is_strict() -> bool {
     settings::cache_size().is_some()
 }
@@ -118,7 +115,7 @@ fn entries_in_many(bytes: usize, class: Class) -> usize {
     bytes / class.size()
 }
 
-/// The limit at which a stack starts, in entries.
+/// The initial limit of a stack in entries.
 #[inline(never)]
 fn floor(class: Class) -> usize {
     if is_single(class) {
@@ -129,7 +126,7 @@ fn floor(class: Class) -> usize {
     entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
 }
 
-/// The limit that a stack never passes, in entries.
+/// The largest limit of a stack in entries.
 fn ceiling(class: Class) -> usize {
     let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
     entries_in(budget() / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
@@ -139,7 +136,7 @@ fn refill_entries(bytes: usize, class: Class) -> usize {
     entries_in(bytes, class).max(1)
 }
 
-/// What an entry counts against the budget: its block and its place.
+/// Bytes that an entry takes from the budget: its block and its word.
 pub(super) fn entry_bytes(class: Class) -> usize {
     class.size() + size_of::<usize>()
 }
@@ -147,13 +144,13 @@ pub(super) fn entry_bytes(class: Class) -> usize {
 /// Where flushed blocks go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// Other threads may want them soon.
+    /// To the transfer cache: other threads may want them soon.
     Transfer,
-    /// Nobody does.
+    /// To their pages.
     Pages,
 }
 
-/// The classes that a set names, by index. Behind the last one no class has that index.
+/// The classes in a set of indices. No class has the index behind the last one.
 fn classes_in(mut set: u128) -> impl Iterator<Item = Class> {
     core::iter::from_fn(move || {
         let class = Class::from_index(set.trailing_zeros() as usize)?;
@@ -165,7 +162,7 @@ fn classes_in(mut set: u128) -> impl Iterator<Item = Class> {
 impl ThreadCache {
     #[inline(always)]
     pub(super) fn stack(&self, class: Class) -> &Stack {
-        // SAFETY: There are stacks of all codes.
+        // SAFETY: There is a stack for each code.
         unsafe { self.stacks.stacks.get_unchecked(usize::from(class.code_in(self.shard.0))) }
     }
 
@@ -179,7 +176,7 @@ impl ThreadCache {
         classes_in(self.opened.get())
     }
 
-    /// Bytes of the blocks kept for the cache's own use, as its thread sees them.
+    /// Bytes of the blocks in the thread's own stacks, as the thread sees them.
     pub(super) fn kept_bytes(&self) -> usize {
         self.opened().map(|class| self.count_inline(class) * class.size()).sum()
     }
@@ -190,7 +187,7 @@ impl ThreadCache {
         self.count_inline(class)
     }
 
-    /// The same for a caller that asks about every class when a thread ends.
+    /// The same inlined, for the loop over all classes when a thread ends.
     #[inline(always)]
     fn count_inline(&self, class: Class) -> usize {
         let base = self.depth(class).base.get();
@@ -200,15 +197,15 @@ impl ThreadCache {
         (self.stack(class).top.get().addr() - base.addr()) / size_of::<usize>()
     }
 
-    /// Entries in the stack as another thread sees them: close, and 0 in the middle of a change.
+    /// Entries in the stack as another thread sees them: approximate, and 0 during a change.
     pub(super) fn count_from_outside(&self, class: Class) -> usize {
         let (top, base) = (self.stack(class).top.get(), self.depth(class).base.get());
         let count = top.addr().wrapping_sub(base.addr()) / size_of::<usize>();
         if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
     }
 
-    /// A block of `class` when its stack was found empty: fetches a batch, or a single block of a
-    /// class that is fetched so. Null only for want of memory.
+    /// A block of `class` after its stack was found empty: fetches a batch or, of big classes, one block. Null only without
+    /// memory.
     #[inline(always)]
     pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
         if is_single(class) { self.pop_single(class) } else { self.pop_batch(class) }
@@ -216,7 +213,7 @@ impl ThreadCache {
 
     #[inline(never)]
     fn pop_batch(&'static self, class: Class) -> *mut u8 {
-        // A thread that has just begun may have got a stack with blocks.
+        // A thread that has just started may have got a stack with blocks.
         let block = self.stack(class).pop();
         if !block.is_null() {
             return block;
@@ -251,14 +248,14 @@ impl ThreadCache {
         }
         self.traffic.refills.add(1);
         self.traffic.refilled_blocks.add(count);
-        // What was fetched lies at the end.
+        // The batch lies at the end.
         entries.copy_within(wanted - count.., 0);
         // SAFETY: So many entries above the zero hold blocks now.
         self.stack(class).top.set(unsafe { base.add(count) });
         count
     }
 
-    /// How many entries to fetch now; next time it is double, up to the last.
+    /// How many entries to fetch now; doubles for the next time, up to the last.
     #[inline(always)]
     pub(super) fn next_refill(&self, class: Class) -> usize {
         let depth = self.depth(class);
@@ -267,7 +264,7 @@ impl ThreadCache {
         wanted as usize
     }
 
-    /// Keeps a block of `class` when its stack was found full: makes room first.
+    /// Pushes a block of `class` after its stack was found full: makes room first.
     #[inline(always)]
     pub(crate) fn push_slow(&'static self, class: Class, block: *mut u8) {
         if is_single(class) {
@@ -279,8 +276,8 @@ impl ThreadCache {
 
     #[inline(never)]
     fn push_batch(&'static self, class: Class, block: *mut u8) {
-        // A thread that begins here may have got a stack with room, stacks that count are not those that were
-        // found full, and where there is no class map no stack was tried.
+        // There may be room: a thread that has just started may have got another stack, a counting stack was found full in
+        // place of the hidden one, and without a class map no stack was tried.
         if self.stack(class).push(block) {
             return;
         }
@@ -294,13 +291,13 @@ impl ThreadCache {
         } else {
             let limit = depth.limit.get() as usize;
             self.check_freed_in_a_row(class, block);
-            // A stack that is only ever freed into need not be deep.
+            // A stack that is only freed into need not be deep.
             let shallow = || limit * class.size() < SHALLOW_BYTES || limit < floor(class);
             let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
-                // The program may not come back for long.
+                // The program may not call for a long time.
                 shard::go_on();
             }
         }
@@ -308,18 +305,18 @@ impl ThreadCache {
         debug_assert!(pushed, "room was made");
     }
 
-    /// Ends the program if `block`, for which the stack is full, or one in its newer half was freed twice in a row.
-    /// The pages would see a pair only where both go home. The older half was looked at when it was the newer one, as
-    /// a rule: `docs/design.md`, section 3, has what this finds and costs.
+    /// Ends the program if `block`, for which the stack is full, or a block in its newer half was freed twice in a row. The
+    /// pages would notice only if both entries were returned. The older half was checked when it was the newer one, usually:
+    /// `docs/design.md`, section 3, says what this finds and costs.
     #[inline(always)]
     fn check_freed_in_a_row(&self, class: Class, block: *mut u8) {
         let have = self.count_inline(class);
         let base = self.depth(class).base();
         // SAFETY: The stack holds `have` entries above the zero.
         let entries = unsafe { core::slice::from_raw_parts(base, have + 1) };
-        // A planted zero has no other zero beside it here.
+        // A mark has no other zero beside it here.
         let newer = &entries[have.div_ceil(2)..];
-        // All of them, for then several are compared at once.
+        // Compares all, because the compiler vectorizes that.
         let pairs = newer.iter().zip(&newer[1..]);
         let any_twice = pairs.fold(false, |any, (one, next)| any | (one == next));
         if any_twice || newer.last() == Some(&block.addr()) {
@@ -327,14 +324,14 @@ impl ThreadCache {
         }
     }
 
-    /// A block of a class that has no array, past the cache. Null only for want of memory.
+    /// A block of a class without an array, past the cache. Null only without memory.
     pub(super) fn take_one(&self, class: Class) -> *mut u8 {
         let mut block = [0];
         transfer::refill(class, self.shard, &mut block);
         ptr::with_exposed_provenance_mut(block[0])
     }
 
-    /// Gives a class its array. False for want of memory, or of budget where that is strict.
+    /// Gives a class its array. False without memory, or without budget where that is strict.
     pub(super) fn open(&'static self, class: Class) -> bool {
         let limit = floor(class).min(WORDS_FIRST - 1);
         if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
@@ -350,8 +347,7 @@ impl ThreadCache {
         true
     }
 
-    /// Makes an array that holds nothing the class's stack, at the limit where stacks start, as far as
-    /// the array is long enough.
+    /// Makes an array without blocks the class's stack, at the initial limit or the array's length.
     fn start(&self, class: Class) {
         let depth = self.depth(class);
         let limit = floor(class).min(depth.words.get() as usize - 1);
@@ -363,8 +359,8 @@ impl ThreadCache {
         self.stack(class).limit.set(base.wrapping_add(limit));
     }
 
-    /// Doubles the limit of a class where its ceiling, the budget and memory allow it. Up to the floor
-    /// the budget allows everything, unless it is strict.
+    /// Doubles the limit of a class, if its ceiling, the budget and memory allow it. Up to the floor the budget allows it
+    /// always, unless it is strict.
     #[inline(always)]
     pub(super) fn deepen(&'static self, class: Class) -> bool {
         !self.depth(class).at_ceiling.get() && self.deepen_slow(class)
@@ -386,7 +382,7 @@ impl ThreadCache {
         self.raise_limit(class, wanted)
     }
 
-    /// Raises a limit as far as memory allows; whether it did.
+    /// Raises a limit, if there is memory; whether it did.
     #[inline(never)]
     fn raise_limit(&self, class: Class, limit: usize) -> bool {
         let fits = limit < self.depth(class).words.get() as usize;
@@ -412,8 +408,8 @@ impl ThreadCache {
         fits()
     }
 
-    /// Has other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where
-    /// the budget is strict, all of them if that was not enough.
+    /// Makes other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where the budget is strict
+    /// and that was not enough, all of them.
     fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
         let budget = budget();
         let mut turns = self.opened.get().count_ones() as usize;
@@ -435,7 +431,7 @@ impl ThreadCache {
         }
     }
 
-    /// The class with an array whose turn it is to give: the one behind the last giver.
+    /// The next class with an array behind the last giver.
     fn next_giver(&self) -> Option<Class> {
         let opened = self.opened.get();
         let behind = opened & !((2 << self.last_giver.get()) - 1);
@@ -444,12 +440,12 @@ impl ThreadCache {
         Some(giver)
     }
 
-    /// Moves a stack to a longer array. False for want of memory.
+    /// Moves a stack to a longer array. False without memory.
     fn lengthen(&self, class: Class, words: usize) -> bool {
         let Some(longer) = metadata::words(words) else { return false };
         let (stack, depth) = (self.stack(class), self.depth(class));
         let (base, count) = (depth.base.get(), self.count(class));
-        // SAFETY: The zero and the entries are initialised; a mark among them moves along.
+        // SAFETY: The zero and the entries are initialized; a mark among them moves along.
         let entries = unsafe { core::slice::from_raw_parts(base, count + 1) };
         longer[..=count].copy_from_slice(entries);
         self.give_array_back(class);
@@ -462,20 +458,20 @@ impl ThreadCache {
     fn give_array_back(&self, class: Class) {
         let depth = self.depth(class);
         if let Some(array) = NonNull::new(depth.base.replace(ptr::null_mut())) {
-            // SAFETY: The array came from `metadata::words` at this length, and the stack is about
-            // to get another one or none.
+            // SAFETY: The array came from `metadata::words` with this length, and the stack is about to get another one or
+            // none.
             unsafe { metadata::give_back(array, depth.words.replace(0) as usize) };
         }
     }
 
-    /// Takes its array from a class.
+    /// Takes a class's array away.
     fn shut(&'static self, class: Class) {
         self.lower_limit(class, 0);
         self.give_array_back(class);
         self.make_inert(class);
     }
 
-    /// Makes a stack that has lost its array one without.
+    /// Makes the stack of a class without an array inert.
     fn make_inert(&self, class: Class) {
         self.stack(class).make_inert();
         self.opened.set(self.opened.get() & !(1 << class.index()));
@@ -504,7 +500,7 @@ impl ThreadCache {
         self.set_limit(class, limit);
     }
 
-    /// Sends away the `count` lowest entries of a stack, which were not needed for longest.
+    /// Sends the `count` lowest entries of a stack away, which were unused longest.
     pub(super) fn send_oldest(&'static self, class: Class, count: usize, destination: Destination) {
         self.take_mark_away(class);
         let have = self.count(class);
@@ -530,7 +526,7 @@ impl ThreadCache {
         self.stack(class).top.set(base.wrapping_add(have - count));
     }
 
-    /// Sends what a class's stack holds home too, for it is among the few blocks that keep many pages.
+    /// Flushes a class's whole stack, because its few blocks keep many pages.
     #[cold]
     #[inline(never)]
     pub(super) fn send_from_sparse(&self, class: Class, blocks: &[usize]) {
@@ -540,7 +536,7 @@ impl ThreadCache {
         idle::empty_warm();
     }
 
-    /// Sends every block home; the stacks stay.
+    /// Flushes all stacks, which stay.
     pub(crate) fn empty_stacks(&'static self) {
         self.empty_remote(Destination::Pages);
         for class in self.opened() {
@@ -551,8 +547,7 @@ impl ThreadCache {
         }
     }
 
-    /// Sends every block home and puts the stacks back to where a new thread's start; short arrays
-    /// stay for the next thread.
+    /// Flushes all stacks and resets them to a new thread's; short arrays stay for the next thread.
     pub(crate) fn close(&'static self) {
         self.close_remote();
         self.empty_stacks();

@@ -1,11 +1,10 @@
-//! Idle caches: those whose thread has ended, for threads that begin.
+//! Idle caches: their threads have ended, and they serve threads that start.
 //!
-//! Relies on the caches' own ways to send their blocks home. A program that starts a thread for
-//! each piece of work would fetch blocks from pages for every thread and bring them back at its
-//! end. So an ended thread's cache stays *warm*, with all its blocks, and the next thread goes on
-//! with it. The hard idea is the bound: what nobody may ever fetch pins pages, so all warm caches
-//! together hold no more than a single live one may, and where a class's pages turn out to be
-//! sparse the warm caches are emptied.
+//! Relies on the caches to flush their blocks. A program that starts a thread for each piece of work would otherwise fetch
+//! blocks from pages for every thread and return them at its end. So an ended thread's cache stays *warm*, with all its
+//! blocks, and the next thread continues with it. The hard idea is the bound, because blocks that are never fetched keep
+//! pages: all warm caches together hold at most one live cache's budget, and are emptied when a class's pages turn out to be
+//! sparse.
 
 use super::ThreadCache;
 use super::depth::{self, Destination};
@@ -13,21 +12,21 @@ use crate::platform::sync::Lock;
 
 /// The caches without a thread.
 struct Idle {
-    /// Those with blocks in them, the last one that ended first.
+    /// Caches with blocks, the one that ended last first.
     warm: Option<&'static ThreadCache>,
-    /// Bytes of the blocks in them.
+    /// Bytes of their blocks.
     warm_bytes: usize,
     empty: Option<&'static ThreadCache>,
-    /// Whether a thread ever began with one of these.
+    /// Whether a thread ever started with one of these.
     served: bool,
 }
 
-// SAFETY: A cache without a thread is touched by the thread that took it out of here, under the lock.
+// SAFETY: A cache without a thread is touched only by the thread that took it out of here under the lock.
 unsafe impl Send for Idle {}
 
 static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None, served: false });
 
-/// A cache for a thread that begins, if there is one without a thread.
+/// A cache for a thread that starts, if there is one without a thread.
 pub(crate) fn take() -> Option<&'static ThreadCache> {
     let mut idle = IDLE.lock();
     let cache = match idle.warm {
@@ -46,9 +45,9 @@ pub(crate) fn take() -> Option<&'static ThreadCache> {
     Some(cache)
 }
 
-/// Takes the cache of a thread that ends, for the next one.
+/// Takes the cache of a thread that ends.
 pub(crate) fn put(cache: &'static ThreadCache) {
-    // Other lanes' blocks would be of no use to the next thread either.
+    // Blocks of other lanes are of no use to the next thread.
     cache.empty_remote(Destination::Transfer);
     let bytes = cache.kept_bytes();
     if bytes > 0 && keep_warm(cache, bytes) {
@@ -57,7 +56,7 @@ pub(crate) fn put(cache: &'static ThreadCache) {
     put_empty(cache);
 }
 
-/// Sends everything home that a cache holds, and keeps it for a thread that begins.
+/// Empties a cache and keeps it for a thread that starts.
 fn put_empty(cache: &'static ThreadCache) {
     cache.close();
     let mut idle = IDLE.lock();
@@ -65,7 +64,7 @@ fn put_empty(cache: &'static ThreadCache) {
     idle.empty = Some(cache);
 }
 
-/// Keeps a cache that holds `bytes` as it is, unless that is too much.
+/// Keeps a cache with its `bytes` of blocks, unless that exceeds the budget.
 fn keep_warm(cache: &'static ThreadCache, bytes: usize) -> bool {
     let mut idle = IDLE.lock();
     let all_bytes = idle.warm_bytes + bytes;
@@ -79,11 +78,11 @@ fn keep_warm(cache: &'static ThreadCache, bytes: usize) -> bool {
     true
 }
 
-/// Sends the blocks of all warm caches home.
+/// Empties all warm caches.
 #[cold]
 pub(crate) fn empty_warm() {
     let mut idle = IDLE.lock();
-    // Taken off as a whole: emptying one may end here again, and finds nothing then.
+    // Detached as a whole: emptying one may call this again, which then finds none.
     let mut warm = idle.warm.take();
     idle.warm_bytes = 0;
     drop(idle);
@@ -93,12 +92,12 @@ pub(crate) fn empty_warm() {
     }
 }
 
-/// Holds the lock of this room across `fork`.
+/// Holds this module's lock across `fork`.
 pub(crate) fn hold_for_fork() {
     IDLE.hold();
 }
 
-/// Whether a thread ever began with a cache of another.
+/// Whether a thread ever started with the cache of another.
 ///
 /// # Safety
 ///

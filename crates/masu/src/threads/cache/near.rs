@@ -1,13 +1,10 @@
-//! What a thread keeps at hand of first-class heaps: stacks of free blocks, as it keeps of the one
-//! heap that everyone shares.
+//! Heap caches: a thread's stacks of free blocks of first-class heaps.
 //!
-//! Relies on owners for a heap's number, and for blocks. A thread has a few *places*; a heap's number
-//! says in which of them its blocks are, if the thread keeps any. The hard idea is that nobody tells
-//! threads of a heap's end: what is kept has the number of the heap that it is of, numbers are never
-//! used again, so what is left of a heap that is no more is never found, and is dropped unread by
-//! a block that needs the place. Only blocks up to [`SIZE_MAX`] are kept. A heap that meets another one's
-//! blocks in its place is served from the pages for a while before it takes the place over, lest two
-//! that are used in turns send each other's blocks home all the time.
+//! Relies on owners for a heap's number, and for blocks. A thread has a few *places*; a heap's number determines its place.
+//! The hard idea: threads are not notified of a heap's end. Cached blocks carry their heap's number, and numbers are never
+//! reused, so blocks of a destroyed heap are never found, and are dropped unread when another heap needs the place. Only
+//! blocks up to [`SIZE_MAX`] are cached. A heap that finds another one's blocks in its place is served from pages for a while
+//! before it takes the place over, lest two heaps that are used in turn flush each other's blocks all the time.
 
 use core::ptr;
 
@@ -18,32 +15,32 @@ use crate::memory::class::{Class, FIRST, MIN_ALIGN};
 use crate::memory::metadata;
 use crate::platform::sync::{AtomicUsize, Cell, Ordering};
 
-/// Whether threads keep blocks of heaps at all. In the hardened build each goes home when it is freed, where it is
-/// looked at.
+/// Whether threads cache blocks of heaps at all. The hardened build returns each to its page when it is freed, where it is
+/// checked.
 const KEEPS: bool = !cfg!(feature = "secure");
-/// Heaps whose blocks a thread keeps at once: a power of two.
+/// Heaps whose blocks a thread caches at once: a power of two.
 pub(super) const PLACES: usize = 8;
-/// The largest blocks that are kept, in bytes: the lock of a heap is for larger ones and for batches.
+/// The largest blocks that are cached, in bytes; larger ones and batches take the heap's lock.
 pub(crate) const SIZE_MAX: usize = 16 << 10;
 /// Classes up to that size: a power of two, so that an index needs no test.
 const CLASSES: usize = Class::of_size(SIZE_MAX).index() - FIRST + 1;
-/// No more bytes of a class are kept, and no more blocks; but so many blocks may be.
+/// Bytes of a class that are cached at most, and blocks; but at least `BLOCKS_MIN` blocks.
 const BYTES_MAX: usize = 4 << 10;
 const BLOCKS_MAX: usize = 48;
 const BLOCKS_MIN: usize = 5;
 /// How often a heap finds its place taken before it takes it over.
 const PATIENCE: u32 = 16;
 
-/// The free blocks of one heap that a thread keeps.
+/// A thread's free blocks of one heap.
 #[repr(C)]
 pub(crate) struct Near {
-    /// The heap's number; 0 for none. Its thread writes it, others look.
+    /// The heap's number; 0 for none. Written by the thread, read by others.
     number: AtomicUsize,
     owner: Shared<Owner>,
     /// How often another heap wanted this place.
     waits: Cell<u32>,
     stacks: [Stack; CLASSES],
-    /// The blocks of all classes; below the lowest of each is a zero.
+    /// The blocks of all classes; a zero is below the lowest of each.
     entries: [Cell<usize>; ENTRIES],
 }
 
@@ -56,7 +53,7 @@ const ENTRIES: usize = {
     entries
 };
 
-/// The words that a [`Near`] takes.
+/// The words of a [`Near`].
 const WORDS: usize = size_of::<Near>().div_ceil(size_of::<usize>());
 
 const fn class_at(index: usize) -> Class {
@@ -66,7 +63,7 @@ const fn class_at(index: usize) -> Class {
     }
 }
 
-/// How many blocks of a class are kept.
+/// How many blocks of a class are cached.
 const fn capacity(class: Class) -> usize {
     match BYTES_MAX / class.size() {
         few if few < BLOCKS_MIN => BLOCKS_MIN,
@@ -76,22 +73,22 @@ const fn capacity(class: Class) -> usize {
 }
 
 impl Near {
-    /// What this thread keeps of the heap that `owner` owns for, if anything.
+    /// This thread's cache of the heap of `owner`, if it has one.
     #[inline(always)]
     pub(crate) fn of(owner: &'static Owner) -> Option<&'static Near> {
         Near::of_number(owner.number())
     }
 
-    /// The same of the heap that has this number.
+    /// The same for the heap with this number.
     #[inline(always)]
     pub(crate) fn of_number(number: usize) -> Option<&'static Near> {
         let cache = slot::get().cache()?;
-        // SAFETY: A place holds null or what was made for it, for good.
+        // SAFETY: A place holds null or a heap cache that is never freed.
         let near = unsafe { cache.near[number % PLACES].get().as_ref() }?;
         (near.number() == number).then_some(near)
     }
 
-    /// The same, and takes a place in `cache`, which is this thread's, for the heap where it has none and may.
+    /// The same; takes a place in this thread's `cache` for the heap, if it has none and may.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_place(
@@ -122,13 +119,12 @@ impl Near {
         Some(near)
     }
 
-    /// A place that keeps nothing.
+    /// An empty heap cache.
     fn make() -> Option<&'static Near> {
         let words = metadata::words(WORDS)?;
         words.fill(0);
         let near = words.as_ptr().cast::<Near>();
-        // SAFETY: The words are long enough and aligned, and zeros are a valid value: numbers, no
-        // owner, null pointers.
+        // SAFETY: The words are long enough and aligned, and zeros are a valid value: numbers, no owner, null pointers.
         let near: &'static Near = unsafe { &*near };
         let mut base = ptr::from_ref(&near.entries).cast::<usize>().cast_mut();
         for (index, stack) in near.stacks.iter().enumerate() {
@@ -148,7 +144,7 @@ impl Near {
         waits >= PATIENCE
     }
 
-    /// The owner, if the heap still is.
+    /// The owner, if the heap still exists.
     fn owner(&self) -> Option<&'static Owner> {
         // SAFETY: It is null or leads to an owner, and owners are never unmapped.
         let owner = unsafe { self.owner.get().as_ref() };
@@ -163,7 +159,7 @@ impl Near {
 
     #[inline(always)]
     fn number(&self) -> usize {
-        // ORDERING: Relaxed: its own thread needs no order, and others only count.
+        // ORDERING: Relaxed: the thread itself needs no order, and other threads only count.
         self.number.load(Ordering::Relaxed)
     }
 
@@ -189,21 +185,21 @@ impl Near {
         self.stack(Class::of_size(size)).pop()
     }
 
-    /// Keeps a free block of `size` bytes, at most [`SIZE_MAX`]; false where there is no room.
+    /// Caches a free block of `size` bytes, at most [`SIZE_MAX`]; false where there is no room.
     #[inline(always)]
     pub(crate) fn push(&self, size: usize, block: *mut u8) -> bool {
         self.stack(Class::of_size(size)).push(block)
     }
 
-    /// Keeps a free block of the class that `code` stands for; false where there is no room, as for classes over
-    /// [`SIZE_MAX`] and for what is no class.
+    /// Caches a free block of the class of `code`; false where there is no room, the class is over [`SIZE_MAX`], or the code
+    /// is no class's.
     #[inline(always)]
     pub(crate) fn push_code(&self, code: u8, block: *mut u8) -> bool {
         let stack = self.stacks.get(usize::from(code).wrapping_sub(FIRST));
         stack.is_some_and(|stack| stack.push(block))
     }
 
-    /// A block of a class whose stack is empty, and some more for later. Null for want of memory.
+    /// A block of a class whose stack is empty, and some more for later. Null without memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn pop_slow(&self, owner: &'static Owner, class: Class) -> *mut u8 {
@@ -219,7 +215,7 @@ impl Near {
         ptr::with_exposed_provenance_mut(*last)
     }
 
-    /// Keeps a block of a class whose stack is full: half of it goes home, the oldest blocks.
+    /// Caches a block of a class whose stack is full: flushes the older half first.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_slow(&self, owner: &'static Owner, class: Class, block: *mut u8) {
@@ -235,12 +231,12 @@ impl Near {
         let _ = stack.push(block);
     }
 
-    /// How many blocks of a class are kept.
+    /// How many blocks of a class are cached.
     fn count(&self, class: Class) -> usize {
         (self.stack(class).top.get().addr() - self.base(class).addr()) / size_of::<usize>()
     }
 
-    /// Sends home what is kept, or drops it where the heap is no more. The place is nobody's then.
+    /// Flushes the cached blocks, or drops them where the heap is gone; the place is then free.
     #[inline(never)]
     fn empty(&self) {
         let (number, owner) = (self.number(), self.owner());
@@ -259,7 +255,7 @@ impl Near {
         }
     }
 
-    /// How many blocks are kept, and their bytes.
+    /// How many blocks are cached, and their bytes.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.statistics.near_held")]
     fn held(&self) -> (usize, usize) {
@@ -272,25 +268,24 @@ impl Near {
 
 impl ThreadCache {
     fn places(&self) -> impl Iterator<Item = &'static Near> {
-        // SAFETY: A place holds null or what was made for it, for good.
+        // SAFETY: A place holds null or a heap cache that is never freed.
         self.near.iter().filter_map(|place| unsafe { place.published().as_ref() })
     }
 
-    /// Sends the blocks of heaps home.
+    /// Flushes the blocks of all heaps.
     #[inline(never)]
     pub(crate) fn empty_near(&self) {
         self.places().filter(|near| near.number() != 0).for_each(Near::empty);
     }
 
-    /// How many blocks of heaps are held whose owners `of` says are meant, and their bytes; for readers that
-    /// looks from outside.
+    /// How many blocks are cached of heaps whose owners `of` selects, and their bytes, for other threads.
     pub(crate) fn held_of_heaps(&self, of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
         let meant = self.places().filter(|near| near.owner().is_some_and(&of));
         meant.map(Near::held).fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
     }
 }
 
-/// Blocks, and their bytes, that threads keep of the heaps whose owners `of` says are meant.
+/// Blocks that all threads cache of the heaps whose owners `of` selects, and their bytes.
 pub(crate) fn held_by_all(of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
     let held = all::caches().map(|cache| cache.held_of_heaps(&of));
     held.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))

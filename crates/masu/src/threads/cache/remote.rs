@@ -1,12 +1,10 @@
 //! Remote stacks: small blocks freed here that belong to another lane, on their way there.
 //!
-//! Relies on the transfer cache. Blocks under a cache line share their line with others. A thread
-//! that used a freed one again, allocated by any thread, would go on writing to a line whose other
-//! blocks are another thread's, and each would wait for the line at every write: passive false
-//! sharing. So the class map has a code for each lane of such classes ([`crate::memory::class`]), and the
-//! stack for another lane's code is one that `free` fills and nothing takes from. When it is full it
-//! goes, whole, to where threads of that lane refill. The hard idea: this costs the fast path
-//! nothing, and a remote free no more than a local one that overflows.
+//! Relies on the transfer cache. Blocks smaller than a cache line share lines. If a thread reused a freed block of another
+//! thread's, it would write to a line whose other blocks that thread uses, and each would wait for the line at every write:
+//! passive false sharing. So the class map has a code for each lane of such classes ([`crate::memory::class`]), and the stack
+//! for another lane's code is filled by `free` and not used by `malloc`. A full one is sent, whole, to where threads of that
+//! lane refill. The hard idea: this costs the fast path nothing, and a remote free no more than a local one that overflows.
 
 use core::ptr::{self, NonNull};
 
@@ -15,21 +13,21 @@ use super::{Shared, Stack, ThreadCache};
 use crate::blocks::shard;
 use crate::blocks::transfer;
 use crate::blocks::whose::Shard;
-use crate::memory::class::{Class, HOMED, HOMED_FIRST, LANES};
+use crate::memory::class::{Class, LANED, LANED_FIRST, LANES};
 use crate::memory::metadata;
 use crate::platform::sync::{Cell, Count};
 
-/// Blocks that a remote stack holds at first, and after it overflowed again and again.
+/// Blocks that a remote stack may hold at first, and after repeated overflows.
 const ENTRIES_FIRST: usize = 32;
 const ENTRIES: usize = 128;
 
-/// What a thread knows of its remote stacks.
+/// A thread's remote stacks.
 pub(super) struct Remote {
-    /// The array for all of them, with its length; null until the first remote free. A stack's
-    /// place in it is touched only if that stack is used.
+    /// One array for all of them; null until the first remote free. A stack's part of it is touched only if the stack is
+    /// used.
     array: Shared<usize>,
     words: Count,
-    /// Those that were full in this epoch, as bits by code from the first homed one on.
+    /// The stacks that overflowed in this epoch, a bit for each code from the first laned one on.
     busy: Cell<u64>,
 }
 
@@ -38,52 +36,52 @@ impl Remote {
         Remote { array: Shared::new(ptr::null_mut()), words: Count::new(0), busy: Cell::new(0) }
     }
 
-    /// How many stacks have a place in the array, from the first homed code on. It alone says which have: lanes
-    /// may become more while the program runs.
+    /// How many stacks, from the first laned code on, have a part of the array. Only the array's length says so: the number
+    /// of lanes may grow while the program runs.
     fn stacks(&self) -> usize {
         if cfg!(masu_plant = "lanes_once") && !self.array.get().is_null() {
-            // A fault planted for the oracle: the array is long enough for every lane that is added later.
-            return LANES * HOMED;
+            // A planted fault for the oracle: as if the array had room for lanes that are added later.
+            return LANES * LANED;
         }
-        (self.words.get() / ENTRIES).min(LANES * HOMED)
+        (self.words.get() / ENTRIES).min(LANES * LANED)
     }
 
     /// The lowest place of a stack.
     fn start(&self, code: u8) -> *mut usize {
-        self.array.get().wrapping_add((usize::from(code) - HOMED_FIRST) * ENTRIES)
+        self.array.get().wrapping_add((usize::from(code) - LANED_FIRST) * ENTRIES)
     }
 
     fn note_busy(&self, code: u8) {
-        self.busy.set(self.busy.get() | 1 << (usize::from(code) - HOMED_FIRST));
+        self.busy.set(self.busy.get() | 1 << (usize::from(code) - LANED_FIRST));
     }
 }
 
 impl ThreadCache {
-    /// The remote stacks with their codes and classes, where they have an array.
+    /// The remote stacks in the array, with their codes and classes.
     fn remote_stacks(&self) -> impl Iterator<Item = (u8, Class, &Stack)> {
-        let end = HOMED_FIRST + self.remote.stacks();
-        (HOMED_FIRST as u8..end as u8).filter_map(|code| {
+        let end = LANED_FIRST + self.remote.stacks();
+        (LANED_FIRST as u8..end as u8).filter_map(|code| {
             let class = Class::from_code(code)?;
             let is_remote = code != class.code_in(self.shard.0);
             is_remote.then(|| (code, class, &self.stacks.stacks[usize::from(code)]))
         })
     }
 
-    /// Blocks in a remote stack; from outside close enough.
+    /// Blocks in a remote stack; approximate for other threads.
     fn remote_count(&self, code: u8, stack: &Stack) -> usize {
-        // `top` points below the lowest place where there is no block.
+        // `top` of an empty stack is just below the lowest place.
         let end = stack.top.get().addr().wrapping_add(size_of::<usize>());
         let bytes = end.wrapping_sub(self.remote.start(code).addr());
         if bytes > ENTRIES * size_of::<usize>() { 0 } else { bytes / size_of::<usize>() }
     }
 
-    /// Blocks of a homed class in remote stacks, for readers outside.
-    pub(super) fn remote_blocks(&self, homed: Class) -> usize {
-        let of_class = self.remote_stacks().filter(|(_, class, _)| *class == homed);
+    /// Blocks of a laned class in remote stacks, for other threads.
+    pub(super) fn remote_blocks(&self, laned: Class) -> usize {
+        let of_class = self.remote_stacks().filter(|(_, class, _)| *class == laned);
         of_class.map(|(code, _, stack)| self.remote_count(code, stack)).sum()
     }
 
-    /// Keeps a block of `class` whose code is `code` when the stack for it was found full.
+    /// Pushes a block of `class` with this code after its stack was found full.
     #[inline(always)]
     pub(crate) fn push_code_slow(&'static self, code: u8, class: Class, block: *mut u8) {
         if code == class.code_in(self.shard.0) {
@@ -96,8 +94,8 @@ impl ThreadCache {
     #[inline(never)]
     fn push_remote(&'static self, code: u8, class: Class, block: *mut u8) {
         let stack = &self.stacks.stacks[usize::from(code)];
-        // A thread that begins here may have got a stack with room; or it had room all the while, where
-        // there is no class map.
+        // There may be room: a thread that has just started may have got another stack, and without a class map no stack was
+        // tried.
         if stack.push(block) {
             return;
         }
@@ -118,15 +116,15 @@ impl ThreadCache {
         debug_assert!(pushed, "room was made");
     }
 
-    /// Gives a remote stack its place. False for want of memory, or of budget where that is strict.
+    /// Gives a remote stack its part of the array. False without memory, or without budget where that is strict.
     fn open_remote(&'static self, code: u8, class: Class, stack: &Stack) -> bool {
         let bytes = ENTRIES_FIRST * depth::entry_bytes(class);
         if depth::budget_is_strict() && !self.fits_budget(class, bytes) {
             return false;
         }
-        let wanted = usize::from(code) - HOMED_FIRST + 1;
+        let wanted = usize::from(code) - LANED_FIRST + 1;
         if wanted > self.remote.stacks() {
-            // Nothing stays in the old array, if there is one.
+            // Empties the old array, if there is one.
             self.close_remote();
             let Some(words) = metadata::words(wanted * ENTRIES) else { return false };
             self.remote.array.set(words.as_mut_ptr());
@@ -138,7 +136,7 @@ impl ThreadCache {
         true
     }
 
-    /// Blocks that a remote stack may hold; 0 where it has no place.
+    /// Blocks that a remote stack may hold; 0 where it has no part of the array.
     fn remote_limit(&self, code: u8, stack: &Stack) -> usize {
         let limit = stack.limit.get();
         if limit.is_null() {
@@ -147,7 +145,7 @@ impl ThreadCache {
         (limit.addr() - self.remote.start(code).addr()) / size_of::<usize>() + 1
     }
 
-    /// Changes how many blocks a remote stack may hold, no fewer than it does.
+    /// Changes how many blocks a remote stack may hold, to no fewer than it does.
     fn set_remote_limit(&self, code: u8, class: Class, stack: &Stack, entries: usize) {
         let bytes = |entries| entries * depth::entry_bytes(class);
         let others = self.limit_bytes.get() - bytes(self.remote_limit(code, stack));
@@ -175,11 +173,11 @@ impl ThreadCache {
         stack.top.set(start.wrapping_sub(1));
     }
 
-    /// Sends home what lies in remote stacks that were not full in this epoch.
+    /// Flushes the remote stacks that did not overflow in this epoch.
     pub(super) fn end_remote_epoch(&self) {
         let busy = self.remote.busy.replace(0);
         for (code, class, stack) in self.remote_stacks() {
-            if busy & 1 << (usize::from(code) - HOMED_FIRST) == 0 {
+            if busy & 1 << (usize::from(code) - LANED_FIRST) == 0 {
                 self.send_remote(code, class, stack, Destination::Pages);
                 let entries = self.remote_limit(code, stack).min(ENTRIES_FIRST);
                 self.set_remote_limit(code, class, stack, entries);
@@ -187,14 +185,14 @@ impl ThreadCache {
         }
     }
 
-    /// Sends every remote block away.
+    /// Sends all remote blocks away.
     pub(super) fn empty_remote(&self, destination: Destination) {
         for (code, class, stack) in self.remote_stacks() {
             self.send_remote(code, class, stack, destination);
         }
     }
 
-    /// Sends every remote block home and gives the array back.
+    /// Flushes all remote blocks and frees the array.
     pub(super) fn close_remote(&self) {
         for (code, class, stack) in self.remote_stacks() {
             self.send_remote(code, class, stack, Destination::Pages);
@@ -204,7 +202,7 @@ impl ThreadCache {
         let words = self.remote.words.get();
         self.remote.words.set(0);
         if let Some(array) = NonNull::new(self.remote.array.replace(ptr::null_mut())) {
-            // SAFETY: The array came from `metadata::words` at this length, and no stack is in it.
+            // SAFETY: The array came from `metadata::words` with this length, and no stack is in it.
             unsafe { metadata::give_back(array, words) };
         }
     }

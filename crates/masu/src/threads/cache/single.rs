@@ -1,10 +1,9 @@
-//! Single blocks: the slow paths of classes whose blocks come and go one at a time.
+//! Single blocks: the slow paths of classes whose blocks are moved one at a time.
 //!
-//! Relies on `threads/cache/depth.rs` for the policy, on the transfer cache and shards for blocks. A stack of
-//! such a class holds a few blocks at most, so most calls that end here make a whole trip to the pages
-//! for one block: what a trip costs for a batch elsewhere is what each block costs here. The hard
-//! idea is to leave out what only batches need: no array of blocks, no bounds that follow from a
-//! depth's floor, which is one block.
+//! Relies on `threads/cache/depth.rs` for the policy, and on the transfer cache and shards for blocks. A stack of such a class
+//! holds a few blocks at most, so most slow calls go to the pages for one block, at a cost that other classes share among a
+//! batch. The hard idea is to leave out what only batches need: arrays of blocks, and bounds that follow from a depth's floor,
+//! which is one block here.
 
 use core::{ptr, slice};
 
@@ -15,20 +14,20 @@ use crate::blocks::transfer;
 use crate::memory::class::Class;
 use crate::platform::fault::{self, Fault};
 
-/// The smallest class of which a refill would fetch no more than one block.
+/// The smallest class of which a refill would fetch only one block.
 const FIRST: Class = Class::of_size(REFILL_BYTES_LAST / 2 + 1);
 
-/// Whether blocks of `class` come and go one at a time. Such a class has no home.
+/// Whether blocks of `class` are moved one at a time. Such a class is not laned.
 #[inline(always)]
 pub(super) const fn is_single(class: Class) -> bool {
-    class.index() >= FIRST.index() && !class.is_homed()
+    class.index() >= FIRST.index() && !class.is_laned()
 }
 
 impl ThreadCache {
     /// As [`ThreadCache::pop_slow`].
     #[inline(never)]
     pub(super) fn pop_single(&'static self, class: Class) -> *mut u8 {
-        // A thread that has just begun may have got a stack with blocks.
+        // A thread that has just started may have got a stack with blocks.
         let stack = self.plain_stack(class);
         let block = stack.pop();
         if !block.is_null() {
@@ -59,7 +58,7 @@ impl ThreadCache {
     /// As [`ThreadCache::push_slow`].
     #[inline(never)]
     pub(super) fn push_single(&'static self, class: Class, block: *mut u8) {
-        // As in `push_batch`, it may have room.
+        // As in `push_batch`, there may be room.
         let stack = self.plain_stack(class);
         if stack.push(block) {
             return;
@@ -90,8 +89,7 @@ impl ThreadCache {
         shard::go_on();
     }
 
-    /// Keeps a block in a full stack: those that were not needed for longest go, half of it and at
-    /// least one.
+    /// Pushes a block onto a full stack: sends away the older half of it, at least one block.
     #[inline(always)]
     fn push_over_oldest(&'static self, class: Class, block: *mut u8) {
         let (stack, depth) = (self.plain_stack(class), self.depth(class));
@@ -119,10 +117,10 @@ impl ThreadCache {
         }
     }
 
-    /// The stack of a class without a home.
+    /// The stack of a class that is not laned.
     #[inline(always)]
     fn plain_stack(&self, class: Class) -> &Stack {
-        debug_assert!(!class.is_homed());
+        debug_assert!(!class.is_laned());
         &self.stacks.stacks[class.index()]
     }
 }

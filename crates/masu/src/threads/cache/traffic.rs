@@ -1,33 +1,32 @@
-//! What came to a cache and went from it, and who uses it.
+//! Traffic: how many blocks a cache fetched and sent, and which thread uses it.
 //!
-//! Relies on counts that the cache's thread alone changes, on slow paths: a batch costs an addition or
-//! two, and the fast paths cost nothing. A cache that serves one thread after the other goes on
-//! counting.
+//! Relies on counts that only the cache's thread changes, on slow paths: a batch costs one or two additions, and the fast
+//! paths cost nothing. A cache that serves one thread after another keeps counting.
 
 use super::Count;
 
 /// The counts.
 pub(crate) struct Traffic {
-    /// Calls that found a stack empty or full, or that freed a large block that was not parked.
+    /// Calls that found a stack empty or full, or freed a large block that was not parked.
     pub(crate) slow_calls: Count,
     /// Batches fetched, and their blocks.
     pub(crate) refills: Count,
     pub(crate) refilled_blocks: Count,
-    /// Batches sent away, and their blocks, other lanes' not among them.
+    /// Batches sent, and their blocks, without those of other lanes.
     pub(crate) flushes: Count,
     pub(crate) flushed_blocks: Count,
-    /// Blocks of other lanes sent on their way home: remote frees of the smallest classes.
+    /// Blocks sent to other lanes: remote frees of the smallest classes.
     pub(crate) lane_blocks: Count,
-    /// Who uses the cache, as a number: see [`User`].
+    /// The user, as a number: see [`User`].
     user: Count,
-    /// In which generation of forked processes its thread began.
+    /// The generation of forked processes in which its thread began.
     generation: Count,
 }
 
-/// Who uses a cache.
+/// The user of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Nobody: its thread has ended.
+    /// None: its thread has ended.
     Nobody,
     /// A thread whose number is not known.
     Unknown,
@@ -57,7 +56,7 @@ impl Traffic {
         }
     }
 
-    /// Notes who uses the cache from now on, and in which generation of forked processes.
+    /// Records the user, and its generation of forked processes.
     pub(crate) fn note_user(&self, user: User, generation: usize) {
         self.user.set(match user {
             User::Nobody => 0,
@@ -67,7 +66,7 @@ impl Traffic {
         self.generation.set(generation);
     }
 
-    /// In which generation of forked processes its thread began.
+    /// The generation of forked processes in which its thread began.
     pub(crate) fn generation(&self) -> usize {
         self.generation.get()
     }

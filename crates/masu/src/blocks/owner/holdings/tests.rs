@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 const BLOCK_BYTES: usize = 2048;
 const BLOCKS: usize = (16 << 20) / BLOCK_BYTES;
-/// Blocks that a cache brings home together.
+/// Blocks that a cache flushes together.
 const FLUSH: usize = 32;
 
 #[test]
@@ -23,10 +23,10 @@ fn one_flush_of_a_heaps_blocks_gives_back_no_more_than_its_bound_and_further_one
     }
     blocks.sort_unstable();
     for block in &blocks {
-        // SAFETY: The block was taken just now. What is written makes its memory resident.
+        // SAFETY: The block was taken just now. Writing makes its memory resident.
         unsafe { (*block as *mut u8).write_bytes(1, BLOCK_BYTES) };
     }
-    // Every 64th block stays: of 128 KiB a block.
+    // Every 64th block stays, one in 128 KiB.
     let (kept, freed): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(i, _)| i % 64 == 0);
     let freed: Vec<_> = freed.into_iter().map(|(_, block)| *block).collect();
     let bound = STEP_RANGES + class.page_slices() * SLICE_BYTES / kernel::page_size();
@@ -48,6 +48,6 @@ fn one_flush_of_a_heaps_blocks_gives_back_no_more_than_its_bound_and_further_one
     // SAFETY: The blocks were taken above and not put back.
     let is_whole = |block: &usize| unsafe { *(*block as *const u8) == 1 };
     assert!(kept.iter().all(|(_, block)| is_whole(block)), "live blocks are as they were");
-    // SAFETY: Nobody uses the heap any more.
+    // SAFETY: Nothing uses the heap any more.
     unsafe { owner.destroy() };
 }

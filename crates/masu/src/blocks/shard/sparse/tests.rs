@@ -1,4 +1,4 @@
-//! Properties of passes through sparse pages, on shards that no thread of the tests belongs to.
+//! Properties of passes through sparse pages, on shards that no thread of the tests has.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ use std::vec::Vec;
 const BLOCK_BYTES: usize = 2048;
 const PAGES: usize = 256;
 
-/// Brings blocks home that are all of one shard.
+/// Returns blocks of one shard to their pages.
 fn flush(shard: Shard, class: Class, blocks: &[usize]) {
     let _ = flush_to(shard, class, blocks, &std::vec![shard.0; blocks.len()]);
 }
@@ -31,7 +31,7 @@ fn make_sparse(shard: Shard, class: Class) -> Vec<Page> {
         })
         .collect();
     for page in &pages {
-        // SAFETY: The page is this test's. What is written makes its memory resident.
+        // SAFETY: The page is this test's. Writing makes its memory resident.
         unsafe { page.0.start().write_bytes(1, SLICE_BYTES) };
         let freed: Vec<_> = (1..blocks).map(|i| page.0.address() + i * BLOCK_BYTES).collect();
         let before = kernel::advised_here();
@@ -56,7 +56,7 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
     let mut steps = 0;
     while !pages.iter().all(is_purged) {
         let before = kernel::advised_here();
-        // Not one of the ranges, which other tests leave work for.
+        // Not a step of the ranges, which other tests leave work for.
         take_pass_step();
         let (calls, bytes) = kernel::advised_here();
         let longest = class.page_slices() * SLICE_BYTES;
@@ -65,13 +65,13 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
         if bytes > before.1 {
             steps += 1;
         } else {
-            // The pages that are left are away because of another test's thread.
+            // The pages left are away because of another test's thread.
             std::thread::yield_now();
         }
         assert!(steps <= PAGES, "each step gives something back");
     }
     assert!(steps > 1, "{PAGES} pages in one call");
-    // Other tests' threads may have had some of the pages away.
+    // Other tests' threads may have some of the pages away.
     let pages = Shard(12).pages(class).lock();
     assert!(pages.partial_count as usize >= PAGES - AWAY_MAX && pages.handed_out == PAGES);
 }
@@ -86,7 +86,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
     for page in taken.chunks_mut(blocks) {
         assert_eq!(shard.refill_from_new(class, page), blocks);
     }
-    // Neither of the two stays: runs of one page each.
+    // Neither half stays: runs of one page each.
     let (first, second): (Vec<_>, Vec<_>) =
         taken.chunks(blocks).enumerate().partition(|(i, _)| i % 2 == 0);
     let before = kernel::advised_here();

@@ -1,20 +1,19 @@
-//! The thread slot on aarch64 in libraries that come late: "ELF for the Arm 64-bit Architecture" (IHI
-//! 0056), thread-local storage by descriptors.
+//! The thread slot on aarch64 in libraries that are loaded late: "ELF for the Arm 64-bit Architecture" (IHI 0056),
+//! thread-local storage by descriptors.
 //!
-//! It relies on the dynamic linker's function behind the descriptor, which may allocate, with the
-//! program's malloc, where a thread first comes here. The sequence is the one that linkers know: in a
-//! program it becomes the other model's.
+//! Relies on the dynamic linker's function behind the descriptor, which may allocate with the program's malloc when a thread
+//! first calls it. Linkers know this sequence: in a program they turn it into the other model's.
 
 use core::arch::asm;
 
 use super::{Own, Stacks, suffix};
 
-/// Where this thread's variable is whose name begins so.
+/// The address of this thread's variable whose name begins so.
 macro_rules! place {
     ($name:literal) => {{
         let place;
-        // SAFETY: The linker and the dynamic linker know the variable; the call returns its distance from
-        // the thread pointer.
+        // SAFETY: The linker and the dynamic linker know the variable; the call returns its offset from the thread
+        // pointer.
         unsafe {
             asm!(
                 concat!("adrp x0, :tlsdesc:", $name, suffix!()),
@@ -38,7 +37,7 @@ fn slot() -> *mut *const Stacks {
     place!("masu_slot_")
 }
 
-/// Its second word.
+/// The second word of this thread.
 #[inline(always)]
 fn behind() -> *mut *const Own {
     place!("masu_behind_")
@@ -55,7 +54,7 @@ pub(super) unsafe fn read() -> *const Stacks {
     unsafe { slot().read() }
 }
 
-/// Its second word.
+/// The second word's value.
 ///
 /// # Safety
 ///
@@ -76,7 +75,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
     unsafe { slot().write(stacks) };
 }
 
-/// Sets its second word.
+/// Sets the second word.
 ///
 /// # Safety
 ///

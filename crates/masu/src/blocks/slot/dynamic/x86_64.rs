@@ -1,20 +1,19 @@
-//! The thread slot on x86-64 in libraries that come late: "ELF Handling For Thread-Local Storage" (U.
-//! Drepper, 2013), section 4.4.1, general dynamic.
+//! The thread slot on x86-64 in libraries that are loaded late: "ELF Handling For Thread-Local Storage" (U. Drepper, 2013),
+//! section 4.4.1, general dynamic.
 //!
-//! It relies on the C library's `__tls_get_addr`, which may allocate, with the program's malloc, where a
-//! thread first comes here. The sequence is the one that linkers know: in a program it becomes the
-//! two instructions of the other model.
+//! Relies on the C library's `__tls_get_addr`, which may allocate with the program's malloc when a thread first calls it.
+//! Linkers know this sequence: in a program they turn it into the two instructions of the other model.
 
 use core::arch::asm;
 
 use super::{Own, Stacks, suffix};
 
-/// Where this thread's variable is whose name begins so.
+/// The address of this thread's variable whose name begins so.
 macro_rules! place {
     ($name:literal) => {{
         let place;
-        // SAFETY: The linker and the dynamic linker know the variable; the call returns where this
-        // thread's is and changes what any function may.
+        // SAFETY: The linker and the dynamic linker know the variable; the call returns the address of this thread's, and
+        // clobbers what any function may.
         unsafe {
             asm!(
                 ".byte 0x66",
@@ -35,7 +34,7 @@ fn slot() -> *mut *const Stacks {
     place!("masu_slot_")
 }
 
-/// Its second word.
+/// The second word of this thread.
 #[inline(always)]
 fn behind() -> *mut *const Own {
     place!("masu_behind_")
@@ -52,7 +51,7 @@ pub(super) unsafe fn read() -> *const Stacks {
     unsafe { slot().read() }
 }
 
-/// Its second word.
+/// The second word's value.
 ///
 /// # Safety
 ///
@@ -73,7 +72,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
     unsafe { slot().write(stacks) };
 }
 
-/// Sets its second word.
+/// Sets the second word.
 ///
 /// # Safety
 ///

@@ -1,9 +1,8 @@
-//! Epochs: how unused depth is found without a counter on the fast path.
+//! Epochs: finding unused blocks without a counter on the fast path.
 //!
-//! Relies on its parent for limits and for the way home, and on each slow path to say so. At the start of an
-//! epoch a zero is planted at half the depth of a stack (the *mark*). A pop that reaches it misses, and the slow path
-//! takes the mark away. A mark still there at the epoch's end proves that all blocks below it were surplus the whole
-//! time, and they go home.
+//! Relies on its parent for limits and flushes, and on slow paths to count. At the start of an epoch a zero, the *mark*, is
+//! planted at half the depth of a stack. A pop that reaches it misses, and the slow path removes the mark. A mark that is
+//! still there at the end of the epoch proves that all blocks below it were unused the whole time; they are flushed.
 
 use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refill_entries};
 use crate::blocks::slot;
@@ -11,12 +10,11 @@ use crate::diagnostics::news;
 use crate::memory::class::Class;
 use crate::threads::cache::ThreadCache;
 
-/// Slow calls of a thread between two looks for surplus; for big blocks of a program with one
-/// thread there are more looks.
+/// Slow calls of a thread per epoch. Epochs of big blocks in a program with one thread are shorter.
 const EPOCH: usize = 256;
 const EPOCH_ALONE: usize = 64;
 
-/// Calls `each` with them. A number of two words is slow to walk over: for what is done often.
+/// Calls `each` with each class of a set. Two words, because iterating over a `u128` is slow.
 #[inline(always)]
 fn for_classes_in(set: u128, mut each: impl FnMut(Class)) {
     for (start, word) in [(0, set as u64), (64, (set >> 64) as u64)] {
@@ -34,7 +32,7 @@ fn for_classes_in(set: u128, mut each: impl FnMut(Class)) {
 const BIG_CLASSES: u128 = !((1 << Class::of_size(BIG).index()) - 1);
 
 impl ThreadCache {
-    /// Puts the block back that the mark stands for; whether there was a mark.
+    /// Replaces the mark by its block; whether there was a mark.
     #[inline(always)]
     pub(in crate::threads::cache) fn take_mark_away(&self, class: Class) -> bool {
         let depth = self.depth(class);
@@ -42,7 +40,7 @@ impl ThreadCache {
         if mark == 0 {
             return false;
         }
-        // SAFETY: The mark lies in the array: what shortens the stack takes it away first.
+        // SAFETY: The mark lies in the array: what shortens the stack removes the mark first.
         unsafe { depth.base.get().add(mark).write(depth.marked.get()) };
         true
     }
@@ -59,7 +57,7 @@ impl ThreadCache {
         depth.mark.set(mark as u16);
     }
 
-    /// A slow call on behalf of `class`, whose stack is not touched; or of a large block.
+    /// Counts a slow call for `class`, whose stack must not change now, or for a large block.
     #[inline]
     pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
         let calls = self.traffic.slow_calls.get().wrapping_add(1);
@@ -69,7 +67,7 @@ impl ThreadCache {
         }
     }
 
-    /// Ends the epochs that are over after so many slow calls, but for `class`.
+    /// Ends the epochs that are over after so many slow calls, except that of `class`.
     #[inline(never)]
     fn end_epochs(&'static self, calls: usize, class: Option<Class>) {
         let all = calls.is_multiple_of(EPOCH);
@@ -86,7 +84,7 @@ impl ThreadCache {
         for_classes_in(ending, |other| self.end_epoch(other));
         if all {
             self.end_remote_epoch();
-            // An option may have made the budget smaller since.
+            // An option may have reduced the budget since.
             if budget_is_strict() {
                 self.take_from_others(class, 0);
             }
@@ -94,7 +92,7 @@ impl ThreadCache {
         news::note();
     }
 
-    /// Sends surplus home, and marks what may turn out to be surplus next.
+    /// Flushes unused blocks, and plants the next mark.
     #[inline(always)]
     fn end_epoch(&'static self, class: Class) {
         let depth = self.depth(class);
