@@ -17,7 +17,7 @@ use crate::results::{Case, Journal, LeftOut, Record, Rounds};
 use crate::server::Servers;
 use crate::summary::{Condition, Criterion};
 use crate::tables::{Extent, Source, Table};
-use crate::{Error, Evidence, Header, Redact, Run, Stop, Summary, Variant};
+use crate::{Error, Evidence, Header, Measure, Redact, Run, Stop, Summary, Variant};
 
 mod clock;
 mod commands;
@@ -80,7 +80,14 @@ pub struct Options {
     pub within: Option<Duration>,
     /// When fixed rounds are to be over, whether all of them were made or not.
     pub until: Option<Until>,
+    /// Which variants fixed rounds go on with; none for all of them to the end.
+    pub open: Option<Open>,
 }
+
+/// Which variants are still to be decided: asked after every round with the number of variants, the reference included,
+/// the measure that decides and all runs so far. It returns the indices of those that stay, and none ends the rounds.
+/// The reference stays in any case.
+pub type Open = fn(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize>;
 
 /// An end to fixed rounds, for a machine that turns out slower than was thought.
 #[derive(Debug, Clone, Copy)]
@@ -95,8 +102,8 @@ impl Default for Options {
     fn default() -> Options {
         let (results, redact) = (Destination::Nowhere, Redact::default());
         let (decide, asked) = (None, Vec::new());
-        let (within, until) = (None, None);
-        Options { seed: None, results, offsets: true, redact, decide, asked, within, until }
+        let (within, until, open) = (None, None, None);
+        Options { seed: None, results, offsets: true, redact, decide, asked, within, until, open }
     }
 }
 
@@ -459,6 +466,7 @@ impl Engine<'_, '_> {
                     prepared,
                     rounds: plan.rounds,
                     until: self.options.until,
+                    open: self.options.open,
                     executor: &mut *executor,
                     journal: &mut self.journal,
                     progress: &mut progress,

@@ -53,7 +53,7 @@ use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use inside::late_median;
 use looks::{Looks, Seen};
-use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, SMALL_WRITES};
+use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
 
 /// What was found out about a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -154,7 +154,7 @@ pub fn diagnose(
         facts.inside = Some(inside::look(workload, means, &conditions, stop)?);
     }
     tell(Step::Prices);
-    facts.prices = Prices::measure_some(&services(calls.as_ref()));
+    facts.prices = Prices::measure_some(&services(calls.as_ref(), facts.memory.minor_faults));
     note_counting(&mut facts);
     not_seen.extend(unseen(&facts, calls.as_ref(), options));
     let findings = findings_of(&facts, Some((catalogue, &workload.program)));
@@ -290,8 +290,8 @@ fn malloc(program: &Program, variant: &Variant) -> Malloc {
     Malloc { name, refusal: program.refusal.clone() }
 }
 
-/// The services whose prices a judgement of these calls needs.
-fn services(calls: Option<&Calls>) -> Vec<Service> {
+/// The services whose prices a judgement of these calls and of so many page faults needs.
+fn services(calls: Option<&Calls>, faults: u64) -> Vec<Service> {
     let Some(calls) = calls else { return Vec::new() };
     let mut services = vec![
         Service::SystemCall,
@@ -302,6 +302,9 @@ fn services(calls: Option<&Calls>) -> Vec<Service> {
         Service::CountedCall,
         Service::CountedCallCpu,
     ];
+    if faults >= REFAULTS {
+        services.push(Service::HugePageFault);
+    }
     let locks: u64 = calls.locks.iter().map(|lock| lock.waits).sum();
     if locks >= LOCK_WAITS {
         services.extend([Service::ContextSwitch, Service::FutexWake]);

@@ -19,9 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Run, quantity};
 
+mod few;
 mod sequential;
 mod signed_rank;
 
+pub(crate) use few::ratio_of_few;
 pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks};
 pub(crate) use signed_rank::normal_tail;
 

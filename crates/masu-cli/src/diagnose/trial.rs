@@ -3,9 +3,10 @@
 //! Relies on the lab to say what is tried and what it showed. A trial that cannot be made is named among what was
 //! not seen; it never makes the diagnosis fail.
 
+use masu_lab::compare::Event;
 use masu_lab::diagnose::trial;
 use masu_lab::report::notice;
-use masu_lab::{Catalogue, CompareOptions, Diagnosis, Stop, Variant, Workload, prove};
+use masu_lab::{Catalogue, Diagnosis, Stop, Variant, Workload};
 
 use crate::aside;
 use crate::progress::Progress;
@@ -24,17 +25,19 @@ pub(super) fn perform(
         Err(reason) => return diagnosis.not_seen.push(reason),
     };
     aside::say(notice(&format!(
-        "Running it with and without what may help ({}): {}; --once leaves that out.",
+        "Running it with and without what may help ({}): {} at most; --once leaves that out.",
         trial.what, trial.forecast
     )));
     let progress = Progress::on_stderr();
-    let options = CompareOptions::default();
-    let proof = prove(&trial.plan, &options, stop, &mut |event| progress.observe(&event));
+    let proof = trial.make(stop, &mut |event| match event {
+        // It was announced.
+        Event::Planned { .. } => {}
+        event => progress.observe(&event),
+    });
     progress.finish();
     match proof {
         Ok(proof) => {
-            trial::conclude(diagnosis, proof);
-            diagnosis.not_seen.extend(trial.untried);
+            trial.conclude(diagnosis, proof);
         }
         Err(error) => {
             diagnosis.not_seen.push(format!("whether another malloc or a setting gains: {error}"));

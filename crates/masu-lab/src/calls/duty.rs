@@ -19,7 +19,7 @@ const STOPS_A_SECOND: f64 = 2_000.0;
 
 /// Where the machine is busy a stop takes longer, for the tracer waits for a CPU as well. All calls are counted until it
 /// has waited for so many seconds, and for this share of the time since the start.
-const WAITED_S: f64 = 0.25;
+const WAITED_S: f64 = 1.0;
 const WAITED_SHARE: f64 = 0.25;
 
 /// Fewer reads and writes, or page faults, than this in a window do not tell how much got done.
@@ -283,7 +283,7 @@ mod tests {
         let mut busy = Made::new(1e-3, false, STOP_S);
         busy.run(300);
         assert!(!busy.duty.is_over(busy.now_s));
-        busy.duty.waited(0.5);
+        busy.duty.waited(1.5);
         assert!(busy.duty.is_over(busy.now_s));
         assert!(!busy.duty.is_over(10.0), "a small part of a long run");
     }

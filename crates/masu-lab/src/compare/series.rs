@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::clock::{Clock, seconds};
 use super::surroundings::surroundings;
 use super::warm_up::{Warm, found_done};
-use super::{BegunCase, Event, Until};
+use super::{BegunCase, Event, Open, Until};
 use crate::executor::Executor;
 use crate::order::Order;
 use crate::plan::{Plan, Prepared};
@@ -160,6 +160,7 @@ pub(super) struct Series<'a, 'o> {
     pub(super) prepared: &'a Prepared,
     pub(super) rounds: Rounds,
     pub(super) until: Option<Until>,
+    pub(super) open: Option<Open>,
     pub(super) executor: &'a mut (dyn Executor + 'o),
     pub(super) journal: &'a mut Journal,
     pub(super) progress: &'a mut Progress,
@@ -183,15 +184,20 @@ impl Series<'_, '_> {
         let mut runs = Runs { recorded: behind.runs.into(), ..Runs::default() };
         let mut order = Order::new(order_seed(seed, self.index), self.prepared.rows.len());
         let mut looks = Looks::new(self.prepared.rows.len().saturating_sub(1));
+        let mut open: Option<Vec<usize>> = None;
         for round in 0.. {
-            let order = order.round();
+            let mut order = order.round();
+            order.retain(|row| *row == 0 || open.as_ref().is_none_or(|open| open.contains(row)));
             self.executor.begin_round(&order);
             for variant in order {
                 if !self.slot(round, variant, &mut runs)? {
                     return Ok(None);
                 }
             }
-            if let Some(mut summary) = self.conclude(round + 1, &runs, &mut looks) {
+            let rows = self.prepared.rows.len();
+            open = self.open.map(|ask| ask(rows, self.prepared.primary, &runs.made));
+            let is_decided = open.as_ref().is_some_and(Vec::is_empty);
+            if let Some(mut summary) = self.conclude(round + 1, is_decided, &runs, &mut looks) {
                 summary.warnings.splice(0..0, surroundings(self.prepared, &evidence));
                 let done = found_done(&self.labels(), &behind.warm_ups, &runs.made);
                 summary.warnings.extend(done);
@@ -278,13 +284,20 @@ impl Series<'_, '_> {
         self.prepared.rows.iter().map(|row| row.variant.label.clone()).collect()
     }
 
-    /// What the runs come to, if `rounds` rounds are enough.
-    fn conclude(&self, rounds: usize, runs: &Runs, looks: &mut Looks) -> Option<Summary> {
+    /// What the runs come to, if `rounds` rounds are enough, or all is decided.
+    fn conclude(
+        &self,
+        rounds: usize,
+        is_decided: bool,
+        runs: &Runs,
+        looks: &mut Looks,
+    ) -> Option<Summary> {
         let summary =
             |look: Look| summarise(&self.labels(), self.prepared.primary, look, &runs.made);
         match self.rounds {
             Rounds::Fixed(all) => {
-                (rounds >= all || self.is_over(rounds)).then(|| summary(Look::ONLY))
+                let is_over = rounds >= all || is_decided || self.is_over(rounds);
+                is_over.then(|| summary(Look::ONLY))
             }
             Rounds::Budget { seconds, precision } => {
                 if !runs.recorded.is_empty() {

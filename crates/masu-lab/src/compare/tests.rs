@@ -152,3 +152,22 @@ fn rounds_end_with_their_time_but_not_before_so_many() {
     assert_eq!(rounds_made(Some(Until { end: later, rounds: 1 })), 9);
     assert_eq!(rounds_made(Some(Until { end: now, rounds: 4 })), 4);
 }
+
+#[test]
+fn what_is_decided_is_run_no_more_and_the_reference_with_what_is_open() {
+    fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
+        assert_eq!((variants, primary), (3, Measure::Wall));
+        match runs.iter().filter(|run| run.variant == 0).count() {
+            0..2 => vec![1, 2],
+            2..5 => vec![2],
+            _ => Vec::new(),
+        }
+    }
+    let mock = Mock::new(|_| Ok(taking(1.0)));
+    let options = Options { open: Some(open), ..Options::default() };
+    let made = mock.compare(&mock::plan(&["x"], Rounds::Fixed(9)), &options, &Stop::never());
+    let runs = mock.of("run");
+    let count = |label: &str| runs.iter().filter(|run| run.ends_with(label)).count();
+    assert_eq!(["x a", "x b", "x c"].map(count), [5, 2, 5]);
+    assert!(!made.unwrap().stopped);
+}

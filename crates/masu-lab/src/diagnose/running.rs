@@ -111,7 +111,7 @@ pub fn diagnose_running(
     facts.inside = is_on_masu.then(|| pages.finish(wall_s));
     if let Some(counted) = &counted {
         add(&mut facts, counted);
-        facts.prices = Prices::measure_some(&services(Some(&counted.calls)));
+        facts.prices = Prices::measure_some(&services(Some(&counted.calls), 0));
         note_counting(&mut facts);
     } else {
         let services = [Service::SystemCall, Service::PageFault, Service::PageReturn];

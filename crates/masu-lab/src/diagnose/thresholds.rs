@@ -18,6 +18,9 @@ pub(super) const FIRST_TOUCH_SHARE: f64 = 0.1;
 /// A setting of the malloc is a remedy only where the malloc asked for this share of the memory that was touched.
 pub(super) const REACHED_SHARE: f64 = 0.5;
 
+/// Bytes of a huge page: a heap that is smaller has none.
+pub(super) const HUGE_PAGE: u64 = 2 << 20;
+
 /// A gain below this is not worth a change.
 pub(super) const LITTLE_SHARE: f64 = 0.03;
 

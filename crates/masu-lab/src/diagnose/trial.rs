@@ -3,31 +3,37 @@
 //! Counts and samples of one run cannot show that memory is no problem: how blocks lie, and how long the malloc's own
 //! code takes, cost time that nothing counts. Nor can they show that a remedy helps. So "memory is not its problem" is
 //! said only where short alternating runs looked for a gain and found none, and a remedy that gained nothing is taken
-//! back. Relies on [`prove`](mod@crate::prove) for the runs. The hard idea is what a
-//! trial may cost: its length is announced, it ends within [`LONGEST`], and a program that is too long for it is
-//! not tried but named as not tried.
+//! back. Relies on [`prove`](mod@crate::prove) for the runs, and on `rounds.rs` for when there are enough. The hard
+//! idea is what a trial may cost: its length is announced and kept, what is most likely to gain comes first, and what
+//! there is no time for is named as not tried.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, less_sure_than_memory};
-use super::thresholds::{CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, LITTLE_SHARE, PARALLEL_SHARE};
+use super::thresholds::{
+    CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
+};
 use super::{Diagnosis, Kind};
+use crate::compare::{Event, Until};
 use crate::plan::Prepared;
+use crate::prices::Service;
 use crate::prove::{self, Forecast, Proof, Proved, Shown};
 use crate::quantity::percent;
-use crate::statistics::{Level, pairs_needed};
-use crate::{Catalogue, Libc, Measure, Plan, Variant, Workload, machine};
+use crate::{
+    Catalogue, CompareOptions, Error, Libc, Measure, Plan, Stop, Variant, Workload, machine,
+};
 
-/// A trial takes no longer than this, warm-ups included.
-pub const LONGEST: Duration = Duration::from_secs(60);
+mod rounds;
+
+/// A trial takes about so long, in seconds, so that the answer for a short program comes within twenty; of a longer program
+/// it may take as long as [`RUNS`] runs, but never more than [`LONGEST_S`].
+const USUAL_S: f64 = 16.0;
+const RUNS: f64 = 20.0;
+const LONGEST_S: f64 = 50.0;
 
 /// More rounds than this narrow the intervals by too little.
-const ROUNDS_MAX: usize = 16;
-
-/// Rounds beyond those that a verdict takes at least, where runs are made side by side: they differ by little, and one
-/// that was disturbed must not decide.
-const SPARE_ROUNDS: usize = 2;
+const ROUNDS_MAX: usize = 18;
 
 /// Runs side by side need at most this share of the memory that is available, all together.
 const AVAILABLE_SHARE: u64 = 4;
@@ -40,11 +46,16 @@ const TOGETHER_MAX: u64 = 256 << 20;
 /// called.
 const CANDIDATES: [(&str, &str); 4] = [
     ("masu", "another malloc"),
-    ("glibc:huge_pages=1", "huge pages"),
+    (HUGE_PAGES, "huge pages"),
     // Heaps too small for eight huge pages miss the TLB too.
     ("masu:env.MASU_HUGE_PAGES_FROM=0", "another malloc with huge pages"),
-    ("glibc:top_pad=64M,trim_threshold=64M", "keeping free memory"),
+    (PADDING, "keeping free memory"),
 ];
+const HUGE_PAGES: &str = "glibc:huge_pages=1";
+const PADDING: &str = "glibc:top_pad=64M,trim_threshold=64M";
+
+/// The share of the largest gain that a smaller change must get.
+const NEARLY_ALL: f64 = 0.9;
 
 /// So many candidates are named that may gain.
 const LIKELY_MAX: usize = 2;
@@ -63,10 +74,44 @@ pub struct Trial {
     pub plan: Plan,
     /// How many there are, and how long they take.
     pub forecast: Forecast,
+    /// How long they may take together; then no round begins any more.
+    pub longest: Duration,
     /// What is tried, in words: `another malloc, huge pages`.
     pub what: String,
     /// What there is no time for, as a sentence for [`Diagnosis::not_seen`].
     pub untried: Option<String>,
+}
+
+impl Trial {
+    /// Makes the runs, until all is decided or their time is over.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`prove`](prove::prove()).
+    pub fn make(&self, stop: &Stop, observe: &mut dyn FnMut(Event<'_>)) -> Result<Proof, Error> {
+        let until = Some(Until { end: Instant::now() + self.longest, rounds: 1 });
+        let options =
+            CompareOptions { until, open: Some(rounds::open), ..CompareOptions::default() };
+        let (mut proof, values) = prove::prove_with_values(&self.plan, &options, stop, observe)?;
+        rounds::conclude(&mut proof, &values);
+        Ok(proof)
+    }
+
+    /// Draws from what the runs showed: a gain is a cause, and memory is fine only where none could hide.
+    pub fn conclude(self, diagnosis: &mut Diagnosis, proof: Proof) {
+        let findings = std::mem::take(&mut diagnosis.findings);
+        diagnosis.findings = with_trial(findings, &proof);
+        if self.untried.is_some() {
+            // A gain may hide in what there was no time for.
+            for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
+                one.confidence = one.confidence.min(Confidence::Medium);
+            }
+            less_sure_than_memory(&mut diagnosis.findings);
+        }
+        diagnosis.findings.sort_by_key(Finding::order);
+        diagnosis.trial = Some(proof);
+        diagnosis.not_seen.extend(self.untried);
+    }
 }
 
 /// Whether a trial is worth making after a diagnosis, and what it is.
@@ -97,22 +142,24 @@ pub fn after(
         return Err(format!("whether another malloc gains: none can be preloaded, {refusal}"));
     }
     let has_settings = workload.program.libc == Libc::Glibc && facts.malloc.name == GLIBC;
-    let variants: Vec<Variant> = candidates(named)
+    let variants: Vec<Variant> = candidates(named, facts)
         .into_iter()
         .filter(|spec| has_settings || !spec.starts_with(GLIBC))
         .filter(|spec| reference.label != *spec)
         .filter_map(|spec| catalogue.resolve(&spec.parse().ok()?, &workload.program).ok())
         .collect();
-    let run_s = facts.clock.own_wall_s(facts.cpus);
-    let available = machine::memory_available().unwrap_or(0);
-    let beside = may_take_turns(facts, variants.len(), available);
-    let Some((count, rounds)) = affordable(variants.len(), run_s, beside) else {
+    // Runs wait for a CPU as the counted one did.
+    let waited = facts.others.waited_share.clamp(0.0, 0.95);
+    let run_s = facts.clock.own_wall_s(facts.cpus) / (1.0 - waited);
+    let Some((count, rounds)) = affordable(variants.len(), run_s) else {
         return Err(format!(
-            "whether another malloc or a setting gains: the program is too long to be run beside \
-             them unasked; try {}",
-            line(&diagnosis.command)
+            "whether another malloc or a setting gains: a run takes too long to make some unasked; \
+             this does: {}",
+            line(&diagnosis.command, &variants)
         ));
     };
+    let available = machine::memory_available().unwrap_or(0);
+    let beside = may_take_turns(facts, count, available);
     let (tried, untried) = variants.split_at(count);
     let names = |variants: &[Variant]| {
         let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
@@ -126,15 +173,17 @@ pub fn after(
         // Where threads never work side by side, CPU time is the same gain and does not see who else is busy here.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);
     }
-    // Runs wait for a CPU as the counted one did.
-    let waited = facts.others.waited_share.clamp(0.0, 0.95);
     Ok(Some(Trial {
         plan,
-        forecast: prove::forecast(count, rounds, run_s / (1.0 - waited)),
+        forecast: prove::forecast(count, rounds, run_s),
+        longest: Duration::from_secs_f64(budget_s(run_s)),
         what: names(tried),
         untried: (!untried.is_empty()).then(|| {
-            let line = line(&diagnosis.command);
-            format!("what there was no time to try: {}; {line} does", names(untried))
+            let line = line(&diagnosis.command, untried);
+            format!(
+                "whether there is a gain by {}: there was no time; this tries: {line}",
+                names(untried)
+            )
         }),
     }))
 }
@@ -150,15 +199,36 @@ fn named(findings: &[Finding]) -> Vec<String> {
     named
 }
 
-/// What is tried: what was `named`, then what helps many programs.
-fn candidates(named: Vec<String>) -> Vec<String> {
+/// What is tried: what was `named`, then what helps many programs and may help this one.
+fn candidates(named: Vec<String>, facts: &Facts) -> Vec<String> {
     let mut all = named;
     for (spec, _) in CANDIDATES {
-        if !all.iter().any(|known| known == spec) {
+        if !all.iter().any(|known| known == spec) && may_help(spec, facts) {
             all.push(spec.to_owned());
         }
     }
     all
+}
+
+/// Whether a candidate may gain anything, as far as counts can say. They cannot say it of another malloc.
+fn may_help(spec: &str, facts: &Facts) -> bool {
+    let Some(calls) = facts.calls.as_ref().filter(|calls| calls.sampled.is_none()) else {
+        return true;
+    };
+    let moves = &calls.moves;
+    match spec {
+        HUGE_PAGES => moves.asked_by_malloc_bytes() >= HUGE_PAGE,
+        // It saves calls, and faults of memory that had gone.
+        PADDING => {
+            let times = (moves.break_ups + moves.break_downs + moves.maps + moves.unmaps) as f64;
+            let calls_s =
+                times * facts.price_s(Service::SystemCall).max(facts.price_s(Service::BreakPair));
+            let refaults = facts.memory.refaults.unwrap_or(facts.memory.minor_faults);
+            let faults_s = refaults as f64 * facts.price_s(Service::PageFault);
+            facts.share(calls_s + faults_s) >= LITTLE_SHARE
+        }
+        _ => true,
+    }
 }
 
 /// Whether a finding is about memory that is held, which runs judged by their time cannot refute.
@@ -176,32 +246,27 @@ fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> boo
         && needed <= TOGETHER_MAX.min(available_bytes / AVAILABLE_SHARE)
 }
 
-/// How many of `candidates` can be tried within [`LONGEST`], and in how many rounds; `beside` is whether the runs of a
-/// round are made side by side.
+/// What a trial of a program may take, a run of which takes `run_s` seconds.
+fn budget_s(run_s: f64) -> f64 {
+    (RUNS * run_s).clamp(USUAL_S, LONGEST_S)
+}
+
+/// How many of `candidates` can be tried in the time that there is, warm-ups included, and in how many rounds.
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "capped at 16")]
-fn affordable(candidates: usize, run_s: f64, beside: bool) -> Option<(usize, usize)> {
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "capped")]
+fn affordable(candidates: usize, run_s: f64) -> Option<(usize, usize)> {
     (1..=candidates).rev().find_map(|count| {
-        let needed = pairs_needed(count, Level::TABLE);
-        let most = if beside { needed + SPARE_ROUNDS } else { ROUNDS_MAX };
-        let runs = LONGEST.as_secs_f64() / run_s.max(1e-3);
-        let rounds = (runs / (count + 1) as f64 - 1.0).clamp(0.0, most as f64) as usize;
-        (rounds >= needed).then_some((count, rounds))
+        let runs = budget_s(run_s) / run_s.max(1e-3);
+        let rounds = (runs / (count + 1) as f64 - 1.0).clamp(0.0, ROUNDS_MAX as f64) as usize;
+        (rounds >= rounds::FIRST).then_some((count, rounds))
     })
 }
 
 /// The line that compares by hand.
-fn line(command: &[String]) -> String {
+fn line(command: &[String], variants: &[Variant]) -> String {
     let program = command.first().map_or("PROGRAM", String::as_str);
-    format!("`masu compare -- {program} …`")
-}
-
-/// Draws from what the runs showed: a gain is a cause, and memory is fine only where none could hide.
-pub fn conclude(diagnosis: &mut Diagnosis, proof: Proof) {
-    let findings = std::mem::take(&mut diagnosis.findings);
-    diagnosis.findings = with_trial(findings, &proof);
-    diagnosis.findings.sort_by_key(Finding::order);
-    diagnosis.trial = Some(proof);
+    let named: Vec<String> = variants.iter().map(|one| format!(" -a {}", one.label)).collect();
+    format!("`masu compare -a system{} -- {program} …`", named.concat())
 }
 
 fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
@@ -343,8 +408,6 @@ struct Gain {
 
 /// The gain that the smallest change gives which gets nearly all of the largest one.
 fn gain(proof: &Proof) -> Option<Gain> {
-    /// The share of the largest gain that a smaller change must get.
-    const NEARLY_ALL: f64 = 0.9;
     let mut shown: Vec<(&Proved, f64, (f64, f64))> = proof
         .remedies
         .iter()
@@ -367,8 +430,9 @@ fn gain(proof: &Proof) -> Option<Gain> {
     let mut title = name.to_owned();
     title[..1].make_ascii_uppercase();
     let time = if proof.primary == Measure::Cpu { "CPU time" } else { "time" };
+    let takes = if name == "huge pages" { "take" } else { "takes" };
     let title = format!(
-        "{title} takes {} of its {time} off ({} to {})",
+        "{title} {takes} {} of its {time} off ({} to {})",
         percent(gain),
         percent((1.0 - high).max(0.0)),
         percent(1.0 - low)

@@ -24,16 +24,47 @@ impl Values {
         primary: Measure,
         runs: &[Run],
     ) -> Values {
-        let mut series = vec![BTreeMap::new(); labels.len()];
+        Values::placed(labels.len(), primary, runs, |variant| {
+            let label = there.get(variant);
+            label.and_then(|label| labels.iter().position(|one| one == label))
+        })
+    }
+
+    /// The values of `primary` in `runs` of so many variants, in their own order.
+    pub(crate) fn of_all(variants: usize, primary: Measure, runs: &[Run]) -> Values {
+        Values::placed(variants, primary, runs, |variant| (variant < variants).then_some(variant))
+    }
+
+    fn placed(
+        count: usize,
+        primary: Measure,
+        runs: &[Run],
+        place: impl Fn(usize) -> Option<usize>,
+    ) -> Values {
+        let mut series = vec![BTreeMap::new(); count];
         for run in valid(runs) {
-            let label = there.get(run.variant);
-            let place = label.and_then(|label| labels.iter().position(|one| one == label));
-            let (Some(place), Some(round)) = (place, run.round) else { continue };
+            let (Some(place), Some(round)) = (place(run.variant), run.round) else { continue };
             if let Some(value) = primary.of(run) {
                 series[place].insert(round, value);
             }
         }
         Values { series }
+    }
+
+    /// Rounds that were made.
+    pub(crate) fn rounds(&self) -> usize {
+        let last = |series: &BTreeMap<usize, f64>| series.keys().next_back().copied();
+        self.series.iter().filter_map(last).max().map_or(0, |last| last + 1)
+    }
+
+    /// The pairs of the reference and remedy `one` in the first so many rounds.
+    pub(crate) fn pairs(&self, one: usize, rounds: usize) -> Vec<(f64, f64)> {
+        let (Some(reference), Some(own)) = (self.series.first(), self.series.get(one + 1)) else {
+            return Vec::new();
+        };
+        let early: BTreeMap<usize, f64> =
+            reference.range(..rounds).map(|(round, value)| (*round, *value)).collect();
+        paired(&early, own)
     }
 
     /// How many times as much remedy `one` takes as remedy `other`; `claims` such ratios err with 1 % together. None

@@ -104,7 +104,12 @@ impl Looks {
     /// soon as it can give a verdict.
     #[must_use]
     pub fn new(others: usize) -> Looks {
-        Looks { taken: 0, next: pairs_needed(others, Level::TABLE.divided(2)) }
+        Looks::beginning_at(pairs_needed(others, Level::TABLE.divided(2)))
+    }
+
+    /// The looks the first of which is due after so many rounds.
+    pub(crate) fn beginning_at(first: usize) -> Looks {
+        Looks { taken: 0, next: first }
     }
 
     /// Whether a look is due after `rounds` whole rounds; it then counts as taken. Must be asked

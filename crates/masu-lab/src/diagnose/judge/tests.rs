@@ -164,6 +164,25 @@ fn a_storm_that_costs_nothing_is_none() {
 }
 
 #[test]
+fn huge_pages_are_offered_against_first_touches_where_they_are_cheaper() {
+    let touching = |huge_ns| {
+        let mut facts = calling(storm(), |calls| {
+            calls.moves.break_downs = 100;
+            calls.moves.returned_bytes = 100 * 4096;
+            calls.moves.asked_bytes = 8192 * MIB;
+        });
+        facts.prices.known.push(price(Service::HugePageFault, huge_ns));
+        first(&facts)
+    };
+    // 512 small faults take 307 µs.
+    let cheap = touching(60_000.0);
+    assert_eq!(variants(&cheap, RemedyKind::Setting), ["glibc:huge_pages=1"]);
+    assert!(cheap.evidence[1].contains("in huge pages"), "{cheap:?}");
+    let dear = touching(300_000.0);
+    assert_eq!(variants(&dear, RemedyKind::Setting), Vec::<String>::new(), "{dear:?}");
+}
+
+#[test]
 fn where_mappings_come_and_go_their_threshold_is_named() {
     let mapping = calling(storm(), |calls| {
         calls.moves = Moves {

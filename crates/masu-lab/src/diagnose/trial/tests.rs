@@ -1,7 +1,10 @@
 //! What a trial makes of a diagnosis, on made-up runs.
 
 use super::*;
-use crate::diagnose::facts::{CallFacts, Memory};
+use crate::Prices;
+use crate::calls::Moves;
+use crate::diagnose::facts::{CallFacts, Clock, Memory};
+use crate::prices::Price;
 use crate::prove::Medians;
 use crate::statistics::Ratio;
 
@@ -157,7 +160,7 @@ fn what_a_finding_names_is_tried_first_and_once() {
         "jemalloc",
         "another malloc",
     )]);
-    let all = candidates(named(&[storm, held]));
+    let all = candidates(named(&[storm, held]), &Facts::default());
     assert_eq!(all[..2], ["glibc:top_pad=64M,trim_threshold=1G", "masu"]);
     assert_eq!(all.iter().filter(|one| *one == "masu").count(), 1);
     assert!(
@@ -204,9 +207,39 @@ fn what_gains_more_than_a_cause_names_is_named_beside_it() {
 
 #[test]
 fn long_programs_are_tried_with_less_or_not_at_all() {
-    assert_eq!(affordable(3, 0.1, false), Some((3, ROUNDS_MAX)));
-    assert_eq!(affordable(3, 0.1, true), Some((3, 12)), "side by side fewer rounds are enough");
-    let (count, rounds) = affordable(3, 1.5, false).expect("a second and a half can be afforded");
-    assert!(count < 3 && rounds >= 8, "{count} {rounds}");
-    assert_eq!(affordable(3, 5.0, false), None);
+    assert_eq!(affordable(4, 0.1), Some((4, ROUNDS_MAX)));
+    assert_eq!(affordable(4, 0.5), Some((4, 5)));
+    for run_s in [0.7, 1.0, 2.0, 4.0] {
+        let (count, rounds) = affordable(4, run_s).expect("that can be afforded");
+        let takes_s = run_s * ((count + 1) * (rounds + 1)) as f64;
+        assert!(count < 4 && takes_s <= budget_s(run_s), "{run_s}: {count} {rounds}");
+        assert!(budget_s(run_s) <= if run_s < 1.0 { 18.0 } else { 50.0 });
+    }
+    assert_eq!(affordable(4, 5.0), None);
+}
+
+fn microsecond(service: Service) -> Price {
+    let (median_ns, lower_ns, upper_ns) = (1e3, 1e3, 1e3);
+    Price { service, median_ns, lower_ns, upper_ns, batches: 9, batch: 1, remark: None }
+}
+
+#[test]
+fn what_cannot_help_takes_no_time() {
+    let facts = |break_downs, asked_bytes| Facts {
+        calls: Some(CallFacts {
+            moves: Moves { break_ups: break_downs, break_downs, asked_bytes, ..Moves::default() },
+            ..CallFacts::default()
+        }),
+        memory: Memory { refaults: Some(0), ..Memory::default() },
+        clock: Clock { wall_s: 1.0, user_s: 1.0, ..Clock::default() },
+        prices: Prices { known: vec![microsecond(Service::BreakPair)], ..Prices::default() },
+        cpus: 1,
+        ..Facts::default()
+    };
+    let tried = |facts: &Facts| candidates(Vec::new(), facts);
+    assert!(!tried(&facts(10, 100 << 20)).contains(&PADDING.to_owned()));
+    assert!(tried(&facts(50_000, 100 << 20)).contains(&PADDING.to_owned()));
+    assert!(!tried(&facts(10, 1 << 20)).contains(&HUGE_PAGES.to_owned()));
+    assert!(tried(&facts(10, 1 << 20)).contains(&"masu".to_owned()));
+    assert_eq!(tried(&Facts::default()).len(), 4, "without counts nothing is known");
 }
