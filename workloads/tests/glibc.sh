@@ -44,7 +44,7 @@ run)
     for program in programs/*; do
         [ -x "$program" ] || continue
         name=${program##*/}
-        env LD_PRELOAD="$PRELOAD" timeout 120 "$program" >"programs/$name.out" 2>&1
+        env LD_PRELOAD="$PRELOAD" timeout 600 "$program" >"programs/$name.out" 2>&1
         case $? in
         0) echo "ok $name" ;;
         77) ;;

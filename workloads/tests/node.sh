@@ -16,7 +16,7 @@ run)
         local name=${1##*/} flags
         flags=$(sed -n 's,^// Flags: *,,p' "$1")
         # shellcheck disable=SC2086
-        env LD_PRELOAD="$PRELOAD" timeout 120 /usr/bin/node $flags "$1" >"out/$name" 2>&1
+        env LD_PRELOAD="$PRELOAD" timeout 600 /usr/bin/node $flags "$1" >"out/$name" 2>&1
         case $?/$(grep -c '^1\.\.0 # Skipped' "out/$name") in
         0/0) echo "ok $name" ;;
         0/*) ;;

@@ -19,7 +19,7 @@ run)
         name=${file##*/}
         # Those that run for minutes.
         case $name in incrblob_err* | index5* | indexfault* | joinD* | malloc.* | mallocAll* | mallocK* | memjournal2* | savepoint[46]* | savepointfault* | select9* | where8* | wherefault* | windowfault* | with1*) continue ;; esac
-        env LD_PRELOAD="$PRELOAD" timeout 120 ../build/testfixture "$file" >out 2>&1
+        env LD_PRELOAD="$PRELOAD" timeout 900 ../build/testfixture "$file" >out 2>&1
         status=$?
         # Where each request in turn is refused, the number of cases is that of requests, which depends on how much room a
         # block has; so those count as one.
