@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
-use masu_lab::report::{self, Document, Table};
+use masu_lab::report::{self, Document, Format, Table};
 use masu_lab::results::{self, LeftOut, Record, Rounds};
 use masu_lab::server::{Asked, urls_of};
 use masu_lab::statistics::DEFAULT_PRECISION;
@@ -375,7 +375,7 @@ pub(crate) fn own_input() -> Result<Input> {
 }
 
 fn print(comparison: &Comparison) -> Result<()> {
-    let page = report::page(&Document::from(comparison));
+    let page = report::render(&Document::from(comparison), Format::Text);
     aside::say("");
     write!(anstream::stdout(), "{page}").context("printing the comparison")
 }

@@ -11,26 +11,28 @@ use std::path::PathBuf;
 
 use crate::Error;
 use crate::error::Doing;
-use crate::outcome::claim;
-use crate::report::{self, Format};
+use crate::page::{Block, Figure, Form, Page, Sheet};
+use crate::report;
 
 mod brk;
 mod build;
+mod claim;
 mod code;
 mod field_report;
 mod format;
 mod found;
+mod outcome;
 mod parallel;
 mod quote;
 mod search;
 mod series;
 mod workbench;
 
-pub use crate::outcome::{
-    Agreement, Block, Claim, Expect, Figure, Held, Missing, Outcome, Page, Sheet, Verdict,
-};
-pub use series::Series;
-pub use workbench::{Asked, Depth, News, Workbench, source_above};
+pub use claim::{Agreement, Verdict};
+use claim::{Claim, Expect, Held};
+use outcome::Outcome;
+use series::Series;
+pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
 
 /// A field report that can be rerun.
 #[derive(Debug)]
@@ -85,16 +87,17 @@ pub struct Written {
 /// written.
 pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
     let outcome = (experiment.run)(bench)?;
+    let verdict = outcome.verdict.clone();
     let page = bench.page(experiment, outcome);
     let write = |path: PathBuf, text: String| {
         fs::write(&path, text).doing(|| format!("writing {}", path.display()))?;
         Ok::<PathBuf, Error>(path)
     };
-    let html = write(bench.output("html"), report::experiment(&page, Format::Html))?;
-    let markdown = write(bench.output("md"), report::experiment(&page, Format::Markdown))?;
-    for figure in page.outcome.figures() {
-        let name = bench.output("md").with_file_name(figure.file(&page.name));
+    let html = write(bench.output("html"), page.render(Form::Html, experiment.name))?;
+    let markdown = write(bench.output("md"), page.render(Form::Markdown, experiment.name))?;
+    for figure in page.figures() {
+        let name = bench.output("md").with_file_name(figure.file(experiment.name));
         write(name, report::standalone(&figure.svg))?;
     }
-    Ok(Written { html, markdown, verdict: page.outcome.verdict })
+    Ok(Written { html, markdown, verdict })
 }

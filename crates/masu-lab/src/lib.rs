@@ -52,7 +52,7 @@ pub mod launch;
 pub mod load;
 mod machine;
 mod order;
-mod outcome;
+pub mod page;
 mod parameter;
 pub mod plan;
 pub mod prices;

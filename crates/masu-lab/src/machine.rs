@@ -4,6 +4,8 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::bytes;
+
 mod group;
 
 /// Where a comparison was made. Fields the machine does not tell are none.
@@ -47,6 +49,27 @@ impl Machine {
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             host_takes_free_memory: host_takes_free_memory(),
         }
+    }
+}
+
+impl Machine {
+    /// What is known of it, by name.
+    pub(crate) fn described(&self) -> Vec<(&'static str, String)> {
+        #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
+        let memory = self.memory_bytes.map(|size| bytes(size as f64));
+        let host = "takes back free memory; before each run as much is touched as runs need";
+        let facts = [
+            ("CPU", self.cpu.clone()),
+            ("architecture", Some(self.architecture.clone())),
+            ("CPUs that could be used", Some(self.cpus.to_string())),
+            ("main memory", memory),
+            ("system", self.system.clone()),
+            ("kernel", self.kernel.clone()),
+            ("transparent huge pages", self.huge_pages.clone()),
+            ("frequency governor", self.governor.clone()),
+            ("host of this virtual machine", self.host_takes_free_memory.then(|| host.to_owned())),
+        ];
+        facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 

@@ -9,38 +9,38 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::outcome::Page;
+use crate::page::{Form, wrapped};
 use crate::results::Row;
 use crate::{Error, Measure};
+use comparison::Detail;
 
 mod across;
-mod article;
+mod comparison;
 mod csv;
 mod document;
+mod drawn;
 #[cfg(test)]
 pub(crate) mod fixtures;
-mod html;
 mod json;
-mod lines;
-mod markdown;
 mod measure;
 mod overview;
 mod plot;
 mod proved;
+mod repeat;
 mod settings;
-mod text;
+mod sheets;
 mod tuned;
 mod verdict;
 
+pub use crate::page::{set_width, width};
 pub use crate::quantity::{about, bytes, count};
 pub(crate) use crate::quantity::{percent, ratio, seconds};
 pub use crate::tables::{Extent, Source, Table};
 pub use document::Document;
-pub use lines::{set_width, width};
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};
 pub use proved::proved;
-pub use text::{notice, page, plan};
+pub use settings::plan;
 pub use tuned::tuned;
 
 /// How a report is written.
@@ -122,20 +122,18 @@ pub(crate) fn verdict(row: &Row, primary: Measure) -> String {
 /// `document` in `format`.
 #[must_use]
 pub fn render(document: &Document, format: Format) -> String {
+    let page = |form, detail| comparison::page(document, detail).render(form, "");
     match format {
-        Format::Text => text::page(document),
-        Format::Markdown => markdown::page(document),
+        Format::Text => page(Form::Text, Detail::Brief),
+        Format::Markdown => page(Form::Markdown, Detail::Brief),
+        Format::Html => page(Form::Html, Detail::Full),
         Format::Csv => csv::page(document),
-        Format::Html => html::page(document),
         Format::Json => json::page(document),
     }
 }
 
-/// The page of an experiment as Markdown or, in every other format, as HTML.
+/// A sentence that is said beside a page, in lines of its width.
 #[must_use]
-pub fn experiment(page: &Page, format: Format) -> String {
-    match format {
-        Format::Markdown => markdown::experiment(page),
-        _ => html::experiment(page),
-    }
+pub fn notice(text: &str) -> String {
+    wrapped(text)
 }

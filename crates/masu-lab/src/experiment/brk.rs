@@ -327,7 +327,7 @@ fn change(size: &Size) -> Vec<Block> {
     }
     let text = "One knob alone makes glibc stop adapting its threshold for mmap, and a storm of mmap and munmap may \
                 take the place of the storm of brk: so settings come in pairs. masu's hysteresis adapts by itself.";
-    vec![Block::Text(text.to_owned()), Block::List(points)]
+    vec![Block::marked(text), Block::points(points)]
 }
 
 #[cfg(test)]

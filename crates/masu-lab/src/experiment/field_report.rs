@@ -85,9 +85,11 @@ impl FieldReport {
     pub(super) fn outcome(&self, claims: Vec<Claim>, figures: &str) -> Outcome {
         let Then { story, caption, table, later } = &self.then;
         let (headings, rows) = table.split_once('\n').unwrap_or((table, ""));
-        let mut then =
-            vec![Block::Text(story.clone()), Block::Sheet(Sheet::printed(caption, headings, rows))];
-        then.extend(later.clone().map(Block::Text));
+        let mut then = vec![
+            Block::marked(story.clone()),
+            Block::Sheet(Sheet::printed(caption, headings, rows)),
+        ];
+        then.extend(later.clone().map(Block::marked));
         Outcome {
             verdict: Verdict::of(&claims, figures),
             then,
@@ -110,8 +112,11 @@ impl FieldReport {
     ) {
         assert_eq!(self.claims(values, today).len(), self.claims.len());
         let outcome = self.outcome(Vec::new(), "");
-        let [Block::Text(_), Block::Sheet(table), ..] = &outcome.then[..] else { panic!() };
-        assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{table:?}");
+        let [Block::Text(..), Block::Sheet(table), ..] = &outcome.then[..] else { panic!() };
+        assert!(
+            table.rows.iter().all(|row| row.cells.len() + 1 == table.columns.len()),
+            "{table:?}"
+        );
         assert!(outcome.by_hand.len() > 3);
     }
 }

@@ -1,10 +1,9 @@
 //! Measurements as parts of a page: a diagnosis in words, the ratios of the mallocs, cells of tables.
 
 use super::series::{Series, row};
-use super::{Block, Sheet};
+use super::{Block, Sheet, claim};
 use crate::Measure;
 use crate::diagnose::{Diagnosis, Finding, Kind, Remedy};
-use crate::outcome::claim;
 use crate::report::{Table, bytes, count, percent, seconds};
 
 /// Findings that a page has room for.
@@ -13,9 +12,9 @@ const FINDINGS: usize = 4;
 /// What the lab says unaided of `what`.
 pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     let command = diagnosis.command.join(" ");
-    let mut blocks = vec![Block::Text(format!("{what}, run once and counted: `{command}`"))];
+    let mut blocks = vec![Block::marked(format!("{what}, run once and counted: `{command}`"))];
     if diagnosis.findings.is_empty() {
-        blocks.push(Block::Text("Nothing stands out.".to_owned()));
+        blocks.push(Block::marked("Nothing stands out."));
     }
     let mut findings: Vec<&Finding> = diagnosis.findings.iter().collect();
     // That memory is fine says nothing more where a cause was found.
@@ -25,11 +24,13 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     for finding in findings.into_iter().take(FINDINGS) {
         let share = finding.share.map(|share| format!(", {}", percent(share))).unwrap_or_default();
         let (name, sure) = (finding.id.name(), finding.confidence.name());
-        blocks
-            .push(Block::Text(format!("**{}** ({name}{share}; confidence {sure})", finding.title)));
+        blocks.push(Block::marked(format!(
+            "**{}** ({name}{share}; confidence {sure})",
+            finding.title
+        )));
         let mut points = finding.evidence.clone();
         points.extend(finding.remedies.iter().map(remedy));
-        blocks.push(Block::List(points));
+        blocks.push(Block::points(points));
     }
     blocks
 }
@@ -121,9 +122,10 @@ mod tests {
         let table = &document.sources[0].tables[0];
         let sheet = mallocs(table, &[], "job").unwrap();
         assert_eq!(sheet.rows.len(), 3);
-        assert_eq!(sheet.rows[0][0], "glibc 1.2");
-        assert_eq!(sheet.rows[0][2], "1");
-        assert!(sheet.rows[1][2].starts_with("×0.9"), "{:?}", sheet.rows[1]);
+        assert_eq!(sheet.rows[0].label, "glibc 1.2");
+        let times = |row: usize| sheet.rows[row].cells[1].text.words();
+        assert_eq!(times(0), "1");
+        assert!(times(1).starts_with("×0.9"), "{}", times(1));
         assert_eq!(mallocs(table, &[("workers", "2")], "job"), None);
     }
 }

@@ -188,7 +188,7 @@ fn now(measured: &Measured) -> Vec<Block> {
         let text = "A malloc behind + is linked into the program, one behind \"under\" is preloaded into it; gnu and musl \
                     are the program as published, on the malloc of its C library. musl + masu has masu's feature musl-memcpy, as its users \
                     are advised: it brings faster copies too.";
-        blocks.push(Block::Text(text.to_owned()));
+        blocks.push(Block::marked(text));
         let headings = std::iter::once("workers".to_owned()).chain(measured.workers.clone());
         let sheet =
             Sheet::new(format!("{caption}, medians"), headings, rows.iter().map(cells).collect());
@@ -272,7 +272,7 @@ fn json(measured: &Measured) -> Vec<Block> {
                 workers is where another malloc should pay next.";
     let headings = ["malloc", "workers", "wall", "× gnu's own malloc"];
     let caption = "JSON by the line: each parsed into a tree on a worker and written out again";
-    vec![Block::Text(text.to_owned()), Block::Sheet(Sheet::new(caption, headings, rows))]
+    vec![Block::marked(text), Block::Sheet(Sheet::new(caption, headings, rows))]
 }
 
 /// The figures of the verdict's sentence.
@@ -344,12 +344,11 @@ fn change(measured: &Measured) -> Vec<Block> {
     ];
     let points: Vec<String> = pairs.iter().filter_map(|(name, plain)| added(name, plain)).collect();
     if !points.is_empty() {
-        blocks.push(Block::Text(
-            "What it costs, one clean build each; masu needs no C compiler:".to_owned(),
-        ));
-        blocks.push(Block::List(points));
+        blocks
+            .push(Block::marked("What it costs, one clean build each; masu needs no C compiler:"));
+        blocks.push(Block::points(points));
     }
-    blocks.extend(best(measured).map(Block::Text));
+    blocks.extend(best(measured).map(Block::marked));
     blocks
 }
 

@@ -15,7 +15,7 @@ use crate::{Measure, Run, summary};
 
 /// One figure of one row, in each round whose run counts.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Series(BTreeMap<usize, f64>);
+pub(super) struct Series(BTreeMap<usize, f64>);
 
 /// The index of the row of `table` that `variant` has with these values of its parameters.
 #[must_use]
@@ -29,7 +29,7 @@ pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Opti
 impl Series {
     /// `measure` of the row at `index`; empty where there is none.
     #[must_use]
-    pub fn of(table: &Table, index: Option<usize>, measure: Measure) -> Series {
+    pub(super) fn of(table: &Table, index: Option<usize>, measure: Measure) -> Series {
         Series::by(table, index, |run| measure.of(run))
     }
 
@@ -66,7 +66,7 @@ impl Series {
 
     /// The figures of each round, made of this series' and another's.
     #[must_use]
-    pub fn with(&self, other: &Series, make: impl Fn(f64, f64) -> f64) -> Series {
+    pub(super) fn with(&self, other: &Series, make: impl Fn(f64, f64) -> f64) -> Series {
         let both = self
             .0
             .iter()
@@ -81,32 +81,32 @@ impl Series {
 
     /// The median; none without figures.
     #[must_use]
-    pub fn median(&self) -> Option<f64> {
+    pub(super) fn median(&self) -> Option<f64> {
         statistics::median(&self.0.values().copied().collect::<Vec<f64>>())
     }
 
     /// The smallest and the largest; none without figures.
     #[must_use]
-    pub fn range(&self) -> Option<(f64, f64)> {
+    pub(super) fn range(&self) -> Option<(f64, f64)> {
         let values = || self.0.values().copied();
         Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
     }
 
     /// How many rounds have a figure.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether no round has one.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// This series over `reference`, round by round, with an interval at the level of a table's one verdict.
     #[must_use]
-    pub fn over(&self, reference: &Series) -> Option<Ratio> {
+    pub(super) fn over(&self, reference: &Series) -> Option<Ratio> {
         let pairs: Vec<(f64, f64)> = self
             .0
             .iter()

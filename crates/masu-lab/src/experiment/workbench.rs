@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use crate::calls::{self, Calls};
 use crate::compare::{Destination, Event};
 use crate::diagnose::{self, Options as DiagnoseOptions};
-use crate::doctor::Standing;
 use crate::error::Doing;
 use crate::execute::{self, Conditions};
 use crate::plan::Ground;
@@ -26,7 +25,8 @@ use crate::{
     Program, Spec, Stop, Suite, Variant, Workload, compare,
 };
 
-use super::{Block, Experiment, Missing, Outcome, Page, format, found};
+use super::outcome::{self, Outcome};
+use super::{Block, Experiment, Page, format, found};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,6 +72,15 @@ pub struct Asked<'a> {
     pub stop: &'a Stop,
     /// Who hears what happens.
     pub tell: &'a mut dyn FnMut(News<'_>),
+}
+
+/// A part that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What is not in the figures for it.
+    pub what: String,
+    /// Why, and what to do.
+    pub reason: String,
 }
 
 /// Something happened that the waiting user may want to know.
@@ -386,26 +395,9 @@ impl<'a> Workbench<'a> {
     /// The page of what came of `experiment`.
     pub(super) fn page(&self, experiment: &Experiment, outcome: Outcome) -> Page {
         let checkup = self.asked.checkup;
-        let facts = checkup.facts.iter().filter(|fact| fact.standing == Standing::Limits);
-        let mut limits: Vec<String> = facts
-            .map(|fact| {
-                let remedy = fact.remedy.as_deref().unwrap_or_default();
-                format!("{}: {}; {remedy}", fact.name, fact.value)
-            })
-            .collect();
-        let priced = checkup.prices.known.iter();
-        limits.extend(priced.filter_map(|price| price.remark.clone()));
-        limits.extend(checkup.noise.remark.clone());
-        limits.dedup();
-        Page {
-            name: experiment.name.to_owned(),
-            title: experiment.title.to_owned(),
-            date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
-            machine: checkup.machine.clone(),
-            limits,
-            missing: self.missing.clone(),
-            outcome,
-        }
+        let date = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
+        let limits = outcome::limits(checkup);
+        outcome.page(experiment, &date, &checkup.machine, limits, &self.missing)
     }
 }
 

@@ -115,10 +115,10 @@ fn height_of(lines: usize) -> f64 {
 /// not fit is left out from the middle, for the page's tables have it whole.
 fn wrapped(label: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let mut rest: Vec<char> = super::lines::visible(label).chars().collect();
+    let mut rest: Vec<char> = crate::page::visible(label).chars().collect();
     while !rest.is_empty() {
         let end =
-            rest.iter().position(|c| super::lines::ends_part(*c)).map_or(rest.len(), |at| at + 1);
+            rest.iter().position(|c| crate::page::ends_part(*c)).map_or(rest.len(), |at| at + 1);
         let part: Vec<char> = rest.drain(..end.min(LABEL_CHARACTERS)).collect();
         let last = lines.last_mut().expect("there is always one line");
         if last.chars().count() + part.len() <= LABEL_CHARACTERS {

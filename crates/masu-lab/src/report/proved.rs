@@ -1,44 +1,45 @@
-//! A proof for the terminal: what was shown of each remedy, in plain words with its ratios.
+//! A proof: what was shown of each remedy, in plain words with its ratios.
 //!
 //! Relies on the proof for every verdict. A ratio stands with its interval, because a figure alone looks surer
 //! than it is.
 
-use anstyle::Style;
-
-use super::lines::labelled;
 use super::measure;
-use super::verdict::{BAD, DIM, GOOD};
 use crate::Measure;
+use crate::page::{Block, Form, Page, Statement, Tone};
 use crate::prove::{Medians, Proof, Proved, Shown};
 use crate::quantity;
 
 /// The page for `proof`, ready to print.
 #[must_use]
 pub fn proved(proof: &Proof) -> String {
-    let mut page = String::new();
+    let mut page = Page::default();
+    statements(&mut page, proof, str::to_owned);
+    page.render(Form::Text, "")
+}
+
+/// What was shown of the reference and of each remedy, called as `name` says; `remarks` stand below.
+pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> String) {
     let reference = &proof.reference;
-    labelled(&mut page, &reference.label, &as_it_is(reference, proof.primary), DIM);
-    for remedy in &proof.remedies {
-        let (words, style) = words(remedy, proof.primary);
-        labelled(&mut page, &remedy.medians.label, &words, style);
-    }
-    remarks(&mut page, proof);
-    page
+    let as_it_is = as_it_is(reference, proof.primary);
+    let first = Statement::new(&name(&reference.label), as_it_is, Tone::Dim);
+    let remedies = proof.remedies.iter().map(|remedy| {
+        let (words, tone) = words(remedy, proof.primary);
+        Statement::new(&name(&remedy.medians.label), words, tone)
+    });
+    page.push(Block::Statements(std::iter::once(first).chain(remedies).collect()));
+    remarks(page, proof);
 }
 
 /// What to know before trusting `proof`.
-pub(super) fn remarks(page: &mut String, proof: &Proof) {
+fn remarks(page: &mut Page, proof: &Proof) {
     if proof.stopped {
-        let text = "not all runs were made; what there is was judged";
-        labelled(page, "Stopped", text, Style::new());
+        page.note("Stopped", "not all runs were made; what there is was judged", Tone::Plain);
     }
-    for warning in &proof.warnings {
-        labelled(page, "Warning", warning, Style::new());
-    }
+    proof.warnings.iter().for_each(|warning| page.note("Warning", warning.as_str(), Tone::Plain));
 }
 
 /// What runs of the reference took: `the reference: 1.20 s, 27.3 MiB`.
-pub(super) fn as_it_is(reference: &Medians, primary: Measure) -> String {
+fn as_it_is(reference: &Medians, primary: Measure) -> String {
     let (time, time_s) = match primary {
         Measure::Cpu => (Measure::Cpu, reference.cpu_s),
         _ => (Measure::Wall, reference.wall_s),
@@ -54,23 +55,23 @@ pub(super) fn as_it_is(reference: &Medians, primary: Measure) -> String {
     format!("the reference: {}", told.join(", "))
 }
 
-/// What is said of `remedy`, and its style.
-pub(super) fn words(remedy: &Proved, primary: Measure) -> (String, Style) {
+/// What is said of `remedy`, and its tone.
+fn words(remedy: &Proved, primary: Measure) -> (String, Tone) {
     let (verdict, style) = match &remedy.shown {
-        Shown::Gain => ("gain shown".to_owned(), GOOD),
-        Shown::Worse => ("worse".to_owned(), BAD),
+        Shown::Gain => ("gain shown".to_owned(), Tone::Better),
+        Shown::Worse => ("worse".to_owned(), Tone::Worse),
         Shown::NoDifference { could_have_seen } => {
             let seen = quantity::percent(*could_have_seen);
-            (format!("no difference shown, could have seen {seen}"), Style::new())
+            (format!("no difference shown, could have seen {seen}"), Tone::Plain)
         }
         Shown::TooFewRuns { pairs, needed } => {
-            (format!("too few runs for a verdict, {pairs} where it takes {needed}"), DIM)
+            (format!("too few runs for a verdict, {pairs} where it takes {needed}"), Tone::Dim)
         }
         Shown::RunsFailed { failed, of } => (
             format!("no verdict, in {failed} of {of} rounds its run or the reference's failed"),
-            Style::new(),
+            Tone::Plain,
         ),
-        Shown::LeftOut { reason } => return (format!("left out: {reason}"), DIM),
+        Shown::LeftOut { reason } => return (format!("left out: {reason}"), Tone::Dim),
     };
     let time = if primary == Measure::Cpu { Measure::Cpu } else { Measure::Wall };
     let figures: Vec<String> = [time, Measure::PeakRss]

@@ -1,9 +1,45 @@
-//! What the settings of a comparison's variants came to, said beside its figures: their reader
-//! should be able to set the same without masu.
+//! What is about to be compared, and what the settings of its variants come to: a reader should be able to set the same
+//! without masu.
 //!
 //! Relies on the variants for both; they know their environment and the traps of their settings.
 
 use crate::Variant;
+use crate::page::{Block, Form, Page, Statement, Tone};
+use crate::results::Rounds;
+
+/// What is about to be compared, with versions and what the settings come to. `is_most` says that the rounds may become
+/// fewer once the warm-ups are timed ([`Options::within`](crate::CompareOptions)).
+#[must_use]
+pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
+    let names: Vec<String> = variants.iter().map(named).collect();
+    let each = match rounds {
+        Rounds::Fixed(1) => "a run".to_owned(),
+        Rounds::Fixed(runs) if is_most => format!("up to {runs} runs"),
+        Rounds::Fixed(runs) => format!("{runs} runs"),
+        Rounds::Budget { .. } => "runs until it is clear".to_owned(),
+    };
+    let mut page = Page::default();
+    page.say(
+        format!("Comparing {}: a warm-up of each, then {each}.", names.join(", ")),
+        Tone::Plain,
+    );
+    let statement = |(label, text): (&str, String)| Statement::new(label, text, Tone::Dim);
+    page.push(Block::Statements(lines(variants).into_iter().map(statement).collect()));
+    page.render(Form::Text, "").trim_end().to_owned()
+}
+
+/// The variant with its allocator's version, where the label leaves room for one.
+fn named(variant: &Variant) -> String {
+    match &variant.version {
+        Some(version) if variant.label == variant.allocator => {
+            format!("{} {version}", variant.label)
+        }
+        Some(version) if variant.label == "system" => {
+            format!("system ({} {version})", variant.allocator)
+        }
+        _ => variant.label.clone(),
+    }
+}
 
 /// For each variant that sets something its label and what that is, with what to know about it.
 pub(super) fn lines(variants: &[Variant]) -> Vec<(&str, String)> {
@@ -19,6 +55,13 @@ pub(super) fn lines(variants: &[Variant]) -> Vec<(&str, String)> {
 mod tests {
     use super::*;
     use crate::report::fixtures;
+
+    #[test]
+    fn the_plan_names_versions_but_not_beside_settings() {
+        let variants = [fixtures::variant("glibc"), fixtures::variant("glibc:top_pad=1M")];
+        let expected = "Comparing glibc 1.2, glibc:top_pad=1M: a warm-up of each, then 20 runs.";
+        assert_eq!(plan(&variants, &Rounds::Fixed(20), false), expected);
+    }
 
     #[test]
     fn what_is_set_is_said_with_its_traps_and_only_of_variants_that_set_something() {

@@ -1,4 +1,4 @@
-//! What tuning came to, for the terminal: what fresh runs showed, the smallest change worth making as lines to
+//! What tuning came to: what fresh runs showed, the smallest change worth making as lines to
 //! paste, and what was tried on the way.
 //!
 //! Relies on [`Tuning`] for every judgement. The one idea: figures that chose and figures that count stand apart,
@@ -6,13 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use anstyle::Style;
-
-use super::lines::{labelled, line, paragraph, visible};
 use super::measure;
-use super::proved::{as_it_is, remarks, words};
-use super::verdict::{DIM, GOOD};
+use super::proved::statements;
 use crate::Measure;
+use crate::page::{Block, Form as PageForm, Page, Statement, Text, Tone};
 use crate::prove::{Proof, Shown};
 use crate::quantity;
 use crate::results::LeftOut;
@@ -20,16 +17,19 @@ use crate::statistics::Ratio;
 use crate::suite::written_budget;
 use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning};
 
-const BOLD: Style = Style::new().bold();
-
 /// So many names of variants that may be better are enough.
 const DOUBTFUL_MOST: usize = 3;
 
 /// The page for `tuning` with lines to paste in these forms, ready to print.
 #[must_use]
 pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
-    let mut page = String::new();
-    paragraph(&mut page, &tuning.command.join(" "), BOLD);
+    page(tuning, forms).render(PageForm::Text, "")
+}
+
+fn page(tuning: &Tuning, forms: &[Form]) -> Page {
+    let command = tuning.command.join(" ");
+    let mut page = Page { title: format!("Tuning {command}"), ..Page::default() };
+    page.heading(1, Text::code(command));
     let text = format!(
         "Tuned for {}: {}, {} runs in {:.0} s of {:.0} s, {}.",
         measure::name(tuning.goal.primary()),
@@ -39,34 +39,27 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
         tuning.budget_s,
         if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) }
     );
-    paragraph(&mut page, &text, DIM);
+    page.say(text, Tone::Dim);
     if !tuning.repeatable {
         let text = "not repeatable: output or exit codes differed; what follows holds only if every run \
                     did the same work, see --prepare and --scratch";
-        labelled(&mut page, "Warning", text, Style::new());
+        page.note("Warning", text, Tone::Plain);
     }
-    page.push('\n');
+    page.push(Block::Gap);
     match &tuning.confirmation {
         Some(proof) => confirmed(&mut page, tuning, proof),
-        None if tuning.stopped => paragraph(
-            &mut page,
-            "Stopped before anything was confirmed: what follows are guesses.",
-            Style::new(),
-        ),
-        None => paragraph(&mut page, "Nothing that was tried could take part.", Style::new()),
+        None if tuning.stopped => page
+            .say("Stopped before anything was confirmed: what follows are guesses.", Tone::Plain),
+        None => page.say("Nothing that was tried could take part.", Tone::Plain),
     }
     of_the_others(&mut page, tuning);
     if let Some(change) = &tuning.change {
-        for form in forms {
-            page.push('\n');
-            pasted(&mut page, change, *form);
-        }
+        forms.iter().for_each(|form| pasted(&mut page, change, *form));
     }
-    let mut aside = String::new();
-    rest(&mut aside, tuning);
-    if !aside.is_empty() {
-        page.push('\n');
-        page.push_str(&aside);
+    let rest = rest(tuning);
+    if !rest.is_empty() {
+        page.push(Block::Gap);
+        page.push(Block::Statements(rest));
     }
     page
 }
@@ -88,7 +81,7 @@ fn how_many(tuning: &Tuning) -> String {
 }
 
 /// How sure it is that nothing better is among what was not confirmed.
-fn of_the_others(page: &mut String, tuning: &Tuning) {
+fn of_the_others(page: &mut Page, tuning: &Tuning) {
     if let Some(Others { count, by, sure, doubtful }) = &tuning.others {
         let by = quantity::percent(*by);
         let text = if doubtful.is_empty() {
@@ -106,7 +99,7 @@ fn of_the_others(page: &mut String, tuning: &Tuning) {
                 few.join("; ")
             )
         };
-        paragraph(page, &text, Style::new());
+        page.say(text, Tone::Plain);
     }
     if let Some(enough_s) = tuning.enough_s {
         let count = tuning.not_tried.len();
@@ -114,38 +107,37 @@ fn of_the_others(page: &mut String, tuning: &Tuning) {
             "Nothing is known of what was not tried ({count}): --budget {} has room for all.",
             written_budget(enough_s)
         );
-        paragraph(page, &text, BOLD);
+        page.say(text, Tone::Strong);
     }
 }
 
 /// What fresh runs showed, and the verdict on all of it.
-fn confirmed(page: &mut String, tuning: &Tuning, proof: &Proof) {
+fn confirmed(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     let mark = |label: &str| {
         let is_on = tuning.front.iter().any(|on| on == label);
         format!("{} {label}", if is_on { "*" } else { " " })
     };
-    let reference = &proof.reference;
-    labelled(page, &mark(&reference.label), &as_it_is(reference, proof.primary), DIM);
-    for remedy in &proof.remedies {
-        let (words, style) = words(remedy, proof.primary);
-        labelled(page, &mark(&remedy.medians.label), &words, style);
-    }
+    let mut said = Page::default();
+    statements(&mut said, proof, mark);
+    let (statements, remarks): (Vec<Block>, Vec<Block>) =
+        said.blocks.into_iter().partition(|block| matches!(block, Block::Statements(_)));
+    page.blocks.extend(statements);
     let text = format!(
         "By {} rounds of fresh runs; × the reference, surely ({:.0} %) between the figures in brackets. \
          * on the front: nothing here is better in time or memory and not worse in the other.",
         proof.rounds,
         proof.confidence * 100.0
     );
-    paragraph(page, &text, DIM);
-    remarks(page, proof);
-    page.push('\n');
+    page.say(text, Tone::Dim);
+    page.blocks.extend(remarks);
+    page.push(Block::Gap);
     match &tuning.change {
         Some(change) => worth_making(page, tuning.goal, change),
         None => leave_it(page, tuning, proof),
     }
 }
 
-fn worth_making(page: &mut String, goal: Goal, change: &Change) {
+fn worth_making(page: &mut Page, goal: Goal, change: &Change) {
     let Change { variant, best, share, is_shown, .. } = change;
     let against = change.against.and_then(|ratio| ratio.interval);
     let is_smallest = change.smaller.iter().all(|one| one.between.is_some_and(falls_short));
@@ -180,20 +172,20 @@ fn worth_making(page: &mut String, goal: Goal, change: &Change) {
             )
         }
     };
-    paragraph(page, &text, GOOD.bold());
+    page.say(text, Tone::Good);
     let surely = |ratio: &Ratio| ratio.interval.is_some_and(|(low, high)| high < 1.0 || low > 1.0);
     if let Some(price) = change.price.filter(surely) {
         let what = measure::name(goal.other());
         let text = format!("It takes {}× the {what}.", quantity::ratio(price.estimate));
-        paragraph(page, &text, Style::new());
+        page.say(text, Tone::Plain);
     }
     let smaller: Vec<String> = change.smaller.iter().map(part).collect();
     if !smaller.is_empty() {
         let verb = if is_smallest { "have a part of the gain" } else { "may do as well" };
         let text = format!("Smaller changes {verb}: {}.", smaller.join("; "));
-        paragraph(page, &text, Style::new());
+        page.say(text, Tone::Plain);
     }
-    paragraph(page, &format!("To try it: masu run -a '{variant}' -- PROGRAM"), Style::new());
+    page.say(format!("To try it: masu run -a '{variant}' -- PROGRAM"), Tone::Plain);
 }
 
 /// Whether a change that has so much of the largest gain was shown to have less than nearly all.
@@ -213,7 +205,7 @@ fn part(smaller: &Smaller) -> String {
 }
 
 /// Nothing gains: what that rests on, and where there may be something else to gain.
-fn leave_it(page: &mut String, tuning: &Tuning, proof: &Proof) {
+fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     let what = measure::name(proof.primary);
     let few = proof.remedies.iter().any(|it| matches!(it.shown, Shown::TooFewRuns { .. }));
     let seen = proof.remedies.iter().filter_map(|it| match it.shown {
@@ -229,7 +221,7 @@ fn leave_it(page: &mut String, tuning: &Tuning, proof: &Proof) {
         ),
         None => format!("Leave it as it is: nothing that was tried gains 1 % or more in {what}."),
     };
-    paragraph(page, &text, Style::new().bold());
+    page.say(text, Tone::Strong);
     let saves = |ratio: &Ratio| ratio.interval.is_some_and(|(_, high)| high < 0.95);
     let (goal, other) = match tuning.goal {
         Goal::PeakRss => (Goal::Wall, Measure::Wall),
@@ -243,36 +235,34 @@ fn leave_it(page: &mut String, tuning: &Tuning, proof: &Proof) {
             measure::name(other),
             labels.join("; ")
         );
-        paragraph(page, &text, Style::new());
+        page.say(text, Tone::Plain);
     }
 }
 
 /// What else was tried, what was not and what could not be.
-fn rest(page: &mut String, tuning: &Tuning) {
+fn rest(tuning: &Tuning) -> Vec<Statement> {
     let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
     let confirmed: Vec<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
     let others = tuning.tried.iter().filter(|it| !confirmed.contains(&it.variant.as_str()));
     let tried: Vec<String> = others.map(|one| guess(one, tuning.goal)).collect();
-    if !tried.is_empty() {
-        let text = format!("{} (× by few runs, which choose and show nothing)", tried.join("; "));
-        labelled(page, "Tried too", &text, DIM);
-    }
-    if !tuning.not_tried.is_empty() {
-        let text = format!("{} (more time: --budget)", tuning.not_tried.join("; "));
-        labelled(page, "Not tried", &text, DIM);
-    }
-    if !tuning.passed_over.is_empty() {
-        let text = format!(
-            "{} (settings of a malloc that was in the worse half without them)",
-            tuning.passed_over.join("; ")
-        );
-        labelled(page, "Passed over", &text, DIM);
-    }
-    for LeftOut { label, reason } in &tuning.left_out {
-        if !confirmed.contains(&label.as_str()) {
-            labelled(page, label, &format!("left out: {reason}"), DIM);
-        }
-    }
+    let lists = [
+        ("Tried too", &tried, "× by few runs, which choose and show nothing"),
+        ("Not tried", &tuning.not_tried, "more time: --budget"),
+        (
+            "Passed over",
+            &tuning.passed_over,
+            "settings of a malloc that was in the worse half without them",
+        ),
+    ];
+    let lists = lists.into_iter().filter(|(_, names, _)| !names.is_empty());
+    let lists = lists.map(|(label, names, why)| {
+        Statement::new(label, format!("{} ({why})", names.join("; ")), Tone::Dim)
+    });
+    let left_out = tuning.left_out.iter().filter(|one| !confirmed.contains(&one.label.as_str()));
+    let left_out = left_out.map(|LeftOut { label, reason }| {
+        Statement::new(label, format!("left out: {reason}"), Tone::Dim)
+    });
+    lists.chain(left_out).collect()
 }
 
 fn guess(tried: &Tried, goal: Goal) -> String {
@@ -281,8 +271,8 @@ fn guess(tried: &Tried, goal: Goal) -> String {
     format!("{}{}", tried.variant, times.unwrap_or_default())
 }
 
-/// The change in `form`. These lines are not broken: they are to be pasted.
-fn pasted(page: &mut String, change: &Change, form: Form) {
+/// The change in `form`.
+fn pasted(page: &mut Page, change: &Change, form: Form) {
     let heading = match form {
         Form::Environment => "In a shell, before the command:",
         Form::Systemd => "In systemd's drop-in of a service (systemctl edit NAME):",
@@ -290,10 +280,9 @@ fn pasted(page: &mut String, change: &Change, form: Form) {
         Form::Kubernetes => "In Kubernetes, in the container of a pod:",
     };
     let Some(pasted) = change.paste.iter().find(|pasted| pasted.form == form) else { return };
-    line(page, heading, BOLD);
-    for part in pasted.text.lines() {
-        line(page, &format!("  {}", visible(part)), Style::new());
-    }
+    page.push(Block::Gap);
+    page.heading(2, heading);
+    page.push(Block::Code(pasted.text.lines().map(str::to_owned).collect()));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]

@@ -3,41 +3,37 @@
 //! The hard idea: people speak of speed where the lab has a ratio of times. So the words for a
 //! variant that takes less time turn the ratio over, ends of the interval included.
 
-use anstyle::{AnsiColor, Style};
-
-use super::measure::{self, Side};
+use super::measure;
+use crate::page::Tone;
 use crate::quantity;
 use crate::results::Row;
 use crate::statistics::Ratio;
 use crate::summary::{Condition, Decision, Held};
 use crate::{Measure, Verdict};
 
-pub(super) const GOOD: Style = AnsiColor::Green.on_default();
-pub(super) const BAD: Style = AnsiColor::Red.on_default();
-pub(super) const DIM: Style = Style::new().dimmed();
-
-/// The words for `row`, and the style they are shown in.
-pub(super) fn words(row: &Row, primary: Measure) -> (String, Style) {
+/// The words for `row`, and what they say.
+pub(super) fn words(row: &Row, primary: Measure) -> (String, Tone) {
     match row.verdict {
-        Verdict::Reference => ("the reference".to_owned(), DIM),
-        Verdict::Faster => (difference(ratio_of(row, primary), primary, "better"), GOOD),
-        Verdict::Slower => (difference(ratio_of(row, primary), primary, "worse"), BAD),
+        Verdict::Reference => ("the reference".to_owned(), Tone::Dim),
+        Verdict::Faster => (difference(ratio_of(row, primary), primary, "better"), Tone::Better),
+        Verdict::Slower => (difference(ratio_of(row, primary), primary, "worse"), Tone::Worse),
         Verdict::NoDifferenceShown { could_have_seen } => {
             let seen = quantity::percent(could_have_seen);
-            (format!("no difference shown; could have seen {seen}"), Style::new())
+            (format!("no difference shown; could have seen {seen}"), Tone::Plain)
         }
         Verdict::RunsFailed { failed, of } => (
             format!("no verdict: in {failed} of {of} rounds its run or the reference's failed"),
-            Style::new(),
+            Tone::Plain,
         ),
-        Verdict::TooFewRuns { pairs, needed } => {
-            (format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"), DIM)
-        }
+        Verdict::TooFewRuns { pairs, needed } => (
+            format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"),
+            Tone::Dim,
+        ),
     }
 }
 
-/// What was decided by a criterion that was fixed beforehand, as a sentence, its style, and the class of HTML.
-pub(super) fn decided(decision: &Decision) -> (String, Style, &'static str) {
+/// What was decided by a criterion that was fixed beforehand, as a sentence, and its tone.
+pub(super) fn decided(decision: &Decision) -> (String, Tone) {
     let Decision { variant, holds, conditions, .. } = decision;
     let said = |(condition, ratio, held): &(Condition, Option<Ratio>, Held)| {
         let name = measure::heading(condition.measure);
@@ -54,23 +50,12 @@ pub(super) fn decided(decision: &Decision) -> (String, Style, &'static str) {
     let said: Vec<String> = conditions.iter().map(said).collect();
     let said = said.join("; ");
     match holds {
-        Held::Yes => (format!("{variant}: {said}"), GOOD, "better"),
-        Held::No => (format!("not {variant}: {said}"), BAD, "worse"),
-        Held::Open => (
-            format!("not {variant}, as far as was shown: {said}; more runs tell more"),
-            BAD,
-            "worse",
-        ),
-        Held::Unknown => (format!("none: {variant} could not be judged: {said}"), BAD, "open"),
-    }
-}
-
-/// The style of a ratio: colour only where its interval leaves out 1.
-pub(super) fn style(measure: Measure, ratio: &Ratio) -> Style {
-    match measure::side(measure, ratio) {
-        Side::Better => GOOD,
-        Side::Worse => BAD,
-        Side::Open => DIM,
+        Held::Yes => (format!("{variant}: {said}"), Tone::Good),
+        Held::No => (format!("not {variant}: {said}"), Tone::Bad),
+        Held::Open => {
+            (format!("not {variant}, as far as was shown: {said}; more runs tell more"), Tone::Bad)
+        }
+        Held::Unknown => (format!("none: {variant} could not be judged: {said}"), Tone::Bad),
     }
 }
 

@@ -215,7 +215,7 @@ impl Layouts {
                     gdb, perf and unwinders, and methods can be unloaded while threads run. Load is from files, debugger and \
                     unwinder told.";
         let sheet = Sheet::new("The code arena, over the others", headings, rows);
-        vec![Block::Text(text.to_owned()), Block::Sheet(sheet)]
+        vec![Block::marked(text), Block::Sheet(sheet)]
     }
 }
 

@@ -87,7 +87,7 @@ impl Requests {
     pub(super) fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         for (regime, when) in REGIMES {
-            blocks.push(Block::Text(self.text(regime)));
+            blocks.push(Block::marked(self.text(regime)));
             blocks.extend(
                 REQUESTS.iter().flat_map(|requests| self.responses(regime, when, requests)),
             );
@@ -218,7 +218,7 @@ impl Requests {
         });
         let text = "In the JIT in miniature nothing is linked, before or again, and no library stays behind. The arena's middle \
                     request of 1,000:";
-        vec![Block::Text(text.to_owned()), Block::List(points.into())]
+        vec![Block::marked(text), Block::points(points)]
     }
 }
 
@@ -275,12 +275,14 @@ mod tests {
             "{claims:?}"
         );
         let sheets = blocks.iter().filter_map(|block| match block {
-            Block::Sheet(sheet) => Some(&sheet.rows[0][1..]),
+            Block::Sheet(sheet) => sheet.rows.first(),
             _ => None,
         });
+        let sheets: Vec<Vec<String>> =
+            sheets.map(|row| row.cells.iter().map(|cell| cell.text.words()).collect()).collect();
         let cold = ["38.0 ms", "10.0 ms", "41.0 ms", "41.0 ms"];
         let warm = ["38.0 ms", "45.0 ms", "41.0 ms", "41.0 ms"];
-        assert!(sheets.eq([cold, cold, warm, warm]), "{blocks:?}");
+        assert_eq!(sheets, [cold, cold, warm, warm]);
         assert!(format!("{change:?}").contains("×4.1"), "{change:?}");
     }
 

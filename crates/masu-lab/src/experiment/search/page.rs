@@ -88,7 +88,7 @@ fn solr(table: &Table, documents: usize) -> Vec<Block> {
         Block::Figure(Figure { name: name.to_owned(), caption: caption.to_owned(), svg })
     };
     let mut blocks = vec![
-        Block::Text(text),
+        Block::marked(text),
         bars("solr", "Solr: queries answered in a second, back to back", Measure::Throughput),
         bars(
             "solr-memory",
@@ -158,7 +158,7 @@ fn mariadb(table: &Table) -> Vec<Block> {
     });
     let caption = format!("MariaDB: medians of {}", bursts(table));
     let mut blocks = vec![
-        Block::Text(text.to_owned()),
+        Block::marked(text),
         Block::Sheet(Sheet::new(caption, headings, rows.collect())),
         verdicts(table),
     ];
@@ -237,7 +237,7 @@ fn change(measured: &Measured) -> Vec<Block> {
     }
     let text = "The aim is memory of the least and throughput no worse than the best, whichever that is here. Malloc's part in \
                 such a server is small, so hardly a difference is to be had.";
-    vec![Block::Text(text.to_owned()), Block::List(points)]
+    vec![Block::marked(text), Block::points(points)]
 }
 
 /// The verdict on each row.
@@ -247,13 +247,13 @@ fn verdicts(table: &Table) -> Block {
     let told = |(variant, row): (&Variant, &Row)| {
         format!("{}: {}", malloc(variant), report::verdict(row, summary.primary))
     };
-    Block::List(rows.map(told).collect())
+    Block::points(rows.map(told))
 }
 
 /// What may mislead, as the engine says it.
 fn doubts(table: &Table) -> Option<Block> {
     let warnings = &table.summary.warnings;
-    (!warnings.is_empty()).then(|| Block::List(warnings.clone()))
+    (!warnings.is_empty()).then(|| Block::points(warnings.clone()))
 }
 
 /// How many bursts a median rests on.
@@ -291,6 +291,7 @@ mod tests {
     use super::super::claims::tests::{scaled as made_scaled, servers};
     use super::*;
     use crate::experiment::Agreement;
+    use crate::page::{Form, Page};
 
     fn measured() -> Measured {
         let solr = servers(&[("glibc", 1.0), ("tcmalloc", 0.9), ("jemalloc", 0.9), ("masu", 0.85)]);
@@ -300,13 +301,8 @@ mod tests {
     }
 
     fn text(blocks: &[Block]) -> String {
-        let one = |block: &Block| match block {
-            Block::Text(text) => text.clone(),
-            Block::List(points) => points.join("\n"),
-            Block::Sheet(sheet) => format!("{}\n{:?}", sheet.caption, sheet.rows),
-            Block::Figure(figure) => figure.caption.clone(),
-        };
-        blocks.iter().map(one).collect::<Vec<_>>().join("\n")
+        let page = Page { blocks: blocks.to_vec(), ..Page::default() };
+        page.render(Form::Markdown, "search").replace('\\', "")
     }
 
     #[test]
@@ -339,8 +335,9 @@ mod tests {
             assert!(now.contains(malloc), "{malloc} is not in {now}");
         }
         assert!(now.contains("the reference") && now.contains("× the answers a second"), "{now}");
-        let names: Vec<&str> = outcome.figures().map(|figure| figure.name.as_str()).collect();
-        assert_eq!(names, ["solr", "solr-memory", "scaling"]);
+        for name in ["solr", "solr-memory", "scaling"] {
+            assert!(now.contains(&format!("(search-{name}.svg)")), "{now}");
+        }
     }
 
     #[test]

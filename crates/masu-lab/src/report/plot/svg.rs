@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::report::lines::visible;
+use crate::page::visible;
 
 /// A drawing of a fixed size.
 #[derive(Debug)]

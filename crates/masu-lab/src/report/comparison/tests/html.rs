@@ -1,9 +1,6 @@
 //! The file is well-formed, needs nothing, escapes what it is given, and holds what the plots draw.
 
 use super::*;
-use crate::Measure;
-use crate::report::fixtures;
-use crate::results::LeftOut;
 
 /// The file's tree, if it is well-formed.
 #[track_caller]
@@ -43,7 +40,7 @@ fn documents() -> Vec<Document> {
 #[test]
 fn every_page_is_well_formed_with_ids_that_are_unique_and_needs_nothing_from_elsewhere() {
     for document in documents() {
-        let page = page(&document);
+        let page = render(&document, Format::Html);
         let tree = parsed(&page);
         let mut ids: Vec<&str> =
             tree.descendants().filter_map(|element| element.attribute("id")).collect();
@@ -72,7 +69,7 @@ fn every_page_is_well_formed_with_ids_that_are_unique_and_needs_nothing_from_els
 #[test]
 fn what_is_linked_to_is_there() {
     for document in documents() {
-        let page = page(&document);
+        let page = render(&document, Format::Html);
         let tree = parsed(&page);
         for link in tree.descendants().filter_map(|element| element.attribute("href")) {
             let is_target =
@@ -105,7 +102,7 @@ fn nothing_that_comes_from_outside_becomes_an_element() {
             let again = document.sources[0].clone();
             document.sources.push(again);
         }
-        let page = page(&document);
+        let page = render(&document, Format::Html);
         let tree = parsed(&page);
         assert_eq!(count(&tree, "script"), 0);
         let text: String = tree.descendants().filter_map(|it| it.text()).collect();
@@ -115,7 +112,7 @@ fn nothing_that_comes_from_outside_becomes_an_element() {
 
 #[test]
 fn the_tables_hold_what_the_plots_draw() {
-    let page = page(&fixtures::of_servers());
+    let page = render(&fixtures::of_servers(), Format::Html);
     let tree = parsed(&page);
     let texts = |name: &str| -> Vec<String> {
         let elements = tree.descendants().filter(|it| it.tag_name().name() == name);
@@ -145,7 +142,10 @@ fn the_tables_hold_what_the_plots_draw() {
 fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
     let mut document = fixtures::of_commands();
     document.sources[0].tables[0].summary.rows[1].variant = "glibc:A=100,B=10,000,000".to_owned();
-    assert!(page(&document).contains("glibc:<wbr/>A=<wbr/>100,<wbr/>B=<wbr/>10,000,000<wbr/>"));
+    assert!(
+        render(&document, Format::Html)
+            .contains("glibc:<wbr/>A=<wbr/>100,<wbr/>B=<wbr/>10,000,000<wbr/>")
+    );
 }
 
 #[test]
@@ -153,7 +153,8 @@ fn a_page_for_500_runs_stays_under_a_megabyte() {
     let labels = ["glibc", "masu", "jemalloc", "tcmalloc", "mimalloc"];
     let case = fixtures::a_case("job", &labels, Measure::Throughput);
     let runs = (0..100).flat_map(|round| (0..5).map(move |it| fixtures::burst(it, round, 1.0)));
-    let page = page(&fixtures::document(vec![fixtures::table(case, runs.collect())]));
+    let page =
+        render(&fixtures::document(vec![fixtures::table(case, runs.collect())]), Format::Html);
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     assert!(count(&parsed(&page), "svg") >= 8);
 }

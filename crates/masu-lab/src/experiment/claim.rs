@@ -10,7 +10,7 @@ use crate::statistics::Ratio;
 
 /// What a report claims, what it rests on, and what today's figures say.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claim {
+pub(super) struct Claim {
     /// The claim, as a sentence.
     pub says: String,
     /// The author's figure.
@@ -23,7 +23,7 @@ pub struct Claim {
 
 /// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub(super) enum Held {
     /// Today's figures uphold it.
     Yes,
     /// They contradict it.
@@ -35,7 +35,7 @@ pub enum Held {
 /// What a claim says of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Expect {
+pub(super) enum Expect {
     /// It is larger than this.
     Above(f64),
     /// It is smaller than this.
@@ -69,7 +69,7 @@ pub struct Verdict {
 impl Held {
     /// The word on the page.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Held::Yes => "held",
             Held::No => "not held",
@@ -81,7 +81,7 @@ impl Held {
 impl Expect {
     /// What a ratio in this interval says.
     #[must_use]
-    pub fn judge(self, (low, high): (f64, f64)) -> Held {
+    pub(super) fn judge(self, (low, high): (f64, f64)) -> Held {
         let (holds, fails) = match self {
             Expect::Above(line) => (low > line, high <= line),
             Expect::Below(line) => (high < line, low >= line),
@@ -99,7 +99,7 @@ impl Expect {
 
 impl Claim {
     /// A claim about a ratio of today's runs.
-    pub(crate) fn of_ratio(says: &str, then: &str, ratio: Option<&Ratio>, expect: Expect) -> Claim {
+    pub(super) fn of_ratio(says: &str, then: &str, ratio: Option<&Ratio>, expect: Expect) -> Claim {
         let (now, held) = match ratio {
             None => ("not measured".to_owned(), Held::Undecided),
             Some(Ratio { estimate, interval: None, pairs }) => {
@@ -119,7 +119,7 @@ impl Claim {
 
     /// A claim about something that was counted, where there is nothing to be unsure of; none for what could not
     /// be counted.
-    pub(crate) fn of_count(
+    pub(super) fn of_count(
         says: &str,
         then: &str,
         now: &str,
@@ -139,7 +139,7 @@ pub(crate) fn written(ratio: Option<&Ratio>) -> String {
 impl Verdict {
     /// What `claims` come to; `figures` follow in the same sentence.
     #[must_use]
-    pub fn of(claims: &[Claim], figures: &str) -> Verdict {
+    pub(super) fn of(claims: &[Claim], figures: &str) -> Verdict {
         let count = |held: Held| claims.iter().filter(|claim| claim.held == held).count();
         let (held, failed, open) = (count(Held::Yes), count(Held::No), count(Held::Undecided));
         let agreement = match (held, failed) {

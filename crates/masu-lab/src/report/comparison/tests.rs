@@ -1,10 +1,15 @@
-//! The page as it is seen, for a comparison made up here: every verdict and every oddity on it.
+//! The pages as they are seen, for comparisons made up here: every verdict and every oddity on them.
 
 use super::*;
-use crate::Verdict;
-use crate::report::fixtures;
-use crate::statistics::Ratio;
+use crate::report::measure;
+use crate::report::{Format, fixtures, render};
+use crate::results::Row;
+use crate::statistics::{Estimate, Ratio};
 use crate::tables::Extent;
+use crate::{Measure, Verdict};
+
+mod html;
+mod markdown;
 
 /// A row whose measures are `wall` seconds and what goes with it, `times` the reference's.
 fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
@@ -69,7 +74,7 @@ fn every_verdict_has_its_words_and_the_page_fits_80_columns() {
     let table = &mut document.sources[0].tables[0];
     table.case.left_out = vec![LeftOut { label: "tcmalloc".to_owned(), reason: reason.to_owned() }];
     table.extent = Extent::Stopped;
-    let page = plain(&page(&document));
+    let page = plain(&render(&document, Format::Text));
     fits(&page);
     let explained = include_str!("../../../../../docs/reading.md");
     for line in page.lines() {
@@ -80,7 +85,7 @@ fn every_verdict_has_its_words_and_the_page_fits_80_columns() {
 
 #[test]
 fn a_server_is_shown_by_what_it_answers() {
-    let page = plain(&page(&fixtures::of_servers()));
+    let page = plain(&render(&fixtures::of_servers(), Format::Text));
     fits(&page);
     snapbox::assert_data_eq!(page, snapbox::file!["tests/server.txt"]);
 }
@@ -94,7 +99,7 @@ fn several_cases_have_a_table_each_and_an_overview() {
     };
     let mut document = fixtures::document(vec![case("ring threads=1", 3), case("larson", 2)]);
     document.sources[0].header.suite = Some("patterns".to_owned());
-    let page = plain(&page(&document));
+    let page = plain(&render(&document, Format::Text));
     fits(&page);
     snapbox::assert_data_eq!(page, snapbox::file!["tests/suite.txt"]);
 }
@@ -107,7 +112,7 @@ fn several_machines_stand_side_by_side() {
     other.header.machine = fixtures::machine("Other 1");
     other.tables[0].summary.warnings = vec!["3 runs waited long for a CPU".to_owned()];
     document.sources.push(other);
-    let page = plain(&page(&document));
+    let page = plain(&render(&document, Format::Text));
     fits(&page);
     snapbox::assert_data_eq!(page, snapbox::file!["tests/machines.txt"]);
 }
@@ -116,7 +121,7 @@ fn several_machines_stand_side_by_side() {
 fn colour_stands_only_where_an_interval_leaves_out_1() {
     let colours = |verdict, times| {
         let rows = vec![row("glibc", Verdict::Reference, None), row("masu", verdict, Some(times))];
-        let page = page(&document(rows, &["a warning"]));
+        let page = render(&document(rows, &["a warning"]), Format::Text);
         (page.matches("\u{1b}[32m").count(), page.matches("\u{1b}[31m").count())
     };
     let open = Verdict::NoDifferenceShown { could_have_seen: 0.02 };
@@ -132,16 +137,9 @@ fn a_variant_without_runs_says_so() {
     for estimate in &mut empty.estimates {
         estimate.median = None;
     }
-    let page = plain(&page(&document(vec![empty], &[])));
+    let page = plain(&render(&document(vec![empty], &[]), Format::Text));
     assert!(
         page.lines().any(|line| line.starts_with("masu ") && line.contains("no run")),
         "{page}"
     );
-}
-
-#[test]
-fn the_plan_names_versions_but_not_beside_settings() {
-    let variants = [fixtures::variant("glibc"), fixtures::variant("glibc:top_pad=1M")];
-    let expected = "Comparing glibc 1.2, glibc:top_pad=1M: a warm-up of each, then 20 runs.";
-    assert_eq!(plan(&variants, &Rounds::Fixed(20), false), expected);
 }

@@ -1,0 +1,194 @@
+//! What came of an experiment, and its page.
+
+use super::claim::{Agreement, Claim, Held, Verdict};
+use super::{Experiment, Missing};
+use crate::doctor::Standing;
+use crate::page::{Block, Cell, Page, Sheet, SheetRow, Statement, Text, Tone};
+use crate::{Checkup, Machine};
+
+/// What came of an experiment.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// Whether today's machine agrees with the author, in one sentence.
+    pub(super) verdict: Verdict,
+    /// What the author saw then.
+    pub(super) then: Vec<Block>,
+    /// What this machine shows now.
+    pub(super) now: Vec<Block>,
+    /// The author's claims, each held against today's figures.
+    pub(super) claims: Vec<Claim>,
+    /// What the lab says unaided of the slow configuration.
+    pub(super) diagnosis: Vec<Block>,
+    /// What masu changes.
+    pub(super) change: Vec<Block>,
+    /// Every command to do it by hand.
+    pub(super) by_hand: Vec<String>,
+}
+
+/// What a reader has to know of claims and ratios.
+const READING: [&str; 2] = [
+    "A claim is a sentence of the report, held against today's runs: it is held, or not, only where the whole interval of \
+     a ratio lies on one side of what the claim says; where it reaches over, the runs cannot decide. Intervals are \
+     those of masu compare: 99 % sure each, of pairs of runs in the same round. Counts have no interval.",
+    "The author's figures are of another machine, another system and other versions: compare their proportions with \
+     today's, not the seconds.",
+];
+
+impl Outcome {
+    /// The page of `experiment`, made on `date`; `missing` could not be measured.
+    pub(super) fn page(
+        self,
+        experiment: &Experiment,
+        date: &str,
+        machine: &Machine,
+        limits: Vec<String>,
+        missing: &[Missing],
+    ) -> Page {
+        let name = experiment.name;
+        let mut page = Page {
+            title: format!("{}, masu experiment {name}", experiment.title),
+            ..Page::default()
+        };
+        page.heading(1, experiment.title);
+        let cpu = machine.cpu.as_deref().unwrap_or(&machine.architecture);
+        let line = format!("masu experiment {name}, {date}, on {cpu}, {} CPUs", machine.cpus);
+        page.say(line, Tone::Dim);
+        let tone = match self.verdict.agreement {
+            Agreement::Full => Tone::Good,
+            Agreement::None => Tone::Bad,
+            Agreement::Partial | Agreement::Undecided => Tone::Strong,
+        };
+        page.say(self.verdict.sentence, tone);
+        if !missing.is_empty() {
+            let text = "not everything could be measured; what is missing stands at the end";
+            page.note("Warning", text, Tone::Plain);
+        }
+        let claims = (!self.claims.is_empty()).then(|| Block::Sheet(sheet(&self.claims)));
+        let sections = [
+            ("What the author saw then", self.then),
+            ("What this machine shows now", self.now),
+            ("The author's claims today", claims.into_iter().collect()),
+            ("What the lab says unaided", self.diagnosis),
+            ("What masu changes", self.change),
+        ];
+        for (heading, blocks) in sections.into_iter().filter(|(_, blocks)| !blocks.is_empty()) {
+            page.heading(2, heading);
+            page.blocks.extend(blocks);
+        }
+        page.heading(2, "By hand");
+        page.push(Block::Code(self.by_hand));
+        if !missing.is_empty() {
+            page.heading(2, "What is missing here");
+            let fact = |it: &Missing| Statement::new(&it.what, it.reason.as_str(), Tone::Plain);
+            page.push(Block::Facts(missing.iter().map(fact).collect()));
+        }
+        page.heading(2, "The machine");
+        let facts = machine.described().into_iter();
+        let facts = facts.map(|(name, value)| Statement::new(name, value, Tone::Plain));
+        let limits = limits.into_iter().map(|limit| Statement::new("limits", limit, Tone::Plain));
+        page.push(Block::Facts(facts.chain(limits).collect()));
+        page.heading(2, "How to read this");
+        READING.iter().for_each(|text| page.say(*text, Tone::Plain));
+        let version = env!("CARGO_PKG_VERSION");
+        page.foot = Text::marked(&format!(
+            "Made by masu experiment {name}, masu {version}. Every run lies beside this page: `masu report {name}.*.jsonl`"
+        ));
+        page
+    }
+}
+
+/// What of the machine limits the figures.
+pub(super) fn limits(checkup: &Checkup) -> Vec<String> {
+    let facts = checkup.facts.iter().filter(|fact| fact.standing == Standing::Limits);
+    let mut limits: Vec<String> = facts
+        .map(|fact| {
+            let remedy = fact.remedy.as_deref().unwrap_or_default();
+            format!("{}: {}; {remedy}", fact.name, fact.value)
+        })
+        .collect();
+    limits.extend(checkup.prices.known.iter().filter_map(|price| price.remark.clone()));
+    limits.extend(checkup.noise.remark.clone());
+    limits.dedup();
+    limits
+}
+
+/// The claims, a row each.
+fn sheet(claims: &[Claim]) -> Sheet {
+    let row = |claim: &Claim| {
+        let tone = match claim.held {
+            Held::Yes => Tone::Better,
+            Held::No => Tone::Worse,
+            Held::Undecided => Tone::Dim,
+        };
+        let held = Cell { text: claim.held.word().into(), tone, ..Cell::default() };
+        let cells = [claim.then.clone().into(), claim.now.clone().into(), held];
+        SheetRow { label: claim.says.clone(), cells: cells.into(), ..SheetRow::default() }
+    };
+    let headings = ["claim", "theirs", "today, here", "holds?"];
+    let rows = claims.iter().map(row).collect();
+    Sheet { rows, is_prose: true, ..Sheet::new("", headings, Vec::new()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Figure, Form};
+    use crate::report::{Bar, bars, fixtures};
+
+    fn page() -> Page {
+        let one = [Bar { label: "a".to_owned(), value: Some(1.0) }];
+        let svg = bars("brk-calls", "calls", &one, |value| format!("{value}"));
+        let figure = Figure { name: "calls".to_owned(), caption: "Calls".to_owned(), svg };
+        let rows = [["unset", "6,137"], ["a|b", ""]].map(|row| row.map(str::to_owned).into());
+        let outcome = Outcome {
+            verdict: Verdict {
+                agreement: Agreement::Partial,
+                sentence: "Today's machine agrees with the author in 1 of 2 claims: 3 <calls>."
+                    .to_owned(),
+            },
+            then: vec![Block::marked("It was **slow** under `sed -rf`.")],
+            now: vec![
+                Block::Sheet(Sheet::new("Medians", ["malloc", "brk"], rows.into())),
+                Block::Figure(figure),
+                Block::points(["one", "two <b>"]),
+            ],
+            claims: vec![Claim {
+                says: "It storms".to_owned(),
+                then: "6,137".to_owned(),
+                now: "×0.5 (0.4–0.6)".to_owned(),
+                held: Held::Yes,
+            }],
+            diagnosis: Vec::new(),
+            change: vec![Block::marked("masu adapts.")],
+            by_hand: vec!["echo 50 | sed -rf primes49.sed".to_owned()],
+        };
+        let machine = fixtures::machine("Made-Up 9000");
+        let limits = vec!["frequency: powersave; set it".to_owned()];
+        let missing = Missing { what: "musl".to_owned(), reason: "no target".to_owned() };
+        let experiment =
+            Experiment { title: "A sed script", ..*crate::experiment::find("brk").unwrap() };
+        outcome.page(&experiment, "2026-11-22 10:00 UTC", &machine, limits, &[missing])
+    }
+
+    #[test]
+    fn the_page_as_markdown() {
+        let page = page().render(Form::Markdown, "brk");
+        snapbox::assert_data_eq!(page, snapbox::file!["outcome/tests/page.txt"].raw());
+    }
+
+    #[test]
+    fn the_page_of_a_browser_is_well_formed_and_escapes_what_it_is_given() {
+        let text = page().render(Form::Html, "brk");
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let tree = roxmltree::Document::parse_with_options(&text, options).unwrap();
+        let count =
+            |name: &str| tree.descendants().filter(|it| it.tag_name().name() == name).count();
+        assert_eq!((count("h1"), count("svg"), count("table"), count("script")), (1, 1, 2, 0));
+        assert!(text.contains("3 &#60;calls&#62;") || text.contains("3 &lt;calls&gt;"), "{text}");
+        for part in
+            ["<code>sed -rf</code>", "no target", "powersave", "class=\"words better\">held<"]
+        {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! A page before it has a form: headings, text, statements, tables and plots.
+//!
+//! A comparison, a tuning, a proof and an experiment each make one; `text`, `markdown` and `html` are the only code that
+//! knows what a form looks like. What comes from outside (labels, commands, reasons) is in it as it is: each renderer
+//! escapes everything that it writes.
+
+mod html;
+mod markdown;
+mod text;
+
+pub(crate) use text::{ends_part, visible, wrapped};
+pub use text::{set_width, width};
+
+/// A page.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Page {
+    /// The title of the browser's window.
+    pub title: String,
+    /// Its parts, in their order.
+    pub blocks: Vec<Block>,
+    /// The last line; the terminal has none.
+    pub foot: Text,
+}
+
+/// How a page is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For the terminal, with its styles.
+    Text,
+    /// For an issue or a wiki.
+    Markdown,
+    /// One file with plots, for a browser.
+    Html,
+}
+
+/// A part of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// A heading.
+    Heading(Heading),
+    /// A paragraph.
+    Text(Text, Tone),
+    /// Points, one a line.
+    List(Vec<Point>),
+    /// What is said of each of several things.
+    Statements(Vec<Statement>),
+    /// What is known, by name.
+    Facts(Vec<Statement>),
+    /// What to know before the rest is trusted; a dim one only informs.
+    Note(Statement),
+    /// Lines for a shell or a file, never broken.
+    Code(Vec<String>),
+    /// A table.
+    Sheet(Sheet),
+    /// A plot. The terminal has none.
+    Figure(Figure),
+    /// An empty line of the terminal.
+    Gap,
+}
+
+/// A heading.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Heading {
+    /// From 1, the page's own.
+    pub level: u8,
+    /// What it says.
+    pub text: Text,
+    /// How it is said.
+    pub tone: Tone,
+    /// By what a table's row leads to it; empty for none.
+    pub id: String,
+}
+
+/// A label with what is said of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Statement {
+    /// Of what.
+    pub label: String,
+    /// The words.
+    pub words: Text,
+    /// How they are said.
+    pub tone: Tone,
+}
+
+/// A point of a list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Point {
+    /// What it says.
+    pub text: Text,
+    /// Something to do, and not something seen.
+    pub is_advice: bool,
+    /// Lines to paste.
+    pub code: Vec<String>,
+    /// What stands below.
+    pub more: Text,
+}
+
+/// What words say, beside the words; each form has its own sign for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// It may be passed over.
+    Dim,
+    /// It is not to be passed over.
+    Strong,
+    /// Better than the reference.
+    Better,
+    /// Worse than the reference.
+    Worse,
+    /// The good news of the page.
+    Good,
+    /// The bad news of the page.
+    Bad,
+    /// Something to take care of.
+    Caution,
+}
+
+/// Text in pieces, each with its mark.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text(pub(crate) Vec<(Mark, String)>);
+
+/// How a piece of text is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Plain,
+    Bold,
+    Code,
+    /// A new line; the piece is empty.
+    Break,
+}
+
+/// A table; the first cell of a row is its label.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sheet {
+    /// What it shows, with the unit; may be empty.
+    pub caption: String,
+    /// The columns, that of the labels among them.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<SheetRow>,
+    /// Whether its cells are sentences rather than figures.
+    pub is_prose: bool,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Column {
+    /// What stands above it.
+    pub heading: String,
+    /// Columns of the terminal that it takes at least.
+    pub width: usize,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SheetRow {
+    /// What neighbouring rows have in common; empty for nothing.
+    pub group: String,
+    /// The row's label.
+    pub label: String,
+    /// The id of the heading that it leads to; empty for none.
+    pub link: String,
+    /// The cells behind the label.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of a table; an empty one is shown as a dash.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cell {
+    /// The figure, or words.
+    pub text: Text,
+    /// A ratio on a second line.
+    pub below: String,
+    /// The ratio's interval.
+    pub interval: String,
+    /// What the ratio, or the words where there is none, says.
+    pub tone: Tone,
+}
+
+/// A plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// A word that no other plot of the page has: part of its file's name.
+    pub name: String,
+    /// What it shows, with the unit.
+    pub caption: String,
+    /// The drawing.
+    pub svg: String,
+}
+
+impl Page {
+    /// The page in `form`; `files` is what the names of files with its plots begin with, for Markdown.
+    #[must_use]
+    pub fn render(&self, form: Form, files: &str) -> String {
+        match form {
+            Form::Text => text::page(self),
+            Form::Markdown => markdown::page(self, files),
+            Form::Html => html::page(self),
+        }
+    }
+
+    /// Every plot of the page.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Figure(figure) => Some(figure),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn push(&mut self, block: Block) {
+        self.blocks.push(block);
+    }
+
+    pub(crate) fn heading(&mut self, level: u8, text: impl Into<Text>) {
+        self.push(Block::Heading(Heading { level, text: text.into(), ..Heading::default() }));
+    }
+
+    pub(crate) fn say(&mut self, text: impl Into<Text>, tone: Tone) {
+        self.push(Block::Text(text.into(), tone));
+    }
+
+    pub(crate) fn note(&mut self, label: &str, words: impl Into<Text>, tone: Tone) {
+        self.push(Block::Note(Statement::new(label, words, tone)));
+    }
+}
+
+impl Block {
+    /// A paragraph whose marks are `**bold**` and `` `code` ``.
+    pub(crate) fn marked(text: impl AsRef<str>) -> Block {
+        Block::Text(Text::marked(text.as_ref()), Tone::Plain)
+    }
+
+    /// Points with the same marks.
+    pub(crate) fn points<T: AsRef<str>>(points: impl IntoIterator<Item = T>) -> Block {
+        let point = |text: T| Point { text: Text::marked(text.as_ref()), ..Point::default() };
+        Block::List(points.into_iter().map(point).collect())
+    }
+}
+
+impl Statement {
+    pub(crate) fn new(label: &str, words: impl Into<Text>, tone: Tone) -> Statement {
+        Statement { label: label.to_owned(), words: words.into(), tone }
+    }
+}
+
+impl Sheet {
+    /// A table of these rows, of which the first cell is the label.
+    pub(crate) fn new<H: Into<String>>(
+        caption: impl Into<String>,
+        headings: impl IntoIterator<Item = H>,
+        rows: Vec<Vec<String>>,
+    ) -> Sheet {
+        let column = |heading: H| Column { heading: heading.into(), width: 0 };
+        let row = |cells: Vec<String>| {
+            let mut cells = cells.into_iter();
+            let label = cells.next().unwrap_or_default();
+            SheetRow { label, cells: cells.map(Cell::from).collect(), ..SheetRow::default() }
+        };
+        Sheet {
+            caption: caption.into(),
+            columns: headings.into_iter().map(column).collect(),
+            rows: rows.into_iter().map(row).collect(),
+            is_prose: false,
+        }
+    }
+
+    /// A table as a report printed it: columns are separated by `|`, rows by line ends.
+    pub(crate) fn printed(caption: &str, headings: &str, rows: &str) -> Sheet {
+        let cells = |line: &str| -> Vec<String> {
+            line.split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        let rows = rows.lines().filter(|line| !line.trim().is_empty()).map(cells).collect();
+        Sheet::new(caption, cells(headings), rows)
+    }
+}
+
+impl Cell {
+    /// Whether nothing is known of what stands there.
+    fn is_empty(&self) -> bool {
+        self.text.0.is_empty() && self.below.is_empty()
+    }
+}
+
+impl SheetRow {
+    /// The label with its group's: `masu, A`.
+    fn whole(&self) -> String {
+        if self.group.is_empty() {
+            self.label.clone()
+        } else {
+            format!("{}, {}", self.group, self.label)
+        }
+    }
+}
+
+impl Figure {
+    /// The name of its file beside a Markdown page that is called `page`.
+    pub(crate) fn file(&self, page: &str) -> String {
+        format!("{page}-{}.svg", self.name)
+    }
+}
+
+impl Text {
+    pub(crate) fn code(text: impl Into<String>) -> Text {
+        Text(vec![(Mark::Code, text.into())])
+    }
+
+    /// `text` without its marks `**bold**` and `` `code` ``; one that is not closed is text.
+    pub(crate) fn marked(text: &str) -> Text {
+        let mut pieces = Text::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let found =
+                [("**", Mark::Bold), ("`", Mark::Code)].into_iter().filter_map(|(sign, mark)| {
+                    let start = rest.find(sign)?;
+                    let inside = &rest[start + sign.len()..];
+                    let length = inside.find(sign).filter(|length| *length > 0)?;
+                    Some((start, mark, &inside[..length], &inside[length + sign.len()..]))
+                });
+            let Some((start, mark, inside, behind)) = found.min_by_key(|(start, ..)| *start) else {
+                break;
+            };
+            pieces.add(Mark::Plain, &rest[..start]);
+            pieces.add(mark, inside);
+            rest = behind;
+        }
+        pieces.add(Mark::Plain, rest);
+        pieces
+    }
+
+    /// Appends a piece, unless it is empty.
+    pub(crate) fn add(&mut self, mark: Mark, text: &str) {
+        if !text.is_empty() || mark == Mark::Break {
+            self.0.push((mark, text.to_owned()));
+        }
+    }
+
+    /// The words alone.
+    pub(crate) fn words(&self) -> String {
+        let word = |(mark, text): &(Mark, String)| match mark {
+            Mark::Break => " ".to_owned(),
+            _ => text.clone(),
+        };
+        self.0.iter().map(word).collect()
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        if text.is_empty() { Text::default() } else { Text(vec![(Mark::Plain, text)]) }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell { text: text.into(), ..Cell::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_taken_out_and_what_is_not_closed_is_text() {
+        use Mark::{Bold, Code, Plain};
+        let cases: [(&str, &[(Mark, &str)]); 4] = [
+            (
+                "a **b** `c*d` e",
+                &[(Plain, "a "), (Bold, "b"), (Plain, " "), (Code, "c*d"), (Plain, " e")],
+            ),
+            ("2 ** 3 is `open", &[(Plain, "2 ** 3 is `open")]),
+            ("``", &[(Plain, "``")]),
+            ("", &[]),
+        ];
+        for (text, pieces) in cases {
+            let pieces = pieces.iter().map(|(mark, text)| (*mark, (*text).to_owned()));
+            assert_eq!(Text::marked(text), Text(pieces.collect()));
+        }
+    }
+}
