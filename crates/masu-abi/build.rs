@@ -14,17 +14,17 @@ fn main() {
     link_arg(&format!("-Wl,-soname,{name}"));
     // Blocks, thread-exit hooks and thread slots outlive any `dlclose`.
     link_arg("-Wl,-z,nodelete");
-    lay_cold_code_apart();
+    separate_cold_code();
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
     // `src/start.rs` runs before other libraries' constructors, where the dynamic linker can do it.
     link_arg("-Wl,-z,initfirst");
-    // What is relocated begins on an OS page of its own, and so never lies on two by chance.
+    // A relocated segment begins on an OS page of its own, so it never shares one by chance.
     link_arg("-Wl,-z,separate-code");
-    // Around each place of the code that a program touches, sixteen OS pages are mapped. So what is
-    // marked cold lies at the end, the constructor with it, and nothing runs at the beginning:
-    // the compiler's own start files would, and do nothing here.
+    // The kernel maps sixteen OS pages around each touched place of the code. So cold code, the
+    // constructor with it, lies at the end, and nothing runs at the beginning. The compiler's start
+    // files would run there, and do nothing here.
     link_arg("-Wl,-z,keep-text-section-prefix");
     link_arg("-nostartfiles");
     // The library's own calls stay inside: a program whose `calloc` calls `__libc_calloc` must not
@@ -41,9 +41,9 @@ fn main() {
     }
 }
 
-/// Rooms that run while a heap profile is taken, for guarded blocks or for first-class heaps, and at no other time, as mangled
-/// names have them.
-const COLD_ROOMS: [&str; 14] = [
+/// Modules that run only for a heap profile, guarded blocks or first-class heaps, as mangled names
+/// have them.
+const COLD_MODULES: [&str; 14] = [
     "4masu7profile",
     "4masu11diagnostics8sampling",
     "4masu11diagnostics6unwind",
@@ -60,16 +60,17 @@ const COLD_ROOMS: [&str; 14] = [
     "masu_heap_",
 ];
 
-/// Gives code that programs hardly ever run a segment of its own, behind everything else.
+/// Puts cold code into a segment of its own, behind everything else.
 ///
-/// Where code is touched the kernel maps sixteen OS pages of it around, so whatever lies beside what runs
-/// when a program starts is resident in every program. What is called `….masu_cold.…` in the source
-/// is not, as long as nobody calls it; nor are whole rooms of which that is true, whose functions' sections
-/// are named after them. Unwind tables are read as rarely, and lie behind it: four OS pages. GNU's linker
-/// and LLVM's both take this for an addition to their own layout.
-fn lay_cold_code_apart() {
-    let patterns: String =
-        COLD_ROOMS.iter().map(|room| format!(" *(.text.*{room}* .rodata.*{room}*)")).collect();
+/// The kernel maps sixteen OS pages around touched code, so code beside what runs at a program's
+/// start is resident in every program. A section `….masu_cold.…` is not, as long as nobody calls it;
+/// nor are the sections of the cold modules' functions. Unwind tables are read as rarely and lie
+/// behind (four OS pages). GNU's linker and LLVM's both add this to their own layout.
+fn separate_cold_code() {
+    let patterns: String = COLD_MODULES
+        .iter()
+        .map(|module| format!(" *(.text.*{module}* .rodata.*{module}*)"))
+        .collect();
     let text = format!(
         "SECTIONS {{\n\
          .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){patterns} }}\n\
@@ -84,10 +85,9 @@ fn lay_cold_code_apart() {
     }
 }
 
-/// Leaves the C library's functions open; the program that loads the library has them all.
+/// Leaves the C library's functions undefined; the program that loads the library has them all.
 ///
-/// A linker on a glibc machine would else take glibc for `-lc`, and on any machine there is just
-/// one C library in a musl process.
+/// A linker on a glibc machine would take glibc for `-lc`, but a musl process has just one C library.
 fn link_no_c_library() {
     let folder = variable("OUT_DIR");
     let script = Path::new(&folder).join("libc.so");

@@ -1,8 +1,8 @@
-/* masu.h: what libmasu.so and libmasu.a offer to C and C++.
+/* masu.h: the interface of libmasu.so and libmasu.a for C and C++.
  *
- * A program needs none of this: linked with masu or started with it preloaded, its malloc and free
- * are masu's. This header has what the standard headers lack: the rest of the malloc family in one
- * place, and functions of masu's own, which all begin with `masu_`.
+ * A program does not need this header: once it links masu or preloads it, its malloc and free are
+ * masu's. The header declares what the standard headers lack: the rest of the malloc family in one
+ * place, and masu's own functions, which all begin with `masu_`.
  *
  * It compiles as C89 and later and as C++98 and later. Functions may be called from any thread and
  * before main; none may be called from a signal handler unless it says so.
@@ -10,8 +10,8 @@
  * Errors are numbers of <errno.h> as results, 0 for success, as in POSIX threads; `errno` is left
  * alone. Sizes are in bytes.
  *
- * COUPLING: every function here begins with MASU_API, and tests/exports.rs holds these declarations
- * against what libmasu.so exports. To add one: declare it in the section of its subject, and define
+ * COUPLING: every function here begins with MASU_API, and tests/exports.rs compares these declarations
+ * with the exports of libmasu.so. To add one: declare it in the section of its subject, and define
  * it in the file of the same name in crates/masu-abi/src/masu/.
  */
 #ifndef MASU_H
@@ -32,14 +32,14 @@
 #define MASU_VERSION_NUMBER \
     (10000 * MASU_VERSION_MAJOR + 100 * MASU_VERSION_MINOR + MASU_VERSION_PATCH)
 
-/* What compilers understand of the following; they work without. */
+/* Attributes, for compilers that have them. */
 #if defined(__GNUC__)
 #define MASU_ATTRIBUTE(list) __attribute__(list)
 #else
 #define MASU_ATTRIBUTE(list)
 #endif
 
-/* What functions do not do in C++; those of the C library must say just what its headers do. */
+/* No function throws. The C library's functions must be declared exactly as in its headers. */
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define MASU_NOTHROW noexcept
 #elif defined(__cplusplus)
@@ -69,8 +69,7 @@ extern "C" {
  *
  * The names of C23, POSIX and glibc, whatever standard the program is compiled for. A block is
  * aligned to 16 bytes at least, of any size; a size of 0 gives a block of its own; realloc to 0
- * frees, as in glibc. Where they return null, errno is ENOMEM (or EINVAL for an alignment that is
- * none).
+ * frees, as in glibc. Where they return null, errno is ENOMEM (or EINVAL for a wrong alignment).
  */
 
 MASU_API void *malloc(size_t size) MASU_LIBC_NOTHROW
@@ -83,7 +82,7 @@ MASU_API void *reallocarray(void *block, size_t count, size_t size) MASU_LIBC_NO
     MASU_ATTRIBUTE((__alloc_size__(2, 3), __warn_unused_result__));
 MASU_API void free(void *block) MASU_LIBC_NOTHROW;
 
-/* As free: neither number is believed, for programs pass wrong ones. */
+/* As free. Only the hardened build checks the numbers, because programs pass wrong ones. */
 MASU_API void free_sized(void *block, size_t size) MASU_LIBC_NOTHROW;
 MASU_API void free_aligned_sized(void *block, size_t align, size_t size) MASU_LIBC_NOTHROW;
 
@@ -99,13 +98,13 @@ MASU_API void *valloc(size_t size) MASU_LIBC_NOTHROW
 MASU_API void *pvalloc(size_t size) MASU_LIBC_NOTHROW
     MASU_ATTRIBUTE((__malloc__, __warn_unused_result__));
 
-/* The bytes that may be used, the same as long as the block lives; 0 for null. */
+/* The usable bytes, constant while the block lives; 0 for null. */
 MASU_API size_t malloc_usable_size(void *block) MASU_LIBC_NOTHROW;
 
-/* Gives free memory back but for about `pad` bytes; 1 where any was, else 0. */
+/* Returns free memory to the system but for about `pad` bytes; 1 where any was, else 0. */
 MASU_API int malloc_trim(size_t pad) MASU_LIBC_NOTHROW;
 
-/* 1 for each parameter that glibc documents, 0 for others: docs/options.md has what each does. */
+/* 1 for each parameter that glibc documents, 0 for others: docs/options.md gives the effect of each. */
 MASU_API int mallopt(int parameter, int value) MASU_LIBC_NOTHROW;
 
 /* Numbers in glibc's form, text on standard error, XML on a stream (`options` is 0). */
@@ -129,119 +128,118 @@ MASU_API int malloc_info(int options, FILE *stream) MASU_LIBC_NOTHROW;
 /* The library's version, such as "0.1.0"; never null, never freed. */
 MASU_API const char *masu_version(void) MASU_NOTHROW;
 
-/* Gives free memory back to the system but for about `keep` bytes, this thread's cache first; 1
- * where any was given back, else 0. Takes locks, one at a time. */
+/* Returns free memory to the system but for about `keep` bytes, this thread's cache first; 1 where
+ * any was, else 0. Takes locks, one at a time. */
 MASU_API int masu_purge(size_t keep) MASU_NOTHROW;
 
 /* ---- Options ----------------------------------------------------------------------------------
  *
- * `name` is that of docs/options.md, such as "retain". What is set here holds from now on and counts
- * more than what the environment said. Any option may be changed at any time.
+ * `name` is that of docs/options.md, such as "retain". A value set here applies from now on and
+ * overrides the environment. Any option may be changed at any time.
  */
 
 /* The name of an option, from 0 on; null behind the last. */
 MASU_API const char *masu_option_name(size_t place) MASU_NOTHROW;
 
-/* The value of an option that nobody has set and whose default follows the program. Setting this
- * goes back to the default. */
+/* The value of an option that nobody has set and whose default follows the program. Setting it
+ * restores the default. */
 #define MASU_UNSET ((size_t)-1)
 
-/* Writes the value that holds to `*value`. 0, or ENOENT where there is no such option. */
+/* Writes the current value to `*value`. 0, or ENOENT where there is no such option. */
 MASU_API int masu_option_get(const char *name, size_t *value) MASU_NOTHROW;
 
-/* Has `value` hold. 0, or ENOENT where there is no such option, or EINVAL where it does not accept
+/* Sets the option. 0, or ENOENT where there is no such option, or EINVAL where it does not accept
  * the value. */
 MASU_API int masu_option_set(const char *name, size_t value) MASU_NOTHROW;
 
-/* As masu_option_set, with a value as the environment has it: "64M". */
+/* masu_option_set with a value in the environment's form: "64M". */
 MASU_API int masu_option_parse(const char *name, const char *value) MASU_NOTHROW;
 
 /* ---- Statistics --------------------------------------------------------------------------------
  *
  * Numbers in the order and with the names of JSON: docs/observing.md. Nothing here
- * allocates. While other threads allocate, numbers of different parts are of slightly different
- * moments; when none does, they are exact. Locks are taken one at a time.
+ * allocates. While other threads allocate, the numbers of different parts are of slightly different
+ * moments; otherwise they are exact. Locks are taken one at a time.
  *
- * Structures may grow at the end. Whoever asks says how long theirs are: what a library does not know
- * is 0 there.
+ * Structures may grow at the end. The caller passes the size of its own; a number that the library
+ * does not know is 0.
  */
 
 /* The whole process. */
 struct masu_statistics {
-    /* Bytes in blocks handed out, each counted with its whole usable size. */
+    /* Bytes of live blocks, each counted with its whole usable size. */
     size_t live_bytes;
     /* Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them. */
     size_t large_bytes;
-    /* Large blocks handed out. */
+    /* Live large blocks. */
     size_t large_blocks;
     /* Bytes of free blocks in thread caches and in the transfer cache. */
     size_t cached_bytes;
-    /* How many these are. */
+    /* The number of those blocks. */
     size_t cached_blocks;
     /* Bytes of them in thread caches. */
     size_t thread_cached_bytes;
     /* Bytes free inside pages, caches and free runs that may be resident. */
     size_t free_bytes;
-    /* Bytes of free runs among them: kept for a next use, within the budget of the hysteresis. */
+    /* Bytes of retained free runs among them. */
     size_t kept_bytes;
-    /* Bytes readable and writable: what the kernel may have to back. RSS is at most this,
-     * besides the program's own memory. */
+    /* Bytes readable and writable, which the kernel may have to back. The allocator's part of RSS is
+     * at most this. */
     size_t committed_bytes;
     /* Bytes of addresses reserved. */
     size_t reserved_bytes;
     /* Bytes of runs that hold the allocator's own memory: thread caches and their arrays. */
     size_t metadata_bytes;
-    /* Shards whose pages hold blocks that are handed out. */
+    /* Shards whose pages hold live blocks. */
     size_t shards;
     /* Thread caches in use. */
     size_t threads;
     /* Thread caches whose thread has ended, kept for the next one. */
     size_t idle_caches;
-    /* Calls that a thread cache could not serve: an empty or a full stack, or a large block
-     * freed that was not parked. The large blocks made are beside them. */
+    /* Calls that a thread cache could not serve: an empty or a full stack, or the free of a large
+     * block that was not parked. Large blocks made are not among them. */
     size_t slow_calls;
-    /* Large blocks ever handed out, those taken again at once by the thread that freed them left
-     * out. */
+    /* Large blocks ever handed out, except parked ones that their thread took again. */
     size_t large_made;
-    /* Batches of blocks that thread caches fetched, from the transfer cache or from pages. */
+    /* Batches of blocks that thread caches took from the transfer cache or from pages. */
     size_t refills;
     /* Blocks in them. */
     size_t refilled_blocks;
-    /* Batches of blocks that thread caches sent away, to the transfer cache or to pages. */
+    /* Batches of blocks that thread caches flushed to the transfer cache or to pages. */
     size_t flushes;
     /* Blocks in them. */
     size_t flushed_blocks;
-    /* Remote frees of the smallest classes: blocks freed by a thread of another lane and sent
-     * there. */
+    /* Remote frees of the smallest classes: blocks freed by a thread of another lane and sent to
+     * theirs. */
     size_t lane_blocks;
-    /* Blocks that a thread brought home to pages of another shard than its own. */
+    /* Blocks that a thread returned to pages of another shard than its own. */
     size_t shard_blocks;
-    /* Blocks that the transfer cache ever took in. */
+    /* Blocks ever flushed to the transfer cache. */
     size_t transfer_in_blocks;
-    /* Blocks that thread caches ever fetched from it. */
+    /* Blocks ever refilled from it. */
     size_t transfer_out_blocks;
-    /* How often contents were given back to the kernel. */
+    /* Purges. */
     size_t purges;
-    /* Bytes in all these calls. */
+    /* Bytes purged. */
     size_t purged_bytes;
-    /* How often the kernel refused that. */
+    /* Purges that the kernel refused. */
     size_t refused_purges;
     /* Bytes for which the kernel was ever asked for huge pages. How many it gave is in
      * AnonHugePages of /proc/self/smaps. */
     size_t huge_page_bytes;
     /* First-class heaps. */
     size_t heaps;
-    /* Bytes in their blocks that are not large ones, handed out: live, and of no class below. */
+    /* Bytes of their live blocks that are not large ones; no class below counts them. */
     size_t heap_bytes;
-    /* Blocks that lie between guards. */
+    /* Guarded blocks. */
     size_t guarded_blocks;
-    /* Bytes in them, as many as were asked for. */
+    /* Bytes of them, as requested. */
     size_t guarded_bytes;
-    /* Bytes of those among them that C's functions asked for: live, and of no class below. */
+    /* Bytes of those among them that C's functions requested; no class below counts them. */
     size_t guarded_apart_bytes;
     /* Blocks ever guarded. */
     size_t guarded_made;
-    /* Blocks that were to be guarded while each slot held a live one. */
+    /* Blocks not guarded because every slot held a live one. */
     size_t guarded_skipped;
 };
 
@@ -249,7 +247,7 @@ struct masu_statistics {
 struct masu_class_statistics {
     /* Bytes of a block. */
     size_t size;
-    /* Blocks handed out to the program. */
+    /* Live blocks. */
     size_t live_blocks;
     /* Free blocks in thread caches. */
     size_t thread_cached_blocks;
@@ -261,15 +259,15 @@ struct masu_class_statistics {
     size_t pages;
     /* Bytes of a page. */
     size_t page_bytes;
-    /* Bytes of all pages that are behind the last block, and hold none. */
+    /* Bytes of all pages behind the last block. */
     size_t tail_bytes;
     /* Blocks ever taken from pages. */
     size_t taken_blocks;
-    /* Blocks ever brought home to pages. */
+    /* Blocks ever returned to pages. */
     size_t returned_blocks;
-    /* Blocks that the transfer cache ever took in. */
+    /* Blocks ever flushed to the transfer cache. */
     size_t transfer_in_blocks;
-    /* Blocks that thread caches ever fetched from it. */
+    /* Blocks ever refilled from it. */
     size_t transfer_out_blocks;
     /* Bytes of the live blocks that the program may not use: the canaries of the hardened build, else 0. */
     size_t canary_bytes;
@@ -277,11 +275,10 @@ struct masu_class_statistics {
 
 /* A thread cache, which may serve several threads one after the other. */
 struct masu_thread_statistics {
-    /* 0 where the thread has ended, 1 where it runs, 2 where it was left behind by a fork: its
-     * blocks are in the cache for good. */
+    /* 0 where the thread has ended, 1 where it runs, 2 where a fork left it behind with its blocks
+     * for good. */
     size_t state;
-    /* The thread's number (TID) where it is known, which it is while the statistics page is on;
-     * 0 where not. */
+    /* The thread's number (TID), known while the statistics page is on; else 0. */
     size_t thread;
     /* The shard that it takes blocks from. */
     size_t shard;
@@ -289,23 +286,23 @@ struct masu_thread_statistics {
     size_t cached_blocks;
     /* Bytes of them. */
     size_t cached_bytes;
-    /* Bytes that the stacks may hold together as their limits stand. */
+    /* Bytes that the stacks may hold together at their current limits. */
     size_t limit_bytes;
     /* Bytes of the large block that is parked. */
     size_t parked_bytes;
-    /* As in struct masu_statistics, of this cache, and so are the following. */
+    /* As in struct masu_statistics, of this cache; the following too. */
     size_t slow_calls;
-    /* Batches fetched. */
+    /* Refills. */
     size_t refills;
     /* Blocks in them. */
     size_t refilled_blocks;
-    /* Batches sent away. */
+    /* Flushes. */
     size_t flushes;
     /* Blocks in them. */
     size_t flushed_blocks;
-    /* Blocks of other lanes sent there. */
+    /* Blocks of other lanes sent to them. */
     size_t lane_blocks;
-    /* Blocks brought home to pages of another shard. */
+    /* Blocks returned to pages of another shard. */
     size_t shard_blocks;
 };
 
@@ -321,34 +318,34 @@ MASU_API size_t masu_statistics_threads(struct masu_thread_statistics *rows, siz
                                         size_t count) MASU_NOTHROW;
 
 /* Write everything as text for people, or as one JSON object on a line, as snprintf does: at most
- * `size` bytes, the last one 0; they return the length of the whole, which was cut where that is not
+ * `size` bytes, the last one 0; they return the length of the whole text, which was cut if that is not
  * less than `size`. It changes from call to call. */
 MASU_API size_t masu_statistics_text(char *buffer, size_t size) MASU_NOTHROW;
 MASU_API size_t masu_statistics_json(char *buffer, size_t size) MASU_NOTHROW;
 
-/* The same into a file. 0, or what write(2) failed with. */
+/* The same into a file. 0, or the error of write(2). */
 MASU_API int masu_statistics_text_to(int descriptor) MASU_NOTHROW;
 MASU_API int masu_statistics_json_to(int descriptor) MASU_NOTHROW;
 
 /* ---- Heaps --------------------------------------------------------------------------------------
  *
- * A heap is memory apart: its blocks share no OS page with others, and all of them are free at once
- * when it is destroyed, whatever is still in use. Any thread may use any heap; docs/heaps.md.
+ * A heap has memory of its own: its blocks share no OS page with others, and destroying it frees
+ * all of them at once, live ones too. Any thread may use any heap; docs/heaps.md.
  *
- * A block of a heap goes back by free() and operator delete, from any thread, and stays in its heap
- * through realloc(); malloc_usable_size() and the alignment are as for other blocks. A heap must not
- * be null, and not be used, nor any block of it, once it is destroyed.
+ * free() and operator delete free a block of a heap, from any thread; realloc() keeps it in its
+ * heap; malloc_usable_size() and the alignment are as for other blocks. A heap must not be null;
+ * neither it nor a block of it may be used once it is destroyed.
  */
 
 typedef struct masu_heap masu_heap_t;
 
-/* A new heap; null and ENOMEM in errno where there is no memory for it. It owns nothing yet. */
+/* A new heap; null and ENOMEM in errno where there is no memory for it. It owns no memory yet. */
 MASU_API masu_heap_t *masu_heap_new(void) MASU_NOTHROW MASU_ATTRIBUTE((__warn_unused_result__));
 
-/* Frees every block of a heap, and the heap; null is nothing to destroy. */
+/* Frees every block of a heap, and the heap; null is ignored. */
 MASU_API void masu_heap_destroy(masu_heap_t *heap) MASU_NOTHROW;
 
-/* Frees every block of a heap, which can be used on. */
+/* Frees every block of a heap, which stays usable. */
 MASU_API void masu_heap_clear(masu_heap_t *heap) MASU_NOTHROW;
 
 /* As malloc, calloc, aligned_alloc: null and errno where there is no memory. */
@@ -359,27 +356,27 @@ MASU_API void *masu_heap_calloc(masu_heap_t *heap, size_t count, size_t size) MA
 MASU_API void *masu_heap_aligned_alloc(masu_heap_t *heap, size_t align, size_t size) MASU_NOTHROW
     MASU_ATTRIBUTE((__malloc__, __alloc_size__(3), __warn_unused_result__));
 
-/* As realloc, and the block is of `heap` afterwards, whichever heap or none it was of before. A size
- * of 0 gives a smallest block. */
+/* As realloc; the block belongs to `heap` afterwards, whatever it belonged to before. A size of 0
+ * gives a smallest block. */
 MASU_API void *masu_heap_realloc(masu_heap_t *heap, void *block, size_t size) MASU_NOTHROW
     MASU_ATTRIBUTE((__alloc_size__(3), __warn_unused_result__));
 
-/* The heap that a live block is of; null where it is of none. */
+/* The heap that a live block belongs to; null where it belongs to none. */
 MASU_API masu_heap_t *masu_heap_of(const void *block) MASU_NOTHROW;
 
 /* A heap's numbers; as for the structures above, further ones may follow. */
 struct masu_heap_statistics {
-    /* Bytes in blocks handed out, each counted with its whole usable size. */
+    /* Bytes of live blocks, each counted with its whole usable size. */
     size_t live_bytes;
-    /* Blocks handed out. */
+    /* Live blocks. */
     size_t live_blocks;
     /* Bytes of large blocks (over 64 KiB, or over 32 KiB and grown or zeroed) among them. */
     size_t large_bytes;
     /* Large blocks among them. */
     size_t large_blocks;
-    /* Bytes of free blocks that threads keep at hand. */
+    /* Bytes of free blocks in thread caches. */
     size_t cached_bytes;
-    /* Bytes of the heap's pages and large blocks: what comes back when it is destroyed. */
+    /* Bytes of the heap's pages and large blocks, all of which destroying it frees. */
     size_t committed_bytes;
 };
 
@@ -390,22 +387,22 @@ MASU_API size_t masu_heap_statistics(masu_heap_t *heap, struct masu_heap_statist
 
 /* ---- Heap profile -----------------------------------------------------------------------------
  *
- * A sample of what is allocated, with who asked for it: docs/observing.md. While none is taken, it
- * costs nothing. MASU_PROFILE=PREFIX in the environment takes one from the start to the end.
+ * A sample of the allocations with their call stacks: docs/observing.md. It costs nothing while none
+ * is taken. MASU_PROFILE=PREFIX in the environment takes one from the start to the end.
  */
 
-/* Starts a profile, empty at first: one byte in `interval` is sampled on average, and with it its
+/* Starts a profile, empty at first: one byte in `interval` on average is sampled, with its
  * block; 0 stands for the option profile_interval, 512 KiB unless set. All threads' allocations are
  * counted from here on. 0, or EBUSY where one is being taken, ENOMEM, or EPERM in programs with
  * more rights than their user. */
 MASU_API int masu_profile_start(size_t interval) MASU_NOTHROW;
 
-/* Ends the profile. What was found stays as it is and can be written until the next one starts. */
+/* Ends the profile, which can be written until the next one starts. */
 MASU_API void masu_profile_stop(void) MASU_NOTHROW;
 
-/* Writes the profile as it is now into a new file that only its owner may read, for
- * `masu heap show` and pprof. 0, or ENODATA where none was started, or EPERM, or why the file
- * cannot be made: EEXIST where there is one. Takes a lock that allocations which are sampled wait for. */
+/* Writes the current profile into a new file that only its owner may read, for
+ * `masu heap show` and pprof. 0, or ENODATA where none was started, or EPERM, or the error of
+ * making the file: EEXIST where there is one. Takes a lock that sampled allocations wait for. */
 MASU_API int masu_profile_write(const char *path) MASU_NOTHROW;
 
 #ifdef __cplusplus

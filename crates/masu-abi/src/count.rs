@@ -1,13 +1,13 @@
-//! Counting: how often the program, and every program it starts, asks for memory.
+//! Counts of the memory requests of the program and of every program it starts.
 //!
 //! It relies on the C library's door to map the file that `MASU_COUNT_FILE` names, made by
-//! `masu-lab`'s `count.rs`. The hard idea is that nothing on the way of a request asks whether
-//! there is such a file: counts go where a pointer leads, at first to a page of the process's own
-//! that nobody reads. When the constructor has found the shared page it turns the pointer and adds
-//! what was counted before. A forked child inherits the mapping, and a program that is started again maps it
-//! again, so a whole tree adds to one page.
+//! `masu-lab`'s `count.rs`. The hard idea: a request never tests whether there is such a file. It
+//! adds to the page behind a pointer, at first a page of the process that nobody reads. When the
+//! constructor finds the shared page it turns the pointer and adds what was counted before. A forked
+//! child inherits the mapping and an executed program maps it again, so a process tree adds to one
+//! page.
 //!
-//! Built with the feature `count` only; `count/off.rs` stands in its place elsewhere.
+//! Built with the feature `count` only; `count/off.rs` takes its place elsewhere.
 
 use core::ffi::CStr;
 use core::ptr::NonNull;
@@ -20,8 +20,7 @@ use crate::libc;
 /// The variable that names the page's file.
 const VARIABLE: &str = "MASU_COUNT_FILE";
 
-// COUPLING: the layout stands in `crates/masu-lab/src/count.rs` too; a change of either is a new
-// version.
+// COUPLING: `crates/masu-lab/src/count.rs` has the same layout; a change of either is a new version.
 const MAGIC: u64 = u64::from_ne_bytes(*b"masucnt\0");
 const VERSION: u64 = 1;
 const PAGE_BYTES: usize = 4096;
@@ -39,7 +38,7 @@ struct Page {
     requested_bytes: AtomicU64,
 }
 
-/// Where requests are counted until there is a shared page, and to no end where there is none.
+/// Receives the counts until there is a shared page; nobody reads it where there is none.
 static OWN: Page = Page {
     magic: AtomicU64::new(MAGIC),
     version: AtomicU64::new(VERSION),
@@ -54,28 +53,27 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new((&raw const OWN).cast_mut());
 
 #[inline(always)]
 fn page() -> &'static Page {
-    // ORDERING: Relaxed, for the one change is made by the constructor, before the program has a
-    // second thread.
+    // ORDERING: Relaxed: the only change is the constructor's, before the program has a second thread.
     let page = PAGE.load(Ordering::Relaxed);
-    // SAFETY: It leads to the static page or to a mapping that is never taken down.
+    // SAFETY: It leads to the static page or to a mapping that is never unmapped.
     unsafe { &*page }
 }
 
 #[inline(always)]
 fn add(counter: &AtomicU64, count: u64) {
-    // ORDERING: Relaxed, for a count publishes nothing; the reader of the sum waits for the
-    // processes to end.
+    // ORDERING: Relaxed: a count publishes nothing; the reader of the sum waits for the processes to
+    // end.
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// A block of `size` bytes is asked for.
+/// Counts a request for a block of `size` bytes.
 #[inline(always)]
 pub(crate) fn allocation(size: usize) {
     add(&page().allocations, 1);
     add(&page().requested_bytes, size as u64);
 }
 
-/// A block is freed; null is none.
+/// Counts a free, unless `block` is null.
 #[inline(always)]
 pub(crate) fn free(block: *mut u8) {
     if !block.is_null() {
@@ -83,7 +81,7 @@ pub(crate) fn free(block: *mut u8) {
     }
 }
 
-/// A block is to be of `size` bytes from now on.
+/// Counts a resize to `size` bytes.
 #[inline(always)]
 pub(crate) fn reallocation(size: usize) {
     add(&page().reallocations, 1);
@@ -103,7 +101,7 @@ pub(crate) fn begin(environment: Option<&Environment>) {
     PAGE.store(shared.as_ptr(), Ordering::Relaxed);
     let page = page();
     add(&page.programs, 1);
-    // ORDERING: Relaxed, for one thread counted all of it.
+    // ORDERING: Relaxed: one thread counted all of it.
     let before = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     add(&page.allocations, before(&OWN.allocations));
     add(&page.frees, before(&OWN.frees));
@@ -111,12 +109,12 @@ pub(crate) fn begin(environment: Option<&Environment>) {
     add(&page.requested_bytes, before(&OWN.requested_bytes));
 }
 
-/// The page in the file at `path`, mapped for good.
+/// Maps the file at `path`, for good.
 fn map(path: &CStr) -> Option<NonNull<Page>> {
     let start = libc::map_shared(path, PAGE_BYTES)?.cast::<Page>();
     // SAFETY: The mapping is longer than a page's start, aligned, and stays.
     let page = unsafe { start.as_ref() };
-    // ORDERING: Relaxed, for these words were written before this program was started.
+    // ORDERING: Relaxed: these words were written before this program was started.
     let is_ours = page.magic.load(Ordering::Relaxed) == MAGIC
         && page.version.load(Ordering::Relaxed) == VERSION;
     is_ours.then_some(start)

@@ -1,10 +1,11 @@
 //! `dlopen` without `RTLD_DEEPBIND`.
 //!
-//! A library that is opened with this flag finds the C library's `free` before ours, and gives it the blocks that the
-//! program got from us: PHP, whose modules are all opened so, ends at its start under any preloaded malloc. So the
-//! flag is taken out, unless the option `deepbind` keeps it. It relies on the C library's `dlopen` for the rest. The
-//! hard idea: that function takes its return address for the library that asks, whose search path it follows, so it
-//! is jumped to and never called. musl ignores the flag, so there this is not built.
+//! A library opened with this flag finds the C library's `free` before masu's, and gives it blocks of
+//! masu's. PHP opens all its modules this way, so it ends at its start under any preloaded malloc.
+//! So the flag is removed, unless the option `deepbind` keeps it. It relies on the C library's
+//! `dlopen` for the rest. The hard idea: that function takes its return address for the library that
+//! asks, whose search path it follows, so this one jumps to it and never calls it. musl ignores the
+//! flag, so this is not built there.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -17,7 +18,7 @@ use crate::libc;
 
 const RTLD_DEEPBIND: c_int = 8;
 
-/// Where to jump, null for nowhere, and with which flags.
+/// The function to jump to, null for none, and its flags.
 #[repr(C)]
 struct Plan {
     next: *mut c_void,
@@ -27,7 +28,7 @@ struct Plan {
 #[unsafe(link_section = ".text.masu_cold.deepbind")]
 extern "C" fn plan(flags: c_int) -> Plan {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    // ORDERING: Relaxed, for the address stands for itself: the code behind it was there before the program.
+    // ORDERING: Relaxed: the address publishes nothing; its code was mapped before the program ran.
     let mut next = NEXT.load(Ordering::Relaxed);
     if next.is_null() {
         next = libc::next_dlopen();
@@ -43,7 +44,7 @@ extern "C" fn plan(flags: c_int) -> Plan {
 ///
 /// # Safety
 ///
-/// - As of the C library's.
+/// - The caller keeps the contract of the C library's `dlopen`.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(link_section = ".text.masu_cold.deepbind")]
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_voi
 ///
 /// # Safety
 ///
-/// - As of the C library's.
+/// - The caller keeps the contract of the C library's `dlopen`.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(link_section = ".text.masu_cold.deepbind")]

@@ -1,11 +1,10 @@
-//! Pointers that masu did not hand out: they go to the next malloc of the program, as a rule
-//! glibc's.
+//! Pointers that masu did not hand out: passed to the program's next malloc, usually glibc's.
 //!
 //! They reach `free` where a library was loaded with `RTLD_DEEPBIND`, took `malloc` from a handle
 //! of `libc.so.6`, or comes from another linker namespace. It relies on the dynamic linker to find
-//! the other functions, at the first such pointer and not before, for most programs never have one.
-//! The hard idea: the dynamic linker may itself allocate and free while it searches; a foreign
-//! pointer that it frees then is left alone instead of starting the search again.
+//! the next malloc's functions, at the first such pointer, because most programs never have one.
+//! The hard idea: the dynamic linker may itself allocate and free during the search. A foreign
+//! pointer that it frees then is leaked, which does not start a second search.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -15,7 +14,7 @@ use alloc_core::c;
 
 use crate::libc;
 
-/// Tells the allocator what to do with such pointers.
+/// Registers the functions for foreign pointers with the allocator.
 pub(crate) fn announce() {
     // A static program has one malloc: any other pointer is a bug, which the allocator reports.
     if libc::has_dynamic_linker() {
@@ -26,7 +25,7 @@ pub(crate) fn announce() {
 
 /// A function of the next malloc, found at its first use.
 struct Next {
-    /// Its names, the best first: glibc's second names go past every other preloaded library.
+    /// Its names, the best first: glibc's second names skip every other preloaded library.
     names: [&'static CStr; 2],
     address: AtomicPtr<c_void>,
 }
@@ -43,11 +42,11 @@ impl Next {
         Next { names: [best, other], address: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The function's address; `None` inside the search for one on the same thread. Ends the
-    /// program where there is no such function.
+    /// The function's address; `None` on the thread that searches for one. Ends the program where
+    /// there is no such function.
     fn find(&self) -> Option<*mut c_void> {
-        // ORDERING: Relaxed, for the address stands for itself; the code behind it was mapped
-        // before this thread could get a foreign pointer.
+        // ORDERING: Relaxed: the address publishes nothing; its code was mapped before this thread
+        // could get a foreign pointer.
         let known = self.address.load(Ordering::Relaxed);
         if known.is_null() { self.find_slow() } else { Some(known) }
     }
@@ -57,8 +56,8 @@ impl Next {
     fn find_slow(&self) -> Option<*mut c_void> {
         let me = libc::thread_address();
         // ORDERING: Relaxed on the three accesses of SEARCHER: a thread only asks whether the
-        // value is its own, and it sees its own stores in order. A second thread that searches
-        // in that time does so unmarked, which only matters if its search frees a foreign pointer.
+        // value is its own, and it sees its own stores in order. A second thread that searches at
+        // the same time is not marked, which only matters if its search frees a foreign pointer.
         if SEARCHER.load(Ordering::Relaxed) == me {
             return None;
         }
@@ -80,7 +79,7 @@ impl Next {
     }
 }
 
-/// As the next malloc's `free`.
+/// The next malloc's `free`.
 ///
 /// # Safety
 ///
@@ -89,11 +88,11 @@ unsafe extern "C" fn free(block: *mut u8) {
     let Some(next) = NEXT_FREE.find() else { return };
     // SAFETY: This is the next malloc's `free`, of this signature.
     let next: unsafe extern "C" fn(*mut u8) = unsafe { mem::transmute(next) };
-    // SAFETY: The block is not ours, so it is the next malloc's, or the caller's bug.
+    // SAFETY: The block is not masu's, so it is the next malloc's, or the caller's bug.
     unsafe { next(block) };
 }
 
-/// As the next malloc's `realloc`.
+/// The next malloc's `realloc`.
 ///
 /// # Safety
 ///
@@ -105,11 +104,11 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     };
     // SAFETY: This is the next malloc's `realloc`, of this signature.
     let next: unsafe extern "C" fn(*mut u8, usize) -> *mut u8 = unsafe { mem::transmute(next) };
-    // SAFETY: The block is not ours, so it is the next malloc's, or the caller's bug.
+    // SAFETY: The block is not masu's, so it is the next malloc's, or the caller's bug.
     unsafe { next(block, size) }
 }
 
-/// As the next malloc's `malloc_usable_size`.
+/// The next malloc's `malloc_usable_size`.
 ///
 /// # Safety
 ///
@@ -118,6 +117,6 @@ unsafe extern "C" fn usable_size(block: *mut u8) -> usize {
     let Some(next) = NEXT_USABLE_SIZE.find() else { return 0 };
     // SAFETY: This is the next malloc's `malloc_usable_size`, of this signature.
     let next: unsafe extern "C" fn(*mut u8) -> usize = unsafe { mem::transmute(next) };
-    // SAFETY: The block is not ours, so it is the next malloc's, or the caller's bug.
+    // SAFETY: The block is not masu's, so it is the next malloc's, or the caller's bug.
     unsafe { next(block) }
 }

@@ -1,11 +1,9 @@
-//! What programs and their users set about glibc's malloc: `mallopt`, `MALLOC_…` and
-//! `GLIBC_TUNABLES`.
+//! Settings of glibc's malloc: `mallopt`, `MALLOC_…` and `GLIBC_TUNABLES`.
 //!
-//! It relies on masu's options, which these become where they ask for something that masu has. The
-//! hard idea is to do no harm: they were chosen for another malloc, often by someone who made an
-//! image or a package years ago. So only those are heard that can at most cost memory which was
-//! asked for; a user of masu says so with a variable of its own, which counts more. The table
-//! has every setting with its reason.
+//! It relies on masu's options, which a setting becomes where masu has its like. The hard idea is to
+//! do no harm: these settings were chosen for another malloc, often years ago by the author of an
+//! image or a package. So only those apply that cost at most the memory they ask for, and a variable
+//! of masu's own overrides them. The table gives every setting with its reason.
 
 #[macro_use]
 mod table;
@@ -16,13 +14,12 @@ use alloc_core::c::{self, Environment};
 use alloc_core::options;
 pub use table::{ALL, Becomes, Setting};
 
-/// What glibc's variables begin with.
+/// The prefix of glibc's variables.
 const PREFIX: &str = "MALLOC_";
 
-/// One huge page, in bytes.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Parameters of `mallopt` that glibc does nothing with either, from `M_NLBLKS` to `M_KEEP`.
+/// Parameters of `mallopt` that glibc ignores too, from `M_NLBLKS` to `M_KEEP`.
 const LONG_UNUSED: core::ops::RangeInclusive<c_int> = 2..=4;
 
 macro_rules! finders {
@@ -30,7 +27,7 @@ macro_rules! finders {
         $(#[doc = $remark:literal])+
         $parameter:literal, $number:literal, $variable:literal, $tunable:literal, $becomes:ident;
     )+) => {
-        /// What a parameter of `mallopt` becomes.
+        /// The meaning of a parameter of `mallopt`.
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_parameter(number: c_int) -> Option<Becomes> {
             match number {
@@ -40,7 +37,7 @@ macro_rules! finders {
             }
         }
 
-        /// What a variable becomes, whose name without `MALLOC_` is `end`.
+        /// The meaning of the variable `MALLOC_` + `end`.
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_variable(end: &[u8]) -> Becomes {
             $(if Becomes::$becomes as u8 != Becomes::Ignored as u8
@@ -51,7 +48,7 @@ macro_rules! finders {
             Becomes::Ignored
         }
 
-        /// What a tunable becomes.
+        /// The meaning of a tunable.
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_tunable(name: &[u8]) -> Becomes {
             $(if Becomes::$becomes as u8 != Becomes::Ignored as u8
@@ -66,41 +63,40 @@ macro_rules! finders {
 
 glibc_rows!(finders);
 
-/// Hears the variables.
+/// Applies the settings in the environment.
 #[cfg(target_env = "gnu")]
 #[cold]
 pub(crate) fn read(environment: &Environment) {
     for variable in environment.beginning_with(PREFIX.as_bytes()) {
-        hear_assignment(variable.to_bytes(), of_variable);
+        apply_assignment(variable.to_bytes(), of_variable);
     }
     if let Some(tunables) = environment.get("GLIBC_TUNABLES") {
         tunables
             .to_bytes()
             .split(|byte| *byte == b':')
-            .for_each(|assignment| hear_assignment(assignment, of_tunable));
+            .for_each(|assignment| apply_assignment(assignment, of_tunable));
     }
 }
 
-/// Hears `name=number`.
+/// Applies `name=number`.
 #[cfg(target_env = "gnu")]
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options")]
-fn hear_assignment(assignment: &[u8], meaning: fn(&[u8]) -> Becomes) {
+fn apply_assignment(assignment: &[u8], meaning: fn(&[u8]) -> Becomes) {
     let mut parts = assignment.splitn(2, |byte| *byte == b'=');
     if let (Some(name), Some(value)) = (parts.next(), parts.next().and_then(number)) {
-        hear(meaning(name), value);
+        apply(meaning(name), value);
     }
 }
 
-/// As `mallopt(3)`: 1 for every parameter that glibc has, else 0, which programs take for a failure
-/// worth ending for.
+/// `mallopt(3)`: 1 for every parameter that glibc has, else 0, on which some programs end.
 #[cold]
 #[unsafe(link_section = ".text.masu_cold.options")]
 pub(crate) fn set(parameter: c_int, value: c_int) -> c_int {
     match of_parameter(parameter) {
-        // As in glibc, -1 is a size beyond all others.
-        Some(becomes) => hear(becomes, (value as isize).cast_unsigned()),
+        // As in glibc, -1 is larger than any size.
+        Some(becomes) => apply(becomes, (value as isize).cast_unsigned()),
         None if LONG_UNUSED.contains(&parameter) => {}
         None => return 0,
     }
@@ -110,7 +106,7 @@ pub(crate) fn set(parameter: c_int, value: c_int) -> c_int {
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options")]
-fn hear(becomes: Becomes, value: usize) {
+fn apply(becomes: Becomes, value: usize) {
     match becomes {
         Becomes::RetainMin => {
             let value = value.min(isize::MAX.cast_unsigned());
@@ -124,8 +120,8 @@ fn hear(becomes: Becomes, value: usize) {
     }
 }
 
-/// A number as glibc reads it: decimal, hexadecimal behind `0x`, octal behind `0`; below 0 it is one
-/// beyond all others.
+/// A number as glibc reads it: decimal, hexadecimal behind `0x`, octal behind `0`. A negative one is
+/// larger than any size.
 #[cfg(target_env = "gnu")]
 #[cold]
 #[unsafe(link_section = ".text.masu_cold.options")]

@@ -1,27 +1,26 @@
 //! `libmasu.so` and `libmasu.a`: the malloc ABI of C, the operators of C++ and `masu.h` over `masu`.
 //!
-//! It relies on `masu::c` for every block and on the C library for `errno`, the page size, printing
-//! and finding other allocators. The hard idea: these functions stand where a program expects the
-//! C library's own, so they run before any constructor, inside the dynamic linker, and under C++
-//! exceptions; each is therefore a thin wrapper that the allocator's fast path is inlined into, and
-//! what may unwind is written in assembly, without a Rust frame (see `new`).
+//! It relies on `masu::c` for every block and on the C library for `errno`, the OS page size,
+//! printing and finding other allocators. The hard idea: these functions replace the C library's, so
+//! they run before any constructor, inside the dynamic linker, and under C++ exceptions. So each is a
+//! thin wrapper that inlines the allocator's fast path, and what may unwind is assembly, without a
+//! Rust frame (see `new`).
 //!
-//! Built with plain `cargo build --release` for glibc. For musl, whose Rust target is static
-//! unless they are set otherwise:
+//! `cargo build --release` builds it for glibc. For musl, whose Rust target is static by default:
 //!
 //! ```text
 //! RUSTFLAGS="-C target-feature=-crt-static" \
 //!     cargo build --release -p masu-abi --target x86_64-unknown-linux-musl
 //! ```
 //!
-//! A static C++ program that links `libmasu.a` needs `-Wl,-u,_ZSt17__throw_bad_allocv` to have
-//! `std::bad_alloc` thrown: a weak reference takes nothing out of an archive, and without a function
-//! to throw it, `operator new` ends the program with a message.
+//! A static C++ program that links `libmasu.a` needs `-Wl,-u,_ZSt17__throw_bad_allocv` to throw
+//! `std::bad_alloc`, because a weak reference takes nothing out of an archive. Without it, `operator
+//! new` ends the program with a message.
 //!
-//! With the feature `count` each of these functions also counts its calls into a page that the
-//! program's observer shares; without it, that code is not there.
+//! With the feature `count`, each function also counts its calls into a page shared with an observer.
 //!
-//! With the feature `secure` it is the hardened build, `libmasu-secure.so`: the same functions over another front.
+//! With the feature `secure` this is the hardened build, `libmasu-secure.so`: the same functions over
+//! another front end.
 //!
 //! What it does not do: hold state besides those counts, decide policy, or name a system call.
 #![no_std]
@@ -43,7 +42,7 @@ pub mod report;
 mod sized;
 mod start;
 
-/// Nothing here panics on purpose; a bug that does ends the program.
+/// Ends the program: a panic is a bug.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     libc::die(c"masu: a bug in the allocator; the program cannot go on\n")

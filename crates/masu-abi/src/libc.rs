@@ -1,9 +1,9 @@
 //! The door to the C library and the dynamic linker: everything this crate calls outside itself.
 //!
-//! It relies on functions that glibc had at 2.17 and musl has, nothing newer. The hard idea: what a
-//! program may lack (the dynamic linker's functions in a static one, the C++ runtime in a C one) is
-//! referred to *weakly*, and a weak symbol that nobody defines has address 0. Stable Rust has no
-//! weak references, so `weak!` reads the address from the global offset table in assembly.
+//! It relies on functions that both glibc 2.17 and musl have. The hard idea: a function that a
+//! program may lack (the dynamic linker's in a static one, the C++ runtime's in a C one) is a *weak*
+//! reference, whose address is 0 where nobody defines it. Stable Rust has no weak references, so
+//! `weak!` reads the address from the global offset table in assembly.
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::{mem, ptr};
@@ -45,9 +45,8 @@ pub struct File {
     _private: [u8; 0],
 }
 
-// With glibc the library is named, so that the references carry glibc's symbol versions. With musl
-// it is not: a program for musl has exactly one C library, and the linker of a glibc system would
-// find the wrong one.
+// With glibc the library is named, so that references carry glibc's symbol versions. With musl it is
+// not: a program has exactly one C library, and the linker of a glibc system would find the wrong one.
 #[cfg_attr(target_env = "gnu", link(name = "c"))]
 unsafe extern "C" {
     safe fn __errno_location() -> *mut c_int;
@@ -71,7 +70,7 @@ pub(crate) fn set_errno(value: c_int) {
     unsafe { *__errno_location() = value };
 }
 
-/// An address that tells this thread from all others that live.
+/// An address that differs from that of every other live thread.
 pub(crate) fn thread_address() -> usize {
     __errno_location().addr()
 }
@@ -79,7 +78,7 @@ pub(crate) fn thread_address() -> usize {
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time.
 pub(crate) fn page_size() -> usize {
     const SC_PAGESIZE: c_int = 30;
-    // POSIX lets no system refuse this question; 64 KiB would be right on all of them.
+    // POSIX has no error for this name. 64 KiB would be right on every system.
     usize::try_from(sysconf(SC_PAGESIZE)).unwrap_or(64 << 10)
 }
 
@@ -90,7 +89,7 @@ pub(crate) fn error_stream() -> *mut File {
     unsafe { stderr }
 }
 
-/// Writes a message to standard error, as far as that goes.
+/// Writes a message to standard error, as far as possible.
 pub(crate) fn warn(message: &CStr) {
     // SAFETY: The kernel only reads the message.
     let _ = unsafe { write(2, message.as_ptr().cast(), message.count_bytes()) };
@@ -118,9 +117,9 @@ pub(crate) fn write_all(descriptor: c_int, mut bytes: &[u8]) -> c_int {
 
 type AtExit = extern "C" fn(*mut c_void);
 
-/// Has `handler` called when the program ends, after all handlers that are registered later; whether
-/// that could be arranged, which takes a dynamic linker to find the C library's function. It is
-/// searched for, and not linked, because a linked one costs every program that is started.
+/// Registers `handler` to run when the program ends, after all handlers registered later; returns
+/// whether that succeeded, which takes a dynamic linker. The C library's function is searched for,
+/// not linked, because a linked one costs every program at its start.
 pub(crate) fn at_exit(handler: AtExit) -> bool {
     type Register = unsafe extern "C" fn(AtExit, *mut c_void, *mut c_void) -> c_int;
     let found = next_symbol(c"__cxa_atexit");
@@ -151,8 +150,8 @@ pub(crate) fn has_dynamic_linker() -> bool {
 pub(crate) fn next_symbol(symbol: &CStr) -> *mut c_void {
     let rtld_next = ptr::without_provenance_mut(usize::MAX);
     let found = symbol_in(rtld_next, symbol);
-    // The dynamic linker takes the return address of its caller for the library that asks. A tail
-    // call would give it someone else's.
+    // The dynamic linker takes its caller's return address for the library that asks. A tail call
+    // would pass on another library's.
     core::hint::black_box(found)
 }
 
@@ -162,7 +161,7 @@ pub(crate) fn next_dlopen() -> *mut c_void {
     if has_dynamic_linker() {
         return next_symbol(c"dlopen");
     }
-    // What `libc.a` calls it, beside the name that is ours here.
+    // The name in `libc.a`, beside the one that masu defines.
     ptr::without_provenance_mut(weak!("___dlopen"))
 }
 

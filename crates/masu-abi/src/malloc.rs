@@ -1,8 +1,8 @@
 //! The malloc family of C: names and argument rules of C23, POSIX and glibc over `masu::c`.
 //!
-//! It relies on `masu::c` to set `errno` to `ENOMEM` where it returns null and to keep it in
-//! `free`. The hard idea: `malloc` and `free` must stay leaves, for the allocator's fast path is
-//! inlined into them and every instruction here is paid on each call.
+//! It relies on `masu::c` to set `errno` to `ENOMEM` where it returns null and to keep it in `free`.
+//! The hard idea: `malloc` and `free` inline the allocator's fast path and must stay leaf functions,
+//! because every call pays for each instruction here.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -91,16 +91,16 @@ pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
     aligned(align, size)
 }
 
-/// A block for any power of two: C promises 16 for small sizes too, whatever was asked for.
+/// Allocates at any power of two; C promises 16 at least, whatever was requested.
 ///
-/// One copy for all that align: they are many, and rarely called.
+/// Not inlined: the aligning functions are many and rarely called.
 #[inline(never)]
 pub(crate) fn aligned(align: usize, size: usize) -> *mut u8 {
     if align <= C_ALIGN { c::malloc(size) } else { c::aligned_alloc(align, size) }
 }
 
-/// `posix_memalign(3)`: 0, or `EINVAL` or `ENOMEM`, and then `*result` is kept. As with glibc `errno` is
-/// `ENOMEM` too for want of memory, for which programs look.
+/// `posix_memalign(3)`: 0, or `EINVAL` or `ENOMEM`, which leave `*result` as it was. Without memory it
+/// sets `errno` to `ENOMEM` too, as glibc does, because programs read it.
 ///
 /// # Safety
 ///
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size
     0
 }
 
-/// `memalign(3)` as glibc has it: an alignment that is not a power of two is rounded up to one;
-/// null and `EINVAL` where there is none above.
+/// `memalign(3)` as in glibc: an alignment that is not a power of two is rounded up to one; null and
+/// `EINVAL` where that overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
     count::allocation(size);
@@ -167,8 +167,8 @@ pub unsafe extern "C" fn cfree(block: *mut u8) {
     unsafe { c::free(block) }
 }
 
-/// `free_sized` of C23: [`free`]. The size is believed in the hardened build only, for programs pass wrong
-/// ones.
+/// `free_sized` of C23: [`free`]. Only the hardened build checks the size, because programs pass
+/// wrong ones.
 ///
 /// # Safety
 ///
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn free_sized(block: *mut u8, size: usize) {
     unsafe { sized::free(block, Some(size), 1) }
 }
 
-/// `free_aligned_sized` of C23: [`free`]. As for [`free_sized`].
+/// `free_aligned_sized` of C23: [`free`], and see [`free_sized`].
 ///
 /// # Safety
 ///
@@ -204,22 +204,22 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut u8) -> usize {
     unsafe { c::usable_size(block) }
 }
 
-/// `malloc_trim(3)`: 1 where memory went back to the system, 0 where not. About `pad` free bytes
-/// stay.
+/// `malloc_trim(3)`: returns memory to the system but for about `pad` free bytes; 1 where any was
+/// returned, else 0.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub extern "C" fn malloc_trim(pad: usize) -> c_int {
     c_int::from(c::trim(pad))
 }
 
-/// `mallopt(3)`: 1 for every parameter that glibc has, 0 for others; `glibc/table.rs` has what masu
-/// makes of each.
+/// `mallopt(3)`: 1 for every parameter that glibc has, 0 for others; `glibc/table.rs` gives the effect
+/// of each.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     glibc::set(parameter, value)
 }
 
-/// The second names that glibc exports its functions under; programs that wrap `malloc` call them.
+/// glibc's second names of its functions; programs that wrap `malloc` call them.
 macro_rules! second_names {
     ($($name:ident = $of:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {$(
         #[doc = concat!("A second name of [`", stringify!($of), "`].")]

@@ -1,12 +1,11 @@
 //! The functions of `masu.h` that are masu's own: `masu_…`.
 //!
-//! It relies on the crate `masu`, whose interface for Rust these mirror. One file a section of the
-//! header; what is here belongs to no section. The hard idea is what such a function must not do:
-//! set `errno` (errors are results), believe a pointer that may be null where the header does not
-//! forbid it, or be in the way of a request.
+//! It relies on the crate `masu`, whose Rust interface these mirror, one file a section of the
+//! header. The hard idea is what such a function must not do: set `errno` (errors are results),
+//! dereference a null that the header allows, or cost a request anything.
 //!
-//! COUPLING: `include/masu.h` declares every function of this folder; `tests/exports.rs` holds one
-//! against the other.
+//! COUPLING: `include/masu.h` declares every function of this folder; `tests/exports.rs` compares
+//! them.
 
 pub mod heap;
 pub mod options;
@@ -25,7 +24,7 @@ pub extern "C" fn masu_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Gives free memory back to the system but for about `keep` bytes; 1 where any was, else 0.
+/// Returns free memory to the system but for about `keep` bytes; 1 where any was, else 0.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub extern "C" fn masu_purge(keep: usize) -> c_int {

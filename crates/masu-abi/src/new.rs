@@ -1,20 +1,19 @@
 //! The operators `new` and `delete` of C++, for 64-bit: plain, array, sized, aligned, nothrow.
 //!
 //! It relies on the Itanium C++ ABI for the names and on the C++ runtime of the program, found
-//! weakly, for the installed handler and for throwing. libstdc++ has these operators too, but its
-//! own reach `malloc` only through two jumps of the dynamic linker's tables.
+//! weakly, for the installed handler and for throwing. libstdc++ has these operators too, but they
+//! reach `malloc` only through two jumps of the dynamic linker's tables.
 //!
-//! The hard idea is what happens when memory is short. C++ asks that the handler installed with
+//! The hard idea is the case of no memory. C++ asks that the handler installed with
 //! `std::set_new_handler` be called until there is memory, and `std::bad_alloc` thrown where none
 //! is installed. The handler may throw as well, and no exception may pass a Rust frame. So:
 //!
-//! - The operators below are a test and a tail call; when the slow part runs, their frame is gone.
+//! - The operators below are a test and a tail call; their frame is gone when the slow part runs.
 //! - The slow part (`new/x86_64.rs`, `new/aarch64.rs`) is assembly with its own unwind tables. It
-//!   calls the handler, and leaves by a jump to `std::__throw_bad_alloc`, which thus sees the
-//!   caller of `new` as its caller.
-//! - Nothrow `new` must return null when the handler throws. That takes a landing pad, which
-//!   is written by hand as well: it catches everything, as libstdc++'s own does. Without a handler
-//!   nothing is thrown.
+//!   calls the handler, and leaves by a jump to `std::__throw_bad_alloc`, which sees the caller of
+//!   `new` as its caller.
+//! - Nothrow `new` returns null when the handler throws. Its landing pad, written by hand too, catches
+//!   everything, as libstdc++'s does. Without a handler nothing is thrown.
 
 use alloc_core::c;
 
@@ -29,18 +28,18 @@ mod arch;
 #[path = "new/x86_64.rs"]
 mod arch;
 
-/// What `std::set_new_handler` installs.
+/// A handler that `std::set_new_handler` installs.
 type Handler = unsafe extern "C" fn();
 /// `std::get_new_handler`.
 type GetHandler = unsafe extern "C" fn() -> Option<Handler>;
 
-/// A throwing operator without an alignment, where the cache had nothing.
+/// The slow part of the throwing operators without an alignment.
 #[inline(never)]
 extern "C" fn plain_slow(size: usize) -> *mut u8 {
     arch::new_slow(size, C_ALIGN)
 }
 
-/// A nothrow one.
+/// The slow part of the nothrow ones.
 #[inline(never)]
 extern "C" fn plain_nothrow_slow(size: usize) -> *mut u8 {
     arch::new_nothrow_slow(size, C_ALIGN)
@@ -94,8 +93,8 @@ macro_rules! nothrow_new {
     )*};
 }
 
-/// The operators `delete`: all of them free, and believe neither size nor alignment, but for the hardened
-/// build (`sized.rs`).
+/// The operators `delete`: all of them free. Only the hardened build checks size and alignment
+/// (`sized.rs`).
 macro_rules! delete {
     ($($name:ident($($argument:ident: $kind:ty),*) of $size:expr, $align:expr;)*) => {$(
         /// One of the forms of `operator delete`, or `delete[]`.
@@ -148,14 +147,14 @@ extern "C" fn installed_handler() -> Option<Handler> {
     get.and_then(|get| unsafe { get() })
 }
 
-/// An attempt, the first or one after the handler ran.
+/// Allocates, for the slow part.
 extern "C" fn attempt(size: usize, align: usize) -> *mut u8 {
     aligned(align, size)
 }
 
-/// Where a throwing operator goes in the end: `std::__throw_bad_alloc`, or a last message.
+/// The end of a throwing operator: `std::__throw_bad_alloc`, or a last message.
 #[cold]
-extern "C" fn way_out() -> usize {
+extern "C" fn throw_target() -> usize {
     match runtime_function(weak!("_ZSt17__throw_bad_allocv"), c"_ZSt17__throw_bad_allocv") {
         0 => no_runtime as extern "C" fn() -> ! as usize,
         throw => throw,
@@ -168,8 +167,8 @@ extern "C" fn no_runtime() -> ! {
 
 /// The address of a function of the C++ runtime, 0 where there is none.
 ///
-/// The runtime of a plug-in, as in an interpreter that loads a module written in C++, is not in the
-/// program's own search order: it has to be asked for by name.
+/// The program's search order leaves out the runtime of a plug-in (an interpreter's C++ module), so
+/// that one is searched by library name.
 fn runtime_function(in_search_order: usize, name: &core::ffi::CStr) -> usize {
     if in_search_order != 0 {
         return in_search_order;

@@ -1,9 +1,9 @@
-//! What programs ask a malloc about itself: `mallinfo`, `mallinfo2`, `malloc_stats`, `malloc_info`.
+//! glibc's reports about its malloc: `mallinfo`, `mallinfo2`, `malloc_stats`, `malloc_info`.
 //!
 //! It relies on `masu::c::statistics` for the numbers and on the C library's `fprintf` to print
 //! them. The hard idea: the structures and the XML are glibc's, read by tools that know glibc's
-//! heap (one area that grows, and blocks mapped singly); masu's numbers go where they mean the
-//! same, and the rest is zero.
+//! heap (one area that grows, and blocks mapped singly). masu fills the fields that mean the same,
+//! and the rest is zero.
 
 use core::ffi::c_int;
 
@@ -123,9 +123,8 @@ pub extern "C" fn malloc_stats() {
     let _ = masu_statistics_text_to(2);
 }
 
-/// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements and one of ours for
-/// the shards whose pages hold blocks; 0, or `EINVAL` if
-/// `options` is not 0, or −1 where the stream takes no more.
+/// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements and one of masu's for
+/// the shards whose pages hold blocks; 0, `EINVAL` if `options` is not 0, or −1 if the stream fails.
 ///
 /// # Safety
 ///

@@ -1,11 +1,10 @@
-//! Frees that say how long or how aligned the block is, in the hardened build: they are believed, and a
-//! wrong one ends the program.
+//! Frees with a size or an alignment, in the hardened build: a wrong one ends the program.
 //!
-//! It relies on `masu::c`. `sized/off.rs` stands in its place in the other builds.
+//! It relies on `masu::c`. `sized/off.rs` takes its place in the other builds.
 
 use alloc_core::c;
 
-/// Frees a block of `size` bytes, if that is known, aligned to `align`.
+/// Frees a block of `size` bytes, if known, aligned to `align`.
 ///
 /// # Safety
 ///

@@ -1,10 +1,9 @@
-//! What the library does when it is loaded, before the program's own code.
+//! The library's constructor, which runs before the program's own code.
 //!
 //! It relies on `-z initfirst` in `build.rs`, by which glibc runs this constructor before those of
-//! all other libraries, so that options hold from the first allocation on; which arguments a
-//! constructor gets is the C library's to say, so each has its own (`start/`). The hard idea is what
-//! is not done here: nothing is allocated, so a program that never allocates pays for
-//! nothing but the library itself.
+//! all other libraries, so that options hold from the first allocation on. glibc and musl pass a
+//! constructor different arguments, so each has its own file (`start/`). The hard idea is that it
+//! allocates nothing: a program that never allocates pays for nothing but the library itself.
 
 #[cfg_attr(target_env = "gnu", path = "start/glibc.rs")]
 #[cfg_attr(not(target_env = "gnu"), path = "start/musl.rs")]
@@ -21,6 +20,6 @@ fn at_start(environment: Option<&Environment>) {
     foreign::announce();
     count::begin(environment);
     environment.into_iter().for_each(c::read_options);
-    constructor::read_others(environment);
+    constructor::read_glibc_settings(environment);
     statistics::announce();
 }

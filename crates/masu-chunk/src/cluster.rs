@@ -1,11 +1,11 @@
-//! The executor's job on several machines: the same function on every chunk, the results brought to
+//! The executor's job on several machines: the same function on every chunk, the results sent to
 //! the first process, on the engine of the `timely` crate.
 //!
-//! Relies on timely for moving chunks and results, on TCP for knowing that a process is gone, and in
-//! each process on the [stream engine](crate::stream) for its workers. The one hard idea is that the
-//! first process deals ([`dealer`]): it alone reads the data, every other process says how much it can
-//! hold and asks for more with each result. So chunks go to the process that is free, what is under way is
-//! bounded, and whatever goes wrong anywhere ends in one place, which tells everybody.
+//! Relies on timely to move chunks and results, on TCP to notice a lost process, and in each process
+//! on the [stream engine](crate::stream) for its workers. The one hard idea is that the first process
+//! deals ([`dealer`]): only it reads the data; every other process reports its room and asks for more
+//! with each result. So chunks go to the process that is free, the number under way is bounded, and
+//! every failure ends in one place, which tells all processes.
 
 use std::fmt;
 use std::io;
@@ -24,10 +24,10 @@ mod sockets;
 mod spread;
 
 pub use spread::{Spread, SpreadBlocks, SpreadItems, SpreadNumbers, SpreadRecords, SpreadSlice};
-/// What can be sent to another process: what serde can take apart and put together again.
+/// A type that can be sent to another process: serde can serialize and deserialize it.
 pub use timely::ExchangeData;
 
-/// Processes that do jobs together. Each calls the same methods, in the same order, with the same
+/// Processes that do jobs together. Each calls the same methods in the same order with the same
 /// function.
 ///
 /// ```
@@ -95,27 +95,27 @@ impl Cluster {
         Self { executor: self.executor.workers(workers), ..self }
     }
 
-    /// Items a chunk, of a reader bytes; 0 means 1. Without: as [`Executor`] has it. What the first
-    /// process says counts.
+    /// Items a chunk (bytes for a reader); 0 means 1. The default is [`Executor`]'s. The first
+    /// process's setting applies.
     #[must_use]
     pub fn chunk(self, items: usize) -> Self {
         Self { executor: self.executor.chunk(items), ..self }
     }
 
-    /// How many chunks may be begun and not yet delivered; 0 means 1. Without: four for each worker of
-    /// all processes. What the first process says counts.
+    /// The number of chunks that may be begun and not yet delivered; 0 means 1. The default is four
+    /// for each worker of all processes. The first process's setting applies.
     #[must_use]
     pub fn window(self, chunks: usize) -> Self {
         Self { executor: self.executor.window(chunks), ..self }
     }
 
-    /// Results come as they are made.
+    /// Results come in the order in which they are made.
     #[must_use]
     pub fn unordered(self) -> Self {
         Self { executor: self.executor.unordered(), ..self }
     }
 
-    /// How long to wait for the other processes to come; 30 seconds where nothing is said.
+    /// The time to wait for the other processes; 30 seconds by default.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -131,8 +131,8 @@ impl Cluster {
         ClusterJob { cluster: self, source: SpreadSlice(items) }
     }
 
-    /// An iterator of the first process, which may be endless: chunks are vectors. Those of other
-    /// processes are not asked for anything.
+    /// An iterator of the first process, which may be endless: chunks are vectors. The iterators of
+    /// other processes are not used.
     pub fn iter<I>(&self, items: I) -> ClusterJob<'_, SpreadItems<I::IntoIter>>
     where
         I: IntoIterator,
@@ -143,8 +143,8 @@ impl Cluster {
         ClusterJob { cluster: self, source: SpreadItems(items) }
     }
 
-    /// A reader of the first process, cut anywhere: a chunk is what one `read` gave. Those of other
-    /// processes are not read.
+    /// A reader of the first process, cut anywhere: a chunk is the result of one `read`. The readers
+    /// of other processes are not read.
     pub fn blocks<R: Read + Send>(&self, reader: R) -> ClusterJob<'_, SpreadBlocks<R>> {
         let blocks = Blocks::new(reader, self.executor.bytes_of_block());
         ClusterJob { cluster: self, source: SpreadBlocks(blocks) }
@@ -162,11 +162,11 @@ impl Cluster {
     }
 }
 
-/// Data with a cluster, ready for a function: what [`crate::Job`] is in one process.
+/// Data with a cluster, ready for a function, like [`crate::Job`] in one process.
 ///
-/// What the methods give, they give in process 0, and `None` in the others, which return when all is
-/// done. The first process waits for its reader or iterator like any other program: results that come
-/// in that time, and the news that a process is gone, wait with it.
+/// The methods return results in process 0 and `None` in the others, at the end of the job. The
+/// first process blocks in its reader or iterator like any other program; until it returns,
+/// results and the notice of a lost process wait.
 pub struct ClusterJob<'e, S> {
     cluster: &'e Cluster,
     source: S,
@@ -269,8 +269,9 @@ impl<S: Spread> ClusterJob<'_, S> {
         self.deliver(work, |_, ()| Ok(()))
     }
 
-    /// Hands results to the `take` of process 0, one at a time, while further chunks are worked on: in
-    /// order, unless the cluster is unordered. If a chunk fails, in order everything before it has been
+    /// Passes results to the `take` of process 0, one at a time, while further chunks are worked on:
+    /// in order, unless the cluster is unordered. If a chunk fails, in order everything before it has
+    /// been taken.
     /// taken.
     ///
     /// # Errors

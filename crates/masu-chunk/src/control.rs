@@ -1,5 +1,4 @@
-//! What a job listens and reports to while it runs: a token that cancels it, and a callback that
-//! hears how far it is.
+//! Control of a running job: a token that cancels it, and a callback for its progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +25,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was called.
+    /// Whether [`Self::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         // ORDERING: Relaxed, as above.
         self.0.load(Ordering::Relaxed)
@@ -44,7 +43,7 @@ pub struct Progress {
     pub items_total: Option<u64>,
 }
 
-/// How often the callback is called at most.
+/// The shortest time between two calls of the callback.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Adds up what workers report, and calls the callback now and then, one call at a time.
@@ -67,7 +66,7 @@ impl<'a> Reporter<'a> {
         Self { callback, state: Mutex::new(Reported { progress, last: Instant::now() }) }
     }
 
-    /// So many more are done. Costs nothing without a callback.
+    /// Adds finished chunks and items. Costs nothing without a callback.
     pub(crate) fn add(&self, chunks: u64, items: u64) {
         let Some(callback) = self.callback else { return };
         let mut state = crate::sync::lock(&self.state);
@@ -80,7 +79,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// The job is done: the last call has the final figures.
+    /// Calls the callback a last time, with the final figures.
     pub(crate) fn finish(&self) {
         if let Some(callback) = self.callback {
             callback(crate::sync::lock(&self.state).progress);

@@ -1,7 +1,7 @@
 //! The executor: the settings of a job.
 //!
-//! Every setting has a good default: `Executor::new().slice(&data).map(|chunk| …)` uses all cores,
-//! chunks of a sensible size, and keeps the order. What jobs there are is in [`crate::job`].
+//! Every setting has a good default: `Executor::new().slice(&data).map(|chunk| …)` uses all cores and
+//! chunks of a sensible size, and keeps the order. [`crate::job`] lists the jobs.
 
 use std::fmt;
 use std::num::NonZero;
@@ -10,19 +10,19 @@ use std::thread;
 
 use crate::control::{Cancel, Progress, Reporter};
 
-/// Bytes of a chunk where none was given: half of a small core's first cache.
+/// Default bytes a chunk: half of a small core's first-level cache.
 const CHUNK_BYTES: u64 = 16 << 10;
 
-/// Chunks a worker there should at least be, so that uneven ones even out.
+/// Default for the fewest chunks a worker, so that uneven ones even out.
 const CHUNKS_A_WORKER: u64 = 16;
 
-/// Items a chunk of an iterator, where none was given.
+/// Default items a chunk of an iterator.
 const ITERATOR_CHUNK: usize = 1024;
 
-/// Bytes a block of a reader, where none was given.
+/// Default bytes a block of a reader.
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// How a job is to be done. Cheap to make, and to clone.
+/// The settings of a job. Cheap to make and to clone.
 #[derive(Clone, Default)]
 pub struct Executor<'a> {
     workers: Option<NonZero<usize>>,
@@ -40,38 +40,38 @@ impl<'a> Executor<'a> {
         Self::default()
     }
 
-    /// How many threads work, the calling one included; 0 means 1. Without: one a core.
+    /// The number of threads that work, the calling one included; 0 means 1. The default is one a core.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(NonZero::new(workers).unwrap_or(NonZero::<usize>::MIN));
         self
     }
 
-    /// How many chunks may be in the function at once; 0 means 1. Without: as many as there are
-    /// workers. Further workers of a stream read and deliver at the same time.
+    /// The number of chunks that may be in the function at once; 0 means 1. The default is the number
+    /// of workers. Further workers of a stream read and deliver at the same time.
     #[must_use]
     pub fn concurrency(mut self, chunks: usize) -> Self {
         self.concurrency = Some(NonZero::new(chunks).unwrap_or(NonZero::<usize>::MIN));
         self
     }
 
-    /// How many items a chunk has, of a reader bytes; 0 means 1. The last chunk has what is left,
-    /// and a reader's have what it gives.
+    /// Items a chunk (bytes for a reader); 0 means 1. The last chunk may be shorter, and a reader's
+    /// chunks have what it gives.
     #[must_use]
     pub fn chunk(mut self, items: usize) -> Self {
         self.chunk = Some(NonZero::new(items).unwrap_or(NonZero::<usize>::MIN));
         self
     }
 
-    /// How many chunks of a stream may be begun and not yet delivered; 0 means 1. Without: two a
-    /// worker. This bounds the memory: nothing more is read before there is room.
+    /// The number of chunks of a stream that may be begun and not yet delivered; 0 means 1. The default
+    /// is two a worker. This bounds the memory: nothing more is read before there is room.
     #[must_use]
     pub fn window(mut self, chunks: usize) -> Self {
         self.window = Some(NonZero::new(chunks).unwrap_or(NonZero::<usize>::MIN));
         self
     }
 
-    /// Results come as they are made, not in the order of the data.
+    /// Results come in the order in which they are made, not in that of the data.
     #[must_use]
     pub fn unordered(mut self) -> Self {
         self.unordered = true;
@@ -85,7 +85,7 @@ impl<'a> Executor<'a> {
         self
     }
 
-    /// Hears how far the job is, some times a second and once at the end where all went well.
+    /// A callback for the progress, called some times a second and once at the end if all went well.
     #[must_use]
     pub fn progress(mut self, callback: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.progress = Some(callback);
@@ -148,7 +148,7 @@ impl fmt::Debug for Executor<'_> {
     }
 }
 
-/// Cores that this process may use. Asked once: the answer costs reads of `/proc` and cgroups.
+/// Cores that this process may use. Cached: finding out reads `/proc` and cgroups.
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))

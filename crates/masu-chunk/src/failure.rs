@@ -1,4 +1,4 @@
-//! Why a job ended early, and where: nothing that goes wrong in a chunk is lost.
+//! The failure of a job, with its place: no error of a chunk is lost.
 
 use std::any::Any;
 use std::error::Error;
@@ -8,33 +8,33 @@ use std::io;
 use crate::place::Place;
 use crate::statistics::Statistics;
 
-/// What kept a job from its end.
+/// The reason why a job ended early.
 ///
-/// The rest of the job was stopped; what was in the making has been dropped.
+/// The rest of the job was stopped; unfinished results were dropped.
 #[derive(Debug)]
 pub struct Failure<E> {
-    /// The chunk; where the job was cancelled, the first that was not begun or not delivered.
+    /// The chunk; if the job was cancelled, the first that was not begun or not delivered.
     pub place: Place,
     /// What happened there.
     pub cause: Cause<E>,
-    /// What was done until then.
+    /// The work done until then.
     pub statistics: Statistics,
 }
 
 /// What happened to a chunk.
 pub enum Cause<E> {
-    /// The function panicked, and this is what with.
+    /// The function panicked with this payload.
     Panic(Box<dyn Any + Send>),
-    /// The function, or what takes the results, returned an error.
+    /// The function, or the taker of results, returned an error.
     Error(E),
     /// The chunk could not be read.
     Read(io::Error),
-    /// The job was asked to stop.
+    /// The job was cancelled.
     Cancelled,
 }
 
 impl<E> Failure<E> {
-    /// Goes on panicking as the chunk did; other causes are returned.
+    /// Resumes the chunk's panic; other causes are returned.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl<E> Failure<E> {
 }
 
 impl<E> Cause<E> {
-    /// What a panic said, where it said it in words.
+    /// The message of a panic, if it has one.
     pub fn panic_message(&self) -> Option<&str> {
         let Self::Panic(payload) = self else { return None };
         let owned = payload.downcast_ref::<String>().map(String::as_str);

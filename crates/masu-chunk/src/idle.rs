@@ -1,19 +1,19 @@
-//! Workers of one job that have run out of chunks: they ask for more, and sleep until somebody has
-//! some to share or the job is over.
+//! Idle workers of a job: they look for chunks, and sleep until a worker shares some or the job is
+//! over.
 //!
-//! Relies on one counter that every worker reads after it took a batch, and a lock that only idle workers
-//! and those who share with them take. The one hard idea is the counter, `attention`: a worker that
-//! took chunks and finds it 0 need not wake anybody, and one that is counted in it and finds no chunks may
-//! sleep. What a busy worker holds in its [batch](crate::batch) the idle one takes by itself, so no idle
-//! worker waits for more than the one chunk that another is in.
+//! Relies on one counter that every worker reads after it takes a batch, and a lock that only idle
+//! workers and those who share with them take. The one hard idea is the counter, `attention`: a worker
+//! that took chunks and reads 0 need not wake anybody, and a worker counted in it that finds no chunks
+//! may sleep. An idle worker steals the rest of a busy worker's [batch](crate::batch) by itself, so it
+//! waits for at most the one chunk that the other is in.
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, spin, wait};
 
 /// The idle workers of a job.
 pub(crate) struct Idle {
-    /// How many workers look for chunks, and [`STOP`].
+    /// The number of workers that look for chunks, and [`STOP`].
     attention: AtomicUsize,
-    /// How many workers there are; grows under the lock.
+    /// The number of workers; grows under the lock.
     inside: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
@@ -24,7 +24,7 @@ struct State {
     over: bool,
 }
 
-/// Set in `attention` when nothing more is to be begun.
+/// Set in `attention` when nothing more may begin.
 const STOP: usize = 1 << (usize::BITS - 1);
 
 impl Idle {
@@ -38,46 +38,46 @@ impl Idle {
     pub(crate) fn enter(&self) -> bool {
         let state = lock(&self.state);
         if !state.over {
-            // ORDERING: Relaxed, for what is decided by it is decided under the lock.
+            // ORDERING: Relaxed: everything decided by it is decided under the lock.
             self.inside.fetch_add(1, Ordering::Relaxed);
         }
         !state.over
     }
 
-    /// Whether somebody looks for chunks, or all is to stop.
+    /// Whether a worker looks for chunks, or all must stop.
     fn wants_attention(&self) -> bool {
         // ORDERING: Relaxed, with the fence in `share`.
         self.attention.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether nothing more is to be begun.
+    /// Whether nothing more may begin.
     pub(crate) fn is_stopped(&self) -> bool {
-        // ORDERING: Relaxed, for the locks of the batches that are stopped say which came first.
+        // ORDERING: Relaxed: the locks of the stopped batches decide the order.
         self.attention.load(Ordering::Relaxed) & STOP != 0
     }
 
-    /// Called by a worker that took chunks, before it begins them: wakes those who sleep if there
-    /// are more in its span.
+    /// Wakes sleeping workers if there are more chunks in the caller's span; called by a worker that
+    /// took chunks, before it begins them.
     pub(crate) fn share(&self, has_more: impl FnOnce() -> bool) {
         // ORDERING: The store-load pair: this worker changed its span and now reads `attention`, an
         // idle one changed `attention` and then reads the spans, each with a SeqCst fence between.
-        // So one of them sees the other: no worker sleeps beside chunks that nobody works on.
+        // So one of them sees the other: no worker sleeps while there are chunks to take.
         fence(Ordering::SeqCst);
         if self.wants_attention() && has_more() {
-            // Under the lock, so that nobody is between its last look and its sleep.
+            // Under the lock, so that no worker is between its last check and its sleep.
             let _state = lock(&self.state);
             self.changed.notify_all();
         }
     }
 
-    /// Looks for chunks until `steal` finds some; `false`: there will be none, the job is over.
+    /// Repeats `steal` until it finds chunks; `false`: there will be none, the job is over.
     #[cold]
     pub(crate) fn look(&self, mut steal: impl FnMut() -> bool) -> bool {
         // ORDERING: Relaxed, and a fence: see `share`.
         self.attention.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        // ORDERING: Relaxed, for it only decides whether to spin: where nobody else has chunks, or all
-        // is to stop, which is a large number too, there is nothing to wait for.
+        // ORDERING: Relaxed: it only decides whether to spin. With no other busy worker, or with STOP
+        // (a large number too), there is nothing to wait for.
         let alone =
             || self.attention.load(Ordering::Relaxed) >= self.inside.load(Ordering::Relaxed);
         let mut stolen = false;
@@ -86,7 +86,7 @@ impl Idle {
             stolen || alone()
         });
         let found = stolen || self.sleep(steal);
-        // ORDERING: Relaxed, for it only ends what the first line began.
+        // ORDERING: Relaxed: it only undoes the first line.
         self.attention.fetch_sub(1, Ordering::Relaxed);
         found
     }
@@ -101,9 +101,9 @@ impl Idle {
                 return true;
             }
             state.asleep += 1;
-            // ORDERING: Relaxed, for it is changed under this lock.
+            // ORDERING: Relaxed: it is changed under this lock.
             if state.asleep == self.inside.load(Ordering::Relaxed) {
-                // Everybody else sleeps, so nobody holds a chunk, and none was in the spans.
+                // Everybody else sleeps, so nobody holds a chunk, and the spans had none.
                 state.over = true;
                 self.changed.notify_all();
                 return false;
@@ -113,10 +113,10 @@ impl Idle {
         }
     }
 
-    /// Nothing more is to be begun.
+    /// Lets nothing more begin.
     #[cold]
     pub(crate) fn stop(&self) {
-        // ORDERING: Relaxed, for the bit publishes nothing; sleepers are woken under the lock.
+        // ORDERING: Relaxed: the bit publishes nothing; sleepers are woken under the lock.
         self.attention.fetch_or(STOP, Ordering::Relaxed);
         lock(&self.state).over = true;
         self.changed.notify_all();

@@ -1,10 +1,10 @@
 //! The engine for data whose chunks can be reached at once: slices, vectors, ranges of numbers.
 //!
-//! Relies on [`spans`](crate::spans) for who does what, on [`idle`](crate::idle) for sharing, and on
-//! the [pool](crate::pool) for threads. The one hard idea is what a chunk costs: a worker takes
-//! batches that last some ten microseconds, and inside a batch a chunk is one turn of a plain loop
-//! that says where it is and reads one word nobody writes. No lock, no atomic change, no allocation, no
-//! copy; a panic is caught around the batch, with the chunk it was in.
+//! Relies on [`spans`](crate::spans) to divide the work, on [`idle`](crate::idle) for sharing, and on
+//! the [pool](crate::pool) for threads. The one hard idea is the cost of a chunk: a worker takes
+//! batches that last some ten microseconds, and a chunk is one turn of a plain loop inside a batch,
+//! which stores its position and loads one unchanged word. No lock, no atomic change, no allocation,
+//! no copy; a panic is caught around the batch, with its chunk.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +42,7 @@ pub unsafe trait Indexed: Sync {
     /// - `'c` ends before the data is touched in any other way.
     unsafe fn part<'c>(&self, range: Range<u64>) -> Self::Data<'c>;
 
-    /// Drops items that nobody will get.
+    /// Drops items that no function will get.
     ///
     /// # Safety
     ///
@@ -50,13 +50,13 @@ pub unsafe trait Indexed: Sync {
     unsafe fn discard(&self, _range: Range<u64>) {}
 }
 
-/// What becomes of results.
+/// The receiver of results.
 ///
 /// # Safety
 ///
 /// `put` may be called by several threads at once, with different indexes.
 pub(crate) unsafe trait Gather<R>: Sync {
-    /// What one worker gathers by itself.
+    /// The results that one worker gathers.
     type Local: Send;
     fn local(&self) -> Self::Local;
     /// # Safety
@@ -94,9 +94,9 @@ impl<'a, S: Indexed> Cut<'a, S> {
     }
 }
 
-/// How a job went, and what is needed to clean up where it failed.
+/// The outcome of a job, with what cleaning up after a failure needs.
 pub(crate) struct Ran<L, E> {
-    /// What each worker gathered.
+    /// The gathered results of each worker.
     pub(crate) locals: Vec<L>,
     /// Chunks that were begun, in order, without gaps inside a range.
     pub(crate) begun: Vec<Range<u64>>,
@@ -164,11 +164,11 @@ where
     job.finish()
 }
 
-/// What a batch came to.
+/// The outcome of a batch.
 struct Worked<E> {
     /// Chunks that gave a result.
     done: Range<u64>,
-    /// Why the chunk after them gave none.
+    /// The cause why the chunk after them gave none.
     failed: Option<Cause<E>>,
 }
 
@@ -200,7 +200,7 @@ where
                 }
                 break;
             };
-            // After the batch began, because stopping the job stops the batches that there are.
+            // After the batch began, because stopping the job stops the existing batches.
             if self.idle.is_stopped() {
                 break;
             }
@@ -234,13 +234,13 @@ where
         total.begun.append(&mut begun);
     }
 
-    /// Does chunks until the end of the batch, wherever that comes to lie, or until one fails.
+    /// Does chunks until the end of the batch, which may move, or until one fails.
     fn work_off(&self, worker: usize, chunks: Range<u64>, local: &mut G::Local) -> Worked<E> {
         let batch = self.spans.batch(worker);
         let ended = catch_unwind(AssertUnwindSafe(|| {
             loop {
-                // SAFETY: The batch has the chunks for this worker alone and once: the one that it is in,
-                // and each one it lets it go on to.
+                // SAFETY: The batch lets this worker alone do each of its chunks, once: the one that it
+                // is at, and each that it lets it go on to.
                 unsafe { each(self.cut, &self.work, self.gather, local, batch) }?;
                 match self.spans.turn(worker, batch.at()) {
                     Turn::Go => {}
@@ -257,12 +257,12 @@ where
         Worked { done: chunks.start..batch.at(), failed }
     }
 
-    /// Wakes those who would take some of what the worker has.
+    /// Wakes workers that could take some of this worker's chunks.
     fn share(&self, worker: usize) {
         self.idle.share(|| self.spans.has_more(worker));
     }
 
-    /// Nothing more is to be begun.
+    /// Lets nothing more begin.
     #[cold]
     fn stop(&self) {
         self.idle.stop();
@@ -285,7 +285,7 @@ where
         let next = begun.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
         let cause = match causes.into_iter().next() {
             Some(failed) => Some(failed),
-            // A token that came when everything had begun stopped nothing.
+            // A token cancelled after everything had begun stopped nothing.
             None if cancelled && next < self.cut.chunks => Some((next, Cause::Cancelled)),
             None => None,
         };
@@ -306,9 +306,9 @@ where
     }
 }
 
-/// The loop: chunks from the one that the batch is at, as far as it lets go on. A function of
-/// its own, so that the compiler knows that nothing in it changes what it is called with, and keeps
-/// the data's place and the chunks' size in registers.
+/// The loop over chunks from the batch's current one, as far as the batch lets it go on. Not inlined,
+/// so that the compiler knows that nothing in it changes the arguments, and keeps the data's address
+/// and the chunk size in registers.
 ///
 /// # Safety
 ///
@@ -329,7 +329,7 @@ where
 {
     let mut index = batch.at();
     let mut start = index * cut.size;
-    // The last chunk has what is left. As a round of its own it costs the others no comparison.
+    // The last chunk is shorter. Doing it apart saves the others a comparison.
     let full = cut.items / cut.size;
     for (round_end, size) in [(full, cut.size), (cut.chunks, cut.items % cut.size)] {
         while index < round_end {
@@ -350,7 +350,7 @@ where
     Ok(())
 }
 
-/// Ranges in order, those that touch made one.
+/// Sorts ranges and joins those that touch.
 fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();

@@ -1,6 +1,6 @@
 //! A job: data with an executor, ready for a function.
 //!
-//! Relies on [`crate::source`], which knows how each kind of data is worked through.
+//! Relies on [`crate::source`], which runs each kind of data.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -13,7 +13,7 @@ use crate::reader::{Blocks, Items, Records};
 use crate::source::{At, Numbers, Slice, SliceMut, Source, Stream, Vector};
 use crate::statistics::Statistics;
 
-/// Bytes of the longest record, unless another limit was set.
+/// The default limit of a record, in bytes.
 const RECORD_BYTES: usize = 16 << 20;
 
 impl Executor<'_> {
@@ -51,13 +51,13 @@ impl Executor<'_> {
         Job { executor: self, source: Stream(items) }
     }
 
-    /// A reader cut anywhere: a chunk is what one `read` gave, so that nothing waits for more.
+    /// A reader cut anywhere: a chunk is the result of one `read`, so that nothing waits for more.
     pub fn blocks<R: Read + Send>(&self, reader: R) -> Job<'_, Stream<Blocks<R>>> {
         let blocks = Blocks::new(reader, self.bytes_of_block());
         Job { executor: self, source: Stream(blocks) }
     }
 
-    /// A reader cut after delimiters: chunks are whole records, about as many bytes as asked for.
+    /// A reader cut after delimiters: chunks are whole records, of about the chunk size together.
     /// A record of more than 16 MiB is an error, so that memory stays bounded;
     /// [`Self::records_up_to`] sets another limit.
     pub fn records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Job<'_, Stream<Records<R>>> {
@@ -65,7 +65,7 @@ impl Executor<'_> {
         Job { executor: self, source: Stream(records) }
     }
 
-    /// As [`Self::records`], for records of up to so many bytes.
+    /// [`Self::records`] with records of up to so many bytes.
     pub fn records_up_to<R: Read + Send>(
         &self,
         reader: R,
@@ -85,12 +85,12 @@ impl Executor<'_> {
     }
 }
 
-/// What a job that ended well gives.
+/// The result of a job that ended well.
 #[derive(Clone, Debug)]
 pub struct Finished<V> {
-    /// What was asked for.
+    /// The value.
     pub value: V,
-    /// Who did how much of it.
+    /// The work of each worker.
     pub statistics: Statistics,
 }
 
@@ -192,9 +192,9 @@ impl<S: Source> Job<'_, S> {
         Ok(statistics)
     }
 
-    /// Hands results to `take` one at a time, while further chunks are worked on: in order, unless
-    /// the executor is unordered, and never more of them waiting than the window. If a chunk fails,
-    /// in order everything before it has been taken.
+    /// Passes results to `take` one at a time, while further chunks are worked on: in order, unless
+    /// the executor is unordered. At most a window of them waits. If a chunk fails, in order everything
+    /// before it has been taken.
     ///
     /// # Errors
     ///

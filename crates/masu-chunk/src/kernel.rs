@@ -1,11 +1,11 @@
-//! The kernel door: the one system call that this crate makes by itself.
+//! The kernel door: this crate's one system call.
 //!
-//! Relies on the C library, which Rust's standard library is linked with anyway. The one hard idea is
-//! `membarrier(2)`: its caller makes every other thread of the process pass a memory barrier,
-//! so that only the side that seldom comes pays for an order between two. A process needs leave for it, which
-//! costs nothing while it has one thread and some ten milliseconds later, for the kernel then waits until every
-//! CPU has been elsewhere. So leave is asked for before the first helper starts, and where there are threads
-//! already, by a thread of its own while work goes on without.
+//! Relies on the C library, which Rust's standard library links anyway. The one hard idea is
+//! `membarrier(2)`: its caller makes every other thread of the process pass a memory barrier, so
+//! that the rare side alone pays for an order between two. A process must register for it first,
+//! which costs nothing while it has one thread, and some ten milliseconds later, because the kernel
+//! then waits for every CPU. So the first job registers before its first helper starts; if there are
+//! threads already, a thread of its own does so while work goes on without.
 
 pub(crate) use membarrier::{barrier_everywhere, prepare_barrier};
 
@@ -22,11 +22,11 @@ mod membarrier {
     }
 
     const MEMBARRIER: c_long = if cfg!(target_arch = "x86_64") { 324 } else { 283 };
-    /// What is asked for, and the leave to ask for it, `linux/membarrier.h`.
+    /// The command, and the one that registers for it, `linux/membarrier.h`.
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
 
-    /// How it stands with the leave: one of what follows.
+    /// The state of the registration: one of the following.
     static LEAVE: AtomicU8 = AtomicU8::new(UNASKED);
     const UNASKED: u8 = 0;
     const ASKED: u8 = 1;
@@ -38,21 +38,21 @@ mod membarrier {
         unsafe { syscall(MEMBARRIER, command, 0 as c_uint, 0 as c_int) == 0 }
     }
 
-    /// Asks for leave, and waits for the answer.
+    /// Registers, and waits for that.
     fn ask_for_leave() {
         let answer = if ask(REGISTER_PRIVATE_EXPEDITED) { GRANTED } else { REFUSED };
-        // ORDERING: Relaxed, for it only saves calls: the kernel knows who has leave.
+        // ORDERING: Relaxed: it only saves calls; the kernel knows who is registered.
         LEAVE.store(answer, Ordering::Relaxed);
     }
 
-    /// Asks for leave to use [`barrier_everywhere`] before it is wanted, the first time, without waiting for it.
+    /// Registers for [`barrier_everywhere`] before its first use, without waiting.
     pub(crate) fn prepare_barrier() {
         // ORDERING: Relaxed, as above.
         let known = LEAVE.compare_exchange(UNASKED, ASKED, Ordering::Relaxed, Ordering::Relaxed);
         if known.is_err() {
             return;
         }
-        // A folder has two links and one more for each folder in it.
+        // A folder has two links, and one more for each folder in it.
         let alone = fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == 3);
         if alone {
             return ask_for_leave();
@@ -65,8 +65,8 @@ mod membarrier {
     }
 
     /// Makes every running thread of the process pass a full memory barrier, and passes one itself.
-    /// `false`: this system has no such call or refuses it, or has yet to give leave, and nothing is known of
-    /// other threads.
+    /// `false`: this system lacks or refuses the call, or the registration is not done; nothing is
+    /// known of other threads.
     pub(crate) fn barrier_everywhere() -> bool {
         // ORDERING: Relaxed, as above.
         if LEAVE.load(Ordering::Relaxed) == UNASKED {
@@ -77,7 +77,7 @@ mod membarrier {
         }
         let passed = ask(PRIVATE_EXPEDITED);
         if !passed {
-            // Asking again and again would only cost time.
+            // Another try would only cost time.
             LEAVE.store(REFUSED, Ordering::Relaxed);
         }
         passed

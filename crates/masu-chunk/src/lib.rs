@@ -10,14 +10,15 @@
 //! # Ok::<(), masu_chunk::Failure<std::convert::Infallible>>(())
 //! ```
 //!
-//! The data may be a slice (borrowed, or changed in place), a vector that is handed over, a range of
-//! numbers, an iterator, or a reader cut into blocks or whole records. The results may be collected,
-//! combined, or taken one by one; in order or as they come. Whatever goes wrong in a chunk comes back
-//! as a [`Failure`] with the chunk's [`Place`], and the rest stops.
+//! The data may be a slice (borrowed, or changed in place), an owned vector, a range of numbers, an
+//! iterator, or a reader cut into blocks or whole records. The results may be collected, combined, or
+//! taken one by one; in order or as they come. Any error in a chunk is returned as a [`Failure`] with
+//! the chunk's [`Place`], and the rest stops.
 //!
-//! Relies on the standard library, on one system call of Linux where there is one, and with the feature
-//! `timely` on the crate of that name, for jobs of several processes in `cluster`. The one hard idea, chunks that cost nothing and are shared
-//! all the same, is in `indexed.rs`, `batch.rs` and `idle.rs`; that of streams in `window.rs`.
+//! Relies on the standard library, on one system call of Linux where there is one, and with the
+//! feature `timely` on the crate of that name, for jobs of several processes in `cluster`. The one hard
+//! idea, chunks that cost nothing and are shared all the same, is in `indexed.rs`, `batch.rs` and
+//! `idle.rs`; that of streams is in `window.rs`.
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 
@@ -31,7 +32,7 @@ mod place;
 mod statistics;
 mod sync;
 
-// How workers share chunks.
+// Sharing of chunks.
 mod batch;
 mod idle;
 mod pace;

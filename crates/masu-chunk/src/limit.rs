@@ -1,11 +1,11 @@
-//! The limit on how many chunks are in the function at once, apart from the number of workers: a
-//! semaphore, where a stream's further workers read and deliver at the same time.
+//! The limit on the number of chunks in the function at once, where a stream has more workers: a
+//! semaphore.
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// So many at once.
+/// A semaphore.
 pub(crate) struct Limit {
-    /// `None` where there is a permit for every worker anyway.
+    /// `None` where every worker has a permit.
     permits: Option<Mutex<usize>>,
     left: Condvar,
 }
@@ -26,7 +26,7 @@ impl Limit {
         *free -= 1;
     }
 
-    /// The function returned.
+    /// Leaves the function.
     pub(crate) fn leave(&self) {
         let Some(permits) = &self.permits else { return };
         *lock(permits) += 1;

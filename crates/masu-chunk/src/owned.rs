@@ -1,16 +1,16 @@
-//! A chunk of a vector that was handed over: its items belong to the owner of the chunk.
+//! A chunk of an owned vector: its items belong to the owner of the chunk.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// A lifetime that can be made neither longer nor shorter.
+/// An invariant lifetime.
 type Invariant<'c> = fn(&'c ()) -> &'c ();
 
-/// Items of a vector, in the memory where they were.
+/// Items of a vector, in its memory.
 ///
-/// It derefs to a slice, and as an iterator gives the items away; what is not taken is dropped
+/// It derefs to a slice and iterates over the items by value; items that are not taken are dropped
 /// with it.
 pub struct Owned<'c, T> {
     items: *mut T,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Where a chunk lies: which chunk it is, and which items or bytes it holds.
+/// The place of a chunk: its number, and its items or bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The number of the chunk, from 0, in the order of the data.
@@ -22,7 +22,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a function is called with: the data of one chunk, and its place.
+/// The argument of a function: the data of one chunk, and its place.
 ///
 /// It derefs to the data: `chunk.iter()` just works on a chunk of a slice.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
-//! The threads of the crate: started when they are first wanted, kept for the next job.
+//! The threads of the crate: started on demand, kept for the next job.
 //!
-//! Relies on [`seats`] for who works on what. The one hard idea is that a job never *needs* a
-//! helper: the calling thread works too, to the end, and helpers only come if they are free. So
-//! jobs within jobs cannot wait for each other, and a child after `fork`, which has none of the
-//! threads, still gets its work done.
+//! Relies on [`seats`] to assign them. The one hard idea is that a job never *needs* a helper: the
+//! calling thread works to the end, and helpers only join if they are free. So nested jobs cannot wait
+//! for each other, and a child after `fork`, which has none of the threads, still finishes its jobs.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,31 +12,31 @@ mod seats;
 
 use seats::{Seats, Taken};
 
-/// Helpers beyond this are not started, whatever is asked for.
+/// The most helpers that are ever started.
 const THREADS_MAX: usize = 512;
 
 static POOL: OnceLock<(u32, Seats<Body>)> = OnceLock::new();
 
 thread_local! {
-    /// Whether this thread is in a job: a job within a job starts no threads, it uses idle ones.
+    /// Whether this thread is in a job: a nested job starts no threads, it uses idle ones.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a worker runs, with its number.
+/// The function that a worker runs, with its number.
 #[derive(Clone, Copy)]
 struct Body(&'static (dyn Fn(usize) + Sync));
 
-/// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers, and returns when
-/// all that began have ended.
+/// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers; returns when all of
+/// them have ended.
 pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
     let (process, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
     // After `fork` the helpers are gone, and one of them may have held the lock.
     if workers <= 1 || *process != std::process::id() {
         return body(0);
     }
-    // SAFETY: Only the lifetime changes. Helpers call the body between sitting down and getting up,
-    // and `_job`, dropped at the end of this function also when `body(0)` unwinds, lets nobody sit
-    // down any more and waits until everybody got up.
+    // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it.
+    // `_job`, dropped at the end of this function also when `body(0)` unwinds, lets nobody take a
+    // seat any more and waits until every seat was left.
     let lasting = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static _>(body) };
     let wanted = workers - 1;
     let (job, idle) = seats.offer(Body(lasting), wanted);
@@ -73,8 +72,8 @@ impl Drop for Within {
     }
 }
 
-/// Starts one more helper; `false` where there are enough, or the system refuses: the job then has
-/// fewer workers.
+/// Starts one more helper; `false` if there are enough or the system refuses, and the job has fewer
+/// workers.
 fn start(seats: &'static Seats<Body>) -> bool {
     let Some(number) = seats.hire(THREADS_MAX) else { return false };
     let started = thread::Builder::new().name(format!("masu-chunk-{number}")).spawn(move || {

@@ -1,8 +1,8 @@
 //! Readers and iterators as sources: blocks of bytes as they come, whole records, vectors of items.
 //!
-//! Relies on `std::io::Read`. The one hard idea is what bounds the memory: the buffers of finished
-//! blocks are used again, so that a job has as many as its window, and a record that is longer than
-//! the longest block is an error and not a larger buffer.
+//! Relies on `std::io::Read`. The one hard idea is the bound on memory: buffers of finished blocks are
+//! reused, so that a job has as many as its window, and a record longer than the longest block is an
+//! error and not a larger buffer.
 
 use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};
@@ -11,11 +11,10 @@ use std::sync::Arc;
 use crate::stream::Pull;
 use crate::sync::{Mutex, lock};
 
-/// Buffers that wait to be used again.
+/// Buffers to be reused.
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Bytes that were read, and what stood before them. The buffer goes back to the reader when the
-/// block is dropped.
+/// Bytes of a reader, and the byte before them. Dropping the block returns its buffer to the reader.
 #[derive(Debug)]
 pub struct Block {
     bytes: Vec<u8>,
@@ -29,7 +28,7 @@ impl Block {
         self.before
     }
 
-    /// A block that came from another process.
+    /// A block sent by another process.
     #[cfg(feature = "timely")]
     pub(crate) fn sent(bytes: Vec<u8>, before: Option<u8>) -> Self {
         Self { bytes, before, spare: Spare::default() }
@@ -79,7 +78,7 @@ fn read(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// A block is what one read gave: what is there is worked on, whatever may come.
+/// A block is the result of one read, so that available data does not wait for more.
 impl<R: Read + Send> Pull for Blocks<R> {
     type Data = Block;
 
@@ -99,7 +98,7 @@ pub struct Records<R> {
     blocks: Blocks<R>,
     delimiter: u8,
     longest: usize,
-    /// The beginning of a record whose end was not read yet.
+    /// The beginning of an unfinished record.
     rest: Vec<u8>,
     ended: bool,
 }
@@ -174,8 +173,8 @@ where
     type Data = Vec<I::Item>;
 
     fn pull(&mut self) -> io::Result<Option<(Vec<I::Item>, u64)>> {
-        // By `by_ref().take` the vector is as long as the chunk from the beginning where the
-        // iterator knows its length, and no item is taken that is not kept.
+        // With `by_ref().take` the vector has its final length from the beginning where the iterator
+        // knows its length, and no surplus item is taken.
         let items: Vec<_> = self.iterator.by_ref().take(self.chunk).collect();
         let count = items.len() as u64;
         Ok((count > 0).then_some((items, count)))

@@ -1,8 +1,8 @@
-//! What can be cut into chunks: slices, vectors, ranges, iterators, readers; and the three things
-//! that can become of the results, for each.
+//! Kinds of data that can be cut into chunks (slices, vectors, ranges, iterators, readers), and the
+//! three ways to use the results of each.
 //!
-//! Relies on the two engines. The one hard idea is what a failed job owes: items of a vector that no
-//! function got, and results that no one gets, are dropped here, each once.
+//! Relies on the two engines. The one hard idea is the cleanup after a failure: items of a vector that
+//! no function got, and results that nobody gets, are dropped here, each once.
 
 use std::marker::PhantomData;
 use std::mem::{self, MaybeUninit};
@@ -17,7 +17,7 @@ use crate::place::{Chunk, Place};
 use crate::statistics::Statistics;
 use crate::stream::{self, Pull};
 
-/// A value and how it was worked out.
+/// A value with the statistics of its job.
 pub(crate) type With<V, E> = Result<(V, Statistics), Failure<E>>;
 
 /// Data that a job goes through. Implemented by what [`Executor`]'s methods make, and by nothing else.
@@ -74,15 +74,14 @@ impl<S: Indexed> At<S> {
         Cut::new(&self.source, executor.chunk_of(items, self.item_bytes))
     }
 
-    /// Drops what no function got.
+    /// Drops the items that no function got.
     fn discard_rest(&self, begun: &[Range<u64>], size: u64) {
         let items = self.source.items();
         let mut next = 0;
         for range in begun.iter().chain([&(u64::MAX / size..u64::MAX / size)]) {
             let start = range.start.saturating_mul(size).min(items);
             if next < start {
-                // SAFETY: No chunk between the ones that were begun was ever handed out, and the
-                // job is over.
+                // SAFETY: No chunk between the begun ones was ever handed out, and the job is over.
                 unsafe { self.source.discard(next..start) };
             }
             next = range.end.saturating_mul(size).min(items);
@@ -157,7 +156,7 @@ where
     }
 }
 
-/// A job whose results each worker gathers by itself.
+/// Runs a job whose workers gather their results themselves.
 fn indexed_locals<S: Indexed, R: Send, E: Send, V: Send>(
     at: &At<S>,
     executor: &Executor<'_>,
@@ -177,10 +176,10 @@ fn indexed_locals<S: Indexed, R: Send, E: Send, V: Send>(
     }
 }
 
-/// Results by the number of their chunk.
+/// Results by chunk number.
 struct Slots<R>(*mut MaybeUninit<R>);
 
-// SAFETY: Each slot is written by one thread, which sends the result there.
+// SAFETY: Each slot is written by one thread, which sends the result to it.
 unsafe impl<R: Send> Sync for Slots<R> {}
 
 // SAFETY: Different indexes are different slots.
@@ -280,7 +279,7 @@ impl<P: Pull> Source for Stream<P> {
     }
 }
 
-/// Indexed data pulled from, one chunk after another. What was not pulled is discarded at the end.
+/// Indexed data as a stream of chunks. The rest is discarded at the end.
 struct Parts<'a, S: Indexed> {
     at: &'a At<S>,
     size: u64,
@@ -373,9 +372,9 @@ unsafe impl<'a, T: Send> Indexed for SliceMut<'a, T> {
     }
 }
 
-/// A vector whose items are handed over.
+/// An owned vector.
 pub struct Vector<T> {
-    /// Empty as far as it knows: the items belong to their receiver.
+    /// Its length is 0: the items belong to their receiver.
     memory: Vec<T>,
     items: *mut T,
     len: usize,

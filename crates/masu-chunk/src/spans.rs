@@ -1,30 +1,29 @@
-//! Which chunks are still to be done: first all in one *span*, from whose front every worker takes;
-//! then also in the [batches](crate::batch) that workers are in, and in a span for each worker with what it
-//! stole, from whose back others steal again.
+//! The chunks still to be done: at first all in one *span*, from whose front every worker takes. Later
+//! also in the workers' [batches](crate::batch), and in a span for each worker with its stolen chunks,
+//! from whose back others steal again.
 //!
-//! Relies on one atomic word a span, its first chunk and its end in 32 bits each; where there are more
-//! chunks than that numbers, units of several. Taken from one front,
-//! long chunks are begun in the order of the data, as list scheduling does it. The one hard idea:
-//! the value of the word *is* the right to the chunks. The thread that changes it by compare-and-swap has
-//! what the change took away, so no other order between threads matters, and a value that comes
-//! back means the same as it did before. Only its owner moves the front of a worker's span or fills it
-//! when it is empty, and nobody brings chunks back to the common one.
+//! Relies on one atomic word a span, its first chunk and its end in 32 bits each; if there are more
+//! chunks, the numbers are of units of several. Long chunks taken from one front begin in the order
+//! of the data, as in list scheduling. The one hard idea: the value of the word *is* the right to the
+//! chunks. The thread that changes it by compare-and-swap owns the removed chunks, so no other order
+//! between threads matters, and a value that recurs means the same as before. Only its owner moves the
+//! front of a worker's span or fills it when empty, and nobody returns chunks to the common one.
 
 use std::ops::Range;
 
 use crate::batch::{Batch, Turn};
 use crate::sync::{AtomicU64, Ordering};
 
-/// A span for all, and for each worker one and its batch.
+/// A common span, and for each worker a span and a batch.
 pub(crate) struct Spans {
     common: Span,
     workers: Vec<(Span, Batch)>,
     chunks: u64,
-    /// 2 to this many chunks are a unit.
+    /// A unit is 2 to this power chunks.
     shift: u32,
 }
 
-/// Of units. Alone on its cache lines, and on the pair of them that the CPU fetches at once.
+/// A span, of units. Aligned to a pair of cache lines, which the CPU fetches at once.
 #[repr(align(128))]
 struct Span(AtomicU64);
 
@@ -46,13 +45,13 @@ impl Spans {
         Self { common, workers, chunks, shift }
     }
 
-    /// The batch that a worker is in.
+    /// The batch of a worker.
     pub(crate) fn batch(&self, worker: usize) -> &Batch {
         &self.workers[worker].1
     }
 
-    /// The worker takes a batch of up to `most` units: from its own span never more than half, so that
-    /// others find some; else from the common one, never more than half of a worker's share.
+    /// Takes a batch of up to `most` units: from the worker's own span at most half, so that others
+    /// find some; else from the common one, at most half of a worker's share.
     pub(crate) fn take(&self, worker: usize, most: u32) -> Option<Range<u64>> {
         let share = 2 * self.workers.len() as u32;
         let (own, batch) = &self.workers[worker];
@@ -63,7 +62,7 @@ impl Spans {
         Some(chunks)
     }
 
-    /// What a worker is to do, whom its batch did not let go on to this chunk.
+    /// Decides for a worker that its batch stopped before this chunk.
     pub(crate) fn turn(&self, worker: usize, chunk: u64) -> Turn {
         self.batch(worker).turn(chunk, self.unit())
     }
@@ -73,8 +72,8 @@ impl Spans {
         1 << self.shift
     }
 
-    /// Moves the back half of somebody's span, or else of what somebody has in its batch and has not begun,
-    /// to the worker's own span, which is empty.
+    /// Moves the back half of another span, or else of another batch's chunks that are not begun, to
+    /// the worker's own span, which is empty.
     pub(crate) fn steal(&self, worker: usize) -> bool {
         let others = || self.workers[worker + 1..].iter().chain(&self.workers[..worker]);
         let rob = |batch: &Batch| {
@@ -94,11 +93,11 @@ impl Spans {
     /// Whether the worker has chunks that it has not begun.
     pub(crate) fn has_more(&self, worker: usize) -> bool {
         let (Span(own), batch) = &self.workers[worker];
-        // ORDERING: Relaxed, for only a hint is wanted; see `Idle::share` for what it is good for.
+        // ORDERING: Relaxed: the result is a hint; `Idle::share` says what for.
         batch.has_rest() || !unpack(own.load(Ordering::Relaxed)).is_empty()
     }
 
-    /// Lets nobody begin anything more of the batches there are.
+    /// Stops all existing batches.
     pub(crate) fn stop(&self) {
         self.workers.iter().for_each(|(_, batch)| batch.stop());
     }
@@ -116,7 +115,7 @@ fn take_back(span: &Span) -> Option<Range<u32>> {
     taken
 }
 
-/// Takes up to `most` chunks from the front, and no more than one in so many, but one.
+/// Takes up to `most` units from the front, and at most one in `one_in`, but at least one.
 fn take_front(span: &Span, most: u32, one_in: u32) -> Option<Range<u32>> {
     let mut taken = None;
     change(span, |span| {
@@ -128,9 +127,9 @@ fn take_front(span: &Span, most: u32, one_in: u32) -> Option<Range<u32>> {
 }
 
 fn change(Span(word): &Span, mut change: impl FnMut(Range<u32>) -> Option<Range<u32>>) {
-    // ORDERING: Relaxed throughout. The word carries the right to chunks and no data: what the
-    // chunks are was there before the job's workers began, what they become is read after all of
-    // them ended, and the pool's lock stands on both sides.
+    // ORDERING: Relaxed throughout. The word carries the right to chunks and no data: the chunks were
+    // there before the job's workers began, and their results are read after all of them ended. The
+    // pool's lock orders both.
     let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
         change(unpack(word)).map(|span| pack(&span))
     });

@@ -1,23 +1,23 @@
-//! What each worker of a job did: the figures that tell uneven work from too little of it.
+//! The work of each worker of a job: figures that tell uneven work from too little of it.
 
 use std::time::{Duration, Instant};
 
-/// What a job did, worker by worker.
+/// The work of a job, worker by worker.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// The workers that took part, the calling thread first. A helper that came when nothing was
-    /// left to do is not among them.
+    /// The workers that took part, the calling thread first; helpers that found nothing to do are
+    /// not among them.
     pub workers: Vec<Worker>,
 }
 
-/// What one worker did.
+/// The work of one worker.
 #[derive(Clone, Debug, Default)]
 pub struct Worker {
     /// Chunks that it put through the function.
     pub chunks: u64,
-    /// Time in the function, and where there is one in what takes the results.
+    /// Time in the function and in the taker of results.
     pub busy: Duration,
-    /// Time without: waiting for data, for room, for its turn, or for others to end.
+    /// Other time: waiting for data, for room, for its turn, or for others to end.
     pub waiting: Duration,
 }
 
@@ -39,13 +39,13 @@ impl Clock {
         Self { worker: Worker::default(), since: Instant::now() }
     }
 
-    /// The time since the last call was spent waiting.
+    /// Counts the time since the last call as waiting.
     pub(crate) fn waited(&mut self) {
         let lap = self.lap();
         self.worker.waiting += lap;
     }
 
-    /// The time since the last call was spent on so many chunks.
+    /// Counts the time since the last call as work on so many chunks.
     pub(crate) fn worked(&mut self, chunks: u64) -> Duration {
         let lap = self.lap();
         self.worker.busy += lap;

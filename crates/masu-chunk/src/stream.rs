@@ -1,9 +1,9 @@
-//! The engine for what comes one chunk after another: iterators and readers, and slices whose
+//! The engine for data that comes one chunk after another: iterators and readers, and slices whose
 //! results are taken one by one.
 //!
 //! Relies on the [window](crate::window) for order and bounded memory, and on the [pool](crate::pool)
-//! for threads. The one hard idea: every worker does all three parts in turn — pulls a chunk under
-//! the feed's lock, works on it, delivers what the window has ready — so that reading, working and
+//! for threads. The one hard idea: every worker does all three parts in turn. It pulls a chunk under
+//! the feed's lock, works on it, and delivers what the window has ready. So reading, working and
 //! taking overlap without a thread for each, and a chunk stays in the cache of the core that read it.
 
 use std::io;
@@ -19,19 +19,19 @@ use crate::statistics::{Clock, Statistics};
 use crate::sync::{AtomicUsize, Mutex, Ordering, into_inner, lock};
 use crate::window::{Next, Window};
 
-/// What chunks are pulled from.
+/// A source of chunks, one after another.
 pub trait Pull: Send {
     /// The data of a chunk.
     type Data: Send;
 
-    /// The next chunk and how many items it has; `None` at the end.
+    /// The next chunk and the number of its items; `None` at the end.
     ///
     /// # Errors
     ///
-    /// What kept it from being read.
+    /// The error of reading it.
     fn pull(&mut self) -> io::Result<Option<(Self::Data, u64)>>;
 
-    /// How many items there are in all, where that is known.
+    /// The number of items in all, if known.
     fn total(&self) -> Option<u64> {
         None
     }
@@ -44,7 +44,7 @@ struct Feed<P> {
     ended: bool,
 }
 
-/// What became of a chunk: its data or its result, or why there is none.
+/// A chunk's data or its result, or the cause why there is none.
 type Made<R, E> = (Place, Result<R, Cause<E>>);
 
 struct Job<'a, P, W, T, R, E> {
@@ -55,7 +55,7 @@ struct Job<'a, P, W, T, R, E> {
     work: W,
     taker: Mutex<Taker<T, E>>,
     reporter: Reporter<'a>,
-    /// Not 0 once nothing more is to be begun.
+    /// Not 0 once nothing more may begin.
     stopping: AtomicUsize,
 }
 
@@ -137,7 +137,7 @@ where
         }
     }
 
-    /// The next chunk, or why there is none; `None` when nothing more is to be done.
+    /// The next chunk, or the cause why there is none; `None` at the end.
     fn next(&self) -> Option<Made<P::Data, E>> {
         let mut feed = lock(&self.feed);
         if feed.ended || !self.window.admit(feed.index) || self.is_stopping() {
@@ -171,7 +171,7 @@ where
         }
     }
 
-    /// Hands one result on; called by one worker at a time.
+    /// Passes one result on; called by one worker at a time.
     fn take(&self, (place, made): Made<R, E>) -> Next {
         let mut taker = lock(&self.taker);
         let items = place.items.clone();
@@ -198,8 +198,8 @@ where
     }
 
     fn stop(&self) {
-        // ORDERING: Relaxed, for the flag publishes nothing: workers only have to see it soon. What
-        // failed goes through the window's lock.
+        // ORDERING: Relaxed: the flag publishes nothing; workers only have to see it soon. A failure
+        // goes through the window's lock.
         self.stopping.store(1, Ordering::Relaxed);
     }
 

@@ -1,7 +1,7 @@
-//! Uneven work in simulated time: the real spans and the real pace, worked off by workers whose clocks
-//! are numbers. No test here knows what time it is.
+//! Uneven work in simulated time: the real spans and the real pace, with workers whose clocks are
+//! numbers. No test here reads the time.
 //!
-//! COUPLING: `run` below is the loop of `indexed.rs` and what `idle.rs` makes of it, one chunk an event.
+//! COUPLING: `run` below is the loop of `indexed.rs` with the effect of `idle.rs`, one chunk an event.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::pace::Pace;
 use crate::spans::Spans;
 
 struct Simulated {
-    /// When the chunk that it is in will be done; as an idle one, when it ran out.
+    /// The end of its chunk; for an idle worker, when it ran out.
     time: u64,
     began: u64,
-    /// What it took, whatever others took of it since; `None`: it is idle.
+    /// The batch as taken, before others stole from it; `None`: it is idle.
     batch: Option<Range<u64>>,
     pace: Pace,
 }
 
-/// When the last chunk is done, by chunks that take so many nanoseconds.
+/// The end of the last chunk, with chunks of so many nanoseconds.
 fn run(times: &[u64], workers: usize) -> u64 {
     let spans = Spans::new(times.len() as u64, workers);
     let fresh = |_| Simulated { time: 0, began: 0, batch: None, pace: Pace::new() };
@@ -45,7 +45,7 @@ fn run(times: &[u64], workers: usize) -> u64 {
             }
             begin(&spans, worker, next, times, now);
         }
-        // An idle worker looks again, for there may be something.
+        // Idle workers look again, because there may be chunks.
         for (other, worker) in all.iter_mut().enumerate() {
             if worker.batch.is_none() {
                 begin(&spans, worker, other, times, now);
@@ -69,7 +69,7 @@ fn begin(spans: &Spans, worker: &mut Simulated, number: usize, times: &[u64], no
     }
 }
 
-/// When the last chunk is done if each goes to the worker that is free first.
+/// The end of the last chunk if each goes to the first free worker.
 fn greedy(times: &[u64], workers: usize) -> u64 {
     let mut free = vec![0; workers];
     for time in times {
@@ -80,7 +80,7 @@ fn greedy(times: &[u64], workers: usize) -> u64 {
     free.into_iter().max().unwrap_or(0)
 }
 
-/// Numbers that look drawn, the same ones each time.
+/// Deterministic pseudo-random numbers.
 struct Draw(u64);
 
 impl Draw {

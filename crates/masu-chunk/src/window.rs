@@ -1,10 +1,10 @@
-//! The window of a stream: results on their way from the workers to the one that takes them.
+//! The window of a stream: results on their way from the workers to their taker.
 //!
-//! Relies on one lock and one condition. The one hard idea is that nobody is the deliverer by
-//! trade: a worker that puts a result in and finds nobody delivering delivers, in order, whatever is
-//! ready, outside the lock. So a result never waits for a thread that sleeps, and the chunks that
-//! are begun and not yet delivered never exceed the limit: that bounds the memory, and holds the
-//! reader back where the taker is slow.
+//! Relies on one lock and one condition. The one hard idea is that there is no delivering thread: a
+//! worker that puts a result in while nobody delivers does so itself, outside the lock, in order,
+//! with every ready result. So a result never waits for a sleeping thread. The chunks that are begun
+//! and not yet delivered never exceed the limit, which bounds the memory and slows the reader to the
+//! pace of the taker.
 
 use std::collections::VecDeque;
 
@@ -20,21 +20,21 @@ pub(crate) struct Window<R> {
 }
 
 struct State<R> {
-    /// Results that wait; in order, the first is of chunk `base` and may still be in the making.
+    /// Results that wait; in order, the first is that of chunk `base` and may not be made yet.
     ready: VecDeque<Option<R>>,
     base: u64,
-    /// How many the taker is done with.
+    /// The number of results taken.
     delivered: u64,
     delivering: bool,
     closed: bool,
 }
 
-/// What the taker says after each result.
+/// The taker's answer to a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// More, please.
+    /// Continue.
     Go,
-    /// No more: the window closes.
+    /// Close the window.
     Stop,
 }
 
@@ -47,7 +47,7 @@ impl<R> Window<R> {
         Self { state: Mutex::new(state), room: Condvar::new(), limit, in_order }
     }
 
-    /// Waits until the chunk `index` may be begun. `false`: never, for the window is closed.
+    /// Waits until chunk `index` may begin. `false`: never, the window is closed.
     pub(crate) fn admit(&self, index: u64) -> bool {
         let mut state = lock(&self.state);
         while !state.closed && index >= state.delivered + self.limit {
@@ -56,13 +56,13 @@ impl<R> Window<R> {
         !state.closed
     }
 
-    /// Puts in what chunk `index` became, and hands what is ready to `take`, unless another worker
-    /// is doing so. `take` is called by one worker at a time, and outside the lock.
+    /// Puts in the result of chunk `index`, and passes ready results to `take`, unless another worker
+    /// is doing so. `take` is called by one worker at a time, outside the lock.
     pub(crate) fn put(&self, index: u64, result: R, mut take: impl FnMut(R) -> Next) {
         let mut state = lock(&self.state);
         if state.closed {
             drop(state);
-            // Outside the lock, because dropping it may be long, or come back here.
+            // Outside the lock, because dropping it may take long, or call this again.
             drop(result);
             return;
         }
@@ -99,7 +99,7 @@ impl<R> Window<R> {
 }
 
 impl<R> State<R> {
-    /// The result that is next, if it is there.
+    /// The next result, if it is there.
     fn next(&mut self) -> Option<R> {
         let result = self.ready.front_mut()?.take()?;
         self.ready.pop_front();

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 use std::str::FromStr;
 
@@ -54,14 +54,14 @@ pub(crate) struct Arguments {
     completions: Option<Shell>,
 }
 
-/// What is to be printed instead of quoting.
+/// A text printed instead of quoting.
 pub(crate) enum Printed {
     Manual,
     Completions(Shell),
 }
 
 impl Arguments {
-    /// What is to be printed instead of quoting, if anything.
+    /// The text to print instead of quoting, if any.
     pub(crate) fn printed(&self) -> Option<Printed> {
         let completions = self.completions.map(Printed::Completions);
         if self.man { Some(Printed::Manual) } else { completions }

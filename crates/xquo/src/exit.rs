@@ -1,18 +1,18 @@
-//! The exit code: the one place that decides it, and the one that prints errors.
+//! The exit code, decided here only, and the printing of errors.
 
 use std::io::{self, Write};
 use std::process::{self, ExitCode};
 
 use clap::error::ErrorKind;
 
-/// Why there is no more output.
+/// The reason for the end of output.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// The reader of the output has seen enough.
+    /// The reader of the output closed it.
     Enough,
-    /// Something failed; the text names what, and why.
+    /// Something failed, with the message.
     Failed(String),
-    /// The arguments do not go together with what is there.
+    /// The arguments do not fit the situation.
     Refused(&'static str),
 }
 
@@ -44,19 +44,19 @@ impl Ending {
             Self::Failed(said) => said,
             Self::Refused(said) => *said,
         };
-        // Where errors go nowhere, the code still tells.
+        // If errors cannot be printed, the code still tells.
         let _ = writeln!(io::stderr(), "xquo: {said}");
     }
 }
 
-/// The exit code of a run that came to its end.
+/// The exit code of a completed run.
 pub(crate) fn of(outcome: Result<(), Ending>) -> ExitCode {
     let Err(ending) = outcome else { return ExitCode::SUCCESS };
     ending.complain();
     ending.code().into()
 }
 
-/// Ends the program now: other threads may be waiting for input that does not come.
+/// Ends the program at once, because other threads may be waiting for input.
 pub(crate) fn now(ending: &Ending) -> ! {
     ending.complain();
     process::exit(ending.code().into())
@@ -64,7 +64,7 @@ pub(crate) fn now(ending: &Ending) -> ! {
 
 /// The exit code for arguments that clap refused; help and version are no error.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A terminal that is gone shows nothing any more.
+    // A closed terminal shows nothing.
     let _ = error.print();
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_asked { ExitCode::SUCCESS } else { 2.into() }

@@ -1,7 +1,7 @@
-//! The filter: blocks of input, quoted on as many cores as asked for, written in order.
+//! The filter: blocks of input, quoted on several cores, written in order.
 //!
-//! Relies on masu-chunk once there is much to do. The one hard idea is when that is: a block that
-//! comes full says that more may wait, so threads begin there, and never for what one keeps up with.
+//! Relies on masu-chunk for large input. The one hard idea is when to start threads: at the first full
+//! block, which means that more may wait, and never for input that one thread keeps up with.
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal, Read};
@@ -17,7 +17,7 @@ use crate::input::Input;
 use crate::output;
 use crate::quote::Quoter;
 
-/// Bytes read at once: input and output of a block stay in a core's own cache on their way.
+/// Bytes read at once: a block's input and output stay in a core's own cache.
 const BLOCK_BYTES: usize = 128 << 10;
 
 /// Quotes standard input to standard output.
@@ -39,24 +39,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ending> {
         Ok(false) => Ok(()),
         Err(error) => Err(Ending::of_input(&error)),
     };
-    // The last record may lack its delimiter; what was read of it is a record all the same.
+    // The last record may lack its delimiter and still counts.
     if last.is_some_and(|byte| byte != delimiter) {
         write(&stream.quoter.end());
     }
     outcome
 }
 
-/// What is the same for every block. Beside it goes the last byte that was written, quoted: it tells
-/// whether the next begins a record.
+/// The settings of every block. The last quoted byte is passed along: it tells whether the next one
+/// begins a record.
 struct Stream {
     quoter: Quoter,
     delimiter: u8,
 }
 
 impl Stream {
-    /// Quotes block after block on this thread, for as long as reads come short: one thread keeps up
-    /// with what gives no more, and little input is done before another could have started. Returns
-    /// whether there may be more.
+    /// Quotes block after block on this thread while reads are short: one thread keeps up with such
+    /// input, and little input is done before another could start. Returns whether there may be more.
     fn alone(&self, input: &mut Input, last: &mut Option<u8>) -> io::Result<bool> {
         let (mut block, mut quoted) = (vec![0; BLOCK_BYTES], Vec::new());
         loop {
@@ -71,12 +70,12 @@ impl Stream {
         }
     }
 
-    /// Quotes what is left of the input on several threads.
+    /// Quotes the rest of the input on several threads.
     fn together(&self, workers: u8, input: Input, last: &mut Option<u8>) -> Result<(), Ending> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let at_once = usize::from(workers).clamp(1, cores);
-        // One more than quote at once, to read and write at the same time, where there is a core for it; each
-        // has a block in its hands.
+        // One worker more than quote at once, to read and write at the same time, if there is a core for it;
+        // each has one block.
         let executor = Executor::new()
             .workers((at_once + 1).min(cores))
             .concurrency(at_once)
@@ -105,14 +104,14 @@ impl Stream {
         }
     }
 
-    /// Makes `quoted` what becomes of `block`, which `before` stands before.
+    /// Quotes `block`, which follows the byte `before`, into `quoted`.
     fn quote(&self, block: &[u8], before: Option<u8>, quoted: &mut Vec<u8>) {
         quoted.clear();
         self.quoter.quote(block, before.is_none_or(|byte| byte == self.delimiter), quoted);
     }
 }
 
-/// Writes, or ends the program: at once, because other threads may wait for input that does not come.
+/// Writes, or ends the program at once, because other threads may wait for input.
 fn write(bytes: &[u8]) {
     if let Err(error) = output::write_all(bytes) {
         exit::now(&Ending::of_output(&error));

@@ -1,26 +1,26 @@
-//! Standard input, read as much at a time as is there.
+//! Standard input, read as far as it is there.
 //!
-//! Relies on `poll`. The one hard idea is when to hand on less than a whole buffer: at once when
-//! nothing more waits, so that `find` sees its first names quoted while it still searches, and not
-//! before, so that a pipe's small pieces do not become small writes.
+//! Relies on `poll`. The one hard idea is when to pass on less than a whole buffer: as soon as nothing
+//! more waits, so that the first names of `find` are quoted while it still searches, but not before,
+//! so that a pipe's small pieces do not become small writes.
 
 use std::io::{self, Read};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-/// Bytes that a pipe on either side may hold, where the system allows so many.
+/// The size requested for a pipe on either side.
 pub(crate) const PIPE_BYTES: usize = 1 << 20;
 
 /// Standard input, unbuffered.
 pub(crate) struct Input;
 
 impl Input {
-    /// Standard input; a pipe is made to hold more.
+    /// Standard input; a pipe is enlarged.
     pub(crate) fn new() -> Self {
         let input = rustix::stdio::stdin();
         if fcntl_getpipe_size(input).is_ok_and(|size| size < PIPE_BYTES) {
-            // It works without, only slower.
+            // Failure only makes it slower.
             let _ = fcntl_setpipe_size(input, PIPE_BYTES);
         }
         Self
@@ -32,7 +32,7 @@ impl Input {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
         let ready = poll(&mut polled, if patient { None } else { Some(&now) });
-        // Something that cannot be polled is read, and says itself what is wrong with it.
+        // An input that cannot be polled is read, which reports its error.
         ready.map_or(true, |count| count > 0)
     }
 }
@@ -45,11 +45,11 @@ impl Read for Input {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(rustix::io::Errno::INTR) => {}
-                // A reader of the same description made it non-blocking.
+                // Another user of the same description made it non-blocking.
                 Err(rustix::io::Errno::AGAIN) if filled == 0 => {
                     Self::is_ready(true);
                 }
-                // What was read comes first; the next read says what is wrong again.
+                // The bytes read come first; the next read fails again.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error.into()),
             }

@@ -1,9 +1,9 @@
 //! `xquo`: quotes records for bash, one line each, at the speed of a pipe.
 //!
-//! Arguments in, standard input through [`quote`] to standard output. Relies on masu-chunk for
-//! reading, quoting and writing at once. The one hard idea: quoting a byte needs no record, so the
-//! input is cut anywhere, records of any length pass through the same few buffers, and what stands
-//! between two pieces is the last byte of the first.
+//! It passes standard input through [`quote`] to standard output. Relies on masu-chunk to read, quote
+//! and write at once. The one hard idea: quoting a byte needs no record, so the input is cut anywhere,
+//! records of any length pass through the same few buffers, and the only state between two pieces is
+//! the last byte of the first.
 
 mod arguments;
 mod exit;
@@ -19,7 +19,7 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Printed};
 
-/// The memory comes from masu.
+/// masu is the allocator.
 #[cfg(feature = "masu")]
 #[global_allocator]
 static GLOBAL: masu::Masu = masu::Masu::new();

@@ -77,7 +77,7 @@ fn page() -> io::Result<Vec<u8>> {
 
 /// Writes a shell's script to standard output.
 pub(crate) fn print_completions(shell: Shell) -> Result<(), Ending> {
-    // Made whole first: clap_complete takes a failure to write for a bug, and panics.
+    // Into memory first, because clap_complete panics when a write fails.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "xquo", &mut script);
     write(&script).map_err(|error| Ending::of_output(&error))

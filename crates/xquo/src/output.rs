@@ -8,11 +8,11 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 use crate::input::PIPE_BYTES;
 
-/// Makes a pipe on standard output hold more, so that reader and writer change places less often.
+/// Enlarges a pipe on standard output, so that reader and writer switch less often.
 pub(crate) fn widen() {
     let output = rustix::stdio::stdout();
     if fcntl_getpipe_size(output).is_ok_and(|size| size < PIPE_BYTES) {
-        // It works without, only slower.
+        // Failure only makes it slower.
         let _ = fcntl_setpipe_size(output, PIPE_BYTES);
     }
 }
@@ -21,7 +21,7 @@ pub(crate) fn widen() {
 ///
 /// # Errors
 ///
-/// What the system says, but not that it was interrupted or that the output is non-blocking.
+/// The system's error, except interruptions and a non-blocking output.
 pub(crate) fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let output = rustix::stdio::stdout();
     while !bytes.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn write_all(mut bytes: &[u8]) -> io::Result<()> {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Interrupted or not, the next write tells.
+                // The next write reports an error, if any.
                 let _ = poll(&mut [PollFd::new(&output, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error.into()),

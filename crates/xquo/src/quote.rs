@@ -1,9 +1,9 @@
-//! Quoting: bytes in, bytes that bash reads back as the same out.
+//! Quoting of bytes, such that bash reads the same bytes back.
 //!
-//! Relies on [`classify`] for which bytes of 64 are special. The one hard idea: whatever the data,
-//! a special byte costs the same few instructions and nothing else costs more than a copy. The bytes
-//! before it are copied as one vector, however few, then its replacement is stored as one word that
-//! knows its own length, and the next store begins where that ends.
+//! Relies on [`classify`] for the special bytes among 64. The one hard idea: a special byte always
+//! costs the same few instructions, and other bytes cost no more than a copy. The bytes before it are
+//! copied as one vector, however few; then its replacement is stored as one word that holds its own
+//! length, and the next store begins at its end.
 
 mod classify;
 #[cfg(test)]
@@ -11,21 +11,21 @@ mod tests;
 
 use classify::{Classifier, LANES};
 
-/// Bytes that are not copied as they are: delimiter, quote, backspace, line feed, carriage return.
+/// Special bytes: delimiter, quote, backspace, line feed, carriage return.
 pub(crate) const SPECIALS: usize = 5;
 
-/// Bytes that one special byte can become.
+/// The longest replacement of a special byte, in bytes.
 const LONGEST: usize = 7;
 
-/// Bytes that are copied at once, wanted or not.
+/// Bytes copied at once, needed or not.
 const STRIDE: usize = 32;
 
-/// Room after the output, for stores that are longer than what they store.
+/// Space after the output, for stores longer than their contents.
 const SLACK: usize = STRIDE + 8;
 
 /// How records are quoted.
 pub(crate) struct Quoter {
-    /// What each byte becomes: up to 7 bytes, and in the last byte their number.
+    /// The replacement of each byte: up to 7 bytes, and their number in the last byte.
     words: [u64; 256],
     classifier: Classifier,
     delimiter: u8,
@@ -44,21 +44,21 @@ impl Quoter {
                 specials.push(byte);
             }
         }
-        // Last, because a delimiter is one whatever else it could be.
+        // Last, because a delimiter is one whatever else it is.
         words[usize::from(delimiter)] = word(&[b'\'', line_end, b'\'']);
         let padded = std::array::from_fn(|at| *specials.get(at).unwrap_or(&delimiter));
         let classifier = Classifier::new(padded);
         Self { words, classifier, delimiter, end: [b'\'', line_end] }
     }
 
-    /// What ends a record whose delimiter is missing.
+    /// The end of a record without a delimiter.
     pub(crate) fn end(&self) -> [u8; 2] {
         self.end
     }
 
-    /// Appends `input`, quoted, to `output`. `begins`: a record begins with the first byte. Whether
-    /// the next piece begins one is known from the last byte: no quote is opened after a delimiter that
-    /// may be the end.
+    /// Appends `input`, quoted, to `output`. `begins`: a record begins with the first byte. The last
+    /// byte tells the caller whether the next piece begins one: no quote is opened after a delimiter
+    /// that may be the end.
     pub(crate) fn quote(&self, input: &[u8], begins: bool, output: &mut Vec<u8>) {
         let Some(&last) = input.last() else { return };
         if begins {
@@ -80,8 +80,8 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The loop that each classifier's quoting is made of, inlined there so that it is compiled for the
-/// same CPU: `mask_of` tells which of [`LANES`] bytes are special.
+/// The loop of every classifier, inlined into each so that it is compiled for its CPU: `mask_of` marks
+/// the special ones among [`LANES`] bytes.
 ///
 /// # Safety
 ///
@@ -98,8 +98,8 @@ unsafe fn quote_with(
     let mut to = unsafe { output.as_mut_ptr().add(output.len()) };
     let mut copied = 0;
     let mut at = 0;
-    // A stride may be read from before every special byte of the block: the last blocks are left to
-    // the loop below, which reads what there is.
+    // A stride may be read from before every special byte of a block, so the last blocks are left to
+    // the loop below, which reads no further than the input.
     while at + LANES + STRIDE <= input.len() {
         let (_, rest) = input.split_at(at);
         let Some((block, _)) = rest.split_first_chunk::<LANES>() else { break };

@@ -1,6 +1,4 @@
-//! Counting, in the builds that do not count: nothing, and no instruction for it.
-//!
-//! It relies on being inlined. `count.rs` stands in its place where the feature `count` is on.
+//! The functions of `count.rs` in builds that do not count: inlined to no instruction.
 
 use alloc_core::c::Environment;
 

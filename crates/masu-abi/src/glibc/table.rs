@@ -1,12 +1,12 @@
-//! What can be set about glibc's malloc, and what masu makes of it: as data.
+//! The settings of glibc's malloc and their meaning for masu, as data.
 //!
-//! It relies on nothing, because the `masu` command is compiled with this file too. As with masu's own
-//! options, a row is written once: [`glibc_rows`] hands all of them to a macro.
+//! It relies on nothing, because the `masu` command compiles this file too. As with masu's own
+//! options, a row is written once: [`glibc_rows`] passes all of them to a macro.
 
-/// What masu makes of a setting.
+/// The effect of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Becomes {
-    /// The option `retain_min`, where that becomes more by it.
+    /// The option `retain_min`, if the setting is larger.
     RetainMin,
     /// The option `huge_pages_from`: one huge page.
     HugePagesFrom,
@@ -20,19 +20,19 @@ pub enum Becomes {
 pub struct Setting {
     /// The parameter of `mallopt`; empty where there is none.
     pub parameter: &'static str,
-    /// Its number there; 0 where there is none.
+    /// Its number; 0 where there is none.
     pub number: i32,
     /// The environment variable; empty where there is none.
     pub variable: &'static str,
     /// The tunable, in `GLIBC_TUNABLES`; empty where there is none.
     pub tunable: &'static str,
-    /// What masu makes of it.
+    /// Its effect.
     pub becomes: Becomes,
-    /// How, or why nothing, in words.
+    /// The reason, in words.
     pub remark: &'static str,
 }
 
-/// Hands every row to the macro called `$take`.
+/// Passes every row to the macro `$take`.
 macro_rules! glibc_rows {
     ($take:ident) => {
         $take! {

@@ -1,7 +1,6 @@
 //! Files, for the counting build alone.
 //!
-//! It relies on functions that need nothing of the C library but themselves, because they are called
-//! before it has started.
+//! It relies on functions that work before the C library has started.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -20,8 +19,8 @@ unsafe extern "C" {
     fn close(descriptor: c_int) -> c_int;
 }
 
-/// Maps the first `length` bytes of the file at `path`, to be read and written by all who map it;
-/// `None` where there is no such file, or it is shorter, or must not be written. `errno` is kept.
+/// Maps the first `length` bytes of the file at `path`, shared and writable; `None` where there is no
+/// such file, or it is shorter, or not writable. `errno` is kept.
 pub(crate) fn map_shared(path: &CStr, length: usize) -> Option<NonNull<u8>> {
     const O_RDWR: c_int = 2;
     const O_NOCTTY: c_int = 0o400;
@@ -44,7 +43,7 @@ fn map_open(descriptor: c_int, length: usize) -> Option<NonNull<u8>> {
     const MAP_SHARED: c_int = 1;
     // SAFETY: The call takes numbers only.
     let end = unsafe { lseek(descriptor, 0, SEEK_END) };
-    // Beyond the file's end a mapping is there, but a program that touches it is killed.
+    // A mapping beyond the file's end succeeds, but touching it kills the program.
     if usize::try_from(end).is_ok_and(|end| end >= length) {
         // SAFETY: A new mapping that replaces nothing changes no memory that anyone uses.
         let start =

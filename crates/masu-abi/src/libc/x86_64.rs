@@ -5,7 +5,7 @@
 //! glibc it was linked with (`dlsym` moved into `libc.so.6` in 2.34 under a new version), and the
 //! library would refuse to load on older systems; `.symver` asks for the oldest.
 
-/// The address of a symbol that nobody may define, 0 then.
+/// The address of a symbol; 0 where nobody defines it.
 macro_rules! weak {
     ($symbol:expr $(, $directive:expr)?) => {{
         let address: usize;
@@ -24,7 +24,7 @@ macro_rules! weak {
     }};
 }
 
-/// The address of a function of the C library that a static program lacks, 0 then.
+/// The address of a C library function; 0 in a static program, which lacks it.
 #[cfg(target_env = "gnu")]
 macro_rules! weak_function {
     ($name:literal) => {
@@ -35,7 +35,7 @@ macro_rules! weak_function {
     };
 }
 
-/// The address of a function of the C library that a static program lacks, 0 then.
+/// The address of a C library function; 0 in a static program, which lacks it.
 #[cfg(not(target_env = "gnu"))]
 macro_rules! weak_function {
     ($name:literal) => {

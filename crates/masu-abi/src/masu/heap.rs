@@ -1,8 +1,8 @@
 //! First-class heaps for C: `masu_heap_…`.
 //!
-//! It relies on `masu::c::heap` for the rules of sizes and failure; `errno` is set here as by `malloc`,
-//! for these are of its family. The hard idea is what is not here: no function frees a block, for
-//! `free` finds the heap that a block is of by itself.
+//! It relies on `masu::c::heap` for the rules of sizes and failure; these set `errno` as `malloc` does,
+//! because they are of its family. The hard idea is what is missing: no function frees a block,
+//! because `free` finds the block's heap itself.
 
 use core::ptr::{self, NonNull};
 
@@ -19,7 +19,7 @@ pub extern "C" fn masu_heap_new() -> *mut CHeap {
     heap::new()
 }
 
-/// Frees every block of a heap, and the heap; null is nothing to destroy.
+/// Frees every block of a heap, and the heap; null is ignored.
 ///
 /// # Safety
 ///
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn masu_heap_destroy(heap: *mut CHeap) {
     }
 }
 
-/// Frees every block of a heap, which can be used on.
+/// Frees every block of a heap, which stays usable.
 ///
 /// # Safety
 ///
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn masu_heap_clear(heap: NonNull<CHeap>) {
     unsafe { heap::clear(heap) };
 }
 
-/// As `malloc`, of a heap.
+/// `malloc` in a heap.
 ///
 /// # Safety
 ///
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn masu_heap_malloc(heap: NonNull<CHeap>, size: usize) -> 
     unsafe { heap::malloc(heap, size) }
 }
 
-/// As `calloc`, of a heap.
+/// `calloc` in a heap.
 ///
 /// # Safety
 ///
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn masu_heap_calloc(
     unsafe { heap::calloc(heap, count, size) }
 }
 
-/// As `aligned_alloc`, of a heap; null and `EINVAL` where the alignment is not a power of two.
+/// `aligned_alloc` in a heap; null and `EINVAL` where the alignment is not a power of two.
 ///
 /// # Safety
 ///
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn masu_heap_aligned_alloc(
     unsafe { heap::aligned_alloc(heap, align.max(crate::malloc::C_ALIGN), size) }
 }
 
-/// As `realloc`, and the block is of this heap afterwards.
+/// `realloc`; the block belongs to this heap afterwards.
 ///
 /// # Safety
 ///
@@ -111,14 +111,14 @@ pub unsafe extern "C" fn masu_heap_realloc(
     unsafe { heap::realloc(heap, block, size) }
 }
 
-/// The heap that a block is of; null where it is of none.
+/// The heap that a block belongs to; null where it belongs to none.
 #[unsafe(no_mangle)]
 pub extern "C" fn masu_heap_of(block: *const u8) -> *mut CHeap {
     c::heap::of(block.cast_mut())
 }
 
-/// Writes up to `size` bytes of a heap's numbers to `*result`, the rest zeros; returns how many bytes
-/// of them there are.
+/// Writes up to `size` bytes of a heap's numbers to `*result`, zeros behind them; returns how many
+/// bytes of them there are.
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 //! Options at run time, for C: `masu_option_…`.
 //!
-//! It relies on `masu::options`, whose table has the names, and adds C's strings and error numbers.
+//! It relies on `masu::options` for the table of names, and adds C's strings and error numbers.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
@@ -9,17 +9,16 @@ use alloc_core::options::{self, Refusal};
 
 use crate::libc::{EINVAL, ENOENT};
 
-/// Stands in C for a value that is not there.
+/// C's form of an absent value.
 const UNSET: usize = usize::MAX;
 
-/// The name of the option at `place`, from 0 on; null behind the last.
+/// The name of the option at `place`, from 0; null behind the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn masu_option_name(place: usize) -> *const c_char {
     options::c_name(place).map_or(ptr::null(), CStr::as_ptr)
 }
 
-/// Writes the value that holds of the option `name`, `MASU_UNSET` where its default follows the
-/// program; 0 or `ENOENT`.
+/// Writes the current value of the option `name`, `MASU_UNSET` where it has none; 0 or `ENOENT`.
 ///
 /// # Safety
 ///
@@ -41,8 +40,7 @@ pub unsafe extern "C" fn masu_option_get(name: *const c_char, value: *mut usize)
     }
 }
 
-/// Has `value` hold for the option `name`, or its default with `MASU_UNSET`; 0, `ENOENT` or
-/// `EINVAL`.
+/// Sets the option `name`, to its default with `MASU_UNSET`; 0, `ENOENT` or `EINVAL`.
 ///
 /// # Safety
 ///
@@ -56,7 +54,7 @@ pub unsafe extern "C" fn masu_option_set(name: *const c_char, value: usize) -> c
     options::set(name, value).map_or_else(number, |()| 0)
 }
 
-/// As [`masu_option_set`], with a value as the environment has it.
+/// [`masu_option_set`] with a value in the environment's form.
 ///
 /// # Safety
 ///
@@ -71,7 +69,7 @@ pub unsafe extern "C" fn masu_option_parse(name: *const c_char, value: *const c_
     options::parse(name, value).map_or_else(number, |()| 0)
 }
 
-/// The bytes of a string; none for null, which is the name of no option and the text of no value.
+/// The bytes of a string; null is the empty one, which names no option and is no value.
 ///
 /// # Safety
 ///

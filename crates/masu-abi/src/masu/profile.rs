@@ -16,15 +16,15 @@ pub extern "C" fn masu_profile_start(interval: usize) -> c_int {
     number(profile::start(Some(interval).filter(|interval| *interval > 0)))
 }
 
-/// Ends the profile; what was found can still be written.
+/// Ends the profile, which can still be written.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.profile")]
 pub extern "C" fn masu_profile_stop() {
     profile::stop();
 }
 
-/// Writes the profile into a new file; 0, or `ENODATA` where none was started, or `EPERM`, or why
-/// the file cannot be made or written.
+/// Writes the profile into a new file; 0, `ENODATA` where none was started, `EPERM`, or the error of
+/// the file.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! Statistics for C: `masu_statistics…`.
 //!
 //! It relies on `masu::statistics` for the numbers and for the two forms of text. The hard idea: a
-//! program and its library may be of different versions, so the caller says how long its structures
-//! are; new numbers come at the end, and a library that knows fewer leaves zeros there.
+//! program and its library may be of different versions, so the caller passes the length of its
+//! structures; new numbers come at the end, and an older library leaves zeros there.
 
 use core::ffi::{c_char, c_int};
 use core::ptr::{self, NonNull};
@@ -11,7 +11,7 @@ use alloc_core::statistics;
 
 use crate::libc;
 
-/// Writes up to `size` bytes of the numbers to `*result`, the rest zeros; returns how many bytes of
+/// Writes up to `size` bytes of the numbers to `*result`, zeros behind them; returns how many bytes of
 /// them there are.
 ///
 /// # Safety
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn masu_statistics_text(buffer: *mut c_char, size: usize) 
     unsafe { into_buffer(statistics::text, buffer.cast(), size) }
 }
 
-/// As [`masu_statistics_text`], as one JSON object on a line.
+/// [`masu_statistics_text`] as one JSON object on a line.
 ///
 /// # Safety
 ///
@@ -99,7 +99,7 @@ pub extern "C" fn masu_statistics_json_to(descriptor: c_int) -> c_int {
 
 type Form = fn(&mut dyn FnMut(&[u8]));
 
-/// Copies a structure as far as there is room, and fills what is left with zeros; returns its length.
+/// Copies a structure as far as it fits, and zeros the rest; returns its length.
 ///
 /// # Safety
 ///
@@ -123,16 +123,16 @@ unsafe fn copy_rows<T>(
     row_size: usize,
     count: usize,
 ) -> usize {
-    let mut there_are = 0;
+    let mut total = 0;
     for value in values {
-        if there_are < count {
-            let row = rows.wrapping_add(there_are * row_size);
+        if total < count {
+            let row = rows.wrapping_add(total * row_size);
             // SAFETY: The caller's condition.
             unsafe { copy(&value, row, row_size) };
         }
-        there_are += 1;
+        total += 1;
     }
-    there_are
+    total
 }
 
 /// # Safety
@@ -157,7 +157,7 @@ unsafe fn into_buffer(form: Form, buffer: *mut u8, size: usize) -> usize {
     length
 }
 
-/// Writes text in pieces of some length, for each is a system call; 0 or the first error number.
+/// Writes text in pieces of up to 1 KiB, because each is a system call; 0 or the first error number.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics")]
 fn into_file(form: Form, descriptor: c_int) -> c_int {
@@ -179,7 +179,7 @@ fn into_file(form: Form, descriptor: c_int) -> c_int {
     if failed == 0 { libc::write_all(descriptor, &pending[..count]) } else { failed }
 }
 
-/// Has statistics written to standard error when the program ends, if that is wanted.
+/// Registers the statistics to be written to standard error at the program's end, if requested.
 pub(crate) fn announce() {
     extern "C" fn at_exit(_: *mut core::ffi::c_void) {
         let _ = masu_statistics_text_to(2);

@@ -7,9 +7,9 @@
 
 use core::arch::naked_asm;
 
-use super::{attempt, installed_handler, way_out};
+use super::{attempt, installed_handler, throw_target};
 
-/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` where none is.
+/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` without one.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -61,16 +61,16 @@ pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
         ".cfi_startproc",
         "sub rsp, 8",
         ".cfi_def_cfa_offset 16",
-        "call {way_out}",
+        "call {throw_target}",
         "add rsp, 8",
         ".cfi_def_cfa_offset 8",
         "jmp rax",
         ".cfi_endproc",
-        way_out = sym way_out,
+        throw_target = sym throw_target,
     )
 }
 
-/// Allocates; calls the installed handler until there is memory; null where none is, or where it throws.
+/// Allocates; calls the installed handler until there is memory; null without one, or if it throws.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(

@@ -1,7 +1,6 @@
-//! Frees that say how long or how aligned the block is: the block is freed, and neither is believed, for
-//! programs pass wrong ones.
+//! Frees with a size or an alignment, which are ignored because programs pass wrong ones.
 //!
-//! It relies on being inlined. `sized.rs` stands in its place where the feature `secure` is on.
+//! It relies on being inlined. `sized.rs` takes its place where the feature `secure` is on.
 
 use alloc_core::c;
 

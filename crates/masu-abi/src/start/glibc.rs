@@ -1,7 +1,7 @@
 //! The constructor as glibc calls it: with the program's arguments and environment, in static
 //! programs too.
 //!
-//! It relies on that, for `environ` is still null when this library's constructor runs first of all.
+//! It relies on these, because `environ` is still null when the first constructor runs.
 
 use core::ffi::{c_char, c_int};
 
@@ -20,12 +20,12 @@ extern "C" fn at_start(
     _arguments: *const *const c_char,
     variables: *const *const c_char,
 ) {
-    // SAFETY: glibc hands over the list it starts with, and no code of the program runs at that time.
+    // SAFETY: glibc passes the list it starts with, and no code of the program runs yet.
     let environment = unsafe { Environment::at(variables) };
     super::at_start(environment.as_ref());
 }
 
-/// Hears what was set about the malloc in whose place this one stands.
-pub(super) fn read_others(environment: Option<&Environment>) {
+/// Applies the settings of glibc's malloc.
+pub(super) fn read_glibc_settings(environment: Option<&Environment>) {
     environment.into_iter().for_each(glibc::read);
 }

@@ -15,4 +15,4 @@ extern "C" fn at_start() {
 }
 
 /// Nothing: musl's malloc has no settings.
-pub(super) fn read_others(_environment: Option<&Environment>) {}
+pub(super) fn read_glibc_settings(_environment: Option<&Environment>) {}

@@ -1,10 +1,10 @@
-//! The dealer, in the first process: cuts the data, gives chunks to the process that has room, takes the
-//! results, and says when all is over, and how.
+//! The dealer, in the first process: it cuts the data, deals chunks to the process that has room,
+//! takes the results, and ends the job.
 //!
-//! Relies on the members for moving things. The one hard idea is the count of what is open: a chunk is
-//! dealt only against the room that a member announced and the window, and each comes back exactly
-//! once, as a result or as a failure. So after the first failure nothing more is dealt, everything
-//! that was is waited for, and the failure that is reported is the first in the order of the data.
+//! Relies on the members to move things. The one hard idea is the set of open chunks: a chunk is
+//! dealt only within a member's room and the window, and each comes back exactly once, as a result
+//! or as a failure. After the first failure the dealer deals nothing more and waits for every open
+//! chunk, so the failure that it reports is the first in the order of the data.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,16 +17,16 @@ use crate::stream::Pull;
 
 use super::member::{Answer, Failed, Letter, Mail, Order};
 
-/// What the dealer hears.
+/// A message to the dealer.
 pub(super) enum Event<R> {
     /// From this process.
     Answer(usize, Answer<R>),
-    /// A process is gone.
+    /// A process is lost.
     Lost,
 }
 
-/// Deals everything that `feed` has. `take` gets the results that members did not keep; what they kept
-/// is returned. `None`: a process is gone.
+/// Deals all of `feed`. `take` gets the results that members did not keep; the kept ones are
+/// returned. `None`: a process is lost.
 pub(super) fn deal<P: Pull, R>(
     executor: &Executor<'_>,
     processes: usize,
@@ -86,32 +86,32 @@ struct Dealer<'a, P: Pull, R, T> {
     mail: &'a Mail<P::Data, R>,
     take: T,
     executor: &'a Executor<'a>,
-    /// How many more chunks each member can hold.
+    /// The free room of each member, in chunks.
     free: Vec<usize>,
-    /// How many all members can hold.
+    /// The room of all members.
     room: usize,
-    /// How many members did not say yet that they are there.
+    /// Members that have not reported yet.
     absent: usize,
-    /// Chunks that were dealt and did not come back.
+    /// Chunks that were dealt and have not come back.
     open: BTreeMap<u64, Place>,
-    /// Results that wait for one before them.
+    /// Results that wait for an earlier one.
     ready: BTreeMap<u64, (Place, R)>,
     /// The next chunk, and its first item.
     next: u64,
     items: u64,
-    /// How many results were taken or kept; in order, the next to be taken.
+    /// Results taken or kept; in order, the next to be taken.
     delivered: u64,
     failed: Option<Failed>,
 }
 
 impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
-    /// Deals while there is room, once all are there: until then it would all go to the first.
+    /// Deals while there is room, once all members are there; sooner, all would go to the first.
     fn deal(&mut self) {
         if self.absent > 0 {
             return;
         }
         while self.failed.is_none() && self.next < self.delivered + self.window() {
-            // The emptiest first, so that each gets its share where there is little.
+            // The emptiest first, so that each member gets its share of little data.
             let room = |process: &usize| self.free[*process];
             let Some(to) = (0..self.free.len()).max_by_key(room) else { return };
             let Some(feed) = self.feed.as_mut().filter(|_| self.free[to] > 0) else { return };
@@ -143,12 +143,12 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
         self.executor.window_or(2 * self.room) as u64
     }
 
-    /// Whether nothing will be dealt any more and everything that was came back.
+    /// Whether nothing more will be dealt and every open chunk came back.
     fn has_nothing_left(&self) -> bool {
         (self.feed.is_none() || self.failed.is_some()) && self.open.is_empty()
     }
 
-    /// A chunk came back.
+    /// Takes back a chunk.
     fn made(&mut self, index: u64, made: Result<Option<R>, String>) {
         let Some(place) = self.open.remove(&index) else { return };
         match made {
@@ -161,7 +161,7 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
         }
     }
 
-    /// Takes the results whose turn it is: in order also after a failure, up to where it was.
+    /// Takes the results whose turn it is; in order, also after a failure, up to the failure.
     fn take_ready(&mut self) {
         let in_order = self.executor.in_order();
         while let Some(entry) = self.ready.first_entry() {
@@ -188,7 +188,7 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
     }
 }
 
-/// What is said of a panic.
+/// The message of a panic.
 pub(super) fn panicked(payload: Box<dyn std::any::Any + Send>) -> String {
     let cause = Cause::<String>::Panic(payload);
     format!("panicked: {}", cause.panic_message().unwrap_or("without words"))

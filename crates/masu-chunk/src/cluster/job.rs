@@ -20,7 +20,7 @@ use super::member::{Answer, Failed, Letter, Lost, Mail, Member, Order, Orders};
 use super::spread::{Open, Spread};
 use super::{Cluster, ClusterError, sockets};
 
-/// What becomes of results that are kept where they are made.
+/// Combines results in the process that made them.
 pub(super) type Keep<'a, R> = &'a (dyn Fn(&mut Option<R>, R) + Sync);
 
 /// Puts every chunk of `source` through `work`. Results go to `take` in process 0, or with `keep` are
@@ -61,16 +61,16 @@ pub(super) fn run<S: Spread, R: ExchangeData + Clone, E: fmt::Display>(
     }
 }
 
-/// A chunk as it was dealt: its place in all the data, not among what came here.
+/// A chunk as dealt: its place is that in all the data.
 struct Arrived<D> {
     dealt: Place,
     sent: D,
 }
 
-/// Chunks as they come, until all is over.
+/// Chunks as they come, until the job is over.
 struct Incoming<'a, D> {
     orders: Orders<D>,
-    /// How it ended; `None`: it did not, or a process is gone.
+    /// The end of the job; `None`: not over, or a process is lost.
     over: &'a mut Option<Option<Failed>>,
 }
 
@@ -92,7 +92,8 @@ impl<D: Send> Pull for Incoming<'_, D> {
     }
 }
 
-/// Works on what comes and answers each, until all is over. Returns how; `None`: a process is gone.
+/// Works on each chunk and answers it, until the job is over. Returns its end; `None`: a process is
+/// lost.
 fn answer<D: Send, R: Send, F>(
     executor: &Executor<'_>,
     orders: Orders<D>,
@@ -104,7 +105,7 @@ where
     F: Fn(Chunk<Arrived<D>>) -> Result<R, String> + Sync,
 {
     let workers = executor.workers_or_default();
-    // One chunk in each worker's hands, and one for each that is on its way.
+    // One chunk in work and one on its way for each worker.
     let room = 2 * workers;
     mail.send(Letter::Answer(Answer::Ready(room)));
     let (mut over, mut kept) = (None, None);
@@ -112,7 +113,7 @@ where
     let incoming = Incoming { orders, over: &mut over };
     let work = |chunk: Chunk<Arrived<D>>| {
         let index = chunk.dealt.index;
-        // What fails is an answer too, so that the dealer hears of every chunk.
+        // A failure is an answer too, so that the dealer gets every chunk back.
         let made = catch_unwind(AssertUnwindSafe(|| work(chunk)));
         Ok::<_, Infallible>((index, made.unwrap_or_else(|payload| Err(panicked(payload)))))
     };
@@ -126,7 +127,7 @@ where
         mail.send(Letter::Answer(Answer::Made(index, made)));
         Ok(())
     };
-    // Nothing is left that could fail: panics are caught above.
+    // Nothing can fail here: panics are caught above.
     let _ = stream::deliver(&here, incoming, work, take);
     mail.send(Letter::Answer(Answer::Last(kept)));
     over

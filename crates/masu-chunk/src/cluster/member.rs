@@ -1,9 +1,9 @@
-//! A process's place in the cluster: one thread that runs timely, carries orders from the dealer to
-//! the workers here and answers back, and notices that a process is gone.
+//! A process's member: one thread that runs timely, carries orders from the dealer to the local
+//! workers and answers back, and notices a lost process.
 //!
-//! Relies on timely. The one hard idea is what a lost process becomes. Timely's threads panic then,
-//! here as in every process that is left; that is caught and becomes an error. (A program that is
-//! built with `panic = "abort"` ends there and then, with timely's message.)
+//! Relies on timely. The one hard idea is the lost process. Timely's threads then panic in every
+//! process that is left; that is caught and becomes an error. (A program built with
+//! `panic = "abort"` ends at once, with timely's message.)
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -28,12 +28,12 @@ use crate::place::Place;
 
 use super::dealer::Event;
 
-/// What the dealer tells a member.
+/// An order of the dealer to a member.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Order<D> {
-    /// Here is a chunk.
+    /// A chunk to work on.
     Chunk { index: u64, start: u64, end: u64, sent: D },
-    /// There will be no more, because all is done or because of this.
+    /// There will be no more: all is done, or this failed.
     Over(Option<Failed>),
 }
 
@@ -62,18 +62,18 @@ impl Failed {
     }
 }
 
-/// What a member tells the dealer.
+/// An answer of a member to the dealer.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Answer<R> {
-    /// It is there, and can hold so many chunks.
+    /// The member is there, with room for so many chunks.
     Ready(usize),
-    /// This chunk gave a result, which is kept there or sent along, or failed.
+    /// The result of this chunk, kept there or sent along, or its failure.
     Made(u64, Result<Option<R>, String>),
-    /// It is done; what it kept.
+    /// The member is done; its combined results.
     Last(Option<R>),
 }
 
-/// What a process's other threads give its member to send.
+/// A message to the local member, to be sent on.
 pub(super) enum Letter<D, R> {
     /// From the dealer to this process.
     Order(usize, Order<D>),
@@ -83,7 +83,7 @@ pub(super) enum Letter<D, R> {
     Answer(Answer<R>),
 }
 
-/// The way to a member: it sleeps where there is nothing to do, so each letter wakes it.
+/// The sending end of a member's mailbox: it wakes the member for each letter.
 pub(super) struct Mail<D, R> {
     letters: Mutex<Sender<Letter<D, R>>>,
     member: Arc<OnceLock<Thread>>,
@@ -91,43 +91,43 @@ pub(super) struct Mail<D, R> {
 
 impl<D, R> Mail<D, R> {
     pub(super) fn send(&self, letter: Letter<D, R>) {
-        // A member that is gone has said that all is lost.
+        // A lost member has already reported that.
         let _ = self.letters.lock().unwrap_or_else(PoisonError::into_inner).send(letter);
-        // Not there yet: it looks for letters before it sleeps.
+        // A member that has not started yet reads its letters before it sleeps.
         if let Some(member) = self.member.get() {
             member.unpark();
         }
     }
 }
 
-/// What comes to a process's workers. `None`: a process is gone.
+/// The orders for a process's workers. `None`: a process is lost.
 pub(super) type Orders<D> = Receiver<Option<Order<D>>>;
 
-/// A process is gone.
+/// A process is lost.
 pub(super) struct Lost(pub(super) &'static str);
 
-/// How often a member that waits looks whether the others are still there.
+/// The interval at which a waiting member checks the connections.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What keeps the connections, to be closed at the end.
+/// Closes the connections at the end.
 type Closing = Box<dyn FnOnce() -> Result<(), Lost>>;
 
-/// A process that takes part, from its workers' side.
+/// The member of this process, as its workers see it.
 pub(super) struct Member<D, R> {
     pub(super) mail: Mail<D, R>,
     pub(super) orders: Orders<D>,
-    /// What the dealer hears; in other processes nothing.
+    /// The events for the dealer; none in other processes.
     pub(super) events: Receiver<Event<R>>,
     pub(super) leaving: Leaving,
 }
 
-/// The end of taking part.
+/// The shutdown of a member.
 pub(super) struct Leaving {
     ended: Receiver<Result<(), ()>>,
     closing: Closing,
 }
 
-/// What a member's thread works with.
+/// The ends of a member's channels, on its thread.
 struct Ends<D, R> {
     letters: Receiver<Letter<D, R>>,
     orders: Sender<Option<Order<D>>>,
@@ -148,7 +148,7 @@ impl<D: ExchangeData + Clone, R: ExchangeData + Clone> Member<D, R> {
         let (its_end, ended) = mpsc::channel();
         let thread = Arc::new(OnceLock::new());
         let ends = Ends { letters: its_letters, orders: its_orders, events: its_events };
-        // Timely wants a function that could be called by several threads; one calls it, once.
+        // Timely takes a function that several threads could call; one calls it, once.
         let ends = Mutex::new(Some((ends, its_end)));
         let member = Arc::clone(&thread);
         let run = move |worker: &mut Worker| {
@@ -163,7 +163,7 @@ impl<D: ExchangeData + Clone, R: ExchangeData + Clone> Member<D, R> {
             let _ = ends.orders.send(None);
             let _ = ends.events.send(Event::Lost);
             let _ = its_end.send(Err(()));
-            // Timely would go on, panic, and on the way of that panic again, which is an abort.
+            // Timely would go on, panic, and panic again during that, which aborts.
             loop {
                 thread::park();
             }
@@ -184,37 +184,37 @@ impl<D: ExchangeData + Clone, R: ExchangeData + Clone> Member<D, R> {
 }
 
 impl Leaving {
-    /// Waits until everybody has everything, and leaves.
+    /// Waits until every process is done, and leaves.
     pub(super) fn finish(self) -> Result<(), Lost> {
         if let Ok(Ok(())) = self.ended.recv() {
             return (self.closing)();
         }
-        // Their ends would wait for threads that wait for ever, or panic.
+        // Dropping this would wait for threads that never end, or panic.
         std::mem::forget(self.closing);
         Err(Lost("its connection broke before the job was done"))
     }
 }
 
-/// Does something with timely, which panics when a process is gone.
+/// Runs a step of timely, which panics when a process is lost.
 fn alive<T>(body: impl FnOnce() -> T) -> Result<T, ()> {
     catch_unwind(AssertUnwindSafe(body)).map_err(|_| ())
 }
 
-/// Carries letters out, orders and answers in, until everybody has everything. `Err`: a process is gone.
+/// Sends letters and receives orders and answers until every process is done. `Err`: a process is
+/// lost.
 fn carry<D, R>(worker: &mut Worker, process: usize, ends: &Ends<D, R>) -> Result<(), ()>
 where
     D: ExchangeData + Clone,
     R: ExchangeData + Clone,
 {
-    // Not dropped where a process is lost: they would send what they hold, panic, and that on the way
-    // of a panic.
+    // Not dropped when a process is lost: they would send what they hold, panic, and do so during a
+    // panic.
     let mut dealt = ManuallyDrop::new(InputHandle::<u64, _>::new());
     let mut answered = ManuallyDrop::new(InputHandle::<u64, _>::new());
     let (orders, events) = (ends.orders.clone(), ends.events.clone());
     let (all_dealt, all_answered) = worker.dataflow(|scope| {
-        // Through an operator that does nothing else than send on what there is: an input holds part of
-        // what is to be exchanged back until its time goes on. And a process that does not listen any more
-        // has what it needs.
+        // Passed through an operator that only forwards, because an input holds part of the data back
+        // until its time advances. A process that listens no more has all it needs.
         let dealt = scope.input_from(&mut *dealt).container::<Vec<(u64, Order<D>)>>();
         let dealt = dealt.map(|order| order).exchange(|(to, _)| *to);
         let dealt = dealt.map(move |(_, order)| drop(orders.send(Some(order)))).probe();
@@ -242,10 +242,10 @@ where
         }
         alive(|| dealt.flush())?;
         alive(|| answered.flush())?;
-        // Not for ever: a lost connection wakes nobody, but is noticed by the next step.
+        // With a time limit: a lost connection wakes nobody, but the next step notices it.
         alive(|| worker.step_or_park(Some(LOOK)))?;
     }
-    // Everybody has everything: nothing is left to be sent.
+    // Every process is done: nothing is left to send.
     ManuallyDrop::into_inner(dealt).close();
     ManuallyDrop::into_inner(answered).close();
     Ok(())

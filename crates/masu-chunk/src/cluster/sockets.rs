@@ -1,5 +1,5 @@
-//! The connections of a cluster: each process calls those before it and waits for those after it,
-//! within a time.
+//! The connections of a cluster: each process connects to those before it and accepts those after
+//! it, within a time limit.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::ClusterError;
 
-/// What a caller says first: a stranger who happens to call is not taken for a process of ours.
+/// The first bytes of a connection, by which a stranger is rejected.
 const GREETING: &[u8; 8] = b"masu-chk";
 
 /// The pause between two tries.

@@ -1,8 +1,8 @@
-//! What a cluster can cut into chunks: what of a chunk is sent, and what a process makes of that.
+//! Data that a cluster can cut into chunks: what is sent of a chunk, and how a process opens it.
 //!
 //! Relies on the [readers](crate::reader). The one hard idea is that the two ends of a source are
-//! apart: the *feed* is pulled from in the first process, the *opener* is in every process and turns
-//! what came into what the function gets, the same as in a job of one process.
+//! apart: the *feed* in the first process is pulled from, and the *opener* in every process turns
+//! what was sent into the function's data, the same as in a job of one process.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -161,7 +161,7 @@ pub struct SpreadRecords<R>(pub(super) Records<R>);
 /// The bytes of a block, and what stood before them.
 type SentBlock = (Vec<u8>, Option<u8>);
 
-/// Blocks, taken out of the buffers that are used again: what is sent leaves the process anyway.
+/// Blocks without their reused buffers, because sent bytes leave the process anyway.
 pub struct Unbuffered<P>(P);
 
 impl<P: Pull<Data = Block>> Pull for Unbuffered<P> {
@@ -194,7 +194,7 @@ impl<R: Read + Send> Spread for SpreadRecords<R> {
     }
 }
 
-/// Blocks as a reader of this process would give them.
+/// Blocks as a local reader would give them.
 pub struct AsBlock;
 
 impl Open<SentBlock> for AsBlock {

@@ -1,17 +1,17 @@
-//! Who works on what: jobs offer seats, helpers take them, and a job that is withdrawn waits until
-//! its last helper got up.
+//! The assignment of helpers to jobs: jobs offer seats, helpers take them, and a withdrawn job waits
+//! until its last helper left.
 //!
 //! Relies on one lock and two conditions: everything is decided under the lock, once for each helper
-//! and job and never for each chunk. `tests/loom.rs` runs it in every interleaving.
+//! and job, never for each chunk. `tests/loom.rs` runs it in every interleaving.
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// The jobs that have seats, and the helpers that look for one.
+/// The jobs that have seats, and the helpers that wait for one.
 pub(crate) struct Seats<B> {
     state: Mutex<State<B>>,
     /// Seats were offered.
     offered: Condvar,
-    /// A helper got up.
+    /// A helper left its seat.
     left: Condvar,
 }
 
@@ -27,11 +27,11 @@ struct Job<B> {
     body: B,
     free: usize,
     taken: usize,
-    /// The number that the next worker gets; 0 is the thread that offered.
+    /// The number of the next worker; 0 is the offering thread.
     next_worker: usize,
 }
 
-/// A seat, taken.
+/// A taken seat.
 pub(crate) struct Taken<B> {
     pub(crate) job: u64,
     pub(crate) worker: usize,
@@ -44,7 +44,7 @@ impl<B: Copy> Seats<B> {
         Self { state: Mutex::new(state), offered: Condvar::new(), left: Condvar::new() }
     }
 
-    /// Offers seats to helpers. Returns the job's number and how many helpers are idle.
+    /// Offers seats to helpers. Returns the job's number and the number of idle helpers.
     pub(crate) fn offer(&self, body: B, seats: usize) -> (u64, usize) {
         let mut state = lock(&self.state);
         state.last_job += 1;
@@ -58,7 +58,7 @@ impl<B: Copy> Seats<B> {
         (id, idle)
     }
 
-    /// Takes the offer back and waits until nobody works on it any more.
+    /// Withdraws the offer and waits until no helper works on it.
     pub(crate) fn withdraw(&self, job: u64) {
         let mut state = lock(&self.state);
         loop {
@@ -72,7 +72,7 @@ impl<B: Copy> Seats<B> {
         }
     }
 
-    /// Waits for a seat and takes it, at the newest job: that is the innermost, which others wait for.
+    /// Waits for a seat and takes one of the newest job, the innermost, which others wait for.
     pub(crate) fn sit_down(&self) -> Taken<B> {
         let mut state = lock(&self.state);
         loop {
@@ -89,7 +89,7 @@ impl<B: Copy> Seats<B> {
         }
     }
 
-    /// Gives the seat up: the helper does not touch the job any more.
+    /// Leaves the seat: the helper does not touch the job any more.
     pub(crate) fn get_up(&self, job: u64) {
         let mut state = lock(&self.state);
         if let Some(at) = state.position(job) {
@@ -101,7 +101,7 @@ impl<B: Copy> Seats<B> {
         }
     }
 
-    /// Counts one more helper and returns its number, unless there are `most` already.
+    /// Adds a helper and returns its number, unless there are `most` already.
     pub(crate) fn hire(&self, most: usize) -> Option<usize> {
         let mut state = lock(&self.state);
         (state.helpers < most).then(|| {
@@ -110,7 +110,7 @@ impl<B: Copy> Seats<B> {
         })
     }
 
-    /// A helper that was hired could not be started.
+    /// Removes a helper that could not be started.
     pub(crate) fn dismiss(&self) {
         lock(&self.state).helpers -= 1;
     }

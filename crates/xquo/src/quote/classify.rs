@@ -1,8 +1,8 @@
-//! Which bytes of a block are special, by the vectors that this CPU has.
+//! Special bytes of a block, found with the vectors of this CPU.
 //!
-//! Relies on detection once, when the classifier is made. Each CPU has a module that answers for
-//! [`LANES`] bytes with a mask, bit 0 for the first byte; all stand behind one test, against the
-//! same loop over bytes.
+//! Relies on one detection, when the classifier is made. Each kind of CPU has a module that returns a
+//! mask for [`LANES`] bytes, bit 0 for the first byte; one test compares all of them with the same
+//! loop over bytes.
 
 use super::SPECIALS;
 
@@ -12,7 +12,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// Bytes that are classified at once.
+/// Bytes classified at once.
 pub(crate) const LANES: usize = 64;
 
 /// Quotes `input` into `output`, which has room.
@@ -23,13 +23,13 @@ pub(crate) const LANES: usize = 64;
 /// - `output` has room, as [`super::quote_with`] wants it.
 type Quote = unsafe fn(&[u8; SPECIALS], &[u64; 256], &[u8], &mut Vec<u8>);
 
-/// Special bytes, and the fastest way to find them here.
+/// Special bytes, and the fastest way to find them on this CPU.
 pub(crate) struct Classifier {
     specials: [u8; SPECIALS],
     quote: Quote,
 }
 
-/// A way to quote, by name. The fastest that works here is the first.
+/// The ways to quote that work on this CPU, by name, the fastest first.
 fn ways() -> Vec<(&'static str, Quote)> {
     let mut ways: Vec<(&'static str, Quote)> = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -46,7 +46,7 @@ impl Classifier {
         Self { specials, quote }
     }
 
-    /// One classifier for each way that works on this CPU.
+    /// A classifier for each way that works on this CPU.
     #[cfg(test)]
     pub(crate) fn all(specials: [u8; SPECIALS]) -> Vec<(&'static str, Self)> {
         ways().into_iter().map(|(name, quote)| (name, Self { specials, quote })).collect()
@@ -57,7 +57,7 @@ impl Classifier {
         self.specials
     }
 
-    /// Appends the input, each byte replaced by its word. The output has room: see `Quoter::quote`.
+    /// Appends the input with each byte replaced by its word. The output has room: see `Quoter::quote`.
     pub(super) fn quote(&self, words: &[u64; 256], input: &[u8], output: &mut Vec<u8>) {
         let room = output.capacity() - output.len();
         assert!(room >= input.len() * super::LONGEST + super::SLACK, "no room was made");

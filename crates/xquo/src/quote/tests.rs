@@ -28,7 +28,7 @@ fn oracle(input: &[u8], delimiter: u8, line_end: u8, escape: bool) -> Vec<u8> {
     output
 }
 
-/// Quotes input that is cut at these places, by each way that this CPU has.
+/// Quotes input cut at these places, by each way that works on this CPU.
 fn by_each_way(
     input: &[u8],
     cuts: &[usize],

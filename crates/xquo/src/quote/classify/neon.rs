@@ -11,7 +11,7 @@ use std::arch::aarch64::{
 use super::{LANES, Quote, SPECIALS};
 use crate::quote::quote_with;
 
-/// Of each lane the bit that stands for it in a byte.
+/// The bit of each lane in its byte.
 const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 pub(super) fn add(ways: &mut Vec<(&'static str, Quote)>) {
