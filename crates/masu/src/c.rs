@@ -16,7 +16,7 @@ use crate::platform::fault::{self, Fault};
 use crate::platform::libc;
 use crate::platform::sync::{AtomicPtr, Ordering};
 use crate::requests::front::FreedBy;
-use crate::requests::{front, scarce};
+use crate::requests::{front, reclaim};
 use crate::threads::thread;
 use crate::{settings, statistics};
 
@@ -61,22 +61,22 @@ fn foreign() -> &'static Foreign {
 
 /// Sets `errno` where there is no block.
 #[inline(always)]
-fn checked(block: *mut u8) -> *mut u8 {
-    if block.is_null() { asked_again(usize::MAX, &ptr::null_mut) } else { block }
+fn or_errno(block: *mut u8) -> *mut u8 {
+    if block.is_null() { retry(usize::MAX, &ptr::null_mut) } else { block }
 }
 
-/// The block that `ask` returns for `size` bytes; sets `errno` where there is no block.
+/// The block that `allocate` returns for `size` bytes; sets `errno` where there is no block.
 #[inline(always)]
-fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
-    let block = ask();
-    if block.is_null() { asked_again(size, &ask) } else { block }
+fn or_retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = allocate();
+    if block.is_null() { retry(size, &allocate) } else { block }
 }
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.scarce.c_asked_again")]
-fn asked_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
-    let block = scarce::ask_again(size, ask);
+#[unsafe(link_section = ".text.masu_cold.reclaim.c_retry")]
+fn retry(size: usize, allocate: &dyn Fn() -> *mut u8) -> *mut u8 {
+    let block = reclaim::retry(size, allocate);
     if block.is_null() {
         libc::set_errno(ENOMEM);
     }
@@ -110,7 +110,7 @@ fn malloc_slow(size: usize) -> *mut u8 {
 /// The slow path: nothing is cached, or the request is one to sample.
 #[cfg_attr(any(feature = "profile", feature = "guards"), inline(never))]
 fn malloc_slower(size: usize) -> *mut u8 {
-    asked(size, || front::allocate(size))
+    or_retry(size, || front::allocate(size))
 }
 
 /// Frees a block; null is nothing to free. `errno` is kept.
@@ -157,10 +157,10 @@ pub unsafe fn free_sized(block: *mut u8, size: Option<usize>, align: usize) {
 #[inline]
 #[must_use]
 pub fn calloc(count: usize, size: usize) -> *mut u8 {
-    let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
+    let Some(bytes) = count.checked_mul(size) else { return or_errno(ptr::null_mut()) };
     let block = front::cached(bytes);
     if block.is_null() {
-        return asked(bytes, || front::allocate_zeroed(bytes, MIN_ALIGN, FreedBy::Map));
+        return or_retry(bytes, || front::allocate_zeroed(bytes, MIN_ALIGN, FreedBy::Map));
     }
     // SAFETY: The block is at least that long and the caller's.
     unsafe { block.write_bytes(0, bytes) };
@@ -182,7 +182,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     match unsafe { front::resize(old, size) } {
         Ok(new) if new.is_null() => {
             // SAFETY: The caller's condition: the block is intact.
-            asked_again(size, &|| unsafe { front::resize(old, size) }.unwrap_or(ptr::null_mut()))
+            retry(size, &|| unsafe { front::resize(old, size) }.unwrap_or(ptr::null_mut()))
         }
         Ok(new) => new,
         // SAFETY: The caller's condition.
@@ -196,7 +196,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-    asked(size, || front::allocate_aligned(size, align.max(1), FreedBy::Map))
+    or_retry(size, || front::allocate_aligned(size, align.max(1), FreedBy::Map))
 }
 
 /// How many bytes of a block may be used; 0 for null. Constant for the block's life.
@@ -218,7 +218,7 @@ pub unsafe fn usable_size(block: *mut u8) -> usize {
 
 /// Purges free memory down to about `pad` bytes; whether anything was purged.
 pub fn trim(pad: usize) -> bool {
-    scarce::trim(pad)
+    reclaim::trim(pad)
 }
 
 /// Reads the options in `environment`, unless they were read before. Otherwise they are read as soon as the C library

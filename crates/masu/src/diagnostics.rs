@@ -8,5 +8,5 @@ pub(crate) mod unwind;
 
 // Guarded blocks, the heap profile, the flag.
 pub(crate) mod guards;
-pub(crate) mod news;
 pub(crate) mod sampling;
+pub(crate) mod stale;

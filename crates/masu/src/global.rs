@@ -12,10 +12,10 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::options;
 #[cfg(not(target_os = "linux"))]
-use elsewhere::{BYTES_MAX, Chosen, Index, MILLISECONDS_MAX};
+use elsewhere::{BYTES_MAX, BuildOptions, Index, MILLISECONDS_MAX};
 
 #[cfg(target_os = "linux")]
-use crate::settings::{BYTES_MAX, Chosen, Index, MILLISECONDS_MAX};
+use crate::settings::{BYTES_MAX, BuildOptions, Index, MILLISECONDS_MAX};
 
 /// The allocator, to be a program's `#[global_allocator]`.
 ///
@@ -37,7 +37,7 @@ use crate::settings::{BYTES_MAX, Chosen, Index, MILLISECONDS_MAX};
 ///
 /// [`std::alloc::System`]: https://doc.rust-lang.org/std/alloc/struct.System.html
 #[derive(Clone, Copy, Debug)]
-pub struct Masu(Chosen);
+pub struct Masu(BuildOptions);
 
 impl Masu {
     /// Whether requests go to masu's own heap: true on Linux, false where the system's allocator serves them.
@@ -46,7 +46,7 @@ impl Masu {
     /// The allocator with the default of every option. The functions below, one for each option, change them.
     #[must_use]
     pub const fn new() -> Masu {
-        Masu(Chosen::NONE)
+        Masu(BuildOptions::NONE)
     }
 }
 

@@ -54,8 +54,8 @@ mod threads;
 // Allocate, free, resize.
 #[cfg(target_os = "linux")]
 mod requests;
+
 // The public interface.
-// What programs call.
 #[cfg(target_os = "linux")]
 pub mod c;
 #[cfg(target_os = "linux")]

@@ -14,7 +14,7 @@ pub use settings::{ALL, Description, Refusal, TEXTS, Text, Unit, c_name};
 ///
 /// If there is no such option.
 pub fn get(name: impl AsRef<[u8]>) -> Result<Option<usize>, Refusal> {
-    thread::settle();
+    thread::read_options_once();
     settings::get(name.as_ref())
 }
 
@@ -31,7 +31,7 @@ pub fn get(name: impl AsRef<[u8]>) -> Result<Option<usize>, Refusal> {
 /// If there is no such option, or it does not accept the value.
 pub fn set(name: impl AsRef<[u8]>, value: Option<usize>) -> Result<(), Refusal> {
     settings::set(name.as_ref(), value)?;
-    thread::follow_guards();
+    thread::apply_guard_rate();
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub fn start(interval_bytes: Option<usize>) -> Result<(), Refusal> {
         return Err(Refusal::Feature);
     }
     // Before any lock is taken: this may be the first call into masu, and a variable may start a profile.
-    thread::settle();
+    thread::read_options_once();
     // With a cache of its own, this thread is counted at once.
     let _ = thread::cache();
     cache::all::start_profile(interval_bytes)

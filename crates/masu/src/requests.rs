@@ -3,7 +3,7 @@
 //! `front` serves them in the ordinary build, `secure` in the hardened one. Imports threads and all below them.
 
 // What is reclaimed before a request fails.
-pub(crate) mod scarce;
+pub(crate) mod reclaim;
 
 // What a pointer leads to; blocks of whole slices.
 pub(crate) mod large;

@@ -21,10 +21,10 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 
 use crate::platform::sync::{AtomicUsize, Lock, Ordering};
-pub(crate) use constructor::{Chosen, layouts_are_used};
+pub(crate) use constructor::{BuildOptions, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
 pub(crate) use table::{BYTES_MAX, MILLISECONDS_MAX};
-pub(crate) use variables::{read, say, settle};
+pub(crate) use variables::{read, read_once, report};
 
 /// The number of options.
 const COUNT: usize = ALL.len();

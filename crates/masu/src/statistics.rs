@@ -9,8 +9,10 @@ mod named;
 mod text;
 
 use crate::settings;
-pub use crate::threads::books::{CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION};
-use crate::threads::{books, thread};
+pub use crate::threads::statistics::{
+    CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION,
+};
+use crate::threads::{statistics, thread};
 pub use json::json;
 pub use text::text;
 
@@ -18,7 +20,7 @@ pub use text::text;
 #[must_use]
 pub fn now() -> Statistics {
     begin();
-    books::collect(&mut |_, _| {})
+    statistics::collect(&mut |_, _| {})
 }
 
 /// Whether to write statistics when the program ends, for a library with an exit handler.
@@ -30,13 +32,13 @@ pub fn is_wanted_at_exit() -> bool {
 /// The numbers of each size class, smallest first: [`CLASSES`] of them, each read when the iterator reaches it.
 pub fn classes() -> impl Iterator<Item = ClassStatistics> {
     begin();
-    books::classes()
+    statistics::classes()
 }
 
 /// The numbers of each thread cache, youngest first, each read when the iterator reaches it.
 pub fn threads() -> impl Iterator<Item = ThreadStatistics> {
     begin();
-    books::threads()
+    statistics::threads()
 }
 
 /// Makes this thread known: only a registered thread may take locks (`thread::before_fork`).

@@ -6,7 +6,7 @@
 pub(crate) mod cache;
 
 // The statistics of all layers together.
-pub(crate) mod books;
+pub(crate) mod statistics;
 
 // A thread's start and end, and `fork`.
 pub(crate) mod thread;

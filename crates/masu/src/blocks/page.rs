@@ -10,7 +10,7 @@ pub(crate) mod hardened;
 
 use crate::blocks::slot;
 use crate::blocks::whose::{self, NO_SHARD, Shard};
-use crate::diagnostics::news;
+use crate::diagnostics::stale;
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::memory::map;
@@ -53,7 +53,7 @@ impl Page {
         page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
         whose::note_page(page.0, shard);
         map::set(page.0.address(), class.page_slices(), code);
-        news::note();
+        stale::mark();
         Some(page)
     }
 
@@ -135,7 +135,7 @@ impl Page {
                 unsafe { ranges.free(page.0, class.page_slices(), dirty) };
             }
         }
-        news::note();
+        stale::mark();
     }
 
     fn stripe(self) -> &'static SharedRanges {

@@ -482,7 +482,7 @@ pub(crate) fn trim() {
 
 /// What the pages of a class hold, over all shards.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Books {
+pub(crate) struct Counts {
     pub(crate) pages: usize,
     /// Blocks handed out now, to the program or to caches.
     pub(crate) handed_out: usize,
@@ -492,12 +492,12 @@ pub(crate) struct Books {
 
 /// What the pages of `class`, which has no home, hold.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.shard_books")]
-pub(crate) fn books(class: Class) -> Books {
-    let (handed_out, taken) = guards::books_of(class);
-    Shard::all().fold(Books { pages: 0, handed_out, taken }, |sum, shard| {
+#[unsafe(link_section = ".text.masu_cold.statistics.shard_counts")]
+pub(crate) fn counts(class: Class) -> Counts {
+    let (handed_out, taken) = guards::counts_of(class);
+    Shard::all().fold(Counts { pages: 0, handed_out, taken }, |sum, shard| {
         let pages = shard.pages(class).lock();
-        Books {
+        Counts {
             pages: sum.pages + pages.pages as usize,
             handed_out: sum.handed_out + pages.handed_out,
             taken: sum.taken.wrapping_add(pages.taken),

@@ -124,5 +124,5 @@ pub(crate) fn are_several() -> bool {
 pub(crate) fn note_second() {
     // ORDERING: Relaxed, as in `are_several`.
     SEVERAL.store(true, Ordering::Relaxed);
-    kernel::drop_together();
+    kernel::allow_purge_batches();
 }

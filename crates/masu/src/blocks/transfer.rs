@@ -251,7 +251,7 @@ fn send_home(code: u8, class: Class) {
 
 /// The counts of a class.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Books {
+pub(crate) struct Counts {
     /// Blocks kept now.
     pub(crate) kept: usize,
     /// Blocks ever put in, and those that caches fetched.
@@ -261,12 +261,12 @@ pub(crate) struct Books {
 
 /// The counts of `class`, of all lanes.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.transfer_books")]
-pub(crate) fn books(class: Class) -> Books {
+#[unsafe(link_section = ".text.masu_cold.statistics.transfer_counts")]
+pub(crate) fn counts(class: Class) -> Counts {
     let of_class = codes().filter(|(_, other)| other.page_index() == class.page_index());
-    of_class.fold(Books::default(), |sum, (code, _)| {
+    of_class.fold(Counts::default(), |sum, (code, _)| {
         let batch = batch(code).lock();
-        Books {
+        Counts {
             kept: sum.kept + batch.count as usize,
             given: sum.given.wrapping_add(batch.given),
             fetched: sum.fetched.wrapping_add(batch.fetched),

@@ -5,7 +5,7 @@
 
 use core::ptr::{self, NonNull};
 
-use super::checked;
+use super::or_errno;
 use crate::blocks::owner::Owner;
 use crate::memory::class::{MIN_ALIGN, TABLE_LIMIT};
 use crate::requests::heap::{self, HeapStatistics};
@@ -34,7 +34,7 @@ unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
 pub fn new() -> *mut CHeap {
     let _ = thread::cache();
     let owner = Owner::create().map_or(ptr::null_mut(), |owner| ptr::from_ref(owner).cast_mut());
-    checked(owner.cast()).cast()
+    or_errno(owner.cast()).cast()
 }
 
 /// Destroys a heap and frees all its blocks.
@@ -78,7 +78,7 @@ pub unsafe fn malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
 
 #[inline(never)]
 fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
-    checked(heap::allocate(owner, size, align, zeroed))
+    or_errno(heap::allocate(owner, size, align, zeroed))
 }
 
 /// Allocates `count` × `size` zero bytes of a heap. Null and `ENOMEM` as `calloc`.
@@ -88,7 +88,7 @@ fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *
 /// - As [`malloc`].
 #[must_use]
 pub unsafe fn calloc(heap: NonNull<CHeap>, count: usize, size: usize) -> *mut u8 {
-    let Some(bytes) = count.checked_mul(size) else { return checked(ptr::null_mut()) };
+    let Some(bytes) = count.checked_mul(size) else { return or_errno(ptr::null_mut()) };
     // SAFETY: The caller's condition.
     allocate(unsafe { owner_of(heap) }, bytes, MIN_ALIGN, true)
 }
@@ -120,7 +120,7 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
     };
     if heap::heap_of(block).is_some_and(|of| ptr::eq(of, owner)) {
         // SAFETY: The block is a heap's, and the caller's condition.
-        return checked(unsafe { heap::resize(old, size) });
+        return or_errno(unsafe { heap::resize(old, size) });
     }
     // SAFETY: The caller's condition.
     let old_size = unsafe { super::usable_size(block) };

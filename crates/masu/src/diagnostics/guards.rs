@@ -22,7 +22,7 @@ use crate::memory::class::Class;
 use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering};
 use crate::platform::{kernel, libc};
 use crate::settings;
-use report::Wrong;
+use report::Misuse;
 use slots::{FRAMES_MAX, Pool, State};
 
 /// Whether this build has guards.
@@ -31,7 +31,7 @@ pub(crate) const IS_BUILT_IN: bool = cfg!(all(feature = "guards", not(feature = 
 /// One block in this many is guarded; 0 for none.
 static RATE: AtomicUsize = AtomicUsize::new(0);
 /// The option's value when it was applied last.
-static FOLLOWED: AtomicUsize = AtomicUsize::new(0);
+static APPLIED: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that were to be guarded but found no slot.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 
@@ -53,20 +53,20 @@ pub(crate) fn are_on() -> bool {
 
 /// Whether the option still has the value that was applied last.
 #[inline(always)]
-pub(crate) fn are_followed() -> bool {
+pub(crate) fn is_rate_current() -> bool {
     // ORDERING: Relaxed, as above.
-    !IS_BUILT_IN || settings::guard_rate() == FOLLOWED.load(Ordering::Relaxed)
+    !IS_BUILT_IN || settings::guard_rate() == APPLIED.load(Ordering::Relaxed)
 }
 
 /// Applies the option; whether the rate changed. The caller holds the lock of all threads. Calls `admit` with each slice
 /// that guarded blocks may lie in.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_follow")]
-pub(crate) fn follow(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
+#[unsafe(link_section = ".text.masu_cold.guards.guards_apply_rate")]
+pub(crate) fn apply_rate(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
     let wanted = settings::guard_rate();
     // ORDERING: Relaxed in this function: the lock orders, and a thread that reads without it may be late.
-    if FOLLOWED.swap(wanted, Ordering::Relaxed) == wanted {
+    if APPLIED.swap(wanted, Ordering::Relaxed) == wanted {
         return false;
     }
     let is_ready = wanted != 0 && (Pool::get().is_some() || Pool::make(&admit));
@@ -106,7 +106,7 @@ pub(crate) fn take(request: Request, random: u64) -> usize {
     let mut frames = [0; FRAMES_MAX];
     let count = unwind::capture(&mut frames);
     slot.note_allocated(request, kernel::thread_number(), &frames[..count]);
-    libc::signals::look_at_faults(look);
+    libc::signals::on_fault(handle_fault);
     slot.address()
 }
 
@@ -131,11 +131,11 @@ pub(crate) fn free(address: usize) -> bool {
     if slot.address() != address || !slot.begin_to_free() {
         stop_call(
             address,
-            if slot.address() == address { Wrong::FreedTwice } else { Wrong::NotABlock },
+            if slot.address() == address { Misuse::FreedTwice } else { Misuse::NotABlock },
         );
     }
     if let Some(written) = slot.first_written() {
-        stop_call(written, Wrong::Written);
+        stop_call(written, Misuse::Written);
     }
     let mut frames = [0; FRAMES_MAX];
     let count = unwind::capture(&mut frames);
@@ -154,10 +154,10 @@ pub(crate) fn usable_size(address: usize) -> usize {
     }
     let slot = slot_of(address);
     if slot.address() != address {
-        stop_call(address, Wrong::NotABlock);
+        stop_call(address, Misuse::NotABlock);
     }
     if slot.state() != State::Live {
-        stop_call(address, Wrong::UsedFreed);
+        stop_call(address, Misuse::UsedFreed);
     }
     slot.size()
 }
@@ -195,11 +195,11 @@ fn once(write: impl FnOnce()) {
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.guards_stop_call")]
-fn stop_call(address: usize, wrong: Wrong) -> ! {
+fn stop_call(address: usize, misuse: Misuse) -> ! {
     once(|| {
         let mut frames = [0; FRAMES_MAX];
         let count = unwind::capture(&mut frames);
-        report::write(&slot_of(address), address, wrong, &frames[..count]);
+        report::write(&slot_of(address), address, misuse, &frames[..count]);
     });
     libc::abort()
 }
@@ -207,7 +207,7 @@ fn stop_call(address: usize, wrong: Wrong) -> ! {
 /// Called by the signal handler of a memory fault: writes a report if the address lies in a slot. Uses a stack of its own,
 /// because the program's alternate stack may be small. Takes no lock that the interrupted code may hold: records are read
 /// without one.
-fn look(fault: &libc::signals::MemoryFault) {
+fn handle_fault(fault: &libc::signals::MemoryFault) {
     let Some(pool) = Pool::get().filter(|pool| pool.slot_at(fault.address).is_some()) else {
         return;
     };
@@ -234,14 +234,14 @@ unsafe extern "C" fn report_fault(fault: *mut c_void) {
     report::write(
         &slot_of(fault.address),
         fault.address,
-        Wrong::Access { write },
+        Misuse::Access { write },
         &frames[..count],
     );
 }
 
 /// Statistics of guarded blocks.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Books {
+pub(crate) struct Counts {
     /// Live blocks, and their bytes.
     pub(crate) blocks: usize,
     pub(crate) bytes: usize,
@@ -254,16 +254,16 @@ pub(crate) struct Books {
 /// The statistics of all guarded blocks.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.guards_books")]
-pub(crate) fn books() -> Books {
+#[unsafe(link_section = ".text.masu_cold.statistics.guards_counts")]
+pub(crate) fn counts() -> Counts {
     if !IS_BUILT_IN {
-        return Books::default();
+        return Counts::default();
     }
     // ORDERING: Relaxed: a count.
     let skipped = SKIPPED.load(Ordering::Relaxed);
-    let Some(pool) = Pool::get() else { return Books { skipped, ..Books::default() } };
+    let Some(pool) = Pool::get() else { return Counts { skipped, ..Counts::default() } };
     let live = pool.slots().filter(|slot| slot.state() == State::Live);
-    live.fold(Books { made: pool.made(), skipped, ..Books::default() }, |sum, slot| Books {
+    live.fold(Counts { made: pool.made(), skipped, ..Counts::default() }, |sum, slot| Counts {
         blocks: sum.blocks + 1,
         bytes: sum.bytes + slot.size(),
         exact_bytes: sum.exact_bytes + if slot.is_exact() { slot.size() } else { 0 },
@@ -274,12 +274,12 @@ pub(crate) fn books() -> Books {
 /// Live blocks that a class counts, and how many there ever were.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.guards_books_of")]
-pub(crate) fn books_of(class: Class) -> (usize, usize) {
+#[unsafe(link_section = ".text.masu_cold.statistics.guards_counts_of")]
+pub(crate) fn counts_of(class: Class) -> (usize, usize) {
     if !IS_BUILT_IN {
         return (0, 0);
     }
-    Pool::get().map_or((0, 0), |pool| pool.books_of(class.page_index()))
+    Pool::get().map_or((0, 0), |pool| pool.counts_of(class.page_index()))
 }
 
 /// Holds this module's lock across `fork`.

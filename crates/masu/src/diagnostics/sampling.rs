@@ -6,9 +6,9 @@
 //!
 //! Without the feature `profile`, [`current`] is a constant `None`, and what only a profile needs is not linked.
 
-pub(crate) mod chance;
 mod destination;
 mod message;
+pub(crate) mod probability;
 mod samples;
 mod store;
 
@@ -133,7 +133,7 @@ pub(crate) fn is_running() -> bool {
 
 /// The interval in bytes for a new profile: `asked`, else the option's.
 pub(crate) fn interval_for(asked: Option<usize>) -> Result<usize, Refusal> {
-    libc::look_for_finder();
+    libc::load_finder();
     let interval_bytes = asked.or_else(settings::profile_interval).unwrap_or(INTERVAL_BYTES);
     if libc::is_secure() {
         return Err(Refusal::Secure);
@@ -203,22 +203,22 @@ pub(crate) fn add(address: usize, bytes: usize) {
         let extent = Extent { bytes, exposed_bytes: bytes };
         profile.samples.add(address, extent, &frames[..count]);
     }
-    if profile.destination.is_asked_for() {
+    if profile.destination.is_requested() {
         drop(held);
-        answer();
+        serve_request();
     }
 }
 
 /// Writes the profile that another process requested.
 #[cold]
 #[inline(never)]
-fn answer() {
+fn serve_request() {
     let mut held = PROFILE.lock();
     let Some(profile) = held.as_deref_mut() else { return };
     // Another thread may have written it already.
-    if profile.destination.is_asked_for() {
+    if profile.destination.is_requested() {
         profile.write_next();
-        profile.destination.answer();
+        profile.destination.end_request();
     }
 }
 
@@ -247,7 +247,7 @@ pub(crate) fn resize(address: usize, bytes: usize, more: usize) {
 /// Whether the environment requests a profile; reads the files' prefix. A constant false, so that nothing is linked, where
 /// there are no profiles.
 #[inline(always)]
-pub(crate) fn is_asked_for(environment: &Environment) -> bool {
+pub(crate) fn is_requested(environment: &Environment) -> bool {
     read(environment) && IS_BUILT_IN
 }
 

@@ -7,26 +7,26 @@
 use crate::platform::sync::{AtomicBool, Ordering};
 use crate::settings;
 
-static NEWS: AtomicBool = AtomicBool::new(false);
+static MARKED: AtomicBool = AtomicBool::new(false);
 
 /// Sets the flag, if there is a statistics page.
 #[inline]
-pub(crate) fn note() {
+pub(crate) fn mark() {
     if settings::statistics_page() {
         // ORDERING: Relaxed: a thread that misses the flag, or another one, checks again soon.
-        NEWS.store(true, Ordering::Relaxed);
+        MARKED.store(true, Ordering::Relaxed);
     }
 }
 
 /// Whether the flag is set.
 #[inline(always)]
-pub(crate) fn are_there() -> bool {
+pub(crate) fn is_marked() -> bool {
     // ORDERING: Relaxed, as above.
-    NEWS.load(Ordering::Relaxed)
+    MARKED.load(Ordering::Relaxed)
 }
 
 /// Clears the flag; whether it was set.
 pub(crate) fn take() -> bool {
     // ORDERING: Relaxed, as above.
-    NEWS.swap(false, Ordering::Relaxed)
+    MARKED.swap(false, Ordering::Relaxed)
 }

@@ -10,23 +10,23 @@
 //! and aarch64.
 
 mod expression;
-mod known;
 mod memory;
 mod objects;
 mod reader;
 #[cfg_attr(target_arch = "aarch64", path = "unwind/registers/aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "unwind/registers/x86_64.rs")]
 mod registers;
+mod rule_cache;
 mod rules;
 
 use core::ffi::c_void;
 
 use crate::platform::libc;
-use known::Usual;
-pub(crate) use known::{hold_for_fork, let_go_after_fork};
 use memory::Memory;
 use objects::Objects;
 use registers::Registers;
+use rule_cache::SimpleRow;
+pub(crate) use rule_cache::{hold_for_fork, let_go_after_fork};
 use rules::{Base, Row, Rule};
 
 /// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this function; returns how many.
@@ -54,7 +54,7 @@ pub(crate) unsafe fn capture_interrupted(context: *const c_void, frames: &mut [u
 #[inline(never)]
 fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
     let changes = libc::object_changes();
-    let mut known = changes.and_then(known::at);
+    let mut cache = changes.and_then(rule_cache::valid_at);
     let mut objects = None;
     let mut memory = Memory::new();
     let mut count = 0;
@@ -67,20 +67,20 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
             count += 1;
         }
         let below = registers.stack_pointer();
-        if let Some(usual) = known.as_ref().and_then(|known| known.find(at)) {
-            if usual.step(&mut registers, &mut memory).is_none()
+        if let Some(simple) = cache.as_ref().and_then(|cache| cache.find(at)) {
+            if simple.step(&mut registers, &mut memory).is_none()
                 || registers.stack_pointer() <= below
             {
                 break;
             }
             is_behind_call = true;
         } else {
-            drop(known);
+            drop(cache);
             let tables = objects.get_or_insert_with(Objects::loaded).tables_of(at);
             let Some(row) = tables.and_then(|tables| rules::find(&tables, at)) else { break };
-            known = changes.and_then(known::at);
-            if let (Some(known), Some(usual)) = (known.as_mut(), Usual::of(at, &row)) {
-                known.keep(usual);
+            cache = changes.and_then(rule_cache::valid_at);
+            if let (Some(cache), Some(simple)) = (cache.as_mut(), SimpleRow::of(at, &row)) {
+                cache.insert(simple);
             }
             let Some(caller) = step(&registers, &row, &mut memory) else { break };
             registers = caller;
@@ -182,8 +182,8 @@ mod tests {
         let is_known = || {
             let mut frames = [0; 200];
             let count = innermost(DEPTH, &mut frames);
-            let known = libc::object_changes().and_then(known::at);
-            known.is_some_and(|known| frames[..count].iter().any(|at| known.find(*at).is_some()))
+            let cache = libc::object_changes().and_then(rule_cache::valid_at);
+            cache.is_some_and(|cache| frames[..count].iter().any(|at| cache.find(*at).is_some()))
         };
         assert!((0..1000).any(|_| is_known()));
     }

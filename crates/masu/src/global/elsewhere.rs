@@ -38,12 +38,12 @@ option_rows!(indices);
 
 /// The options that a program chose when it was built: none of them has an effect here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chosen;
+pub(super) struct BuildOptions;
 
-impl Chosen {
-    pub(super) const NONE: Chosen = Chosen;
+impl BuildOptions {
+    pub(super) const NONE: BuildOptions = BuildOptions;
 
-    pub(super) const fn with(self, _: Index, _: usize) -> Chosen {
+    pub(super) const fn with(self, _: Index, _: usize) -> BuildOptions {
         self
     }
 }

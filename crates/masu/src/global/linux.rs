@@ -8,7 +8,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use super::Masu;
 use crate::c;
 use crate::platform::libc;
-use crate::requests::{front, scarce};
+use crate::requests::{front, reclaim};
 
 impl Masu {
     /// How many bytes of `block` the program may use: at least the size of its layout, and constant for its life.
@@ -51,7 +51,7 @@ impl Masu {
     fn alloc_slower(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
-        had(size, || front::allocate_aligned(size, align, front::FreedBy::Layout))
+        or_retry(size, || front::allocate_aligned(size, align, front::FreedBy::Layout))
     }
 
     #[cold]
@@ -59,14 +59,14 @@ impl Masu {
     fn alloc_zeroed_slow(&self, size: usize, align: usize) -> *mut u8 {
         libc::pin();
         self.0.apply();
-        had(size, || front::allocate_zeroed(size, align, front::FreedBy::Layout))
+        or_retry(size, || front::allocate_zeroed(size, align, front::FreedBy::Layout))
     }
 }
 
-/// The block that `ask` returns; where it is null, reclaims memory and asks again.
-fn had(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
-    let block = ask();
-    if block.is_null() { scarce::ask_again(size, &ask) } else { block }
+/// The block that `allocate` returns; where it is null, reclaims memory and asks again.
+fn or_retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = allocate();
+    if block.is_null() { reclaim::retry(size, &allocate) } else { block }
 }
 
 // Without optimization these must be functions of this crate: a program's manifest can have this crate optimized, but

@@ -17,8 +17,8 @@ mod advised;
 pub(crate) mod entropy;
 pub(crate) mod file;
 mod locks;
+mod purge_batch;
 mod shared;
-mod together;
 
 use crate::platform::atomics::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
@@ -30,8 +30,8 @@ use arch::number;
 pub(crate) use arch::thread_pointer;
 #[cfg(all(test, loom))]
 pub(crate) use arch::{begin, is_mapped, message};
+pub(crate) use purge_batch::{Span, allow_purge_batches, batches_purges, drop_contents};
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
-pub(crate) use together::{Span, drop_contents, drop_together, drops_together};
 
 /// An error number as the kernel returns it (`errno(3)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,18 +8,18 @@ mod arch;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[path = "libc/x86_64.rs"]
 mod arch;
-#[cfg_attr(not(target_env = "gnu"), path = "libc/found_never.rs")]
-mod found;
-#[cfg_attr(not(target_env = "gnu"), path = "libc/unloaded_never.rs")]
-mod pinned;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/find_object_musl.rs")]
+mod find_object;
+#[cfg_attr(not(target_env = "gnu"), path = "libc/pin_musl.rs")]
+mod pin;
 pub(crate) mod signals;
-#[cfg_attr(not(target_env = "gnu"), path = "libc/streams_never.rs")]
+#[cfg_attr(not(target_env = "gnu"), path = "libc/streams_musl.rs")]
 mod streams;
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 
-pub(crate) use found::look_for_finder;
-pub(crate) use pinned::pin;
+pub(crate) use find_object::load_finder;
+pub(crate) use pin::pin;
 pub(crate) use streams::{forget_streams, hold_streams, let_go_streams};
 
 use crate::platform::atomics::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
@@ -167,10 +167,10 @@ impl Object<'_> {
 }
 
 /// How many threads are inside `dl_iterate_phdr` for masu now.
-static ASKING: AtomicUsize = AtomicUsize::new(0);
+static WALKERS: AtomicUsize = AtomicUsize::new(0);
 /// Whether a thread may have been inside the dynamic linker, holding its lock, when the process forked: the C library
 /// never releases that lock in the child.
-static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
+static LOCK_IS_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Calls `visit` with every loaded object until it returns false; with none in a forked child where the lock may be held
 /// forever. Holds the dynamic linker's lock, which is recursive.
@@ -178,38 +178,38 @@ static IS_LEFT_LOCKED: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".text.masu_cold.profile.libc_for_each_object")]
 pub(crate) fn for_each_object(visit: &mut dyn FnMut(&Object<'_>) -> bool) {
     // ORDERING: Relaxed: the value changes before a child has a second thread.
-    if IS_LEFT_LOCKED.load(Ordering::Relaxed) {
+    if LOCK_IS_LOST.load(Ordering::Relaxed) {
         return;
     }
     let mut visit = visit;
     let argument: *mut &mut dyn FnMut(&Object<'_>) -> bool = &raw mut visit;
     // ORDERING: Relaxed; the fence orders it before the lock is taken, and the Release below after. A child is a copy of
     // memory as it is at some moment: if the lock is held in it, this count is not zero.
-    ASKING.fetch_add(1, Ordering::Relaxed);
+    WALKERS.fetch_add(1, Ordering::Relaxed);
     fence(Ordering::Release);
     // SAFETY: `visit_object` takes exactly this argument, which outlives the call.
     let _ = unsafe { dl_iterate_phdr(visit_object, argument.cast()) };
     // ORDERING: Release, as above.
-    ASKING.fetch_sub(1, Ordering::Release);
+    WALKERS.fetch_sub(1, Ordering::Release);
 }
 
 /// In a forked child: accounts for the parent's other threads, which do not exist here, if it had any. Threads that threw
 /// an exception or loaded a library held the same lock without being counted.
-pub(crate) fn forget_asking(had_others: bool) {
+pub(crate) fn forget_walkers(had_others: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
-    let asked = ASKING.swap(0, Ordering::Relaxed) != 0;
-    if asked || had_others && found::has_finder() {
-        IS_LEFT_LOCKED.store(true, Ordering::Relaxed);
+    let walked = WALKERS.swap(0, Ordering::Relaxed) != 0;
+    if walked || had_others && find_object::has_finder() {
+        LOCK_IS_LOST.store(true, Ordering::Relaxed);
     }
 }
 
 /// Start and end of the object that holds `address`, and the start of its unwind tables' contents. Only in a forked child
 /// where [`for_each_object`] visits none; `None` elsewhere.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.libc_object_left_locked")]
-pub(crate) fn object_left_locked(address: usize) -> Option<[usize; 3]> {
+#[unsafe(link_section = ".text.masu_cold.profile.libc_object_without_lock")]
+pub(crate) fn object_without_lock(address: usize) -> Option<[usize; 3]> {
     // ORDERING: Relaxed, as above.
-    if IS_LEFT_LOCKED.load(Ordering::Relaxed) { found::find_object(address) } else { None }
+    if LOCK_IS_LOST.load(Ordering::Relaxed) { find_object::find_object(address) } else { None }
 }
 
 /// How many objects were loaded or unloaded so far; `None` where the C library does not say.

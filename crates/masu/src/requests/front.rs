@@ -18,9 +18,9 @@ use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::memory::{map, ranges};
 use crate::platform::fault::{self, Fault};
 use crate::requests::pointer::Pointer;
-use crate::requests::{heap, large, scarce};
-use crate::threads::books::page;
+use crate::requests::{heap, large, reclaim};
 use crate::threads::cache::all;
+use crate::threads::statistics::page;
 use crate::threads::thread;
 
 /// The pointer is not masu's; the caller decides what to do with it.
@@ -83,7 +83,7 @@ fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) ->
 #[cold]
 #[inline(never)]
 fn allocate_class_slow(class: Class) -> *mut u8 {
-    page::look_at_news();
+    page::refresh_if_stale();
     match slot::get().cache() {
         Some(cache) => cache.pop_slow(class),
         None => allocate_class_first(class),
@@ -251,7 +251,7 @@ unsafe fn free_by_map(block: *mut u8) {
 #[cold]
 #[inline(never)]
 unsafe fn free_class_slow(block: *mut u8, class: Class) {
-    page::look_at_news();
+    page::refresh_if_stale();
     match thread::cache() {
         Some(cache) => cache.push_slow(class, block),
         None => all::put_uncached(class, block),
@@ -263,7 +263,7 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 /// - As [`free`]; the class map has `code` for the block, which stands for `class`.
 #[inline(always)]
 unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
-    page::look_at_news();
+    page::refresh_if_stale();
     match slot::get().cache() {
         Some(cache) => cache.push_code_slow(code, class, block),
         // SAFETY: The caller's condition.
@@ -429,7 +429,7 @@ unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) ->
     // SAFETY: The caller's condition: until the resize succeeds, the block is intact.
     let resize = || unsafe { resize_layout_anew(block, layout, new_size) };
     let new = resize();
-    if new.is_null() { scarce::ask_again(new_size, &resize) } else { new }
+    if new.is_null() { reclaim::retry(new_size, &resize) } else { new }
 }
 
 /// # Safety

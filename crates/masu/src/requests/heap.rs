@@ -17,7 +17,7 @@ use crate::memory::class::{Class, is_in_table};
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicPtr, Ordering};
 use crate::requests::pointer::{OfHeap, Pointer};
-use crate::requests::scarce;
+use crate::requests::reclaim;
 use crate::threads::cache::near::{self, Near};
 use crate::threads::thread;
 pub(crate) use blocks::{allocate, free, heap_of, resize};
@@ -148,7 +148,7 @@ impl Heap {
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let block = NonNull::new(allocate(self.owner_or_new()?, size, align, zeroed));
         if block.is_none() {
-            scarce::out_of_memory();
+            reclaim::out_of_memory();
         }
         block
     }

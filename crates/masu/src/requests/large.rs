@@ -12,8 +12,8 @@ use crate::memory::map;
 use crate::memory::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
 use crate::memory::ranges::{Run, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
-use crate::threads::books::page;
 use crate::threads::cache::ThreadCache;
+use crate::threads::statistics::page;
 use crate::threads::thread;
 
 /// Allocates `size` bytes aligned to `align`, a power of two. Null without memory, and where `size` is over 128 TiB or
@@ -43,7 +43,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     }
     drop(ranges);
     map::set(first.address(), 1, LARGE);
-    page::look_large(slices);
+    page::refresh_for_large(slices);
     count(first, size);
     zeroed_if(zeroed && !zero, first, size)
 }
@@ -110,7 +110,7 @@ unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static 
     // SAFETY: The caller's condition.
     unsafe { ranges.free_large(first) };
     drop(ranges);
-    page::look_large(slices);
+    page::refresh_for_large(slices);
 }
 
 /// Resizes the large block that starts with this slice in place; whether that was possible. Frees the unused slices, if

@@ -20,9 +20,9 @@ use crate::threads::thread;
 /// program if it wants that, or returns null.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.scarce.scarce_ask_again")]
-pub(crate) fn ask_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
-    if gives_up(size) {
+#[unsafe(link_section = ".text.masu_cold.reclaim.reclaim_retry")]
+pub(crate) fn retry(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
+    if reclaim(size) {
         let block = ask();
         if !block.is_null() {
             return block;
@@ -33,13 +33,13 @@ pub(crate) fn ask_again(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
 }
 
 /// Reclaims kept memory, if that may suffice for `size` bytes; whether there was any.
-fn gives_up(size: usize) -> bool {
+fn reclaim(size: usize) -> bool {
     let before = stripes::read();
     // No more than that can be reclaimed.
     if size > before.committed_bytes {
         return false;
     }
-    send_home();
+    flush_all();
     slot::ranges().lock().bring_home(slot::parked());
     stripes::read().live_bytes < before.live_bytes
 }
@@ -49,7 +49,7 @@ fn gives_up(size: usize) -> bool {
 #[inline(never)]
 pub(crate) fn out_of_memory() {
     // This may be the first request of the program.
-    thread::settle();
+    thread::read_options_once();
     if settings::aborts_on_oom() {
         fault::stop(Fault::OutOfMemory);
     }
@@ -57,9 +57,9 @@ pub(crate) fn out_of_memory() {
 
 /// Purges free memory except for about `kept_bytes`; whether anything was purged.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.scarce_trim")]
+#[unsafe(link_section = ".text.masu_cold.trim.reclaim_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    send_home();
+    flush_all();
     slot::ranges().lock().bring_home(slot::parked());
     stripes::trim(kept_bytes)
 }
@@ -67,8 +67,8 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
 /// Returns to the ranges what this thread's cache, idle caches, heaps, transfer caches and shards keep.
 #[cfg(not(feature = "secure"))]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.scarce_send_home")]
-fn send_home() {
+#[unsafe(link_section = ".text.masu_cold.trim.reclaim_flush_all")]
+fn flush_all() {
     if let Some(cache) = thread::cache() {
         cache.empty_stacks();
         cache.empty_near();
@@ -81,7 +81,7 @@ fn send_home() {
 
 /// Returns what heaps keep, and empty pages. Quarantined blocks stay.
 #[cfg(feature = "secure")]
-fn send_home() {
+fn flush_all() {
     let _ = thread::cache();
     owner::trim();
     shard::trim();

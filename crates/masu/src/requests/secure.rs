@@ -24,8 +24,8 @@ use crate::memory::arena::code_of;
 use crate::memory::class::{Class, HEAP, LARGE, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
 use crate::platform::fault::{self, Fault};
 use crate::requests::pointer::OfHeap;
-use crate::requests::{heap, scarce};
-use crate::threads::books::page;
+use crate::requests::{heap, reclaim};
+use crate::threads::statistics::page;
 use crate::threads::thread;
 use suspect::{Call, Reason};
 
@@ -197,7 +197,7 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
             uncount(address);
             match held.rest() {
                 // No slow path follows that would update the statistics page.
-                Ok(true) => page::look(),
+                Ok(true) => page::refresh(),
                 Ok(false) => {}
                 Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
             }
@@ -328,7 +328,7 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
     // SAFETY: The caller's condition.
     let new = unsafe { resize_expected(start, new_size, expected, layout.align(), Call::Dealloc) };
     if new.is_null() {
-        scarce::out_of_memory();
+        reclaim::out_of_memory();
     }
     new
 }

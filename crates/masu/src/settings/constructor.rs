@@ -19,14 +19,14 @@ pub(crate) fn layouts_are_used() -> bool {
 
 /// The options that a program was built with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chosen([usize; COUNT]);
+pub(crate) struct BuildOptions([usize; COUNT]);
 
-impl Chosen {
+impl BuildOptions {
     /// No option set.
-    pub(crate) const NONE: Chosen = Chosen([UNSET; COUNT]);
+    pub(crate) const NONE: BuildOptions = BuildOptions([UNSET; COUNT]);
 
     /// These options, and `value` for the option at `index`.
-    pub(crate) const fn with(mut self, index: Index, value: usize) -> Chosen {
+    pub(crate) const fn with(mut self, index: Index, value: usize) -> BuildOptions {
         self.0[index as usize] = value;
         self
     }
@@ -36,13 +36,13 @@ impl Chosen {
     pub(crate) fn apply(&self) {
         // ORDERING: Relaxed: a thread that starts waits in `settle` for the lock under which this was set.
         if !APPLIED.load(Ordering::Relaxed) {
-            self.hold();
+            self.apply_slow();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn hold(&self) {
+    fn apply_slow(&self) {
         let mut sources = SOURCES.lock();
         // ORDERING: Relaxed, as above; the lock lets one thread through.
         if APPLIED.swap(true, Ordering::Relaxed) {

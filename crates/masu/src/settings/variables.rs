@@ -17,7 +17,7 @@ const OTHERS: [&[u8]; 8] =
 /// Reads the variables, if there is an environment and they were not read before; waits for a thread that is setting
 /// options now. Returns the environment if it had any, so that the caller applies them.
 #[must_use]
-pub(crate) fn settle() -> Option<Environment> {
+pub(crate) fn read_once() -> Option<Environment> {
     if SOURCES.lock().variables_are_read {
         return None;
     }
@@ -39,14 +39,14 @@ pub(crate) fn read(environment: &Environment) -> bool {
         let mut parts = variable.splitn(2, |byte| *byte == b'=');
         if let (Some(end), Some(text)) = (parts.next(), parts.next()) {
             any = true;
-            take(&mut sources, end, text, environment);
+            apply(&mut sources, end, text, environment);
         }
     }
     any
 }
 
 /// Warns about options without effect, and lists the options that are set where that is wanted.
-pub(crate) fn say() {
+pub(crate) fn report() {
     check_guards();
     if held(Index::Verbose) == Some(2) {
         list();
@@ -56,15 +56,15 @@ pub(crate) fn say() {
 /// Sets the option whose variable is `MASU_` and `end` to the value in `text`.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options.variables_take")]
-fn take(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environment) {
+#[unsafe(link_section = ".text.masu_cold.options.variables_apply")]
+fn apply(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environment) {
     let place = rule::all().iter().position(|rule| rule.has_variable(end));
     let value = place.map(|place| rule::all()[place].parse(text));
     match (place, value.flatten()) {
         (Some(place), Some(value)) => sources.put(place, value, Source::Environment),
-        _ if is_of_others(end) || !speaks(environment) => {}
-        (Some(place), None) => refuse(&rule::all()[place]),
-        (None, _) => wonder(end),
+        _ if is_no_option(end) || !is_verbose(environment) => {}
+        (Some(place), None) => warn_invalid(&rule::all()[place]),
+        (None, _) => warn_unknown(end),
     }
 }
 
@@ -85,8 +85,8 @@ fn check_guards() {
 /// Whether warnings are wanted. `MASU_VERBOSE` itself may not have been read yet.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options.variables_speaks")]
-fn speaks(environment: &Environment) -> bool {
+#[unsafe(link_section = ".text.masu_cold.options.variables_is_verbose")]
+fn is_verbose(environment: &Environment) -> bool {
     let rule = &rule::all()[Index::Verbose as usize];
     let said = environment.get("MASU_VERBOSE").and_then(|text| rule.parse(text.to_bytes()));
     said.or_else(|| held(Index::Verbose)) != Some(0)
@@ -94,8 +94,8 @@ fn speaks(environment: &Environment) -> bool {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options.variables_is_of_others")]
-fn is_of_others(end: &[u8]) -> bool {
+#[unsafe(link_section = ".text.masu_cold.options.variables_is_no_option")]
+fn is_no_option(end: &[u8]) -> bool {
     OTHERS
         .iter()
         .any(|other| if other.ends_with(b"_") { end.starts_with(other) } else { end == *other })
@@ -104,8 +104,8 @@ fn is_of_others(end: &[u8]) -> bool {
 /// Warns of a variable whose value its option does not accept.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options.variables_refuse")]
-fn refuse(rule: &Rule) {
+#[unsafe(link_section = ".text.masu_cold.options.variables_warn_invalid")]
+fn warn_invalid(rule: &Rule) {
     let mut line = Line::new();
     line.text(b"masu: ").text(PREFIX).capitals(rule.name()).text(b" must be ");
     rule.write_accepted(&mut line);
@@ -115,8 +115,8 @@ fn refuse(rule: &Rule) {
 /// Warns of a variable that is no option.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options.variables_wonder")]
-fn wonder(end: &[u8]) {
+#[unsafe(link_section = ".text.masu_cold.options.variables_warn_unknown")]
+fn warn_unknown(end: &[u8]) {
     let mut line = Line::new();
     line.text(b"masu: there is no option ").text(PREFIX);
     for byte in end.iter().take(LONGEST) {
@@ -161,17 +161,17 @@ const LONGEST: usize = 32;
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_nearest")]
 fn nearest(end: &[u8]) -> Option<&'static Rule> {
-    let steps_to = |rule: &Rule| steps_between(rule.name(), end);
+    let distance_to = |rule: &Rule| edit_distance(rule.name(), end);
     // A third of the letters may be wrong.
-    let like = |rule: &&Rule| steps_to(rule) * 3 <= rule.name().len();
-    rule::all().iter().filter(like).min_by_key(|rule| steps_to(rule))
+    let like = |rule: &&Rule| distance_to(rule) * 3 <= rule.name().len();
+    rule::all().iter().filter(like).min_by_key(|rule| distance_to(rule))
 }
 
 /// Levenshtein's distance between two names, ignoring case.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.options.variables_steps_between")]
-fn steps_between(one: &[u8], other: &[u8]) -> usize {
+#[unsafe(link_section = ".text.masu_cold.options.variables_edit_distance")]
+fn edit_distance(one: &[u8], other: &[u8]) -> usize {
     if other.len() >= LONGEST {
         return usize::MAX / 4;
     }
@@ -206,7 +206,7 @@ mod tests {
         let mut sources = SOURCES.lock();
         sources.variables_are_read = true;
         let other = std::thread::spawn(move || {
-            let _ = settle();
+            let _ = read_once();
             super::super::value(place)
         });
         // Until it sleeps, or has not waited.
@@ -249,13 +249,13 @@ mod tests {
     fn a_variable_that_holds_a_text_is_no_slip() {
         for text in crate::settings::TEXTS {
             let end = text.variable.strip_prefix("MASU_").expect("begins so");
-            assert!(is_of_others(end.as_bytes()), "{end}");
+            assert!(is_no_option(end.as_bytes()), "{end}");
         }
     }
 
     #[test]
     fn variables_of_the_project_s_tests_cause_no_warning() {
-        assert!(is_of_others(b"SOAK") && is_of_others(b"TEST_FOLDER"));
-        assert!(!is_of_others(b"SOAKS") && !is_of_others(b"RETAIN"));
+        assert!(is_no_option(b"SOAK") && is_no_option(b"TEST_FOLDER"));
+        assert!(!is_no_option(b"SOAKS") && !is_no_option(b"RETAIN"));
     }
 }

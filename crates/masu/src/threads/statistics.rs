@@ -222,25 +222,25 @@ impl ClassStatistics {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.books_of")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_of")]
     fn of(class: Class) -> ClassStatistics {
-        let books = shard::books(class);
+        let pages = shard::counts(class);
         let page_bytes = class.page_slices() * SLICE_BYTES;
         let mut row = ClassStatistics { size: class.size(), page_bytes, ..Default::default() };
         // Most programs use few classes; a class that never had a page has no cached blocks.
-        if books.taken == 0 {
+        if pages.taken == 0 {
             return row;
         }
-        let transfer = transfer::books(class);
+        let transfer = transfer::counts(class);
         let in_caches: usize = all::caches().map(|cache| cache.held_blocks(class)).sum();
-        row.live_blocks = books.handed_out.saturating_sub(in_caches + transfer.kept);
+        row.live_blocks = pages.handed_out.saturating_sub(in_caches + transfer.kept);
         row.thread_cached_blocks = in_caches;
         row.transfer_blocks = transfer.kept;
-        row.free_blocks = (books.pages * class.page_blocks()).saturating_sub(books.handed_out);
-        row.pages = books.pages;
-        row.tail_bytes = books.pages * (page_bytes - class.page_blocks() * class.size());
-        row.taken_blocks = books.taken;
-        row.returned_blocks = books.taken.wrapping_sub(books.handed_out);
+        row.free_blocks = (pages.pages * class.page_blocks()).saturating_sub(pages.handed_out);
+        row.pages = pages.pages;
+        row.tail_bytes = pages.pages * (page_bytes - class.page_blocks() * class.size());
+        row.taken_blocks = pages.taken;
+        row.returned_blocks = pages.taken.wrapping_sub(pages.handed_out);
         row.transfer_in_blocks = transfer.given;
         row.transfer_out_blocks = transfer.fetched;
         #[cfg(feature = "secure")]
@@ -255,7 +255,7 @@ impl ClassStatistics {
 impl ThreadStatistics {
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.books_of")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_of")]
     fn of(cache: &ThreadCache) -> ThreadStatistics {
         let traffic = &cache.traffic;
         let (state, thread) = match traffic.user() {
@@ -299,7 +299,7 @@ impl Statistics {
     }
 
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.books_add_thread")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_add_thread")]
     fn add_thread(&mut self, cache: &ThreadCache) {
         let traffic = &cache.traffic;
         let add = |sum: &mut usize, count: &Count| *sum = sum.wrapping_add(count.get());
@@ -318,7 +318,7 @@ impl Statistics {
 
     /// Adds what belongs to no class and no thread. Called last, because it needs the sums.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.books_add_rest")]
+    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_add_rest")]
     fn add_rest(&mut self) {
         self.shards = shard::active();
         let advised = kernel::advised();
@@ -337,7 +337,7 @@ impl Statistics {
         self.metadata_bytes = runs.metadata_bytes;
         self.kept_bytes = runs.dirty_bytes;
         (self.committed_bytes, self.reserved_bytes) = (runs.committed_bytes, runs.reserved_bytes);
-        let guarded = guards::books();
+        let guarded = guards::counts();
         self.guarded_blocks = guarded.blocks;
         self.guarded_bytes = guarded.bytes;
         self.guarded_apart_bytes = guarded.exact_bytes;
@@ -353,7 +353,7 @@ impl Statistics {
 /// be registered, because this takes locks that `fork` must be able to take.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.books_collect")]
+#[unsafe(link_section = ".text.masu_cold.statistics.statistics_collect")]
 pub(crate) fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statistics {
     let mut sums = Statistics::default();
     for (place, class) in Class::all().enumerate() {
@@ -379,7 +379,7 @@ pub(crate) fn threads() -> impl Iterator<Item = ThreadStatistics> {
 /// The number of heaps with memory, and the bytes of their live blocks in pages.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.books_heaps")]
+#[unsafe(link_section = ".text.masu_cold.statistics.statistics_heaps")]
 fn heaps() -> (usize, usize) {
     let (heaps, counts) = owner::all_counts();
     if heaps == 0 {

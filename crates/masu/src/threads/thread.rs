@@ -17,48 +17,48 @@ use crate::platform::environment::Environment;
 use crate::platform::libc::{self, Key};
 use crate::platform::sync;
 use crate::settings;
-use crate::threads::books::page;
-pub(crate) use crate::threads::cache::all::follow_guards;
+pub(crate) use crate::threads::cache::all::apply_guard_rate;
 use crate::threads::cache::all::{self, THREADS};
 use crate::threads::cache::{ThreadCache, User, idle};
+use crate::threads::statistics::page;
 
 /// This thread's cache, made if it has none yet. `None` without memory, or where the thread has ended.
 pub(crate) fn cache() -> Option<&'static ThreadCache> {
     let stacks = slot::get();
-    if stacks.state() == slot::State::Empty { begin() } else { stacks.cache() }
+    if stacks.state() == slot::State::Empty { start() } else { stacks.cache() }
 }
 
 /// Reads the variables if that was not done before, and applies them.
-pub(crate) fn settle() {
-    if let Some(environment) = settings::settle() {
-        follow(&environment);
+pub(crate) fn read_options_once() {
+    if let Some(environment) = settings::read_once() {
+        apply(&environment);
     }
 }
 
 /// The same for a given environment.
 pub(crate) fn read_variables(environment: &Environment) {
     if settings::read(environment) {
-        follow(environment);
+        apply(environment);
     }
 }
 
-fn follow(environment: &Environment) {
-    if sampling::is_asked_for(environment) && all::start_profile(None).is_ok() {
+fn apply(environment: &Environment) {
+    if sampling::is_requested(environment) && all::start_profile(None).is_ok() {
         libc::at_exit(sampling::end);
     }
-    follow_guards();
-    settings::say();
+    apply_guard_rate();
+    settings::report();
 }
 
 #[cold]
-fn begin() -> Option<&'static ThreadCache> {
-    settle();
-    follow_guards();
+fn start() -> Option<&'static ThreadCache> {
+    read_options_once();
+    apply_guard_rate();
     // A profile that a variable starts makes this thread's cache.
     if let Some(begun) = slot::get().cache() {
         return Some(begun);
     }
-    let Some(cache) = idle::take() else { return begin_anew() };
+    let Some(cache) = idle::take() else { return start_with_new_cache() };
     slot::set(&cache.stacks);
     cache.traffic.note_user(User::Unknown, all::generation());
     // The thread has its cache now, so the C library may allocate in this call.
@@ -72,7 +72,7 @@ fn begin() -> Option<&'static ThreadCache> {
 
 /// Starts a thread with a new cache.
 #[inline(never)]
-fn begin_anew() -> Option<&'static ThreadCache> {
+fn start_with_new_cache() -> Option<&'static ThreadCache> {
     let mut threads = THREADS.lock();
     if threads.key.is_none() {
         threads.key = Key::new(end);
@@ -119,7 +119,7 @@ pub(crate) fn prepare() {
 ///
 /// # Safety
 ///
-/// - `cache` is the thread's cache, as [`begin`] gave it to the key.
+/// - `cache` is the thread's cache, as [`start`] gave it to the key.
 unsafe extern "C" fn end(cache: *mut c_void) {
     // SAFETY: The key's value is the thread's cache, and caches are never unmapped.
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
@@ -185,7 +185,7 @@ extern "C" fn after_fork_in_parent() {
 #[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork_in_child")]
 extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
-    libc::forget_asking(unsafe { THREADS.held() }.has_others);
+    libc::forget_walkers(unsafe { THREADS.held() }.has_others);
     // SAFETY: As above.
     unsafe { stripes::take_back_after_fork() };
     // No other thread exists that could do the same.

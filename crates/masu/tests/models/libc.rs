@@ -62,7 +62,7 @@ pub(crate) fn at_exit(_: extern "C" fn(*mut c_void)) -> bool {
 
 pub(crate) fn at_fork(_: ForkHandler, _: ForkHandler, _: ForkHandler) {}
 
-pub(crate) fn forget_asking(_: bool) {}
+pub(crate) fn forget_walkers(_: bool) {}
 
 pub(crate) fn hold_streams() {}
 
@@ -70,7 +70,7 @@ pub(crate) fn let_go_streams() {}
 
 pub(crate) fn forget_streams() {}
 
-pub(crate) fn look_for_finder() {}
+pub(crate) fn load_finder() {}
 
 pub(crate) fn pin() {}
 
@@ -107,7 +107,7 @@ pub(crate) fn object_changes() -> Option<u64> {
     None
 }
 
-pub(crate) fn object_left_locked(_: usize) -> Option<[usize; 3]> {
+pub(crate) fn object_without_lock(_: usize) -> Option<[usize; 3]> {
     None
 }
 
@@ -120,7 +120,7 @@ pub(crate) mod signals {
         pub(crate) context: *const c_void,
     }
 
-    pub(crate) fn look_at_faults(_: fn(&MemoryFault)) {}
+    pub(crate) fn on_fault(_: fn(&MemoryFault)) {}
 
     pub(crate) unsafe fn call_on(
         _: *mut u8,

@@ -44,8 +44,8 @@ fn give_and_take() {
     give(&taken);
     other.join().expect("it ends");
     transfer::trim();
-    let books = transfer::books(Class::of_size(SIZE));
-    assert_eq!((books.kept, books.given >= books.fetched), (0, true));
+    let counts = transfer::counts(Class::of_size(SIZE));
+    assert_eq!((counts.kept, counts.given >= counts.fetched), (0, true));
 }
 
 #[test]

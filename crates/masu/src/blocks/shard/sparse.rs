@@ -126,7 +126,7 @@ pub(crate) fn go_on() {
 
 /// Ranges purged in one step.
 fn step_ranges() -> usize {
-    match kernel::drops_together() {
+    match kernel::batches_purges() {
         true => STEP_RANGES,
         false if slot::are_several() => STEP_CALLS,
         false => STEP_CALLS_ALONE,

@@ -10,7 +10,7 @@ use crate::platform::libc::{self, Segment};
 
 /// The kind of misuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum Misuse {
     /// A closed address was read or written, as far as the kernel says which.
     Access { write: Option<bool> },
     /// A block was freed twice.
@@ -86,7 +86,7 @@ impl Line {
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.guards.report_write")]
-pub(super) fn write(slot: &Slot, address: usize, wrong: Wrong, frames: &[usize]) {
+pub(super) fn write(slot: &Slot, address: usize, misuse: Misuse, frames: &[usize]) {
     let mut line = Line::new();
     let thread = kernel::thread_number();
     if slot.state() == State::Unused {
@@ -94,7 +94,7 @@ pub(super) fn write(slot: &Slot, address: usize, wrong: Wrong, frames: &[usize])
         line.text(" lies where there was none yet (thread ").number(thread, 10).text(")").write();
         return stack(&mut line, frames);
     }
-    describe(&mut line, slot, address, wrong);
+    describe(&mut line, slot, address, misuse);
     line.text(" (thread ").number(thread, 10).text(")").write();
     stack(&mut line, frames);
     let mut kept = [0; FRAMES_MAX];
@@ -111,25 +111,25 @@ pub(super) fn write(slot: &Slot, address: usize, wrong: Wrong, frames: &[usize])
 }
 
 /// The kind of misuse, and the address relative to the block.
-fn describe(line: &mut Line, slot: &Slot, address: usize, wrong: Wrong) {
+fn describe(line: &mut Line, slot: &Slot, address: usize, misuse: Misuse) {
     let (block, size) = (slot.address(), slot.size());
-    let is_freed = slot.state() != State::Live && wrong != Wrong::Written;
+    let is_freed = slot.state() != State::Live && misuse != Misuse::Written;
     let is_before = address < block;
     let is_inside = address.wrapping_sub(block) < size;
     let beyond = if is_before { "masu: buffer underflow: " } else { "masu: buffer overflow: " };
-    line.text(match wrong {
-        Wrong::FreedTwice => "masu: double free: ",
-        Wrong::NotABlock => "masu: invalid free: ",
-        Wrong::UsedFreed => "masu: use after free: realloc or malloc_usable_size of ",
-        Wrong::Written => beyond,
-        Wrong::Access { .. } if is_freed => "masu: use after free: ",
-        Wrong::Access { .. } => beyond,
+    line.text(match misuse {
+        Misuse::FreedTwice => "masu: double free: ",
+        Misuse::NotABlock => "masu: invalid free: ",
+        Misuse::UsedFreed => "masu: use after free: realloc or malloc_usable_size of ",
+        Misuse::Written => beyond,
+        Misuse::Access { .. } if is_freed => "masu: use after free: ",
+        Misuse::Access { .. } => beyond,
     });
-    match wrong {
-        Wrong::Access { write: None } => line.text("an access at "),
-        Wrong::Access { write: Some(true) } => line.text("a write at "),
-        Wrong::Access { write: Some(false) } => line.text("a read at "),
-        Wrong::Written => line.text("a write seen when the block was freed, at "),
+    match misuse {
+        Misuse::Access { write: None } => line.text("an access at "),
+        Misuse::Access { write: Some(true) } => line.text("a write at "),
+        Misuse::Access { write: Some(false) } => line.text("a read at "),
+        Misuse::Written => line.text("a write seen when the block was freed, at "),
         _ => line,
     };
     line.address(address).text(", ");

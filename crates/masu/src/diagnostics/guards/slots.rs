@@ -42,7 +42,7 @@ pub(crate) enum State {
 
 /// A thread and its stack when it allocated or freed a block.
 #[repr(C)]
-struct Deed {
+struct Event {
     thread: AtomicUsize,
     count: AtomicUsize,
     frames: [AtomicUsize; FRAMES_MAX],
@@ -60,8 +60,8 @@ struct Record {
     opened_bytes: AtomicUsize,
     /// The index of its class, and flags.
     kind: AtomicUsize,
-    allocated: Deed,
-    freed: Deed,
+    allocated: Event,
+    freed: Event,
 }
 
 const CLASS: usize = 0xff;
@@ -125,7 +125,7 @@ fn add(word: &AtomicUsize) {
     word.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Deed {
+impl Event {
     fn note(&self, thread: usize, frames: &[usize]) {
         set(&self.thread, thread);
         set(&self.count, frames.len().min(FRAMES_MAX));
@@ -154,7 +154,7 @@ impl Pool {
         let mut slots = settings::guard_slots().unwrap_or(SLOTS).min(most);
         while slots > 0 {
             if let Some(pool) = Pool::of(slots, stride, os_page) {
-                pool.slots().for_each(|slot| slot.settle(admit));
+                pool.slots().for_each(|slot| slot.init(admit));
                 // ORDERING: Release publishes the pool and the slices; it pairs with the Acquire in `get`.
                 POOL.store(ptr::from_ref(pool).cast_mut(), Ordering::Release);
                 return true;
@@ -256,7 +256,7 @@ impl Pool {
     }
 
     /// Blocks that the class with this index counts: live ones, and all there ever were.
-    pub(super) fn books_of(&self, class_index: usize) -> (usize, usize) {
+    pub(super) fn counts_of(&self, class_index: usize) -> (usize, usize) {
         // A block counts as made before it counts as freed; read in this order, `freed` is never more than `made`.
         // ORDERING: Acquire pairs with the Release in `begin_to_free`: blocks in `freed` are in `made` too.
         let freed = self.freed_of[class_index].load(Ordering::Acquire);
@@ -275,7 +275,7 @@ impl Slot {
     }
 
     /// Marks its slices as pages of guarded blocks.
-    fn settle(self, admit: &impl Fn(&'static Slice)) {
+    fn init(self, admit: &impl Fn(&'static Slice)) {
         for distance in 0..self.pool.stride / SLICE_BYTES {
             // SAFETY: The pool's slices lie within the first GiB of their arena, which is never released.
             let slice = unsafe { Slice::at(self.start() + distance * SLICE_BYTES) };
@@ -444,7 +444,7 @@ impl Slot {
     }
 }
 
-impl Deed {
+impl Event {
     fn read(&self, frames: &mut [usize; FRAMES_MAX]) -> (usize, usize) {
         self.frames.iter().zip(&mut *frames).for_each(|(word, frame)| *frame = get(word));
         (get(&self.thread), get(&self.count).min(FRAMES_MAX))

@@ -91,19 +91,19 @@ impl Destination {
         result
     }
 
-    fn ask_name(&mut self) -> &CStr {
+    fn request_name(&mut self) -> &CStr {
         let mut digits = [0; 20];
         let process = number(file::process(), &mut digits);
         self.name_with(&[b".", process, b".ask"])
     }
 
     /// Whether another process has requested a profile.
-    pub(super) fn is_asked_for(&mut self) -> bool {
-        self.prefix_length > 0 && file::exists(self.ask_name())
+    pub(super) fn is_requested(&mut self) -> bool {
+        self.prefix_length > 0 && file::exists(self.request_name())
     }
 
     /// Removes the request.
-    pub(super) fn answer(&mut self) {
-        file::remove(self.ask_name());
+    pub(super) fn end_request(&mut self) {
+        file::remove(self.request_name());
     }
 }

@@ -5,7 +5,7 @@
 //! bytes. The hard idea: a block's share is computed from two numbers alone, so its free subtracts exactly what its
 //! allocation added.
 
-use super::chance::probability_of_hit;
+use super::probability::probability_of_hit;
 use super::store::{ENTRY_WORDS, Index, Place, Store, mix};
 
 /// Blocks are counted in parts of one over two to this power.

@@ -59,7 +59,7 @@ impl Objects {
 }
 
 fn search_without_lock(address: usize) -> Option<Extent> {
-    let [start, end, contents] = libc::object_left_locked(address)?;
+    let [start, end, contents] = libc::object_without_lock(address)?;
     Some(Extent { start, end, contents, contents_end: end })
 }
 

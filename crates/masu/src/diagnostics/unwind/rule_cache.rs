@@ -16,7 +16,7 @@ const SAVED_MAX: usize = 12;
 
 /// The rules at one address, where they are simple.
 #[derive(Clone, Copy)]
-pub(super) struct Usual {
+pub(super) struct SimpleRow {
     /// 0 for none: no function is there.
     address: usize,
     /// The frame's end, in bytes from the register's value.
@@ -30,7 +30,7 @@ pub(super) struct Usual {
     places: [i16; SAVED_MAX],
 }
 
-const NONE: Usual = Usual {
+const NONE: SimpleRow = SimpleRow {
     address: 0,
     base_offset: 0,
     base_register: 0,
@@ -42,30 +42,30 @@ const NONE: Usual = Usual {
 
 const WORD: isize = size_of::<usize>() as isize;
 
-impl Usual {
+impl SimpleRow {
     /// The rules of `address` in this form, if they are simple.
-    pub(super) fn of(address: usize, row: &Row) -> Option<Usual> {
+    pub(super) fn of(address: usize, row: &Row) -> Option<SimpleRow> {
         let Base::Register(register, offset) = row.base else { return None };
         if row.is_signal_frame || !row.is_same(STACK_POINTER) {
             return None;
         }
         let (base_register, base_offset) = (register.try_into().ok()?, offset.try_into().ok()?);
-        let mut usual = Usual { address, base_offset, base_register, ..NONE };
+        let mut simple = SimpleRow { address, base_offset, base_register, ..NONE };
         for (register, rule) in row.rules.iter().enumerate() {
             match *rule {
                 Rule::Same if register == RETURN => return None,
                 Rule::Same => {}
-                Rule::Undefined if register == RETURN => usual.is_first = true,
+                Rule::Undefined if register == RETURN => simple.is_first = true,
                 Rule::SavedAt(offset) if offset % WORD == 0 => {
-                    let count = usize::from(usual.count);
-                    *usual.registers.get_mut(count)? = register.try_into().ok()?;
-                    usual.places[count] = (offset / WORD).try_into().ok()?;
-                    usual.count += 1;
+                    let count = usize::from(simple.count);
+                    *simple.registers.get_mut(count)? = register.try_into().ok()?;
+                    simple.places[count] = (offset / WORD).try_into().ok()?;
+                    simple.count += 1;
                 }
                 _ => return None,
             }
         }
-        Some(usual)
+        Some(simple)
     }
 
     /// Replaces the registers by the caller's. `None` where there is no caller, or memory cannot be read.
@@ -81,33 +81,33 @@ impl Usual {
             let value = memory.word_at(base.wrapping_add_signed(isize::from(*place) * WORD))?;
             registers.set(usize::from(*register), value);
         }
-        registers.enter_caller_of_usual(base);
+        registers.enter_caller_simple(base);
         Some(())
     }
 }
 
 /// The cache: each address has one place, where another may replace it.
-pub(super) struct Kept {
+pub(super) struct RuleCache {
     /// The count of object changes for which the places are valid.
     changes: u64,
-    places: Option<&'static mut [Usual; PLACES]>,
+    places: Option<&'static mut [SimpleRow; PLACES]>,
 }
 
 const PLACES: usize = 1024;
-const BYTES: usize = size_of::<[Usual; PLACES]>();
+const BYTES: usize = size_of::<[SimpleRow; PLACES]>();
 
-static KEPT: Lock<Kept> = Lock::new(Kept { changes: 0, places: None });
+static CACHE: Lock<RuleCache> = Lock::new(RuleCache { changes: 0, places: None });
 
 /// The cache, if it is valid while objects have changed `changes` times. A thread that holds its lock takes no lock of the
 /// dynamic linker's, because the holder of that one may wait for this.
-pub(super) fn at(changes: u64) -> Option<Guard<'static, Kept>> {
-    let mut kept = KEPT.lock();
-    kept.holds_at(changes).then_some(kept)
+pub(super) fn valid_at(changes: u64) -> Option<Guard<'static, RuleCache>> {
+    let mut cache = CACHE.lock();
+    cache.is_valid_at(changes).then_some(cache)
 }
 
-impl Kept {
+impl RuleCache {
     /// Whether the cache is valid for this count of changes; clears it where the count is newer.
-    fn holds_at(&mut self, changes: u64) -> bool {
+    fn is_valid_at(&mut self, changes: u64) -> bool {
         if changes > self.changes {
             self.changes = changes;
             if let Some(places) = self.places.as_deref_mut() {
@@ -119,23 +119,23 @@ impl Kept {
 
     /// The cached rules at `address`.
     #[inline]
-    pub(super) fn find(&self, address: usize) -> Option<&Usual> {
-        let usual = &self.places.as_deref()?[place_of(address)];
-        (usual.address == address).then_some(usual)
+    pub(super) fn find(&self, address: usize) -> Option<&SimpleRow> {
+        let simple = &self.places.as_deref()?[place_of(address)];
+        (simple.address == address).then_some(simple)
     }
 
     /// Caches rules, unless there is no memory.
-    pub(super) fn keep(&mut self, usual: Usual) {
+    pub(super) fn insert(&mut self, simple: SimpleRow) {
         if self.places.is_none() {
             let Ok(start) = kernel::map(BYTES, Protection::ReadWrite) else { return };
-            let places = start.as_ptr().cast::<[Usual; PLACES]>();
+            let places = start.as_ptr().cast::<[SimpleRow; PLACES]>();
             // SAFETY: There are as many bytes, aligned to an OS page, and nothing else uses them.
             unsafe { places.write([NONE; PLACES]) };
             // SAFETY: Written just now, never freed, and reached through the lock alone.
             self.places = Some(unsafe { &mut *places });
         }
         if let Some(places) = self.places.as_deref_mut() {
-            places[place_of(usual.address)] = usual;
+            places[place_of(simple.address)] = simple;
         }
     }
 }
@@ -146,7 +146,7 @@ fn place_of(address: usize) -> usize {
 
 /// Holds this module's lock across `fork`.
 pub(crate) fn hold_for_fork() {
-    KEPT.hold();
+    CACHE.hold();
 }
 
 /// Ends [`hold_for_fork`].
@@ -156,28 +156,28 @@ pub(crate) fn hold_for_fork() {
 /// - This thread, or the one it was forked from, called `hold_for_fork`.
 pub(crate) unsafe fn let_go_after_fork() {
     // SAFETY: The caller's condition.
-    unsafe { KEPT.let_go() };
+    unsafe { CACHE.let_go() };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn usual(address: usize) -> Usual {
-        Usual { address, ..NONE }
+    fn simple(address: usize) -> SimpleRow {
+        SimpleRow { address, ..NONE }
     }
 
     #[test]
     fn what_was_known_of_unloaded_objects_is_forgotten() {
-        let mut kept = Kept { changes: 7, places: None };
-        assert!(kept.find(16).is_none());
-        kept.keep(usual(16));
-        kept.keep(usual(32));
-        assert!(kept.find(16).is_some() && kept.find(32).is_some() && kept.find(48).is_none());
-        assert!(kept.holds_at(7) && kept.find(16).is_some());
-        assert!(!kept.holds_at(6), "it may be of what is not loaded any more");
-        assert!(kept.find(16).is_some());
-        assert!(kept.holds_at(8) && kept.find(16).is_none() && kept.find(32).is_none());
+        let mut cache = RuleCache { changes: 7, places: None };
+        assert!(cache.find(16).is_none());
+        cache.insert(simple(16));
+        cache.insert(simple(32));
+        assert!(cache.find(16).is_some() && cache.find(32).is_some() && cache.find(48).is_none());
+        assert!(cache.is_valid_at(7) && cache.find(16).is_some());
+        assert!(!cache.is_valid_at(6), "it may be of what is not loaded any more");
+        assert!(cache.find(16).is_some());
+        assert!(cache.is_valid_at(8) && cache.find(16).is_none() && cache.find(32).is_none());
     }
 
     #[test]
@@ -185,14 +185,16 @@ mod tests {
         let rules = [Rule::Same; crate::diagnostics::unwind::registers::COUNT];
         let base = Base::Register(STACK_POINTER, 16);
         let mut row = Row { base, rules, is_signal_frame: false };
-        assert!(Usual::of(16, &row).is_none(), "nothing says where the caller goes on");
+        assert!(SimpleRow::of(16, &row).is_none(), "nothing says where the caller goes on");
         row.rules[RETURN] = Rule::SavedAt(-WORD);
-        assert!(Usual::of(16, &row).is_some_and(|usual| usual.count == 1 && !usual.is_first));
-        assert!(Usual::of(16, &Row { is_signal_frame: true, ..row }).is_none());
-        assert!(Usual::of(16, &Row { base: Base::Unknown, ..row }).is_none());
+        assert!(
+            SimpleRow::of(16, &row).is_some_and(|simple| simple.count == 1 && !simple.is_first)
+        );
+        assert!(SimpleRow::of(16, &Row { is_signal_frame: true, ..row }).is_none());
+        assert!(SimpleRow::of(16, &Row { base: Base::Unknown, ..row }).is_none());
         row.rules[RETURN] = Rule::SavedAt(-4);
-        assert!(Usual::of(16, &row).is_none());
+        assert!(SimpleRow::of(16, &row).is_none());
         row.rules[RETURN] = Rule::Undefined;
-        assert!(Usual::of(16, &row).is_some_and(|usual| usual.is_first));
+        assert!(SimpleRow::of(16, &row).is_some_and(|simple| simple.is_first));
     }
 }

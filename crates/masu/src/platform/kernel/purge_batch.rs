@@ -36,14 +36,14 @@ const DONE: usize = 2;
 const REFUSED: usize = 3;
 
 /// Allows the call from now on: there is a second thread.
-pub(crate) fn drop_together() {
+pub(crate) fn allow_purge_batches() {
     // ORDERING: Relaxed in this file: no other memory depends on the value, and a thread that misses it finds the same one.
     let _ = KNOWN.compare_exchange(UNASKED, UNKNOWN, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Whether many ranges are known to take one call.
 #[inline]
-pub(crate) fn drops_together() -> bool {
+pub(crate) fn batches_purges() -> bool {
     known() == DONE
 }
 
@@ -67,7 +67,7 @@ fn note(known: usize) {
 #[unsafe(link_section = ".text.masu_cold.purge.kernel_drop_contents")]
 pub(crate) unsafe fn drop_contents(spans: &[Span]) -> bool {
     // SAFETY: The caller's condition.
-    if spans.len() > 1 && matches!(known(), UNKNOWN | DONE) && unsafe { drop_at_once(spans) } {
+    if spans.len() > 1 && matches!(known(), UNKNOWN | DONE) && unsafe { drop_batch(spans) } {
         return true;
     }
     let mut all = true;
@@ -85,7 +85,7 @@ pub(crate) unsafe fn drop_contents(spans: &[Span]) -> bool {
 /// # Safety
 ///
 /// - As [`drop_contents`].
-unsafe fn drop_at_once(spans: &[Span]) -> bool {
+unsafe fn drop_batch(spans: &[Span]) -> bool {
     /// This process, without a file (`PIDFD_SELF_THREAD`).
     const THIS_PROCESS: usize = (-10_000_isize).cast_unsigned();
     debug_assert!(no_lock_is_held(), "this may take long");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn ranges_that_go_together_read_as_zero_whatever_the_kernel_can() {
-        drop_together();
+        allow_purge_batches();
         for known in [UNASKED, UNKNOWN, REFUSED] {
             note(known);
             let spans = written::<3>();

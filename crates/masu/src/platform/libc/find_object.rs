@@ -25,14 +25,14 @@ type Find = unsafe extern "C" fn(address: *mut c_void, found: *mut Found) -> c_i
 type Symbol = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 type Error = unsafe extern "C" fn() -> *mut c_char;
 
-/// The function; null where there is none or `look_for_finder` did not run.
+/// The function; null where there is none or `load_finder` did not run.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Looks the function up. The dynamic linker may allocate in this call.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.found_look_for_finder")]
-pub(crate) fn look_for_finder() {
+#[unsafe(link_section = ".text.masu_cold.profile.find_object_load_finder")]
+pub(crate) fn load_finder() {
     let (symbol, error): (usize, usize) = (weak_function!("dlsym"), weak_function!("dlerror"));
     // SAFETY: The address is 0 (no such function) or the C library's `dlsym`.
     let symbol: Option<Symbol> = unsafe { mem::transmute(symbol) };
@@ -59,7 +59,7 @@ pub(super) fn has_finder() -> bool {
 
 /// Start and end of the object that holds `address`, and the start of its unwind tables' contents.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.found_find_object")]
+#[unsafe(link_section = ".text.masu_cold.profile.find_object_find_object")]
 pub(super) fn find_object(address: usize) -> Option<[usize; 3]> {
     // ORDERING: Relaxed, as above.
     let find = FIND.load(Ordering::Relaxed);

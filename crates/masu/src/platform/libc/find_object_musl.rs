@@ -1,7 +1,7 @@
 //! The place of `find_object.rs` on musl: `fork` releases the dynamic linker's lock in the child, so
 //! `dl_iterate_phdr` always works.
 
-pub(crate) fn look_for_finder() {}
+pub(crate) fn load_finder() {}
 
 pub(super) fn has_finder() -> bool {
     false

@@ -71,11 +71,11 @@ pub(crate) struct MemoryFault {
 }
 
 /// Called at each memory fault.
-type Look = fn(&MemoryFault);
+type Hook = fn(&MemoryFault);
 
 struct Before {
     action: UnsafeCell<Action>,
-    look: UnsafeCell<Look>,
+    hook: UnsafeCell<Hook>,
 }
 
 // SAFETY: Written once, before the handler that reads it is installed.
@@ -84,11 +84,11 @@ unsafe impl Sync for Before {}
 const NOTHING: Action = Action { handler: 0, mask: [0; 16], flags: 0, restorer: 0 };
 
 /// The action before masu's, and masu's function.
-static BEFORE: Before = Before { action: UnsafeCell::new(NOTHING), look: UnsafeCell::new(|_| {}) };
+static BEFORE: Before = Before { action: UnsafeCell::new(NOTHING), hook: UnsafeCell::new(|_| {}) };
 
-/// Calls `look` at each memory fault from now on, before the program's present handler. A handler that the program installs
+/// Calls `hook` at each memory fault from now on, before the program's present handler. A handler that the program installs
 /// later replaces it. Works once in a process's life.
-pub(crate) fn look_at_faults(look: Look) {
+pub(crate) fn on_fault(hook: Hook) {
     static DONE: AtomicBool = AtomicBool::new(false);
     // ORDERING: Relaxed: one thread goes on.
     if DONE.swap(true, Ordering::Relaxed) {
@@ -107,7 +107,7 @@ pub(crate) fn look_at_faults(look: Look) {
     // SAFETY: No handler reads it yet, and only one thread comes here.
     unsafe { BEFORE.action.get().write(before) };
     // SAFETY: As above.
-    unsafe { BEFORE.look.get().write(look) };
+    unsafe { BEFORE.hook.get().write(hook) };
     // SAFETY: The action is a handler of the right kind, which stays valid.
     let _ = unsafe { sigaction(SIGSEGV, &raw const new, ptr::null_mut()) };
 }
@@ -124,11 +124,11 @@ unsafe extern "C" fn handle(
     context: *const c_void,
 ) {
     // SAFETY: Written before this handler was installed.
-    let (before, look) = unsafe { (*BEFORE.action.get(), *BEFORE.look.get()) };
+    let (before, hook) = unsafe { (*BEFORE.action.get(), *BEFORE.hook.get()) };
     // SAFETY: The kernel passes a valid structure.
     let (address, was_sent) = unsafe { ((*information).address(), (*information).was_sent()) };
     if let Some(address) = address {
-        look(&MemoryFault { address, context });
+        hook(&MemoryFault { address, context });
     }
     if before.handler == IGNORED && was_sent {
         return;

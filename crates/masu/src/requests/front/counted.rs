@@ -14,8 +14,8 @@ use crate::blocks::whose::Shard;
 use crate::diagnostics::guards::{self, Request};
 use crate::memory::class::{Class, SAMPLED};
 use crate::memory::map;
-use crate::threads::books::page;
 use crate::threads::cache::{ThreadCache, all, are_counted};
+use crate::threads::statistics::page;
 
 /// A cached block for `size` bytes within the table, counted, where this thread's layouts take slow paths; null where they
 /// do not, or there is none.
@@ -41,7 +41,7 @@ pub(super) fn cached(size: usize) -> *mut u8 {
 /// As [`super::allocate_class`], counted.
 #[inline(never)]
 pub(super) fn allocate(request: Request) -> *mut u8 {
-    page::look_at_news();
+    page::refresh_if_stale();
     // Where frees by layout take slow paths too, they use the class map.
     let kept = request.class.laned();
     match slot::get().cache() {

@@ -19,7 +19,7 @@ use crate::memory::random::Random;
 use crate::memory::ranges::{Ranges, large, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice, Protection};
-use crate::threads::books::page;
+use crate::threads::statistics::page;
 use crate::threads::thread;
 
 /// How many blocks the quarantine holds.
@@ -143,7 +143,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     block.set_size(size);
     first.kind.set(Kind::Large);
     map::set(first.address(), 1, LARGE);
-    page::look_large(slices);
+    page::refresh_for_large(slices);
     count(first.address(), size);
     first.start().as_ptr()
 }
@@ -220,7 +220,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
         left = surplus.is_some();
         surplus.into_iter().for_each(leave);
     }
-    page::look_large(slices);
+    page::refresh_for_large(slices);
 }
 
 impl Resting {

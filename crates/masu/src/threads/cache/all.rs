@@ -117,18 +117,18 @@ fn count_all() {
 /// Applies the option `guard_rate`, if it changed. This thread notices later, like the others: it may be inside a slow path
 /// whose stack must not change.
 #[inline]
-pub(crate) fn follow_guards() {
-    if !guards::are_followed() {
-        follow_guards_slow();
+pub(crate) fn apply_guard_rate() {
+    if !guards::is_rate_current() {
+        apply_guard_rate_slow();
     }
 }
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.all_follow_guards_slow")]
-fn follow_guards_slow() {
+#[unsafe(link_section = ".text.masu_cold.guards.all_apply_guard_rate_slow")]
+fn apply_guard_rate_slow() {
     let threads = THREADS.lock();
-    if guards::follow(shard::guarded::admit) {
+    if guards::apply_rate(shard::guarded::admit) {
         // All threads draw again.
         sampling::renew();
     }

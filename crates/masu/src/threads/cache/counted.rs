@@ -18,7 +18,7 @@ use core::ptr;
 use super::{ThreadCache, all};
 use crate::blocks::slot::{CAN_COUNT, Inert, State};
 use crate::blocks::{shard, slot};
-use crate::diagnostics::sampling::chance;
+use crate::diagnostics::sampling::probability;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::arena::code_of;
 use crate::memory::class::{Class, SAMPLED};
@@ -288,11 +288,11 @@ impl ThreadCache {
 
     /// The same for a given interval.
     fn draw_from(&self, interval: usize) -> usize {
-        chance::bytes_to_hit(self.random(), interval)
+        probability::bytes_to_hit(self.random(), interval)
     }
 
     fn random(&self) -> u64 {
-        let (state, random) = chance::next_random(self.countdown.random.get());
+        let (state, random) = probability::next_random(self.countdown.random.get());
         self.countdown.random.set(state);
         random
     }

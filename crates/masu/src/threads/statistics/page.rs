@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 
 use super::{CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION, collect, threads};
 use crate::blocks::slot;
-use crate::diagnostics::news;
+use crate::diagnostics::stale;
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::kernel::{self, Advice, Clock, Protection, SharedFile};
 use crate::platform::libc;
@@ -51,7 +51,7 @@ const INTERVAL_FIRST: usize = 250_000;
 const SHARE: usize = 64;
 const SHARE_FIRST: usize = 4;
 /// The clock is read after so many bytes of large blocks.
-const LOOK_BYTES: usize = 1 << 20;
+const CHECK_BYTES: usize = 1 << 20;
 
 /// The page's words; null where there is no page.
 static PAGE: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
@@ -62,7 +62,7 @@ static MARK: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 const NEVER: usize = usize::MAX;
 /// How often [`is_due`] was called.
-static LOOKS: AtomicUsize = AtomicUsize::new(0);
+static CHECKS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of large blocks since the clock was read last.
 static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Whether a thread makes or writes the page now. In a forked child that thread may not exist.
@@ -72,34 +72,34 @@ static FILE: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// Rewrites the page if statistics have changed and it is old. Called at the start of slow paths.
 #[inline(always)]
-pub(crate) fn look_at_news() {
-    if news::are_there() {
-        look_at_news_slow();
+pub(crate) fn refresh_if_stale() {
+    if stale::is_marked() {
+        refresh_if_stale_slow();
     }
 }
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_look_at_news_slow")]
-fn look_at_news_slow() {
-    if news::take() {
-        look_slow();
+#[unsafe(link_section = ".text.masu_cold.statistics.page_refresh_if_stale_slow")]
+fn refresh_if_stale_slow() {
+    if stale::take() {
+        refresh_slow();
     }
 }
 
 /// Rewrites the page if it is on and old. For slow paths that are taken rarely.
 #[inline]
-pub(crate) fn look() {
+pub(crate) fn refresh() {
     if settings::statistics_page() {
-        look_slow();
+        refresh_slow();
     }
 }
 
 /// The same after a large block of `slices` was allocated or freed.
 #[inline]
-pub(crate) fn look_large(slices: usize) {
+pub(crate) fn refresh_for_large(slices: usize) {
     if settings::statistics_page() {
-        look_large_slow(slices * SLICE_BYTES);
+        refresh_for_large_slow(slices * SLICE_BYTES);
     }
 }
 
@@ -108,26 +108,26 @@ pub(crate) fn look_large(slices: usize) {
 pub(crate) fn begin() {
     if settings::statistics_page() {
         note_thread();
-        look_slow();
+        refresh_slow();
     }
 }
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_look_large_slow")]
-fn look_large_slow(bytes: usize) {
+#[unsafe(link_section = ".text.masu_cold.statistics.page_refresh_for_large_slow")]
+fn refresh_for_large_slow(bytes: usize) {
     // ORDERING: Relaxed: what threads add at the same moment may be lost, which only delays the next check.
     let sum = LARGE_BYTES.load(Ordering::Relaxed).saturating_add(bytes);
-    LARGE_BYTES.store(if sum < LOOK_BYTES { sum } else { 0 }, Ordering::Relaxed);
-    if sum >= LOOK_BYTES {
-        look_slow();
+    LARGE_BYTES.store(if sum < CHECK_BYTES { sum } else { 0 }, Ordering::Relaxed);
+    if sum >= CHECK_BYTES {
+        refresh_slow();
     }
 }
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_look_slow")]
-fn look_slow() {
+#[unsafe(link_section = ".text.masu_cold.statistics.page_refresh_slow")]
+fn refresh_slow() {
     note_thread();
     if is_copy() {
         forget();
@@ -160,9 +160,9 @@ fn is_due() -> bool {
     // ORDERING: Relaxed in this function: simultaneous calls may be counted once, and at worst both threads return true,
     // and one of them writes.
     let next = NEXT.load(Ordering::Relaxed);
-    let looks = LOOKS.load(Ordering::Relaxed).wrapping_add(1);
-    LOOKS.store(looks, Ordering::Relaxed);
-    let has_doubled = looks.is_power_of_two() && next != NEVER;
+    let checks = CHECKS.load(Ordering::Relaxed).wrapping_add(1);
+    CHECKS.store(checks, Ordering::Relaxed);
+    let has_doubled = checks.is_power_of_two() && next != NEVER;
     has_doubled || kernel::nanoseconds(Clock::Exact) >= next
 }
 
@@ -186,11 +186,11 @@ fn is_copy() -> bool {
     mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Relaxed) == 0)
 }
 
-/// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_look`, because
+/// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_refresh`, because
 /// that takes locks.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.page_after_fork")]
-pub(crate) fn after_fork(may_look: bool) {
+pub(crate) fn after_fork(may_refresh: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
     let parents = PAGE.load(Ordering::Relaxed);
     // The thread that was making or writing the page may not exist.
@@ -214,8 +214,8 @@ pub(crate) fn after_fork(may_look: bool) {
     } else {
         return;
     }
-    if may_look {
-        look();
+    if may_refresh {
+        refresh();
     }
 }
 
@@ -231,7 +231,7 @@ fn forget() {
         unsafe { mark.as_ref() }.store(1, Ordering::Relaxed);
     }
     PAGE.store(ptr::null_mut(), Ordering::Relaxed);
-    LOOKS.store(0, Ordering::Relaxed);
+    CHECKS.store(0, Ordering::Relaxed);
     NEXT.store(0, Ordering::Relaxed);
     BUSY.store(false, Ordering::Relaxed);
 }

@@ -104,7 +104,7 @@ impl Registers {
 
     /// The same after a simple rule, which sets the return address and not the stack pointer.
     #[inline]
-    pub(super) fn enter_caller_of_usual(&mut self, base: usize) {
+    pub(super) fn enter_caller_simple(&mut self, base: usize) {
         self.0[STACK_POINTER] = base;
     }
 }

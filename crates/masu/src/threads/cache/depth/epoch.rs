@@ -6,7 +6,7 @@
 
 use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refill_entries};
 use crate::blocks::slot;
-use crate::diagnostics::news;
+use crate::diagnostics::stale;
 use crate::memory::class::Class;
 use crate::threads::cache::ThreadCache;
 
@@ -89,7 +89,7 @@ impl ThreadCache {
                 self.take_from_others(class, 0);
             }
         }
-        news::note();
+        stale::mark();
     }
 
     /// Flushes unused blocks, and plants the next mark.
