@@ -54,7 +54,7 @@ const COLD_MODULES: [&str; 14] = [
     "4masu8requests5front7counted",
     "4masu8platform6kernel4file",
     "4masu6blocks5owner",
-    "4masu7threads5cache4near",
+    "4masu7threads5cache10heap_cache",
     "4masu8requests4heap",
     "4masu1c4heap",
     "masu_heap_",

@@ -313,7 +313,7 @@ fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8])
 #[inline]
 fn note_brought(shard: Shard, blocks: usize) {
     if !whose::is_always_first()
-        && let Some(own) = slot::get().own()
+        && let Some(own) = slot::get().head()
         && own.shard != shard
     {
         own.brought_blocks.add(blocks);

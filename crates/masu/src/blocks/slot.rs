@@ -27,10 +27,10 @@ use crate::platform::sync::{AtomicBool, Ordering};
 #[cfg(not(feature = "secure"))]
 pub(crate) use stacks::share_stack;
 pub(crate) use stacks::{
-    CAN_COUNT, EMPTY, Inert, LANED_STEPS, OFFSETS, Own, Shared, Stack, Stacks, State, ended,
+    CAN_COUNT, CacheHead, EMPTY, Inert, LANED_STEPS, OFFSETS, Shared, Stack, Stacks, State, ended,
 };
 
-/// The variables' names continue with this after `masu_slot_` and `masu_behind_`.
+/// The variables' names continue with this after `masu_slot_` and `masu_hidden_`.
 ///
 /// It has the crate's version, so that two versions in one program each have a slot. The rest is what a linker prints where
 /// one version occurs twice, or where a program and a library that it links would share one: both are errors, and
@@ -54,14 +54,14 @@ global_asm!(
     concat!(".hidden masu_slot_", suffix!()),
     concat!(".type masu_slot_", suffix!(), ", @object"),
     concat!(".size masu_slot_", suffix!(), ", 8"),
-    concat!(".globl masu_behind_", suffix!()),
-    concat!(".hidden masu_behind_", suffix!()),
-    concat!(".type masu_behind_", suffix!(), ", @object"),
-    concat!(".size masu_behind_", suffix!(), ", 8"),
+    concat!(".globl masu_hidden_", suffix!()),
+    concat!(".hidden masu_hidden_", suffix!()),
+    concat!(".type masu_hidden_", suffix!(), ", @object"),
+    concat!(".size masu_hidden_", suffix!(), ", 8"),
     // Both in one cache line.
     ".p2align 4",
     concat!("masu_slot_", suffix!(), ": .quad {empty}"),
-    concat!("masu_behind_", suffix!(), ": .quad 0"),
+    concat!("masu_hidden_", suffix!(), ": .quad 0"),
     ".popsection",
     empty = sym EMPTY,
 );
@@ -80,23 +80,23 @@ pub(crate) fn get() -> &'static Stacks {
 ///
 /// # Safety
 ///
-/// - This thread's stacks were set by [`set_behind`].
+/// - This thread's stacks were set by [`set_hiding`].
 #[inline(always)]
-pub(crate) unsafe fn behind() -> &'static Own {
-    // SAFETY: `set_behind` wrote it, and caches are never unmapped.
-    unsafe { &*arch::read_behind() }
+pub(crate) unsafe fn hidden() -> &'static CacheHead {
+    // SAFETY: `set_hiding` wrote it, and caches are never unmapped.
+    unsafe { &*arch::read_hidden() }
 }
 
 /// This thread's parked run, where it has a cache.
 #[inline]
 pub(crate) fn parked() -> Option<&'static Parked> {
-    get().own().map(|own| &own.parked)
+    get().head().map(|head| &head.parked)
 }
 
 /// The ranges that this thread takes memory from.
 #[inline]
 pub(crate) fn ranges() -> &'static SharedRanges {
-    stripes::for_shard(get().own().map_or(0, |own| own.shard.0))
+    stripes::for_shard(get().head().map_or(0, |head| head.shard.0))
 }
 
 /// Makes `stacks` this thread's.
@@ -105,10 +105,10 @@ pub(crate) fn set(stacks: &'static Stacks) {
     unsafe { arch::write(stacks) };
 }
 
-/// Makes `stacks` this thread's, hiding `own`.
-pub(crate) fn set_behind(stacks: &'static Stacks, own: &'static Own) {
+/// Makes `stacks` this thread's, hiding `head`.
+pub(crate) fn set_hiding(stacks: &'static Stacks, head: &'static CacheHead) {
     // SAFETY: As above. Written first, because a signal handler may run in between.
-    unsafe { arch::write_behind(own) };
+    unsafe { arch::write_hidden(head) };
     set(stacks);
 }
 

@@ -9,7 +9,7 @@ use super::or_errno;
 use crate::blocks::owner::Owner;
 use crate::memory::class::{MIN_ALIGN, TABLE_LIMIT};
 use crate::requests::heap::{self, HeapStatistics};
-use crate::threads::cache::near::Near;
+use crate::threads::cache::heap_cache::HeapCache;
 use crate::threads::thread;
 
 /// An opaque heap.
@@ -68,8 +68,8 @@ pub unsafe fn malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
     // SAFETY: The caller's condition.
     let owner = unsafe { owner_of(heap) };
     if size <= TABLE_LIMIT
-        && let Some(near) = Near::of(owner)
-        && let Some(block) = NonNull::new(near.pop(size))
+        && let Some(cached) = HeapCache::of(owner)
+        && let Some(block) = NonNull::new(cached.pop(size))
     {
         return block.as_ptr();
     }

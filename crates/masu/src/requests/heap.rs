@@ -18,7 +18,7 @@ use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicPtr, Ordering};
 use crate::requests::pointer::{OfHeap, Pointer};
 use crate::requests::reclaim;
-use crate::threads::cache::near::{self, Near};
+use crate::threads::cache::heap_cache::{self, HeapCache};
 use crate::threads::thread;
 pub(crate) use blocks::{allocate, free, heap_of, resize};
 
@@ -130,8 +130,8 @@ impl Heap {
     pub fn alloc(&self, layout: Layout) -> Option<NonNull<u8>> {
         if is_in_table(layout.size(), layout.align())
             && let Some(owner) = self.owner()
-            && let Some(near) = Near::of(owner)
-            && let Some(block) = NonNull::new(near.pop(layout.size()))
+            && let Some(cached) = HeapCache::of(owner)
+            && let Some(block) = NonNull::new(cached.pop(layout.size()))
         {
             return Some(block);
         }
@@ -162,8 +162,8 @@ impl Heap {
     pub unsafe fn dealloc(&self, block: NonNull<u8>, layout: Layout) {
         if is_in_table(layout.size(), layout.align())
             && let Some(owner) = self.owner()
-            && let Some(near) = Near::of(owner)
-            && near.push(layout.size(), block.as_ptr())
+            && let Some(cached) = HeapCache::of(owner)
+            && cached.push(layout.size(), block.as_ptr())
         {
             return;
         }
@@ -266,7 +266,7 @@ impl Heap {
 /// The statistics of the heap of `owner`.
 #[inline(never)]
 pub(crate) fn statistics_of(owner: &'static Owner) -> HeapStatistics {
-    let (cached_blocks, cached_bytes) = near::held_by_all(|of| ptr::eq(of, owner));
+    let (cached_blocks, cached_bytes) = heap_cache::cached_by_all(|of| ptr::eq(of, owner));
     let counts = owner.counts();
     HeapStatistics {
         live_bytes: counts.block_bytes.saturating_sub(cached_bytes) + counts.large_bytes,

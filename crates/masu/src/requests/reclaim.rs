@@ -71,7 +71,7 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
 fn flush_all() {
     if let Some(cache) = thread::cache() {
         cache.empty_stacks();
-        cache.empty_near();
+        cache.flush_heaps();
     }
     owner::trim();
     idle::empty_warm();

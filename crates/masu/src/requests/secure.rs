@@ -10,7 +10,7 @@
 
 mod canary;
 mod guarded;
-mod suspect;
+mod report;
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -27,7 +27,7 @@ use crate::requests::pointer::OfHeap;
 use crate::requests::{heap, reclaim};
 use crate::threads::statistics::page;
 use crate::threads::thread;
-use suspect::{Call, Reason};
+use report::{Call, Reason};
 
 /// The front's error for pointers of other mallocs. Here they end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn allocate_class(class: Class, size: usize) -> (*mut u8, bool) {
         && let Some(offset) = hardened::first_written(taken.address, class.size())
     {
         let wrong = Wrong::Written { block: taken.address, offset, size: class.size() };
-        suspect::stop(Call::Malloc, taken.address, Reason::Wrong(wrong));
+        report::stop(Call::Malloc, taken.address, Reason::Wrong(wrong));
     }
     // SAFETY: The block is that long and belongs to this thread.
     unsafe { canary::write(block, size, class.size()) };
@@ -192,14 +192,14 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
             let checked = check(&held, address, expected);
             if let Err(reason) = checked {
                 drop(held);
-                suspect::stop(call, address, reason);
+                report::stop(call, address, reason);
             }
             uncount(address);
             match held.rest() {
                 // No slow path follows that would update the statistics page.
                 Ok(true) => page::refresh(),
                 Ok(false) => {}
-                Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
+                Err(wrong) => report::stop(call, address, Reason::Wrong(wrong)),
             }
         }
         Err(Wrong::NoPage) => match code_of(address) {
@@ -209,9 +209,9 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
             HEAP => unsafe { heap::free(start) },
             // SAFETY: As above, for a large block.
             LARGE => unsafe { guarded::free(start, expected, call) },
-            _ => suspect::stop(call, address, Reason::Wrong(Wrong::NoPage)),
+            _ => report::stop(call, address, Reason::Wrong(Wrong::NoPage)),
         },
-        Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
+        Err(wrong) => report::stop(call, address, Reason::Wrong(wrong)),
     }
 }
 
@@ -254,28 +254,29 @@ fn check(held: &Held, address: usize, expected: Expected) -> Result<(), Reason> 
     let size = held.size();
     expected.admits(address, size)?;
     // SAFETY: The block is that long, and live.
-    let stands =
-        unsafe { canary::stands(ptr::with_exposed_provenance(address), size, held.class.size()) };
-    if stands { Ok(()) } else { Err(Reason::Overrun { size }) }
+    let is_intact = unsafe {
+        canary::is_intact(ptr::with_exposed_provenance(address), size, held.class.size())
+    };
+    if is_intact { Ok(()) } else { Err(Reason::Overrun { size }) }
 }
 
 /// The size of a live block of no heap, and its room, 0 for a large one. Ends the program where `address` is no such block,
 /// or its canary was overwritten.
-fn look(address: usize, expected: Expected, call: Call) -> (usize, usize) {
+fn inspect(address: usize, expected: Expected, call: Call) -> (usize, usize) {
     match hardened::hold(address) {
         Ok(held) => {
             let (size, room) = (held.size(), held.class.size());
             let checked = check(&held, address, expected);
             drop(held);
             if let Err(reason) = checked {
-                suspect::stop(call, address, reason);
+                report::stop(call, address, reason);
             }
             (size, room)
         }
         Err(Wrong::NoPage) if code_of(address) == LARGE => {
             (guarded::size(address, expected, call), 0)
         }
-        Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
+        Err(wrong) => report::stop(call, address, Reason::Wrong(wrong)),
     }
 }
 
@@ -294,7 +295,7 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
     if code_of(address) == HEAP {
         return Ok(OfHeap::at(block, Fault::UsedFreed).usable_size());
     }
-    Ok(look(address, Expected::ANY, Call::UsableSize).0)
+    Ok(inspect(address, Expected::ANY, Call::UsableSize).0)
 }
 
 /// Changes a block's size, keeping its contents up to the smaller size and an alignment of 16. Null without memory; the block
@@ -345,7 +346,7 @@ unsafe fn resize_expected(
 ) -> *mut u8 {
     let _ = thread::cache();
     let address = block.addr().get();
-    let (old_size, room) = look(address, expected, call);
+    let (old_size, room) = inspect(address, expected, call);
     let stays = if room == 0 {
         size > LARGEST_ALWAYS_SMALL && guarded::resize(address, size)
     } else {
@@ -386,6 +387,6 @@ fn resize_small(address: usize, size: usize, call: Call) -> bool {
             true
         }
         // Another thread freed it just now.
-        Err(wrong) => suspect::stop(call, address, Reason::Wrong(wrong)),
+        Err(wrong) => report::stop(call, address, Reason::Wrong(wrong)),
     }
 }

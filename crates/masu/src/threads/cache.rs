@@ -10,8 +10,8 @@
 pub(crate) mod all;
 mod counted;
 mod depth;
+pub(crate) mod heap_cache;
 pub(crate) mod idle;
-pub(crate) mod near;
 mod remote;
 mod single;
 mod traffic;
@@ -19,7 +19,7 @@ mod traffic;
 use core::ops::Deref;
 use core::ptr;
 
-use crate::blocks::slot::{LANED_STEPS, OFFSETS, Own, Shared, Stack, Stacks};
+use crate::blocks::slot::{CacheHead, LANED_STEPS, OFFSETS, Shared, Stack, Stacks};
 use crate::blocks::whose::Shard;
 use crate::memory::class::{CLASSES, Class};
 use crate::platform::libc::Key;
@@ -27,7 +27,7 @@ use crate::platform::sync::{Cell, Count};
 use counted::Countdown;
 pub(crate) use counted::are_counted;
 use depth::Depth;
-use near::Near;
+use heap_cache::HeapCache;
 use remote::Remote;
 pub(crate) use traffic::{Traffic, User};
 
@@ -35,7 +35,7 @@ pub(crate) use traffic::{Traffic, User};
 #[repr(C)]
 pub(crate) struct ThreadCache {
     // COUPLING: First, because the address of these stacks is the cache's: `ThreadCache::of`.
-    own: Own,
+    own: CacheHead,
     /// Notices the end of the cache's thread. Only caches with a key become idle.
     key: Option<Key>,
     depths: [Depth; CLASSES],
@@ -43,7 +43,7 @@ pub(crate) struct ThreadCache {
     opened: Cell<u128>,
     remote: Remote,
     /// Blocks of first-class heaps; a heap's number determines its place.
-    near: [Shared<Near>; near::PLACES],
+    heaps: [Shared<HeapCache>; heap_cache::PLACES],
     /// Bytes that the stacks may hold at their present limits.
     limit_bytes: Count,
     /// Statistics, and which thread uses this cache.
@@ -63,10 +63,10 @@ pub(crate) struct ThreadCache {
 }
 
 impl Deref for ThreadCache {
-    type Target = Own;
+    type Target = CacheHead;
 
     #[inline(always)]
-    fn deref(&self) -> &Own {
+    fn deref(&self) -> &CacheHead {
         &self.own
     }
 }
@@ -75,27 +75,27 @@ impl Stacks {
     /// The whole cache, where these stacks belong to a live one or hide one.
     #[inline]
     pub(crate) fn cache(&'static self) -> Option<&'static ThreadCache> {
-        self.own().map(ThreadCache::of)
+        self.head().map(ThreadCache::of)
     }
 }
 
 impl ThreadCache {
     /// The cache that begins with `own`.
     #[inline(always)]
-    pub(crate) fn of(own: &'static Own) -> &'static ThreadCache {
-        // SAFETY: Every `Own` of a thread is the first field of a cache.
+    pub(crate) fn of(own: &'static CacheHead) -> &'static ThreadCache {
+        // SAFETY: Every `CacheHead` of a thread is the first field of a cache.
         unsafe { &*ptr::from_ref(own).cast() }
     }
 
     /// A live cache without blocks.
     pub(crate) const fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
         ThreadCache {
-            own: Own::new(shard),
+            own: CacheHead::new(shard),
             key,
             depths: [const { Depth::new() }; CLASSES],
             opened: Cell::new(0),
             remote: Remote::new(),
-            near: [const { Shared::new(ptr::null_mut()) }; near::PLACES],
+            heaps: [const { Shared::new(ptr::null_mut()) }; heap_cache::PLACES],
             limit_bytes: Count::new(0),
             traffic: Traffic::new(),
             denials: Cell::new(0),
@@ -111,7 +111,7 @@ impl ThreadCache {
     /// Sets up the stacks for the lane of this cache's shard. Separate from [`ThreadCache::new`], so that the cache, of
     /// several KiB, is built on the stack only once.
     pub(crate) fn settle(&mut self) {
-        self.own.stacks.settle(self.own.shard);
+        self.own.stacks.init_lanes(self.own.shard);
         for (own, offset) in self.own_offsets.iter_mut().zip(&mut self.own.stacks.offsets) {
             *own = *offset.get_mut() as u16;
         }

@@ -19,7 +19,7 @@ use crate::memory::ranges::stripes;
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::kernel;
 use crate::platform::sync::Count;
-use crate::threads::cache::{ThreadCache, User, all, near};
+use crate::threads::cache::{ThreadCache, User, all, heap_cache};
 
 /// The number of size classes.
 pub const CLASSES: usize = LANED_FIRST - FIRST;
@@ -385,6 +385,6 @@ fn heaps() -> (usize, usize) {
     if heaps == 0 {
         return (0, 0);
     }
-    let (_, cached_bytes) = near::held_by_all(|_| true);
+    let (_, cached_bytes) = heap_cache::cached_by_all(|_| true);
     (heaps, counts.block_bytes.saturating_sub(cached_bytes))
 }

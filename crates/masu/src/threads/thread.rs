@@ -128,7 +128,7 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     if cache.parked.has_right() {
         stripes::for_shard(cache.shard.0).lock().bring_home(Some(&cache.parked));
     }
-    cache.empty_near();
+    cache.flush_heaps();
     idle::put(cache);
     shard::go_on_at_end();
 }

@@ -6,7 +6,7 @@ use core::ptr;
 
 use super::Shard;
 use crate::blocks::page::page_of;
-use crate::blocks::slot::{self, Own};
+use crate::blocks::slot::{self, CacheHead};
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::Class;
 
@@ -36,6 +36,6 @@ pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
 #[inline(always)]
 pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
     (sampling::is_running() || guards::are_on())
-        && !slot::get().own().is_some_and(Own::has_noticed)
+        && !slot::get().head().is_some_and(CacheHead::has_noticed)
         && blocks.iter().any(|block| page_of(*block).owner().is_unusual())
 }

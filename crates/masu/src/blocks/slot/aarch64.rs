@@ -3,7 +3,7 @@
 
 use core::arch::asm;
 
-use super::{Own, Stacks, suffix};
+use super::{CacheHead, Stacks, suffix};
 
 /// Reads the variable whose name begins so.
 macro_rules! read {
@@ -60,8 +60,8 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - As [`read`].
 #[inline(always)]
-pub(super) unsafe fn read_behind() -> *const Own {
-    read!("masu_behind_")
+pub(super) unsafe fn read_hidden() -> *const CacheHead {
+    read!("masu_hidden_")
 }
 
 /// Sets the slot.
@@ -78,6 +78,6 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
 /// # Safety
 ///
 /// - As [`write`].
-pub(super) unsafe fn write_behind(own: *const Own) {
-    write!("masu_behind_", own);
+pub(super) unsafe fn write_hidden(own: *const CacheHead) {
+    write!("masu_hidden_", own);
 }

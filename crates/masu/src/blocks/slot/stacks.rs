@@ -101,7 +101,7 @@ const FILLER: usize =
 
 /// The part of a thread's cache that layers below the cache read. A cache begins with it.
 #[repr(C)]
-pub(crate) struct Own {
+pub(crate) struct CacheHead {
     // COUPLING: First, so that the address of a live thread's stacks is the address of this.
     pub(crate) stacks: Stacks,
     pub(crate) shard: Shard,
@@ -113,10 +113,10 @@ pub(crate) struct Own {
     pub(crate) brought_blocks: Count,
 }
 
-impl Own {
+impl CacheHead {
     /// For a thread that takes blocks from `shard`, without any.
-    pub(crate) const fn new(shard: Shard) -> Own {
-        Own {
+    pub(crate) const fn new(shard: Shard) -> CacheHead {
+        CacheHead {
             stacks: Stacks::new(State::Live),
             shard,
             session: Cell::new(0),
@@ -235,7 +235,7 @@ impl Stacks {
     }
 
     /// Sets up the stacks of laned classes for the lane of `shard`.
-    pub(crate) fn settle(&mut self, shard: Shard) {
+    pub(crate) fn init_lanes(&mut self, shard: Shard) {
         let mut size = 0;
         while Class::of_size(size).laned().is_laned() {
             let code = Class::of_size(size).laned().code_in(shard.0);
@@ -251,13 +251,13 @@ impl Stacks {
 
     /// The part of a cache that begins with these stacks, or that they hide.
     #[inline]
-    pub(crate) fn own(&'static self) -> Option<&'static Own> {
+    pub(crate) fn head(&'static self) -> Option<&'static CacheHead> {
         if self.state == State::Live {
-            // SAFETY: Live stacks are the first field of an `Own`.
+            // SAFETY: Live stacks are the first field of an `CacheHead`.
             return Some(unsafe { &*ptr::from_ref(self).cast() });
         }
         // SAFETY: These stacks are only reached through the slot, whose second word leads to the hidden cache.
-        self.stands_before_a_cache().then(|| unsafe { super::behind() })
+        self.hides_cache().then(|| unsafe { super::hidden() })
     }
 
     /// A free block for a layout of `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`], or null. It comes from the
@@ -321,7 +321,7 @@ impl Stacks {
 
     /// Whether these stacks hide a thread's cache.
     #[inline(always)]
-    pub(crate) fn stands_before_a_cache(&self) -> bool {
+    pub(crate) fn hides_cache(&self) -> bool {
         CAN_COUNT && self.state == State::Counting
     }
 }

@@ -21,11 +21,11 @@ use crate::threads::statistics::page;
 /// do not, or there is none.
 #[inline(always)]
 pub(super) fn cached_layout(size: usize) -> *mut u8 {
-    if !slot::get().stands_before_a_cache() {
+    if !slot::get().hides_cache() {
         return ptr::null_mut();
     }
     // SAFETY: The visible stacks are not the thread's own.
-    ThreadCache::of(unsafe { slot::behind() }).pop_counted(size)
+    ThreadCache::of(unsafe { slot::hidden() }).pop_counted(size)
 }
 
 /// The same where only C's family takes slow paths.
@@ -45,7 +45,7 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
     // Where frees by layout take slow paths too, they use the class map.
     let kept = request.class.laned();
     match slot::get().cache() {
-        Some(cache) if cache.passes_request(request.size) => cache.pop_behind(kept),
+        Some(cache) if cache.passes_request(request.size) => cache.pop_hidden(kept),
         Some(cache) => allocate_maybe_chosen(cache, request, kept),
         None => all::take_uncached(request.class),
     }
@@ -64,7 +64,7 @@ fn allocate_maybe_chosen(cache: &'static ThreadCache, request: Request, kept: Cl
         block = sampled::take(request.class);
     }
     if block.is_null() {
-        return cache.pop_behind(kept);
+        return cache.pop_hidden(kept);
     }
     if hit.is_sampled {
         cache.sample(block.addr(), request.size);
@@ -78,14 +78,14 @@ fn allocate_maybe_chosen(cache: &'static ThreadCache, request: Request, kept: Cl
 /// Whether this thread's frees by layout take slow paths and so use the class map.
 #[inline(always)]
 pub(super) fn frees_by_map() -> bool {
-    slot::get().stands_before_a_cache()
+    slot::get().hides_cache()
 }
 
 /// Pushes a block onto its hidden stack; false where that is full, or the block is sampled.
 #[inline(always)]
 pub(super) fn keeps(block: *mut u8) -> bool {
     // SAFETY: The visible stacks are not the thread's own.
-    unsafe { slot::behind() }.stacks.push(map::double_code(block.addr()), block)
+    unsafe { slot::hidden() }.stacks.push(map::double_code(block.addr()), block)
 }
 
 /// Whether this thread's frees by layout must look for sampled blocks. Not where nothing is counted: then no profile needs

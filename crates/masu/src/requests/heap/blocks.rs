@@ -11,7 +11,7 @@ use crate::memory::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::Fault;
 use crate::requests::pointer::OfHeap;
-use crate::threads::cache::near::{Near, SIZE_MAX};
+use crate::threads::cache::heap_cache::{HeapCache, SIZE_MAX};
 use crate::threads::thread;
 
 /// Allocates `size` bytes aligned to `align`, a power of two; zeroed if `zeroed`. Null without memory.
@@ -33,10 +33,11 @@ pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed:
 /// Allocates a block of `class`; null without memory.
 fn allocate_class(owner: &'static Owner, class: Class) -> *mut u8 {
     if class.size() <= SIZE_MAX
-        && let Some(near) = Near::of(owner).or_else(|| Near::take_place(thread::cache()?, owner))
+        && let Some(cached) =
+            HeapCache::of(owner).or_else(|| HeapCache::take_place(thread::cache()?, owner))
     {
-        let block = near.pop(class.size());
-        return if block.is_null() { near.pop_slow(owner, class) } else { block };
+        let block = cached.pop(class.size());
+        return if block.is_null() { cached.pop_slow(owner, class) } else { block };
     }
     let mut blocks = [0];
     owner.take(class, &mut blocks);
@@ -59,8 +60,8 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     } else {
         FOREIGN
     };
-    if let Some(near) = Near::of_number(slice.belongs().number.get())
-        && near.push_code(code, block.as_ptr())
+    if let Some(cached) = HeapCache::of_number(slice.belongs().number.get())
+        && cached.push_code(code, block.as_ptr())
     {
         return;
     }
@@ -78,10 +79,12 @@ unsafe fn free_slow(block: NonNull<u8>) {
     let what = OfHeap::at(block, Fault::FreedTwice);
     let owner = what.owner();
     match what {
-        OfHeap::Small(_, class) => match Near::of(owner).filter(|_| class.size() <= SIZE_MAX) {
-            Some(near) => near.push_slow(owner, class, block.as_ptr()),
-            None => owner.put(class, &[block.as_ptr().expose_provenance()]),
-        },
+        OfHeap::Small(_, class) => {
+            match HeapCache::of(owner).filter(|_| class.size() <= SIZE_MAX) {
+                Some(cached) => cached.push_slow(owner, class, block.as_ptr()),
+                None => owner.put(class, &[block.as_ptr().expose_provenance()]),
+            }
+        }
         // SAFETY: The caller's condition.
         OfHeap::Large(first) => unsafe { owner.free_large(first) },
     }

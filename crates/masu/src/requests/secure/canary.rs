@@ -40,7 +40,7 @@ pub(super) unsafe fn write(start: *mut u8, size: usize, room: usize) {
 ///
 /// - From `start` on, `room` bytes may be read.
 #[inline]
-pub(super) unsafe fn stands(start: *const u8, size: usize, room: usize) -> bool {
+pub(super) unsafe fn is_intact(start: *const u8, size: usize, room: usize) -> bool {
     let bytes = of(start.addr());
     let (mut at, end) = (size, room.min(size + BYTES_MAX));
     while at + 8 <= end {

@@ -10,7 +10,7 @@
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 
-use super::suspect::{self, Call, Reason};
+use super::report::{self, Call, Reason};
 use super::{Expected, canary, count, uncount};
 use crate::blocks::shard::hardened::Wrong;
 use crate::memory::class::{FOREIGN, LARGE};
@@ -84,7 +84,7 @@ impl Block {
     fn is_overrun(self) -> bool {
         let size = self.size();
         // SAFETY: As above.
-        !unsafe { canary::stands(self.0.start().as_ptr(), size, opened(size)) }
+        !unsafe { canary::is_intact(self.0.start().as_ptr(), size, opened(size)) }
     }
 }
 
@@ -158,11 +158,11 @@ fn live(address: usize, call: Call) -> Block {
     let is_live = first.kind.is(Kind::Large);
     if offset != 0 {
         let inside = Wrong::Inside { offset, size: block.size(), live: is_live };
-        suspect::stop(call, address, Reason::Wrong(inside));
+        report::stop(call, address, Reason::Wrong(inside));
     }
     if !is_live {
         let twice = Wrong::FreedTwice { size: block.size() };
-        suspect::stop(call, address, Reason::Wrong(twice));
+        report::stop(call, address, Reason::Wrong(twice));
     }
     block
 }
@@ -171,10 +171,10 @@ fn live(address: usize, call: Call) -> Block {
 fn checked(address: usize, expected: Expected, call: Call) -> Block {
     let block = live(address, call);
     if let Err(reason) = expected.admits(address, block.size()) {
-        suspect::stop(call, address, reason);
+        report::stop(call, address, reason);
     }
     if block.is_overrun() {
-        suspect::stop(call, address, Reason::Overrun { size: block.size() });
+        report::stop(call, address, Reason::Overrun { size: block.size() });
     }
     block
 }
@@ -200,7 +200,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     // Two threads may free it at the same time.
     if !block.0.kind.is(Kind::Large) {
         drop(ranges);
-        suspect::stop(call, address, Reason::Wrong(Wrong::FreedTwice { size }));
+        report::stop(call, address, Reason::Wrong(Wrong::FreedTwice { size }));
     }
     block.0.kind.set(Kind::Parked);
     drop(ranges);

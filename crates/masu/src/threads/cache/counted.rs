@@ -80,9 +80,9 @@ impl Inert {
 }
 
 /// Has all of this thread's requests and frees take slow paths, which find `cache`.
-fn stand_before(cache: &'static ThreadCache) {
+fn hide_cache(cache: &'static ThreadCache) {
     if CAN_COUNT {
-        slot::set_behind(&COUNTING.stacks, cache);
+        slot::set_hiding(&COUNTING.stacks, cache);
     }
 }
 
@@ -219,7 +219,7 @@ impl ThreadCache {
         let draw = |rate| guards::blocks_to_guard(self.random(), rate);
         self.countdown.requests.set(guards::rate().map_or(usize::MAX, draw));
         if settings::layouts_are_used() {
-            stand_before(self);
+            hide_cache(self);
         }
         self.send_sampled_home();
     }
@@ -239,9 +239,9 @@ impl ThreadCache {
     fn notice_profile_slow(&'static self) {
         if !self.has_noticed() {
             self.begin_session();
-        } else if settings::layouts_are_used() && !slot::get().stands_before_a_cache() {
+        } else if settings::layouts_are_used() && !slot::get().hides_cache() {
             // Layouts have been used since, or the thread began with a cache that already counted.
-            stand_before(self);
+            hide_cache(self);
             self.send_sampled_home();
         }
     }
@@ -276,7 +276,7 @@ impl ThreadCache {
 
     /// A block of `class` from the hidden stacks. Null only without memory.
     #[inline(always)]
-    pub(crate) fn pop_behind(&'static self, class: Class) -> *mut u8 {
+    pub(crate) fn pop_hidden(&'static self, class: Class) -> *mut u8 {
         let block = self.stack(class).pop();
         if block.is_null() { self.pop_slow(class) } else { block }
     }

@@ -6,7 +6,7 @@
 
 use core::arch::asm;
 
-use super::{Own, Stacks, suffix};
+use super::{CacheHead, Stacks, suffix};
 
 /// The address of this thread's variable whose name begins so.
 macro_rules! place {
@@ -39,8 +39,8 @@ fn slot() -> *mut *const Stacks {
 
 /// The second word of this thread.
 #[inline(always)]
-fn behind() -> *mut *const Own {
-    place!("masu_behind_")
+fn behind() -> *mut *const CacheHead {
+    place!("masu_hidden_")
 }
 
 /// The slot's value.
@@ -60,7 +60,7 @@ pub(super) unsafe fn read() -> *const Stacks {
 ///
 /// - As [`read`].
 #[inline(always)]
-pub(super) unsafe fn read_behind() -> *const Own {
+pub(super) unsafe fn read_hidden() -> *const CacheHead {
     // SAFETY: As in `read`.
     unsafe { behind().read() }
 }
@@ -80,7 +80,7 @@ pub(super) unsafe fn write(stacks: *const Stacks) {
 /// # Safety
 ///
 /// - As [`write`].
-pub(super) unsafe fn write_behind(value: *const Own) {
+pub(super) unsafe fn write_hidden(value: *const CacheHead) {
     // SAFETY: As in `read`.
     unsafe { behind().write(value) };
 }

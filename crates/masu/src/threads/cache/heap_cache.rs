@@ -17,7 +17,7 @@ use crate::platform::sync::{AtomicUsize, Cell, Ordering};
 
 /// Whether threads cache blocks of heaps at all. The hardened build returns each to its page when it is freed, where it is
 /// checked.
-const KEEPS: bool = !cfg!(feature = "secure");
+const IS_ENABLED: bool = !cfg!(feature = "secure");
 /// Heaps whose blocks a thread caches at once: a power of two.
 pub(super) const PLACES: usize = 8;
 /// The largest blocks that are cached, in bytes; larger ones and batches take the heap's lock.
@@ -29,11 +29,11 @@ const BYTES_MAX: usize = 4 << 10;
 const BLOCKS_MAX: usize = 48;
 const BLOCKS_MIN: usize = 5;
 /// How often a heap finds its place taken before it takes it over.
-const PATIENCE: u32 = 16;
+const WAITS_MAX: u32 = 16;
 
 /// A thread's free blocks of one heap.
 #[repr(C)]
-pub(crate) struct Near {
+pub(crate) struct HeapCache {
     /// The heap's number; 0 for none. Written by the thread, read by others.
     number: AtomicUsize,
     owner: Shared<Owner>,
@@ -53,8 +53,8 @@ const ENTRIES: usize = {
     entries
 };
 
-/// The words of a [`Near`].
-const WORDS: usize = size_of::<Near>().div_ceil(size_of::<usize>());
+/// The words of a [`HeapCache`].
+const WORDS: usize = size_of::<HeapCache>().div_ceil(size_of::<usize>());
 
 const fn class_at(index: usize) -> Class {
     match Class::from_code((FIRST + index) as u8) {
@@ -72,20 +72,20 @@ const fn capacity(class: Class) -> usize {
     }
 }
 
-impl Near {
+impl HeapCache {
     /// This thread's cache of the heap of `owner`, if it has one.
     #[inline(always)]
-    pub(crate) fn of(owner: &'static Owner) -> Option<&'static Near> {
-        Near::of_number(owner.number())
+    pub(crate) fn of(owner: &'static Owner) -> Option<&'static HeapCache> {
+        HeapCache::of_number(owner.number())
     }
 
     /// The same for the heap with this number.
     #[inline(always)]
-    pub(crate) fn of_number(number: usize) -> Option<&'static Near> {
+    pub(crate) fn of_number(number: usize) -> Option<&'static HeapCache> {
         let cache = slot::get().cache()?;
         // SAFETY: A place holds null or a heap cache that is never freed.
-        let near = unsafe { cache.near[number % PLACES].get().as_ref() }?;
-        (near.number() == number).then_some(near)
+        let cached = unsafe { cache.heaps[number % PLACES].get().as_ref() }?;
+        (cached.number() == number).then_some(cached)
     }
 
     /// The same; takes a place in this thread's `cache` for the heap, if it has none and may.
@@ -94,54 +94,54 @@ impl Near {
     pub(crate) fn take_place(
         cache: &'static ThreadCache,
         owner: &'static Owner,
-    ) -> Option<&'static Near> {
-        if !KEEPS {
+    ) -> Option<&'static HeapCache> {
+        if !IS_ENABLED {
             return None;
         }
         let number = owner.number();
-        let place = &cache.near[number % PLACES];
+        let place = &cache.heaps[number % PLACES];
         // SAFETY: As above.
-        let near = match unsafe { place.get().as_ref() } {
-            Some(near) => near,
+        let cached = match unsafe { place.get().as_ref() } {
+            Some(cached) => cached,
             None => {
-                let near = Near::make()?;
-                place.publish(ptr::from_ref(near).cast_mut());
-                near
+                let cached = HeapCache::make()?;
+                place.publish(ptr::from_ref(cached).cast_mut());
+                cached
             }
         };
-        if near.number() != number {
-            if !near.gives_way() {
+        if cached.number() != number {
+            if !cached.is_replaceable() {
                 return None;
             }
-            near.empty();
-            near.begin(owner, number);
+            cached.flush();
+            cached.assign(owner, number);
         }
-        Some(near)
+        Some(cached)
     }
 
     /// An empty heap cache.
-    fn make() -> Option<&'static Near> {
+    fn make() -> Option<&'static HeapCache> {
         let words = metadata::words(WORDS)?;
         words.fill(0);
-        let near = words.as_ptr().cast::<Near>();
+        let start = words.as_ptr().cast::<HeapCache>();
         // SAFETY: The words are long enough and aligned, and zeros are a valid value: numbers, no owner, null pointers.
-        let near: &'static Near = unsafe { &*near };
-        let mut base = ptr::from_ref(&near.entries).cast::<usize>().cast_mut();
-        for (index, stack) in near.stacks.iter().enumerate() {
+        let cached: &'static HeapCache = unsafe { &*start };
+        let mut base = ptr::from_ref(&cached.entries).cast::<usize>().cast_mut();
+        for (index, stack) in cached.stacks.iter().enumerate() {
             let limit = base.wrapping_add(capacity(class_at(index)));
             stack.top.set(base);
             stack.limit.set(limit);
             base = limit.wrapping_add(1);
         }
-        Some(near)
+        Some(cached)
     }
 
     /// Whether another heap may take the place.
-    fn gives_way(&self) -> bool {
+    fn is_replaceable(&self) -> bool {
         let is_gone = self.owner().is_none();
-        let waits = if is_gone { PATIENCE } else { self.waits.get() + 1 };
-        self.waits.set(waits % PATIENCE);
-        waits >= PATIENCE
+        let waits = if is_gone { WAITS_MAX } else { self.waits.get() + 1 };
+        self.waits.set(waits % WAITS_MAX);
+        waits >= WAITS_MAX
     }
 
     /// The owner, if the heap still exists.
@@ -152,7 +152,7 @@ impl Near {
         owner.filter(|owner| number != 0 && owner.number() == number)
     }
 
-    fn begin(&self, owner: &'static Owner, number: usize) {
+    fn assign(&self, owner: &'static Owner, number: usize) {
         self.owner.set(ptr::from_ref(owner).cast_mut());
         self.set_number(number);
     }
@@ -221,12 +221,12 @@ impl Near {
     pub(crate) fn push_slow(&self, owner: &'static Owner, class: Class, block: *mut u8) {
         let stack = self.stack(class);
         let count = self.count(class);
-        let (kept, home) = (count / 2, count - count / 2);
+        let (kept, flushed) = (count / 2, count - count / 2);
         let first = self.base(class).wrapping_add(1);
         // SAFETY: The stack holds so many entries from there on, which only this thread touches.
         let entries = unsafe { core::slice::from_raw_parts_mut(first, count) };
-        owner.put(class, &entries[..home]);
-        entries.copy_within(home.., 0);
+        owner.put(class, &entries[..flushed]);
+        entries.copy_within(flushed.., 0);
         stack.top.set(self.base(class).wrapping_add(kept));
         let _ = stack.push(block);
     }
@@ -238,7 +238,7 @@ impl Near {
 
     /// Flushes the cached blocks, or drops them where the heap is gone; the place is then free.
     #[inline(never)]
-    fn empty(&self) {
+    fn flush(&self) {
         let (number, owner) = (self.number(), self.owner());
         self.set_number(0);
         for class in (0..CLASSES).map(class_at) {
@@ -257,8 +257,8 @@ impl Near {
 
     /// How many blocks are cached, and their bytes.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.near_held")]
-    fn held(&self) -> (usize, usize) {
+    #[unsafe(link_section = ".text.masu_cold.statistics.heap_cached")]
+    fn cached(&self) -> (usize, usize) {
         (0..CLASSES).map(class_at).fold((0, 0), |(blocks, bytes), class| {
             let count = self.count(class);
             (blocks + count, bytes + count * class.size())
@@ -267,30 +267,30 @@ impl Near {
 }
 
 impl ThreadCache {
-    fn places(&self) -> impl Iterator<Item = &'static Near> {
+    fn places(&self) -> impl Iterator<Item = &'static HeapCache> {
         // SAFETY: A place holds null or a heap cache that is never freed.
-        self.near.iter().filter_map(|place| unsafe { place.published().as_ref() })
+        self.heaps.iter().filter_map(|place| unsafe { place.published().as_ref() })
     }
 
     /// Flushes the blocks of all heaps.
     #[inline(never)]
-    pub(crate) fn empty_near(&self) {
-        self.places().filter(|near| near.number() != 0).for_each(Near::empty);
+    pub(crate) fn flush_heaps(&self) {
+        self.places().filter(|cached| cached.number() != 0).for_each(HeapCache::flush);
     }
 
     /// How many blocks are cached of heaps whose owners `of` selects, and their bytes, for other threads.
-    pub(crate) fn held_of_heaps(&self, of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
-        let meant = self.places().filter(|near| near.owner().is_some_and(&of));
-        meant.map(Near::held).fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
+    pub(crate) fn cached_of_heaps(&self, of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
+        let selected = self.places().filter(|cached| cached.owner().is_some_and(&of));
+        selected.map(HeapCache::cached).fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
     }
 }
 
 /// Blocks that all threads cache of the heaps whose owners `of` selects, and their bytes.
-pub(crate) fn held_by_all(of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
-    let held = all::caches().map(|cache| cache.held_of_heaps(&of));
+pub(crate) fn cached_by_all(of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
+    let held = all::caches().map(|cache| cache.cached_of_heaps(&of));
     held.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))
 }
 
 const _: () = assert!(CLASSES.is_power_of_two() && PLACES.is_power_of_two());
 const _: () = assert!(WORDS <= 1024, "a thread keeps eight of these");
-const _: () = assert!(WORDS <= metadata::WORDS_MAX && align_of::<Near>() <= MIN_ALIGN);
+const _: () = assert!(WORDS <= metadata::WORDS_MAX && align_of::<HeapCache>() <= MIN_ALIGN);
