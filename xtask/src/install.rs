@@ -1,4 +1,4 @@
-//! `cargo xtask install --prefix DIR`: the commands, the libraries, their headers, pkg-config files, manual
+//! `cargo xtask install --prefix DIR`: the commands, the libraries, their headers, files for pkg-config and CMake, manual
 //! pages and completions, laid out as a package of a distribution has them.
 //!
 //! It relies on cargo for the release build and on the installed commands to write their own pages. The
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps;
 
-/// The commands, both libraries, their headers, pkg-config files, manual pages and completions
+/// The commands, both libraries, their headers, files for pkg-config and CMake, manual pages and completions
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// Where the files will be when they are used
@@ -106,6 +106,10 @@ impl Request {
             let path = format!("{}/pkgconfig/{}.pc", self.libraries, library.file);
             put(&path, self.pkg_config(library).as_bytes(), FILE)?;
         }
+        for (name, text) in [(CMAKE, CMAKE_CONFIG), (CMAKE_VERSION, CMAKE_VERSION_TEXT)] {
+            let path = format!("{}/cmake/masu/{name}", self.libraries);
+            put(&path, self.filled_in(text).as_bytes(), FILE)?;
+        }
         put("share/man/man3/masu.3", manual::page(&headers[0]).as_bytes(), FILE)?;
         for (program, arguments, path) in PRINTED {
             let program = self.place("bin").join(program);
@@ -153,6 +157,13 @@ impl Request {
             env!("CARGO_PKG_VERSION"),
             library.links,
         )
+    }
+
+    /// A file for CMake with the places and the version in it.
+    fn filled_in(&self, text: &str) -> String {
+        text.replace("@PREFIX@", &self.prefix.display().to_string())
+            .replace("@LIBRARIES@", &self.libraries)
+            .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
     }
 
     /// What to know when the files are there.
@@ -225,6 +236,19 @@ const PKG_CONFIG: &[PkgConfig] = &[
         links: "Libs: -L${libdir} -lmasu_code",
     },
 ];
+
+/// What `find_package(masu)` of CMake reads.
+const CMAKE: &str = "masu-config.cmake";
+const CMAKE_CONFIG: &str = include_str!("../../packaging/masu-config.cmake");
+
+/// What it reads first: whether this version is one that the program asks for.
+const CMAKE_VERSION: &str = "masu-config-version.cmake";
+const CMAKE_VERSION_TEXT: &str = "\
+set(PACKAGE_VERSION \"@VERSION@\")
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+";
 
 /// What the commands print for the Tab key of shells, where these look for it, and the filter's page.
 const PRINTED: &[(&str, &[&str], &str)] = &[

@@ -175,6 +175,7 @@ pub const TESTED: &[Need] = &[
     program("strace", "strace", "counts system calls"),
     program("qemu-x86_64", "qemu-user", "counts lines that threads move between caches"),
     program("pkg-config", "pkgconf", "finds masu for programs in C"),
+    program("cmake", "cmake", "likewise, for programs that CMake builds"),
     program("readelf", "binutils", "lists what the library exports and needs"),
     program("ps", "procps", "looks at processes that should be gone"),
     program("time", "time", "a second opinion on peak memory"),

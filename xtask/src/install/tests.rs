@@ -123,6 +123,8 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
         "masu.fish",
         "masu.pc",
         "masu-secure.pc",
+        CMAKE,
+        CMAKE_VERSION,
     ]
     .iter()
     .chain(&["xquo", "xquo.1", "_xquo", "xquo.fish", "masu_code.pc"])
@@ -188,6 +190,65 @@ fn a_package_is_made_aside_and_speaks_of_its_place() {
                     && !path.to_string_lossy().contains("share")
             });
         assert_eq!(mode, if is_program { 0o755 } else { 0o644 }, "{}", path.display());
+    }
+}
+
+const CMAKE_PROJECT: &str = "\
+cmake_minimum_required(VERSION 3.16)
+project(uses C)
+find_package(masu 0.0.1 REQUIRED)
+foreach(kind masu secure static)
+  add_executable(${kind} program.c)
+  target_link_libraries(${kind} PRIVATE masu::${kind})
+endforeach()
+";
+
+/// The libraries are made up, each with a name of its own: which one a target leads to is what is asked.
+#[test]
+fn cmake_finds_each_library() {
+    let folder = Folder::new("cmake");
+    let request =
+        Request { prefix: folder.0.join("usr"), libraries: "lib".to_owned(), staging: None };
+    let write = |path: &str, text: &str| {
+        let path = folder.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    for (name, text) in [(CMAKE, CMAKE_CONFIG), (CMAKE_VERSION, CMAKE_VERSION_TEXT)] {
+        write(&format!("usr/lib/cmake/masu/{name}"), &request.filled_in(text));
+    }
+    write("usr/include/masu.h", "const char *masu_version(void);\n");
+    for (kind, file) in
+        [("masu", "libmasu.so"), ("secure", "libmasu-secure.so"), ("static", "libmasu.a")]
+    {
+        let source = write(
+            "version.c",
+            &format!("const char *masu_version(void) {{ return \"{kind}\"; }}\n"),
+        );
+        let library = request.place(&format!("lib/{file}"));
+        let object = folder.0.join("version.o");
+        succeeds(Command::new("gcc").arg("-fPIC").arg("-c").arg(&source).arg("-o").arg(&object));
+        let mut pack = match kind {
+            "static" => Command::new("ar"),
+            _ => Command::new("gcc"),
+        };
+        let options: &[&str] = if kind == "static" { &["rcs"] } else { &["-shared", "-o"] };
+        succeeds(pack.args(options).arg(&library).arg(&object));
+    }
+    write("CMakeLists.txt", CMAKE_PROJECT);
+    write(
+        "program.c",
+        "#include <masu.h>\n#include <stdio.h>\nint main(void) { puts(masu_version()); return 0; }\n",
+    );
+    let built = folder.0.join("built");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(&folder.0).arg("-B").arg(&built);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", request.prefix.display()));
+    succeeds(&mut configure);
+    succeeds(Command::new("cmake").arg("--build").arg(&built));
+    for kind in ["masu", "secure", "static"] {
+        assert_eq!(succeeds(&mut Command::new(built.join(kind))), format!("{kind}\n"));
     }
 }
 
