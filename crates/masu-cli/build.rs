@@ -158,6 +158,8 @@ fn copy_sources(out: &Path) -> io::Result<PathBuf> {
          rust-version = \"{}\"\n\
          license = \"MIT OR Apache-2.0\"\n\
          authors = []\n\
+         repository = \"\"\n\
+         homepage = \"\"\n\
          [workspace.lints]\n\
          [profile.release]\n\
          panic = \"abort\"\n\

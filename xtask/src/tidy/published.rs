@@ -10,8 +10,16 @@ use super::tree::Tree;
 const RULE: &str = "published";
 
 /// What a manifest says under `[package]`.
-const FIELDS: [&str; 6] =
-    ["description", "license", "rust-version", "readme", "categories", "keywords"];
+const FIELDS: [&str; 8] = [
+    "description",
+    "license",
+    "rust-version",
+    "readme",
+    "categories",
+    "keywords",
+    "repository",
+    "homepage",
+];
 
 /// Manifests that lack a field, or crates that lack the page that they name.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -46,7 +54,8 @@ mod tests {
     use super::*;
 
     const WHOLE: &str = "[package]\nname = \"a\"\ndescription = \"b\"\nlicense.workspace = true\n\
-                         rust-version.workspace = true\nreadme = \"README.md\"\ncategories = []\nkeywords = []\n";
+                         rust-version.workspace = true\nreadme = \"README.md\"\ncategories = []\nkeywords = []\n\
+                         repository.workspace = true\nhomepage.workspace = true\n";
 
     fn found(manifest: &str, with_readme: bool) -> usize {
         let mut files = vec![("crates/a/Cargo.toml", manifest), ("crates/a/fuzz/Cargo.toml", "")];
@@ -61,7 +70,7 @@ mod tests {
         assert_eq!(found(WHOLE, true), 0);
         assert_eq!(found(&WHOLE.replace("keywords", "key-words"), true), 1);
         // Of another section it is no field of the package.
-        assert_eq!(found(&WHOLE.replace("readme", "[x]\nreadme"), true), 3);
+        assert_eq!(found(&WHOLE.replace("readme", "[x]\nreadme"), true), 5);
     }
 
     #[test]
