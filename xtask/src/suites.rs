@@ -1,4 +1,4 @@
-//! `cargo xtask suites`: other people's test suites with and without masu preloaded, as a table in `docs/tested-with.md`.
+//! `cargo xtask suites`: other people's test suites with and without masu preloaded, as a table in `benches/record/checks/suites.md`.
 //!
 //! It relies on one script a suite in `workloads/tests`. A script is run in a folder of its own: with `make`, to fetch and
 //! build what it needs, and twice with `run`, without masu in `PRELOAD` and with it. It prints `ok NAME` or `not ok NAME` for
@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use crate::records;
 use crate::{kept, options, steps};
 
-const PAGE: &str = "docs/tested-with.md";
+const PAGE: &str = "benches/record/checks/suites.md";
 
 /// A script's way to say that the machine lacks what the suite needs.
 const LACKING: Option<i32> = Some(77);
@@ -39,7 +39,7 @@ struct Libraries {
     witness: PathBuf,
 }
 
-/// Other people's test suites with and without masu, keep the table in docs/tested-with.md (about an hour)
+/// Other people's test suites with and without masu, keep the table in benches/record/checks/suites.md (about an hour)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// Only these suites

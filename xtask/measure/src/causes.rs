@@ -20,7 +20,7 @@ use judge::Judged;
 use table::{Case, Group};
 
 /// The page that `--record` writes, from the workspace's root.
-const PAGE: &str = "docs/causes.md";
+const PAGE: &str = "benches/record/checks/causes.md";
 
 /// masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
@@ -31,7 +31,7 @@ pub(crate) struct Request {
     /// Only this cause or program; repeats
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Write docs/causes.md: of everything
+    /// Write benches/record/checks/causes.md: of everything
     #[arg(long, conflicts_with_all = ["group", "only"])]
     record: bool,
 }

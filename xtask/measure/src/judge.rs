@@ -27,7 +27,7 @@ use verdict::Judged;
 const FILE: &str = "workloads/judgement.toml";
 
 /// The page that `--record` writes, from the workspace's root.
-const PAGE: &str = "docs/judgement.md";
+const PAGE: &str = "benches/record/checks/judgement.md";
 
 /// What the diagnosis was mended on, and what judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -65,7 +65,7 @@ pub(crate) struct Request {
     /// masu and libmasu.so from there; else they are built
     #[arg(long, value_name = "FOLDER")]
     built: Option<PathBuf>,
-    /// Write docs/judgement.md: of everything
+    /// Write benches/record/checks/judgement.md: of everything
     #[arg(long, conflicts_with_all = ["half", "only"])]
     record: bool,
 }

@@ -27,7 +27,7 @@ use run::Results;
 use xtask::{machine, options, steps};
 
 /// The page that `--record` writes, from the workspace's root.
-const PAGE: &str = "docs/misuse.md";
+const PAGE: &str = "benches/record/checks/misuse.md";
 
 /// What is to be done with the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +53,10 @@ pub(crate) struct Request {
         value_parser = PossibleValuesParser::new(MALLOCS.map(|malloc| malloc.name))
     )]
     mallocs: Vec<String>,
-    /// Write docs/misuse.md; mallocs that are not asked for keep what it says of them
+    /// Write benches/record/checks/misuse.md; mallocs that are not asked for keep what it says of them
     #[arg(long, conflicts_with = "check")]
     record: bool,
-    /// Only masu's own columns, held against docs/misuse.md
+    /// Only masu's own columns, held against benches/record/checks/misuse.md
     #[arg(long)]
     check: bool,
     /// What safety costs: time, memory and instructions of programs under the same mallocs (about 10 minutes)

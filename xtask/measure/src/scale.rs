@@ -28,7 +28,7 @@ use watch::Watch;
 use xtask::{machine, options, records, steps};
 
 /// The page that `--record` writes, from the workspace's root.
-const PAGE: &str = "docs/scale.md";
+const PAGE: &str = "benches/record/checks/scale.md";
 
 /// Threads that are counted, and those of `--quick`.
 const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -74,7 +74,7 @@ pub(crate) struct Request {
     /// Without the emulator, 2 to 256 threads: CPU time, switches, pauses
     #[arg(long = "real")]
     is_real: bool,
-    /// Write benches/record and docs/scale.md: of everything
+    /// Write benches/record and benches/record/checks/scale.md: of everything
     #[arg(long, conflicts_with_all = ["only", "mallocs", "libraries", "is_quick"])]
     record: bool,
 }

@@ -12,7 +12,7 @@ use crate::place::Place;
 const OPENING: &str = "\
 # What `masu diagnose` says of real programs, and what is true
 
-`cargo xtask judge --record` writes this page. Each program of [workloads/judgement.toml](../workloads/judgement.toml) is
+`cargo xtask judge --record` writes this page. Each program of [workloads/judgement.toml](../../../workloads/judgement.toml) is
 diagnosed by `masu diagnose -- PROGRAM …`, then run under the mallocs and settings below in alternating rounds, by CPU time with
 intervals that all hold together with 99 %. Where a program of one thread changes nothing that another could see, the runs of
 a round share one CPU, so that they meet the same machine. A program that fails here is left out.

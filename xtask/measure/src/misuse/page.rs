@@ -17,7 +17,7 @@ const OPENING: &str = "\
 # What misuse of memory comes to
 
 `cargo xtask misuse --record` writes this page; CI runs `cargo xtask misuse --check`, which holds masu's own columns
-against it. Each case is a program that does one thing that is wrong ([workloads/misuse](../workloads/misuse/README.md)) in a
+against it. Each case is a program that does one thing that is wrong ([workloads/misuse](../../../workloads/misuse/README.md)) in a
 heap that is in use, and then goes on: it allocates and frees some hundred blocks, of the same size and small ones, checks that no
 two overlap and that each keeps what was written to it, frees all, and ends. No malloc is asked what it noticed.
 
