@@ -1,7 +1,7 @@
-//! What it takes to adopt masu: a dependency, and no compiler of C.
+//! Adopting masu takes a dependency, and no C compiler.
 //!
-//! It relies on the cargo that runs the tests, and on nothing that must be fetched: the program made here depends on
-//! this crate alone. It is always released, so the test is there once, in a debug build on glibc.
+//! It relies on the cargo that runs the tests and fetches nothing. The program is always built for release, so the test
+//! exists only in a debug build on glibc.
 #![cfg(all(debug_assertions, target_env = "gnu"))]
 
 use std::fs;
@@ -29,7 +29,7 @@ fn make(name: &str, masu: bool) -> PathBuf {
     folder
 }
 
-/// Builds a program where every compiler of C is `false`, runs it, and returns its length in bytes.
+/// Builds a program with `false` for every C compiler, runs it, and returns its length in bytes.
 fn bytes_of(folder: &Path, name: &str) -> u64 {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--offline", "--quiet", "--target-dir"]);
@@ -49,7 +49,7 @@ fn bytes_of(folder: &Path, name: &str) -> u64 {
 }
 
 #[test]
-fn a_program_adopts_masu_without_a_compiler_of_c_and_for_less_than_121_kilobytes() {
+fn masu_needs_no_c_compiler_and_adds_less_than_121_kilobytes() {
     let with = bytes_of(&make("with-masu", true), "with-masu");
     let without = bytes_of(&make("without-masu", false), "without-masu");
     let added = with.saturating_sub(without);

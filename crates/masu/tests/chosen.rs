@@ -1,8 +1,5 @@
-//! Options that a program chose when it was built: they hold from its first allocation on, and the
-//! environment counts more.
-//!
-//! It relies on `#[global_allocator]`, as a program of masu's users does. Where the environment is to
-//! speak, this program runs itself again.
+//! Options chosen at build time: they apply from the first allocation on, and the environment
+//! overrides them.
 
 use std::fs;
 use std::process::Command;
@@ -15,7 +12,7 @@ const MIB: usize = 1 << 20;
 static GLOBAL: masu::Masu =
     masu::Masu::new().cache_size(64 << 10).retain(64 * MIB).shards(3).huge_pages(false);
 
-/// Bytes of free runs kept after 32 MiB were freed.
+/// Retained bytes after 32 MiB were freed.
 fn kept_bytes() -> usize {
     let blocks: Vec<_> = (0..32).map(|_| vec![1_u8; MIB]).collect();
     drop(blocks);
@@ -44,7 +41,7 @@ fn cached_bytes_and_shards() -> (usize, usize) {
 }
 
 #[test]
-fn what_the_program_chose_holds() {
+fn options_of_the_build_apply() {
     if variables_are_set() {
         return;
     }
@@ -60,14 +57,14 @@ fn what_the_program_chose_holds() {
 }
 
 #[test]
-fn what_the_environment_says_counts_more() {
+fn the_environment_overrides_the_build() {
     if variables_are_set() {
-        assert_eq!(kept_bytes(), 0, "as said");
-        assert_eq!(cached_bytes_and_shards().1, 3, "as chosen");
+        assert_eq!(kept_bytes(), 0, "from the environment");
+        assert_eq!(cached_bytes_and_shards().1, 3, "from the build");
         return;
     }
     let mut again = Command::new(std::env::current_exe().expect("this program has a file"));
-    again.args(["--exact", "what_the_environment_says_counts_more"]).env("MASU_RETAIN", "0");
+    again.args(["--exact", "the_environment_overrides_the_build"]).env("MASU_RETAIN", "0");
     let output = again.output().expect("this program starts");
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
@@ -79,8 +76,8 @@ fn variables_are_set() -> bool {
 }
 
 #[test]
-fn a_value_that_is_not_accepted_is_refused_when_the_allocator_is_made() {
-    // In a `static` the compiler says this.
+fn an_invalid_value_panics_when_the_allocator_is_made() {
+    // In a `static` this is a compile error.
     let refused = std::panic::catch_unwind(|| masu::Masu::new().shards(61));
     let message = refused.expect_err("61 shards");
     let message = message.downcast_ref::<&str>().expect("a fixed text");

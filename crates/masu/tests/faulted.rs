@@ -1,10 +1,10 @@
-//! Every kind of request of a Rust program, each checked: what the tests `faults` of `masu-abi` run while the kernel refuses
-//! calls of the allocator's. By itself it runs with nothing refused.
+//! Every kind of request of a Rust program, checked. The tests `faults` of `masu-abi` run it while the kernel refuses the
+//! allocator's calls; by itself it runs with nothing refused.
 //!
-//! A request gives a block, which then holds what was written, or null; a collection's `try_reserve` gives room or an
-//! error. At the end nothing is alive that was not alive before. What Rust's library allocates without asking (the main
-//! thread's handle, those of others, buffers of streams) would end the program, so it starts as C does, threads are the C
-//! library's, and texts are put together on the stack.
+//! A request gives a block, which then keeps its contents, or null; a collection's `try_reserve` gives room or an error. At
+//! the end no block is live that was not live before. Infallible allocations of Rust's library (handles of threads, buffers
+//! of streams) would end the program, so it starts as C does, its threads are the C library's, and its texts lie on the
+//! stack.
 #![no_main]
 #![cfg_attr(not(target_os = "linux"), expect(unused, reason = "masu is for Linux"))]
 
@@ -27,7 +27,7 @@ const MIB: usize = 1 << 20;
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 fn is_refused() {
-    // ORDERING: Relaxed, for it is read once the threads have been waited for.
+    // ORDERING: Relaxed: it is read after the threads were joined.
     REFUSED.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -36,14 +36,14 @@ fn refused() -> usize {
     REFUSED.load(Ordering::Relaxed)
 }
 
-/// A block, its layout and what it was filled with.
+/// A filled block and its layout.
 #[derive(Clone, Copy)]
 struct Block {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-/// Where contents are written and looked at: everywhere in a small block, in each OS page of others.
+/// Offsets that are written and checked: all of a small block, some in each OS page of others.
 fn places(size: usize) -> impl Iterator<Item = usize> {
     (0..size).step_by(if size < 4096 { 1 } else { 4093 }).chain(size.checked_sub(1))
 }
@@ -53,7 +53,7 @@ impl Block {
         (self.layout.size() + 31 * at + 1).to_le_bytes()[0]
     }
 
-    /// A block of the kind that `way` says, filled.
+    /// A filled block, aligned and zeroed according to `way`.
     fn new(way: usize, size: usize) -> Option<Block> {
         let align = [1, 8, 16, 64, 4096][way % 5];
         let layout = Layout::from_size_align(size, align).expect("a small size");
@@ -68,7 +68,7 @@ impl Block {
             is_refused();
             return None;
         };
-        assert!(start.is_aligned_to_(layout.align()));
+        assert!(start.addr().get().is_multiple_of(layout.align()));
         let block = Block { start, layout };
         // SAFETY: The block is that long, and new.
         assert!(!is_zeroed || places(layout.size()).all(|at| unsafe { start.add(at).read() } == 0));
@@ -83,7 +83,7 @@ impl Block {
         }
     }
 
-    /// Whether the block holds, as far as `size` says, what the one of which it was made held.
+    /// Whether the first `size` bytes are those of the block `of`.
     fn holds(self, of: Block, size: usize) -> bool {
         let step = if of.layout.size() < 4096 { 1 } else { 4093 };
         // SAFETY: The block is that long, and was written at these places.
@@ -112,17 +112,6 @@ impl Block {
     }
 }
 
-/// `NonNull::is_aligned_to` is not stable.
-trait Aligned {
-    fn is_aligned_to_(&self, align: usize) -> bool;
-}
-
-impl Aligned for NonNull<u8> {
-    fn is_aligned_to_(&self, align: usize) -> bool {
-        self.addr().get().is_multiple_of(align)
-    }
-}
-
 /// Random requests among a few live blocks, resized now and then.
 fn requests(mut seed: u32, steps: usize) {
     const LIVE: usize = 48;
@@ -146,7 +135,7 @@ fn requests(mut seed: u32, steps: usize) {
     blocks.into_iter().flatten().for_each(Block::drop);
 }
 
-/// Many blocks of a size at once, freed in another order: pages come and go.
+/// Many blocks of a size at once, freed in another order, which makes and releases pages.
 fn crowd(size: usize, count: usize) {
     let mut blocks = Vec::new();
     if blocks.try_reserve_exact(count).is_err() {
@@ -187,7 +176,7 @@ fn add(mut has_room: impl FnMut(usize) -> bool) {
     }
 }
 
-/// Collections, which are asked for room first; one that has none stays as it is.
+/// Collections, grown through `try_reserve`; a refused one stays as it is.
 fn collections() {
     let mut text = String::new();
     let mut numbers = Vec::new();
@@ -216,7 +205,7 @@ extern "C" fn of_thread(seed: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
-/// Pages of two sizes come and go at once in all threads, so they wait for each other's locks.
+/// Makes and releases pages of two sizes in all threads at once, so that they contend for locks.
 extern "C" fn of_crowded_thread(seed: *mut c_void) -> *mut c_void {
     for _ in 0..6 {
         crowd(2000, 150);
@@ -225,7 +214,7 @@ extern "C" fn of_crowded_thread(seed: *mut c_void) -> *mut c_void {
     of_thread(seed)
 }
 
-/// `forks` times the locks are held for a fork while threads want them.
+/// Forks `forks` times while threads contend for locks.
 fn threads(work: extern "C" fn(*mut c_void) -> *mut c_void, forks: usize) {
     let mut threads = [None; 3];
     for (n, thread) in threads.iter_mut().enumerate() {
@@ -250,7 +239,7 @@ fn threads(work: extern "C" fn(*mut c_void) -> *mut c_void, forks: usize) {
     }
 }
 
-/// Has a child do the work.
+/// Runs `work` in a child.
 fn forked(work: impl Fn()) {
     // SAFETY: The child uses this program's memory and ends.
     match unsafe { libc::fork() } {
@@ -269,7 +258,7 @@ fn forked(work: impl Fn()) {
     }
 }
 
-/// A child uses what it was left, and what is new.
+/// A child uses inherited blocks and new ones.
 fn fork() {
     let kept = Block::new(4, 5000);
     forked(|| {
@@ -350,8 +339,8 @@ fn changed_options() {
     set("huge_pages", None);
 }
 
-/// Numbers that must agree with each other while nobody else allocates.
-fn live_by_the_books() -> usize {
+/// Live bytes, from statistics that must agree while no other thread allocates.
+fn live_bytes() -> usize {
     let all = statistics::now();
     let mut live = all.large_bytes + all.heap_bytes;
     for class in statistics::classes() {
@@ -366,12 +355,12 @@ fn live_by_the_books() -> usize {
     live
 }
 
-/// The argument is `recovers` where no request may be refused at the end.
+/// With the argument `recovers`, no request may be refused at the end.
 #[unsafe(no_mangle)]
 extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     // SAFETY: C's promise to a program.
     let recovers = count > 1 && unsafe { CStr::from_ptr(*arguments.add(1)) } == c"recovers";
-    let before = live_by_the_books();
+    let before = live_bytes();
     requests(1, 400);
     collections();
     crowd(100, 1500);
@@ -390,7 +379,7 @@ extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     requests(2, 200);
     options::set("shards", Some(1)).expect("it may be set while the program runs");
     threads(of_crowded_thread, 8);
-    assert_eq!(live_by_the_books(), before);
+    assert_eq!(live_bytes(), before);
     let by_now = refused();
     requests(3, 300);
     collections();
@@ -398,7 +387,7 @@ extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     if recovers {
         assert_eq!(refused(), by_now);
     }
-    assert_eq!(live_by_the_books(), before);
+    assert_eq!(live_bytes(), before);
     let mut line = [0; 64];
     let mut rest = &mut line[..];
     writeln!(rest, "{by_now} refused").expect("there is room");

@@ -1,8 +1,7 @@
-//! Guarded blocks of a Rust program, which go by their layouts: each misuse ends a child process with a report, and
-//! threads that were there before the option was set do no harm.
+//! Guarded blocks of a Rust program, freed by layout: each misuse ends a child process with a report, and threads that
+//! started before the option was set stay correct.
 //!
-//! It relies on nothing else. A block that goes by a layout is as long as its class, so sizes here are those of classes. The
-//! hardened build has no such guards.
+//! A block with a layout is as long as its class, so sizes here are those of classes. The hardened build has no such guards.
 #![cfg(not(feature = "secure"))]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -39,10 +38,10 @@ unsafe fn free(block: *mut u8, size: usize) {
     unsafe { MASU.dealloc(block, layout(size)) };
 }
 
-/// A guarded block that ends, or begins, where its OS page does. Every block is guarded.
+/// A guarded block at the end, or the start, of its OS page.
 fn at_the_edge(size: usize, is_last: bool) -> *mut u8 {
     options::set("guard_rate", Some(1)).expect("a rate");
-    // The thread's first request is not counted, and cached ones go first.
+    // The first request is not counted, and cached blocks are used up first.
     let mut blocks = (0..200).map(|_| allocate(size));
     let end = if is_last { size } else { 0 };
     let found = blocks.find(|block| {
@@ -55,11 +54,11 @@ fn at_the_edge(size: usize, is_last: bool) -> *mut u8 {
 macro_rules! wrong {
     ($($name:ident($block:ident, $size:ident, $is_last:literal) { $($wrong:tt)* })*) => {$(
         #[test]
-        #[ignore = "is wrong; run by the test below"]
+        #[ignore = "a misuse; run by the test below"]
         fn $name() {
             let $size = env::var("MASU_TEST_SIZE").map_or(64, |size| size.parse().expect("a size"));
             let $block = at_the_edge($size, $is_last);
-            // SAFETY: None: what is done is wrong.
+            // SAFETY: None: this is the misuse.
             unsafe { $($wrong)* }
         }
     )*};
@@ -100,7 +99,7 @@ fn misuse_ends_the_program_with_a_report() {
         for size in [64, 2048] {
             let output = child(name, size);
             let printed = String::from_utf8_lossy(&output.stderr);
-            // Rust's own handler came first, and ends the program by the same signal.
+            // Rust's own handler runs too, and ends the program with the same signal.
             assert_eq!(output.status.signal(), Some(signal), "{name} {size}: {printed}");
             assert!(printed.contains(said), "{name} {size}: {printed}");
             assert!(printed.contains("allocated by thread "), "{name}: {printed}");
@@ -109,9 +108,9 @@ fn misuse_ends_the_program_with_a_report() {
     }
 }
 
-/// Threads that were there before free each other's guarded blocks by layouts, and use again what they freed.
+/// Older threads free each other's guarded blocks by layout and reuse their memory.
 #[test]
-fn threads_that_did_not_notice_do_no_harm() {
+fn threads_that_have_not_noticed_the_option_stay_correct() {
     const THREADS: usize = 4;
     const SIZES: [usize; 6] = [16, 40, 100, 700, 4096, 20_000];
     let stop = AtomicBool::new(false);
@@ -160,6 +159,6 @@ fn threads_that_did_not_notice_do_no_harm() {
         unsafe { free(std::ptr::with_exposed_provenance_mut(address), size) };
     }
     masu::c::trim(0);
-    // What a thread that ended kept has gone home.
+    // Caches of ended threads were flushed.
     assert_eq!(statistics::now().live_bytes, 0);
 }

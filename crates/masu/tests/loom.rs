@@ -1,14 +1,14 @@
-//! The protocols of `src/platform/sync/` under loom: the lock here, what is read without one in
-//! `loom/published.rs`. Loom runs every interleaving and every value that the memory model allows;
-//! for the lock up to three preemptions.
+//! The protocols of `src/platform/sync/` under loom: the lock here, lock-free reads in `loom/published.rs`.
+//! Loom runs every interleaving and every value that the memory model allows; for the lock up to three
+//! preemptions.
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test -p masu --test loom`.
 //!
 //! It relies on `src/platform/sync/raw_lock.rs` taking its atomics and its futex from the module around it:
-//! here that module is a *door* with loom's atomics and a modelled futex. The same source stands
-//! behind broken doors too, and loom has to notice each: that shows the check can fail.
+//! here a *door* with loom's atomics and a modelled futex. Broken doors hold the same source, and loom must
+//! find each fault, which shows that the check can fail.
 #![cfg(loom)]
-#![expect(clippy::duplicate_mod, reason = "one source stands behind several doors")]
+#![expect(clippy::duplicate_mod, reason = "several doors hold one source")]
 
 #[path = "loom/published.rs"]
 mod published;
@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A futex: the threads that sleep. One is enough, for a model has one word to sleep on.
+/// A futex: the sleeping threads. One is enough, because a model has one word to sleep on.
 ///
-/// The list stands behind a lock that loom does not see: loom switches threads only at operations
-/// of its own, so what lies between two of them happens at once, as under the kernel's lock.
+/// Its lock is invisible to loom, which switches threads only at its own operations; what lies between two
+/// of them is atomic, as under the kernel's lock.
 #[derive(Default)]
 struct Futex {
     sleepers: std::sync::Mutex<Vec<Thread>>,
@@ -37,15 +37,15 @@ loom::lazy_static! {
 
 impl Futex {
     fn wait_while(&self, word: &AtomicU32, expected: u32) {
-        // ORDERING: Relaxed, the weakest that a kernel could use; an exchange of nothing reads the
-        // newest value, as a read under the kernel's lock does.
+        // ORDERING: Relaxed, the weakest that a kernel could use; a read-modify-write reads the newest
+        // value, as a read under the kernel's lock does.
         if word.fetch_or(0, Ordering::Relaxed) == expected {
             self.sleep();
         }
     }
 
-    /// What a futex is not: it sleeps whatever the word holds.
-    fn wait_whatever(&self, word: &AtomicU32) {
+    /// A broken futex: it sleeps whatever the word holds.
+    fn wait_always(&self, word: &AtomicU32) {
         // ORDERING: Relaxed, as above.
         let _ = word.fetch_or(0, Ordering::Relaxed);
         self.sleep();
@@ -62,7 +62,7 @@ impl Futex {
     }
 }
 
-/// Puts the lock behind a door of this name: orderings, how it sleeps, how it wakes.
+/// Makes a door with the lock: its orderings, its sleep, its wake-up.
 macro_rules! door {
     ($name:ident, $orderings:path, $wait_while:expr, $wake_one:expr) => {
         #[path = "."]
@@ -80,7 +80,7 @@ macro_rules! door {
                 crate::this_holder()
             }
 
-            /// Nothing: whether another thread runs at the same time is loom's choice.
+            /// Nothing: loom chooses when another thread runs.
             fn spin_loop() {}
 
             fn wait_while(word: &AtomicU32, expected: u32) {
@@ -108,10 +108,10 @@ macro_rules! door {
                     assert!(!self.is_held_for_fork());
                     self.let_go_after_fork();
                 }
-                fn hold_and_let_go(&self, meanwhile: &mut dyn FnMut()) {
+                fn hold_and_let_go(&self, work: &mut dyn FnMut()) {
                     assert!(self.hold_for_fork());
                     assert!(self.is_held_for_fork());
-                    meanwhile();
+                    work();
                     self.let_go_after_fork();
                 }
             }
@@ -119,11 +119,11 @@ macro_rules! door {
     };
 }
 
-/// The orderings of the language, and the same with one of them weakened.
+/// The orderings of the language, also with one of them weakened.
 mod orderings {
     macro_rules! orderings {
         ($name:ident, $acquire:ident, $release:ident) => {
-            #[expect(non_snake_case, non_upper_case_globals, reason = "stands for the enum")]
+            #[expect(non_snake_case, non_upper_case_globals, reason = "replaces the enum")]
             pub(crate) mod $name {
                 use loom::sync::atomic::Ordering;
 
@@ -163,13 +163,13 @@ door!(
     || ()
 );
 door!(
-    sleeping_without_a_look,
+    sleeping_without_a_check,
     crate::orderings::Sound,
-    |word, _| crate::FUTEX.wait_whatever(word),
+    |word, _| crate::FUTEX.wait_always(word),
     || { crate::FUTEX.wake_one() }
 );
 
-/// A number for this thread, which leaves the lowest bits to the lock and is not 0.
+/// A number for this thread, not 0, with the lowest bits free for the lock.
 fn this_holder() -> u32 {
     let mut hasher = DefaultHasher::new();
     thread::current().id().hash(&mut hasher);
@@ -184,16 +184,16 @@ trait Raw: Send + Sync + 'static {
     /// As around a `fork` in a handler that interrupts the holder.
     fn hold_for_fork_again(&self);
     /// As around a `fork`.
-    fn hold_and_let_go(&self, meanwhile: &mut dyn FnMut());
+    fn hold_and_let_go(&self, work: &mut dyn FnMut());
 }
 
-/// A count that the lock guards; loom notices an access that nothing orders after the last.
+/// A count that the lock guards; loom finds unordered accesses.
 struct Counter<L> {
     lock: L,
     count: UnsafeCell<usize>,
 }
 
-// SAFETY: The count is touched only while the lock is held, which is what loom checks here.
+// SAFETY: The count is only accessed under the lock, which loom checks here.
 unsafe impl<L: Sync> Sync for Counter<L> {}
 
 impl<L: Raw> Counter<L> {
@@ -212,7 +212,7 @@ impl<L: Raw> Counter<L> {
         });
     }
 
-    /// The same where the `fork` comes in a signal handler that interrupts the holder.
+    /// The same with a `fork` in a signal handler that interrupts the holder.
     fn increment_interrupted(&self) {
         self.lock.acquire();
         self.lock.hold_for_fork_again();
@@ -234,7 +234,7 @@ fn count_under<L: Raw>(threads: usize, rounds: usize) {
     model.check({
         let tried = Arc::clone(&tried);
         move || {
-            // ORDERING: Relaxed, for loom runs one thread at a time.
+            // ORDERING: Relaxed: loom runs one thread at a time.
             tried.fetch_add(1, Relaxed);
             count_once::<L>(threads, rounds);
         }
@@ -260,12 +260,8 @@ fn count_once<L: Raw>(threads: usize, rounds: usize) {
 }
 
 #[test]
-fn two_threads_exclude_each_other_and_no_wake_up_is_lost() {
+fn threads_exclude_each_other_and_no_wake_up_is_lost() {
     count_under::<sound::RawLock>(2, 3);
-}
-
-#[test]
-fn three_threads_exclude_each_other_and_no_wake_up_is_lost() {
     count_under::<sound::RawLock>(3, 2);
 }
 
@@ -308,6 +304,6 @@ fn a_release_that_wakes_nobody_is_found() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_sleep_without_a_look_at_the_word_is_found() {
-    count_under::<sleeping_without_a_look::RawLock>(2, 1);
+fn a_sleep_without_a_check_of_the_word_is_found() {
+    count_under::<sleeping_without_a_check::RawLock>(2, 1);
 }

@@ -1,8 +1,7 @@
-//! Statistics against the truth: an oracle that counts live blocks by size, and the kernel.
+//! Statistics compared with an oracle that counts live blocks by size, and with the kernel.
 //!
-//! The blocks are those of the test alone, for the test itself allocates from the system. Blocks that
-//! grew to 64 KiB and blocks of the class of that size look alike from outside, so these two are
-//! compared together; every other class by itself. Tests take turns: they look at one process.
+//! The test's own memory is the system's. Blocks that grew to 64 KiB look like blocks of the class of that size,
+//! so these two are compared together; every other class alone. Tests take turns, because they read one process's sums.
 
 #[path = "properties/turn.rs"]
 mod turn;
@@ -16,7 +15,7 @@ use masu::statistics::{self, ClassStatistics, Statistics, ThreadStatistics};
 use turn::{Turn, alone};
 
 const THREADS: usize = 4;
-/// From this usable size on a block may be a large one.
+/// The usable size from which a block may be a large one.
 const MAYBE_LARGE: usize = 64 << 10;
 
 /// A block by its address, so that it can go to another thread.
@@ -64,22 +63,22 @@ impl Random {
         (self.0 >> 33) as usize % bound
     }
 
-    /// Small as a rule, and large now and then.
+    /// A size, usually small.
     fn size(&mut self) -> usize {
         let most = [64, 64, 300, 300, 1024, 1024, 5_000, 40_000, 100_000, 400_000][self.below(10)];
         1 + self.below(most)
     }
 }
 
-/// This test's turn. The kernel is asked for no huge pages, in any test: they make memory resident
-/// that nobody touched, and what one test asked them for stays asked when the next one runs.
+/// This test's turn, without huge pages: they make untouched memory resident, and the advice of one test would stay for
+/// the next.
 fn alone_in_small_pages() -> Turn {
     let turn = alone();
     masu::options::set("huge_pages", Some(0)).expect("an option");
     turn
 }
 
-/// One thread's doings: allocates, resizes, frees, and hands blocks to its neighbour.
+/// One thread's work: it allocates, resizes, frees, and sends blocks to its neighbour.
 fn work(
     live: &mut Vec<Block>,
     random: &mut Random,
@@ -103,7 +102,7 @@ fn work(
             _ if !live.is_empty() => live.swap_remove(random.below(live.len())).free(),
             _ => {}
         }
-        // Half of what comes is freed here, far from where it was made.
+        // Half of the received blocks are freed here, remotely.
         if let Ok(block) = own.try_recv() {
             if random.below(2) == 0 { block.free() } else { live.push(block) }
         }
@@ -113,12 +112,12 @@ fn work(
 /// Live blocks by usable size, as the threads hold them.
 type Oracle = BTreeMap<usize, usize>;
 
-/// Holds the statistics against what is live, while nobody allocates.
-fn agree(oracle: &Oracle, round: usize) {
+/// Compares the statistics with the live blocks, while no thread allocates.
+fn compare(oracle: &Oracle, round: usize) {
     let now = statistics::now();
     let classes: Vec<ClassStatistics> = statistics::classes().collect();
     assert_eq!(classes.len(), statistics::CLASSES);
-    // The hardened build says of a block how long it is, not of what class.
+    // In the hardened build the usable size is the requested size, not that of the class.
     let is_hardened = cfg!(feature = "secure");
     for class in classes.iter().filter(|class| class.size < MAYBE_LARGE && !is_hardened) {
         let live = oracle.get(&class.size).copied().unwrap_or_default();
@@ -131,9 +130,9 @@ fn agree(oracle: &Oracle, round: usize) {
     assert_eq!(in_classes + now.large_bytes, bytes, "round {round}: {now:?}");
     assert_eq!(now.live_bytes, bytes, "round {round}: {now:?}");
     let big: usize = oracle.range(MAYBE_LARGE..).map(|(_, count)| count).sum();
-    let of_class = classes.last().expect("the class of 64 KiB");
+    let last_class = classes.last().expect("the class of 64 KiB");
     assert!(
-        now.large_blocks + of_class.live_blocks == big || is_hardened,
+        now.large_blocks + last_class.live_blocks == big || is_hardened,
         "round {round}: {now:?}"
     );
     for class in &classes {
@@ -143,15 +142,15 @@ fn agree(oracle: &Oracle, round: usize) {
             + class.transfer_blocks
             + class.free_blocks;
         assert_eq!(blocks * size + tail_bytes, pages * page_bytes, "round {round}: {class:?}");
-        let away = class.taken_blocks - class.returned_blocks;
-        assert_eq!(away, blocks - class.free_blocks, "round {round}: {class:?}");
+        let out = class.taken_blocks - class.returned_blocks;
+        assert_eq!(out, blocks - class.free_blocks, "round {round}: {class:?}");
         assert!(class.transfer_out_blocks <= class.transfer_in_blocks, "{class:?}");
     }
-    sums_agree(&now, &classes);
+    compare_sums(&now, &classes);
 }
 
-/// Holds sums over classes and over threads against the whole.
-fn sums_agree(now: &Statistics, classes: &[ClassStatistics]) {
+/// Compares sums over classes and over threads with the whole.
+fn compare_sums(now: &Statistics, classes: &[ClassStatistics]) {
     let threads: Vec<ThreadStatistics> = statistics::threads().collect();
     let over_classes = |of: fn(&ClassStatistics) -> usize| classes.iter().map(of).sum::<usize>();
     let over_threads = |of: fn(&ThreadStatistics) -> usize| threads.iter().map(of).sum::<usize>();
@@ -162,16 +161,16 @@ fn sums_agree(now: &Statistics, classes: &[ClassStatistics]) {
     assert_eq!(over_threads(|thread| thread.lane_blocks), now.lane_blocks);
     assert_eq!(over_threads(|thread| thread.shard_blocks), now.shard_blocks);
     assert_eq!(threads.len(), now.threads + now.idle_caches);
-    // Runs handed out are pages, large blocks, parked ones, and the allocator's own.
+    // Live runs are pages, large blocks, parked ones, and the allocator's own.
     let in_pages = over_classes(|class| class.pages * class.page_bytes);
     let runs = in_pages + now.large_bytes + over_threads(|thread| thread.parked_bytes);
-    // And guards, and what rests, in the hardened build.
+    // In the hardened build also guards and the quarantine.
     let all_runs = now.live_bytes + now.free_bytes - now.kept_bytes;
     assert!(runs == all_runs || cfg!(feature = "secure"), "{runs}, {all_runs}: {now:?}");
 }
 
 #[test]
-fn every_class_holds_what_an_oracle_counts() {
+fn every_class_agrees_with_an_oracle() {
     let _turn = alone_in_small_pages();
     let start = statistics::now();
     assert_eq!(start.live_bytes, 0, "only this test allocates here");
@@ -204,20 +203,20 @@ fn every_class_holds_what_an_oracle_counts() {
             barrier.wait();
             barrier.wait();
             let mut counted = oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            // The others wait at the barrier: what fails here fails when they are done.
-            let agreed = panic::catch_unwind(|| agree(&counted, round));
-            failed = failed.take().or(agreed.err());
+            // The others wait at the barrier, so a failure is kept until they are done.
+            let compared = panic::catch_unwind(|| compare(&counted, round));
+            failed = failed.take().or(compared.err());
             counted.clear();
             drop(counted);
             barrier.wait();
         }
-        // The scope ends with the closures; a thread gives its cache up later, and is waited for.
+        // A join waits for the flush of the thread's cache, the end of the scope does not.
         threads.into_iter().for_each(|thread| thread.join().expect("no thread fails"));
     });
     if let Some(failed) = failed {
         panic::resume_unwind(failed);
     }
-    agree(&Oracle::new(), rounds);
+    compare(&Oracle::new(), rounds);
     let now = statistics::now();
     assert!(now.shard_blocks + now.lane_blocks > start.shard_blocks + start.lane_blocks, "{now:?}");
     let has_caches = !cfg!(feature = "secure");
@@ -225,7 +224,7 @@ fn every_class_holds_what_an_oracle_counts() {
     assert_eq!((now.flushed_blocks > 0, now.slow_calls > 0), (has_caches, has_caches), "{now:?}");
 }
 
-/// Bytes of the mappings in these arenas: readable and writable ones, and what of all is resident.
+/// Bytes of the mappings in these arenas: writable ones, and resident ones.
 fn mapped(arenas: &BTreeSet<usize>) -> (usize, usize) {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("/proc is there");
     let (mut committed, mut resident, mut inside, mut writable) = (0, 0, false, false);
@@ -247,7 +246,7 @@ fn mapped(arenas: &BTreeSet<usize>) -> (usize, usize) {
     (committed, resident)
 }
 
-/// What an arena's head may take: what is known of its slices, and their bitmaps.
+/// The most bytes of an arena's head: its slices' records and bitmaps.
 const HEAD_BYTES: usize = 9 << 20;
 
 #[test]
@@ -271,14 +270,13 @@ fn the_kernel_agrees_on_what_is_committed_and_resident() {
         let arenas = ARENAS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let now = statistics::now();
         let (committed, resident) = mapped(&arenas);
-        // Guards and what rests are closed, and count.
+        // Guards and the quarantine are inaccessible, and count.
         let is_committed = match cfg!(feature = "secure") {
             true => now.committed_bytes >= committed,
             false => now.committed_bytes == committed,
         };
         assert!(is_committed, "share {share}: {committed}, {now:?}");
-        // Every live byte was written, so it is resident; nothing else may be but what is free,
-        // what the allocator keeps for itself, and the heads of arenas.
+        // Every live byte was written, so it is resident. Else only free memory, metadata and the heads of arenas may be.
         let most = now.live_bytes + now.free_bytes + now.metadata_bytes;
         assert!(resident >= now.live_bytes, "share {share}: {resident} resident, {now:?}");
         assert!(
@@ -287,12 +285,12 @@ fn the_kernel_agrees_on_what_is_committed_and_resident() {
         );
     }
     blocks.into_iter().for_each(Block::free);
-    assert!(statistics::now().purged_bytes > 100_000_000, "most of it went back");
+    assert!(statistics::now().purged_bytes > 100_000_000, "most of it is purged");
 }
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
-fn a_thread_that_ends_leaves_an_idle_cache_with_its_counts() {
+fn an_ended_thread_leaves_an_idle_cache_with_its_counts() {
     let _turn = alone_in_small_pages();
     let before = statistics::now();
     thread::spawn(|| (0..1_000).map(|_| Block::of(c::malloc(48))).for_each(Block::free))

@@ -1,6 +1,6 @@
-//! Layouts whose pointer is wrong. Where a layout alone does not say what the block is, over 32 KiB, the pointer is looked at
-//! at once, else when the block goes home to its page; and ends the program with a message if it is no block of masu's, or
-//! not one of that layout. Each is wrong in a child of its own.
+//! Wrong pointers passed with a layout end the program with a message, each in a child process: the pointer is no block of
+//! masu's, or not one of that layout. Above 32 KiB, where the layout does not determine the kind of block, a free checks the
+//! pointer at once; smaller blocks are checked when they return to their page.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::process::Command;
@@ -9,14 +9,14 @@ use masu::{Heap, Masu};
 
 static MASU: Masu = Masu::new();
 /// Memory that is not masu's.
-static NOBODYS: [u128; 1 << 16] = [0; 1 << 16];
+static FOREIGN: [u128; 1 << 16] = [0; 1 << 16];
 
 fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 16).expect("a fine layout")
 }
 
-fn nobodys() -> *mut u8 {
-    NOBODYS.as_ptr().cast_mut().cast()
+fn foreign() -> *mut u8 {
+    FOREIGN.as_ptr().cast_mut().cast()
 }
 
 fn block(size: usize) -> *mut u8 {
@@ -26,43 +26,43 @@ fn block(size: usize) -> *mut u8 {
     block
 }
 
-/// Frees a block that is kept unseen at first, and has everything go home.
+/// Frees a block, which is cached unchecked at first, and flushes the cache.
 ///
 /// # Safety
 ///
-/// - None: that is what is wrong.
-unsafe fn kept(block: *mut u8, size: usize) {
+/// - None: the pointer is wrong.
+unsafe fn free_and_flush(block: *mut u8, size: usize) {
     // SAFETY: None, as above.
     unsafe { MASU.dealloc(block, layout(size)) };
     masu::c::trim(0);
 }
 
-/// A test that does one thing wrong.
+/// A test with one misuse.
 macro_rules! wrong {
     ($($name:ident { $($wrong:tt)* })*) => {$(
         #[test]
-        #[ignore = "is wrong; run by the test below"]
+        #[ignore = "a misuse; run by the test below"]
         fn $name() {
-            // Has the thread begin.
+            // Starts the thread's cache.
             drop(Box::new(block(1)));
-            // SAFETY: None: the pointer is what is wrong.
+            // SAFETY: None: the pointer is wrong.
             unsafe { $($wrong)* }
         }
     )*};
 }
 
 wrong! {
-    nobodys_of_a_class { MASU.dealloc(nobodys(), layout(48 << 10)) }
-    nobodys_large { MASU.dealloc(nobodys(), layout(1 << 20)) }
-    nobodys_aligned {
-        MASU.dealloc(nobodys(), Layout::from_size_align(100, 128 << 10).expect("a fine layout"))
+    foreign_of_a_class { MASU.dealloc(foreign(), layout(48 << 10)) }
+    foreign_large { MASU.dealloc(foreign(), layout(1 << 20)) }
+    foreign_aligned {
+        MASU.dealloc(foreign(), Layout::from_size_align(100, 128 << 10).expect("a fine layout"))
     }
-    nobodys_resized { MASU.realloc(nobodys(), layout(1 << 20), 2 << 20); }
-    nobodys_small { kept(nobodys(), 64) }
-    a_large_block_as_a_small_one { kept(block(1 << 20), 64) }
-    a_small_block_as_a_smaller_one { kept(block(1000), 48) }
-    a_small_block_as_a_larger_one { kept(block(20), 5000) }
-    inside_a_small_block { kept(block(200).add(16), 200) }
+    foreign_resized { MASU.realloc(foreign(), layout(1 << 20), 2 << 20); }
+    foreign_small { free_and_flush(foreign(), 64) }
+    a_large_block_as_a_small_one { free_and_flush(block(1 << 20), 64) }
+    a_small_block_as_a_smaller_one { free_and_flush(block(1000), 48) }
+    a_small_block_as_a_larger_one { free_and_flush(block(20), 5000) }
+    inside_a_small_block { free_and_flush(block(200).add(16), 200) }
     inside_large { MASU.dealloc(block(1 << 20).add(4096), layout(1 << 20)) }
     far_inside_large { MASU.dealloc(block(1 << 20).add(200_000), layout(1 << 20)) }
     far_inside_resized { MASU.realloc(block(1 << 20).add(200_000), layout(1 << 20), 2 << 20); }
@@ -91,9 +91,9 @@ wrong! {
         let block = heap.alloc(layout(1 << 20)).expect("memory");
         MASU.realloc(block.as_ptr(), layout(1 << 20), 2 << 20);
     }
-    nobodys_to_a_heap {
+    foreign_to_a_heap {
         let heap = Heap::new();
-        let block = std::ptr::NonNull::new(nobodys()).expect("a static has an address");
+        let block = std::ptr::NonNull::new(foreign()).expect("a static has an address");
         heap.dealloc(block, layout(1 << 20));
     }
     a_large_block_to_a_heap {
@@ -107,15 +107,15 @@ wrong! {
         other.alloc(layout(1 << 20)).expect("memory");
         other.dealloc(block, layout(1 << 20));
     }
-    nobodys_resized_by_a_heap {
+    foreign_resized_by_a_heap {
         let heap = Heap::new();
-        let block = std::ptr::NonNull::new(nobodys()).expect("a static has an address");
+        let block = std::ptr::NonNull::new(foreign()).expect("a static has an address");
         let _ = heap.realloc(block, layout(1 << 20), 2 << 20);
     }
 }
 
 #[test]
-fn wrong_pointers_end_the_program_and_are_named() {
+fn wrong_pointers_end_the_program_with_a_message() {
     const NOT_OURS: &str = "did not allocate";
     const ANOTHER_SIZE: &str = "layout that is not its own";
     const TWICE: &str = "freed twice";
@@ -123,11 +123,11 @@ fn wrong_pointers_end_the_program_and_are_named() {
     const FREE: &str = "after it was freed";
     const ANOTHER: &str = "another heap or to none";
     for (name, said) in [
-        ("nobodys_of_a_class", NOT_OURS),
-        ("nobodys_large", NOT_OURS),
-        ("nobodys_aligned", NOT_OURS),
-        ("nobodys_resized", NOT_OURS),
-        ("nobodys_small", NOT_OURS),
+        ("foreign_of_a_class", NOT_OURS),
+        ("foreign_large", NOT_OURS),
+        ("foreign_aligned", NOT_OURS),
+        ("foreign_resized", NOT_OURS),
+        ("foreign_small", NOT_OURS),
         ("a_large_block_as_a_small_one", ANOTHER_SIZE),
         ("a_small_block_as_a_smaller_one", ANOTHER_SIZE),
         ("a_small_block_as_a_larger_one", ANOTHER_SIZE),
@@ -139,10 +139,10 @@ fn wrong_pointers_end_the_program_and_are_named() {
         ("resized_after_free", FREE),
         ("resized_while_parked", FREE),
         ("a_heaps_large_resized", ANOTHER),
-        ("nobodys_to_a_heap", NOT_OURS),
+        ("foreign_to_a_heap", NOT_OURS),
         ("a_large_block_to_a_heap", ANOTHER),
         ("a_large_block_to_another_heap", ANOTHER),
-        ("nobodys_resized_by_a_heap", NOT_OURS),
+        ("foreign_resized_by_a_heap", NOT_OURS),
     ] {
         let program = std::env::current_exe().expect("a test is a program");
         let arguments = ["--exact", name, "--ignored", "--nocapture"];

@@ -4,18 +4,11 @@ use std::alloc::Layout;
 
 use masu::{Heap, c};
 
-use crate::{bytes, filled, is_filled, resident};
+use crate::resident::resident_bytes as resident;
+use crate::{bytes, filled, is_filled};
 
 #[test]
-fn a_heap_owns_nothing_until_the_first_block() {
-    let heap = Heap::new();
-    assert_eq!(heap.statistics(), Default::default());
-    assert!(!heap.contains(std::ptr::null()));
-    drop(heap);
-}
-
-#[test]
-fn everything_comes_back_however_much_is_in_use() {
+fn dropping_a_heap_returns_its_memory() {
     const BYTES: usize = 256 << 20;
     let before = resident();
     let heap = Heap::new();
@@ -31,12 +24,12 @@ fn everything_comes_back_however_much_is_in_use() {
     assert!(heap.statistics().committed_bytes >= heap.statistics().live_bytes);
     drop(heap);
     let after = resident();
-    // What stays is the hysteresis' share; other tests of this process have some memory too.
+    // Some is retained, and other tests of this process have memory too.
     assert!(after < before + BYTES / 4, "before {before}, full {full}, after {after}");
 }
 
 #[test]
-fn counts_are_those_of_the_blocks_handed_out() {
+fn statistics_count_the_live_blocks() {
     let heap = Heap::new();
     let sizes = [1, 16, 100, 1_000, 5_000, 40_000, 65_536, 200_000];
     let blocks: Vec<_> = sizes.iter().map(|size| (filled(&heap, *size, 7), *size)).collect();
@@ -74,14 +67,14 @@ fn plain_free_and_realloc_keep_a_block_in_its_heap() {
         unsafe { c::free(block) };
         assert_eq!(heap.statistics().live_blocks, 0, "after {size}");
     }
-    let ours = c::malloc(100);
-    assert!(!heap.contains(ours));
+    let other = c::malloc(100);
+    assert!(!heap.contains(other));
     // SAFETY: The block was handed out just now.
-    unsafe { c::free(ours) };
+    unsafe { c::free(other) };
 }
 
 #[test]
-fn blocks_are_aligned_and_zeroed_as_asked_and_keep_that_when_resized() {
+fn blocks_are_zeroed_and_keep_alignment_and_contents_when_resized() {
     let heap = Heap::new();
     for align in (0..=20).map(|power| 1 << power) {
         for size in [0, 1, 17, 1_000, 9_000, 100_000] {
@@ -106,20 +99,22 @@ fn blocks_are_aligned_and_zeroed_as_asked_and_keep_that_when_resized() {
 }
 
 #[test]
-fn what_no_machine_has_is_refused_and_the_block_stays() {
+fn an_impossible_size_is_refused_and_keeps_the_old_block() {
     let heap = Heap::new();
     let much = Layout::from_size_align(1 << 60, 8).expect("a layout");
     assert_eq!(heap.alloc(much), None);
     assert_eq!(heap.alloc_zeroed(much), None);
     let block = filled(&heap, 100, 5);
-    // SAFETY: The block is live, and stays so where this is refused.
+    // SAFETY: The block is live, and stays so if this is refused.
     assert_eq!(unsafe { heap.realloc(block, bytes(100), 1 << 60) }, None);
     assert!(is_filled(block, 100, 5));
 }
 
 #[test]
-fn a_cleared_heap_starts_anew() {
+fn a_new_or_cleared_heap_owns_nothing() {
     let mut heap = Heap::new();
+    assert_eq!(heap.statistics(), Default::default());
+    assert!(!heap.contains(std::ptr::null()));
     for round in 0..100_u8 {
         let blocks: Vec<_> = (0..200).map(|size| (filled(&heap, size * 9, round), size)).collect();
         assert!(blocks.iter().all(|(block, size)| is_filled(*block, size * 9, round)));
@@ -130,7 +125,7 @@ fn a_cleared_heap_starts_anew() {
 }
 
 #[test]
-fn trim_gives_back_what_an_emptied_heap_kept() {
+fn trim_releases_the_pages_of_an_emptied_heap() {
     let heap = Heap::new();
     let blocks: Vec<_> = (0..40).map(|index| (filled(&heap, index * 40 + 1, 1), index)).collect();
     for (block, index) in blocks {
@@ -142,7 +137,7 @@ fn trim_gives_back_what_an_emptied_heap_kept() {
     assert_eq!(heap.statistics().committed_bytes, 0);
 }
 
-/// Sizes that share a heap's first slice, and one block or more of each.
+/// Blocks of sizes that share a heap's first slice.
 fn one_of_each(heap: &Heap, fill: u8) -> Vec<(std::ptr::NonNull<u8>, usize)> {
     (1..=1_024).step_by(33).map(|size| (filled(heap, size, fill), size)).collect()
 }
@@ -159,9 +154,9 @@ fn a_heap_of_few_blocks_has_one_slice_whatever_their_sizes() {
 }
 
 #[test]
-fn a_heap_s_first_slice_goes_from_class_to_class() {
+fn classes_reuse_the_first_slice_of_a_heap() {
     let heap = Heap::new();
-    // More classes than it has room for at once, one after another.
+    // More classes than fit at once, one after another.
     for round in 0..100 {
         for size in [16, 48, 112, 304, 640, 1_024] {
             let size = size + round % 3;
@@ -169,7 +164,7 @@ fn a_heap_s_first_slice_goes_from_class_to_class() {
             assert!(blocks.iter().all(|block| is_filled(*block, size, 3)));
             // SAFETY: The blocks are the heap's, of this layout, and not used any more.
             blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, bytes(size)) });
-            // What the thread keeps goes home, and a class that has nothing left has no place either.
+            // The cache is flushed, and an empty class gives its part of the slice up.
             c::trim(0);
             assert_eq!(heap.statistics().committed_bytes, 0, "{size}");
         }
@@ -194,7 +189,7 @@ fn small_blocks_of_a_large_heap_have_pages() {
 }
 
 #[test]
-fn more_heaps_than_a_thread_has_places_for_get_their_blocks_back() {
+fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
     let heaps: Vec<_> = (0..40).map(|_| Heap::new()).collect();
     for round in 0..50_u8 {
         for heap in &heaps {

@@ -1,4 +1,4 @@
-//! Heaps and threads: any thread makes a heap, uses it, ends it.
+//! Any thread makes a heap, uses it, and drops it.
 
 use std::sync::{Barrier, mpsc};
 use std::thread;
@@ -14,7 +14,7 @@ struct Sent(std::ptr::NonNull<u8>);
 unsafe impl Send for Sent {}
 
 #[test]
-fn a_heap_may_be_made_used_and_ended_by_different_threads() {
+fn a_heap_may_be_made_used_and_dropped_by_different_threads() {
     for _ in 0..100 {
         let heap = thread::spawn(Heap::new).join().expect("no thread panics");
         thread::scope(|scope| {
@@ -33,8 +33,7 @@ fn a_heap_may_be_made_used_and_ended_by_different_threads() {
     }
 }
 
-/// A thread that goes on keeps blocks of heaps that are no more; the next heap, which has the same
-/// owner, must not get them.
+/// A thread still caches blocks of dropped heaps; the next heap, which has the same owner, must not get them.
 #[test]
 fn a_thread_that_outlives_heaps_is_served_by_the_next_one() {
     const WORKERS: usize = 4;
@@ -61,7 +60,7 @@ fn a_thread_that_outlives_heaps_is_served_by_the_next_one() {
                     drop(heap);
                     end.wait();
                 }
-                // A thread that ends brings home what it kept, and nothing may move while that is counted.
+                // A thread's end flushes its cache, which must not happen during the count.
                 start.wait();
             });
         }
@@ -77,7 +76,7 @@ fn a_thread_that_outlives_heaps_is_served_by_the_next_one() {
 }
 
 #[test]
-fn blocks_freed_by_other_threads_go_back_to_their_heap() {
+fn blocks_freed_by_other_threads_return_to_their_heap() {
     let heaps = [Heap::new(), Heap::new()];
     let (sender, receiver) = mpsc::channel::<(Sent, usize, u8)>();
     thread::scope(|scope| {
@@ -107,7 +106,7 @@ fn blocks_freed_by_other_threads_go_back_to_their_heap() {
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
-fn a_thread_that_ends_keeps_nothing_of_a_heap() {
+fn an_ended_thread_caches_nothing_of_a_heap() {
     let heap = Heap::new();
     thread::scope(|scope| {
         let use_it = || {

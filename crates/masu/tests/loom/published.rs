@@ -1,14 +1,13 @@
-//! What is read without a lock, under loom: the pair behind the class map, the table of arenas.
+//! Lock-free reads under loom: the pair of the class map, the table of arenas.
 //!
 //! It relies on `src/platform/sync/pair.rs` and `src/platform/sync/table.rs` taking their atomics from the module
-//! around them. As for the lock, the same sources stand behind doors with one ordering weakened,
-//! and loom has to notice.
+//! around them. As for the lock, doors with one ordering weakened hold the same sources, and loom must find each.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicPtr, AtomicUsize};
 use loom::thread;
 
-/// Puts pair and table behind a door of this name, with these orderings.
+/// Makes a door with pair and table and these orderings.
 macro_rules! door {
     ($name:ident, $orderings:path) => {
         #[path = "."]
@@ -32,11 +31,10 @@ door!(sound, crate::orderings::Sound);
 door!(without_acquire, crate::orderings::NoAcquire);
 door!(without_release, crate::orderings::NoRelease);
 
-/// What a writer writes before it publishes; loom notices a read that nothing orders after it.
+/// A value that a writer writes before it publishes; loom finds unordered reads.
 struct Written(UnsafeCell<usize>);
 
-// SAFETY: It is written before it is published, and read by the thread that found it published: what loom
-// checks here.
+// SAFETY: It is written before it is published, and read after that; loom checks this here.
 unsafe impl Sync for Written {}
 
 impl Written {
@@ -45,17 +43,17 @@ impl Written {
     }
 
     fn write(&self) {
-        // SAFETY: Nobody reads what is not yet published.
+        // SAFETY: It is not published yet, so nobody reads it.
         self.0.with_mut(|value| unsafe { *value = 7 });
     }
 
     fn read(&self) -> usize {
-        // SAFETY: What is published is not written any more.
+        // SAFETY: It is published, so nobody writes it.
         self.0.with(|value| unsafe { *value })
     }
 }
 
-/// A reader that sees the new number sees the new pointer and what lies behind it.
+/// A reader that sees the new number sees the new pointer and its target.
 macro_rules! pair_model {
     ($door:ident) => {
         loom::model(|| {
@@ -79,8 +77,8 @@ macro_rules! pair_model {
     };
 }
 
-/// A reader finds nothing that was not entered, and sees what was written before entering; what
-/// was entered before the reader began is found, whatever leaves or comes in that time.
+/// A reader finds only entries, with everything written before they were entered, and all entries that are in the
+/// table from before its start to its end.
 macro_rules! table_model {
     ($door:ident) => {
         loom::model(|| {
@@ -92,7 +90,7 @@ macro_rules! table_model {
             table.enter(2).expect("two places");
             let reader = thread::spawn(move || {
                 let found: Vec<usize> = table.entries().collect();
-                assert!(found.contains(&2), "what was there before is found");
+                assert!(found.contains(&2), "older entries are found");
                 assert!(found.iter().all(|entry| [1, 2, 3].contains(entry)));
                 if found.contains(&3) {
                     assert_eq!(written.read(), 7);
@@ -100,42 +98,28 @@ macro_rules! table_model {
             });
             table.leave(gone);
             written.write();
-            assert_eq!(table.enter(3), Some(gone), "the place is used again");
+            assert_eq!(table.enter(3), Some(gone), "the place is reused");
             reader.join().expect("the reader ends");
         })
     };
 }
 
-#[test]
-fn who_sees_the_number_of_a_pair_sees_its_pointer() {
-    pair_model!(sound);
+/// A test for each door; the broken ones must fail with the message.
+macro_rules! tests {
+    ($($model:ident($door:ident) $name:ident $(, $message:literal)?;)*) => {$(
+        #[test]
+        $(#[should_panic(expected = $message)])?
+        fn $name() {
+            $model!($door);
+        }
+    )*};
 }
 
-#[test]
-#[should_panic(expected = "the number is new, the pointer old")]
-fn a_pair_read_without_acquire_is_found() {
-    pair_model!(without_acquire);
-}
-
-#[test]
-#[should_panic(expected = "the number is new, the pointer old")]
-fn a_pair_published_without_release_is_found() {
-    pair_model!(without_release);
-}
-
-#[test]
-fn who_finds_an_entry_sees_what_was_written_before_it() {
-    table_model!(sound);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_table_read_without_acquire_is_found() {
-    table_model!(without_acquire);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_table_filled_without_release_is_found() {
-    table_model!(without_release);
+tests! {
+    pair_model(sound) a_pair_with_the_new_number_has_the_new_pointer;
+    pair_model(without_acquire) a_pair_read_without_acquire_is_found, "the number is new, the pointer old";
+    pair_model(without_release) a_pair_published_without_release_is_found, "the number is new, the pointer old";
+    table_model(sound) an_entry_is_published_with_everything_written_before;
+    table_model(without_acquire) a_table_read_without_acquire_is_found, "Causality violation";
+    table_model(without_release) a_table_filled_without_release_is_found, "Causality violation";
 }

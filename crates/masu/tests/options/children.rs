@@ -1,6 +1,6 @@
-//! What the tests of options run with variables set: each uses masu in its way and reports figures.
+//! Children of the tests of options: each uses masu and reports figures.
 //!
-//! Masu is called directly; the test harness around it lives in the system's malloc.
+//! They call masu directly; the test harness lives in the system's malloc.
 
 pub(crate) mod changed;
 
@@ -10,6 +10,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use super::MIB;
+use super::resident::resident_bytes;
 
 fn report(figure: &str, value: usize) {
     println!("figure {figure} {value}");
@@ -33,39 +34,36 @@ fn thread_cached_bytes() -> usize {
     masu::c::statistics().thread_cached_bytes
 }
 
-fn resident_bytes() -> usize {
-    // The kernel walks the pages for this. What it says in `status` may lack the last 64 faults of each thread.
-    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("proc is mounted");
-    let line = rollup.lines().find(|line| line.starts_with("Rss:")).expect("the kernel tells");
-    let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
-    kilobytes.expect("a number of kB") << 10
-}
-
 /// Allocates and frees blocks of every class, `count` of each at a time.
-fn use_every_class(count: usize, mut look: impl FnMut()) {
+fn use_every_class(count: usize, mut check: impl FnMut()) {
     for round in 0..8 {
         for size in (1..=64).map(|step| step * 16).chain((2..=32).map(|step| step << 10)) {
             let blocks: Vec<_> = (0..count).map(|_| block(size + round)).collect();
-            look();
+            check();
             free(blocks);
-            look();
+            check();
         }
     }
+}
+
+/// The most bytes that this thread's cache holds.
+fn most_cached() -> usize {
+    let mut most = 0;
+    use_every_class(500, || most = most.max(thread_cached_bytes()));
+    most
 }
 
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn cached() {
-    let mut most = 0;
-    use_every_class(500, || most = most.max(thread_cached_bytes()));
-    report("most", most);
+    report("most", most_cached());
 }
 
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn late() {
     use_every_class(20, || {});
-    // A batch again and again, as a hot loop of a new phase.
+    // A batch again and again, like a hot loop in a new phase.
     for _ in 0..1_000 {
         let blocks: Vec<_> = (0..10).map(|_| block(4_000)).collect();
         free(blocks);
@@ -76,21 +74,25 @@ fn late() {
     report("cached", usize::from(thread_cached_bytes() > before));
 }
 
+/// Retained bytes after 64 MiB were freed.
+fn kept_of_64_mib() -> usize {
+    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
+    free(blocks);
+    masu::c::statistics().kept_bytes
+}
+
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn freed() {
     let start = resident_bytes();
-    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
-    assert!(resident_bytes() >= start + 64 * MIB);
-    free(blocks);
-    report("kept", masu::c::statistics().kept_bytes);
+    report("kept", kept_of_64_mib());
     report("resident", resident_bytes().saturating_sub(start));
 }
 
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn freed_small() {
-    // The list of blocks is the system malloc's, and there from the start.
+    // The list of blocks is allocated, by the system's malloc, and resident from the start.
     let mut blocks = vec![std::ptr::null_mut(); MIB];
     blocks
         .iter_mut()
@@ -110,48 +112,59 @@ fn freed_arena() {
     let blocks: Vec<_> = (0..5).map(|_| masu::c::malloc(600 * MIB)).collect();
     let reserved = masu::c::statistics().reserved_bytes;
     free(blocks);
-    report("given_back", reserved - masu::c::statistics().reserved_bytes);
+    report("released", reserved - masu::c::statistics().reserved_bytes);
+}
+
+/// The most shards with blocks while `count` threads hold some.
+fn shards_of(count: usize) -> usize {
+    // As in any program, one thread allocates before there are others, and so reads the options.
+    free([block(64)]);
+    let all = Barrier::new(count);
+    let work = || {
+        // More than other threads leave free in their pages. They stay live.
+        std::mem::forget((0..5_000).map(|_| block(64)).collect::<Vec<_>>());
+        // An ended thread would leave its cache, and its shard, to the next.
+        all.wait();
+        masu::c::statistics().shards
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+        let shards = threads.into_iter().map(|thread| thread.join().expect("works"));
+        shards.max().expect("there are threads")
+    })
 }
 
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn threads() {
-    const THREADS: usize = 8;
-    // As in any program, one thread allocates before there are others: who does while the variables are being
-    // read works with the defaults.
-    free([block(64)]);
-    let all = Barrier::new(THREADS);
-    let work = || {
-        // More than others leave over in their pages.
-        let blocks: Vec<_> = (0..5_000).map(|_| block(64)).collect();
-        all.wait();
-        let shards = masu::c::statistics().shards;
-        all.wait();
-        free(blocks);
-        shards
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
-        let shards = threads.into_iter().map(|thread| thread.join().expect("works"));
-        report("shards", shards.max().expect("there are threads"));
-    });
+    report("shards", shards_of(8));
+}
+
+/// Whether huge pages were requested, and whether they were refused, for the last of `count` MiB.
+fn advice(count: usize) -> (bool, bool) {
+    let blocks: Vec<_> = (0..count).map(|_| block(MIB)).collect();
+    let mapping = mapping_of(blocks.last().expect("some").addr());
+    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
+    // They stay live, because reused memory keeps its advice.
+    std::mem::forget(blocks);
+    (flags.contains(&"hg"), flags.contains(&"nh"))
 }
 
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn grown() {
-    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
-    let mapping = mapping_of(blocks.last().expect("64 of them").addr());
-    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
-    report("wanted", usize::from(flags.contains(&"hg")));
-    report("refused", usize::from(flags.contains(&"nh")));
-    let huge = field(&mapping, "AnonHugePages:").split_whitespace().next();
-    let huge = huge.and_then(|n| n.parse().ok());
-    report("huge_bytes", huge.map_or(usize::MAX, |kilobytes: usize| kilobytes << 10));
-    free(blocks);
+    let (is_wanted, is_refused) = advice(64);
+    report("wanted", usize::from(is_wanted));
+    report("refused", usize::from(is_refused));
 }
 
-/// What the kernel says of the mapping that holds `address`.
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn grown_little() {
+    report("wanted", usize::from(advice(3).0));
+}
+
+/// The lines of `smaps` for the mapping of `address`.
 fn mapping_of(address: usize) -> Vec<String> {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("proc is mounted");
     let bounds = |line: &str| {
@@ -165,7 +178,7 @@ fn mapping_of(address: usize) -> Vec<String> {
     lines.take_while(|line| bounds(line).is_none()).map(str::to_owned).collect()
 }
 
-/// One line of that.
+/// One of those lines.
 fn field<'a>(mapping: &'a [String], name: &str) -> &'a str {
     let line = mapping.iter().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("no {name} {mapping:?}"))
@@ -207,7 +220,7 @@ fn sharing() {
             freer.join().expect("works")
         });
         report(&format!("shared{size}"), shared);
-        // More than a page holds: all that is free of this shard.
+        // More than a page holds: every free block of this shard.
         let mut again: Vec<_> = (0..10_000).map(|_| block(size)).collect();
         let back = given.iter().filter(|given| again.iter().any(|b| b.addr() == **given)).count();
         report(&format!("back{size}"), back);
@@ -216,9 +229,8 @@ fn sharing() {
     }
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
-fn passed() {
+/// The most bytes of the transfer cache while one thread frees the blocks of another.
+fn most_transferred() -> usize {
     let mut most = 0;
     for _ in 0..50 {
         let blocks: Vec<_> = (0..2_000).map(|_| block(96).expose_provenance()).collect();
@@ -227,32 +239,38 @@ fn passed() {
         let now = masu::c::statistics();
         most = most.max(now.cached_bytes - now.thread_cached_bytes);
     }
-    report("most", most);
+    most
 }
 
-/// Blocks of 1 MiB up to 100, as many as there are to be had.
-fn as_many_as_there_are(size: usize, most: usize) -> Vec<*mut u8> {
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn transferred() {
+    report("most", most_transferred());
+}
+
+/// Up to `most` blocks, until a request is refused.
+fn allocate_up_to(size: usize, most: usize) -> Vec<*mut u8> {
     (0..most).map(|_| masu::c::malloc(size)).take_while(|block| !block.is_null()).collect()
 }
 
 #[test]
 #[ignore = "run by a test that sets variables"]
 fn limited() {
-    let blocks = as_many_as_there_are(MIB, 100);
+    let blocks = allocate_up_to(MIB, 100);
     let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
     report("errno", errno as usize);
     report("had", blocks.len());
     free(blocks);
-    let blocks = as_many_as_there_are(MIB, 100);
+    let blocks = allocate_up_to(MIB, 100);
     report("again", blocks.len());
     free(blocks);
-    let blocks = as_many_as_there_are(1024, 100 << 10);
+    let blocks = allocate_up_to(1024, 100 << 10);
     report("small", blocks.len() >> 10);
     free(blocks);
     let mut grown = masu::c::malloc(MIB);
     let mut size = MIB;
     while size < 100 * MIB {
-        // SAFETY: The block is live; where it cannot grow it stays.
+        // SAFETY: The block is live, and stays so if it cannot grow.
         let larger = unsafe { masu::c::realloc(grown, size + MIB) };
         if larger.is_null() {
             break;
@@ -275,24 +293,13 @@ fn reserved() {
 
 #[test]
 #[ignore = "run by a test that sets variables"]
-fn a_few() {
-    let blocks: Vec<_> = (0..3).map(|_| block(MIB)).collect();
-    let last = blocks.last().expect("three of them").addr();
-    let mapping = mapping_of(last);
-    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
-    report("wanted", usize::from(flags.contains(&"hg")));
-    free(blocks);
-}
-
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn without_memory() {
     use std::alloc::{GlobalAlloc, Layout};
     const MASU: masu::Masu = masu::Masu::new();
     // More than there are addresses.
     const TOO_MUCH: usize = 1 << 62;
     let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
-    let way = std::env::var("WAY").expect("the test says which");
+    let way = std::env::var("WAY").expect("the test sets it");
     let block = match way.as_str() {
         "c" => masu::c::malloc(TOO_MUCH),
         // SAFETY: The layout is not empty.
@@ -302,7 +309,7 @@ fn without_memory() {
         "global_grown" => {
             // SAFETY: As above.
             let block = unsafe { MASU.alloc(layout(100)) };
-            // SAFETY: The block has this layout; it stays where it cannot grow.
+            // SAFETY: The block has this layout, and stays live if it cannot grow.
             unsafe { MASU.realloc(block, layout(100), TOO_MUCH) }
         }
         other => panic!("no way {other}"),

@@ -1,19 +1,20 @@
-//! Options of the environment, each by what it does: bytes in caches, memory that stays resident,
-//! shards in use, advice that the kernel recorded.
+//! Options, each by its effect: bytes in caches, resident memory, shards in use, advice to the kernel.
 //!
-//! Options are read once in a process, so each test here runs this program again with variables
-//! set; what that does and reports is in `children.rs`.
+//! A process reads its options once, so each test runs this program again with variables set;
+//! `children.rs` has the tests that it runs.
 
 mod children;
 mod page;
+#[path = "../properties/resident.rs"]
+mod resident;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 const MIB: usize = 1 << 20;
 
-/// What a child reported, and what it wrote to standard error.
+/// The figures of a child, and its standard error.
 struct Report {
     figures: HashMap<String, usize>,
     errors: String,
@@ -53,6 +54,7 @@ fn run(name: &str, variables: &[(&str, &str)]) -> Report {
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
 fn a_thread_s_cache_holds_no_more_than_its_size() {
     let most = |size| run("cached", &[("MASU_CACHE_SIZE", size)]).get("most");
+    assert_eq!(most("0"), 0);
     let unset = run("cached", &[]).get("most");
     assert!(unset > 256 << 10, "by default {unset} bytes");
     for (text, bytes) in [("4K", 4 << 10), ("64K", 64 << 10), ("262144", 256 << 10)] {
@@ -64,41 +66,40 @@ fn a_thread_s_cache_holds_no_more_than_its_size() {
 }
 
 #[test]
-fn without_a_cache_no_block_is_cached() {
-    assert_eq!(run("cached", &[("MASU_CACHE_SIZE", "0")]).get("most"), 0);
-}
-
-#[test]
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
-fn a_class_that_comes_late_gets_a_place_in_a_small_cache() {
+fn a_class_used_late_gets_room_in_a_small_cache() {
     assert_eq!(run("late", &[("MASU_CACHE_SIZE", "32K")]).get("cached"), 1);
     assert_eq!(run("late", &[("MASU_CACHE_SIZE", "0")]).get("cached"), 0);
 }
 
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "freed large blocks rest in the hardened build, none is kept"
-)]
-fn free_memory_is_kept_up_to_what_is_retained() {
-    let kept = |bytes| {
-        let report = run("freed", &[("MASU_RETAIN", bytes)]);
+#[cfg_attr(feature = "secure", ignore = "the hardened build retains no large blocks")]
+fn retained_memory_lies_between_retain_min_and_retain() {
+    let kept = |variables: &[_]| {
+        let report = run("freed", variables);
         (report.get("kept"), report.get("resident"))
     };
-    let (none, resident) = kept("0");
+    let (none, resident) = kept(&[("MASU_RETAIN", "0")]);
     assert_eq!(none, 0);
     assert!(resident < 4 * MIB, "{resident} bytes resident");
-    let (some, resident) = kept("16M");
+    let (some, resident) = kept(&[("MASU_RETAIN", "16M")]);
     assert!((8 * MIB..=16 * MIB).contains(&some), "{some}");
     assert!((8 * MIB..20 * MIB).contains(&resident), "{some} kept, {resident} resident");
-    let (all, resident) = kept("1G");
-    // Some of it may be in use again, as memory of the allocator's own.
+    let (all, resident) = kept(&[("MASU_RETAIN", "1G")]);
+    // The allocator's own memory may use some of it.
     assert!(all >= 63 * MIB, "{all}");
     assert!(resident >= 63 * MIB, "{resident} bytes resident");
+    let least = |bytes| kept(&[("MASU_RETAIN_MIN", bytes)]).0;
+    assert!(kept(&[]).0 < 8 * MIB);
+    assert!((20 * MIB..=24 * MIB).contains(&least("24M")));
+    assert!(least("1G") >= 63 * MIB && least("0") < MIB);
+    let released = |bytes| run("freed_arena", &[("MASU_RETAIN", bytes)]).get("released");
+    assert!(released("0") >= 512 * MIB);
+    assert_eq!(released("8G"), 0, "free arenas are retained too");
 }
 
 #[test]
-fn memory_of_small_blocks_is_kept_as_well() {
+fn memory_of_small_blocks_is_retained_too() {
     let resident = |bytes| run("freed_small", &[("MASU_RETAIN", bytes)]).get("resident");
     let (none, all) = (resident("0"), resident("1G"));
     assert!(none < 16 * MIB, "{none} bytes resident");
@@ -106,39 +107,28 @@ fn memory_of_small_blocks_is_kept_as_well() {
 }
 
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "freed large blocks rest in the hardened build, none is kept"
-)]
-fn an_arena_that_is_all_free_is_kept_too() {
-    let reserved = |bytes| run("freed_arena", &[("MASU_RETAIN", bytes)]).get("given_back");
-    assert!(reserved("0") >= 512 * MIB);
-    assert_eq!(reserved("8G"), 0);
-}
-
-#[test]
-fn threads_use_as_many_shards_as_there_are_to_be() {
+fn threads_use_all_shards_and_no_more() {
     for shards in [1, 2, 5, 16] {
         let used = run("threads", &[("MASU_SHARDS", &shards.to_string())]).get("shards");
-        // The child has eight threads, and the one that started them may have begun before.
+        // The child has eight threads, besides the one that started them.
         let expected = if shards == 16 { 8..=9 } else { shards..=shards };
         assert!(expected.contains(&used), "{used} of {shards}");
     }
 }
 
-/// Bytes of a huge page, `None` where the kernel has none to give.
+/// Bytes of a huge page; `None` where the kernel has none.
 fn huge_page_bytes() -> Option<usize> {
     let text = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
     text.ok().map(|text| text.trim().parse().expect("a number of bytes"))
 }
 
-/// Whether a heap of 64 MiB is enough for huge pages: eight of them.
+/// Whether 64 MiB are enough for huge pages: eight of them.
 fn are_for_64_mib(huge_page_bytes: usize) -> bool {
     8 * huge_page_bytes <= 64 * MIB
 }
 
 #[test]
-fn huge_pages_are_advised_or_advised_against() {
+fn huge_pages_are_requested_or_refused() {
     let Some(bytes) = huge_page_bytes() else {
         eprintln!("not tested: this kernel has no huge pages to give");
         return;
@@ -150,119 +140,96 @@ fn huge_pages_are_advised_or_advised_against() {
     }
     let report = run("grown", &[("MASU_HUGE_PAGES", "0")]);
     assert_eq!((report.get("wanted"), report.get("refused")), (0, 1));
-    assert_eq!(report.get("huge_bytes"), 0);
 }
 
 #[test]
-fn a_bad_value_is_said_once_and_the_default_holds() {
+fn an_invalid_value_is_reported_once_and_the_default_applies() {
     let unset = run("freed", &[]);
-    assert_eq!(unset.errors.lines().filter(|line| line.starts_with("masu: ")).count(), 0);
+    assert!(warnings(&unset).is_empty());
     for bad in ["", "none", "12Q", "-1", "99999999999G"] {
         let report = run("freed", &[("MASU_RETAIN", bad)]);
-        let said: Vec<&str> =
-            report.errors.lines().filter(|line| line.starts_with("masu: ")).collect();
         let expected = "masu: MASU_RETAIN must be a number of bytes, such as 65536, 64K or 1M; \
                         its default holds";
-        assert_eq!(said, [expected], "{bad:?}");
+        assert_eq!(warnings(&report), [expected], "{bad:?}");
         assert_eq!(report.get("kept"), unset.get("kept"), "{bad:?}");
     }
-}
-
-#[test]
-fn each_bad_value_is_said() {
-    let variables: Vec<(&str, &str)> =
-        masu::options::ALL.iter().map(|option| (option.variable, "?")).collect();
-    let report = run("freed", &variables);
-    for (variable, _) in variables {
-        let said = report.errors.matches(&format!("masu: {variable} must be ")).count();
-        assert_eq!(said, 1, "{}", report.errors);
+    let all: Vec<_> = masu::options::ALL.iter().map(|option| (option.variable, "?")).collect();
+    let report = run("freed", &all);
+    for (variable, _) in all {
+        let count = report.errors.matches(&format!("masu: {variable} must be ")).count();
+        assert_eq!(count, 1, "{}", report.errors);
     }
 }
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
-fn a_small_block_of_another_shard_is_not_used_again_beside_blocks_of_that_shard() {
+fn a_small_block_of_another_shard_returns_to_it() {
     let many = run("sharing", &[("MASU_SHARDS", "4")]);
     let one = run("sharing", &[("MASU_SHARDS", "1")]);
     for size in [8, 16, 32, 48] {
         assert_eq!(many.get(&format!("shared{size}")), 0, "blocks of {size} bytes");
-        assert_eq!(many.get(&format!("back{size}")), 64, "blocks of {size} bytes come home");
-        // Where both threads are of one shard, the blocks are used at once.
+        assert_eq!(many.get(&format!("back{size}")), 64, "blocks of {size} bytes return");
+        // Threads of one shard reuse the blocks at once.
         assert!(one.get(&format!("shared{size}")) > 32, "blocks of {size} bytes");
     }
 }
 
-/// The lines of a report that are masu's.
-fn said(report: &Report) -> Vec<&str> {
+/// masu's lines on standard error.
+fn warnings(report: &Report) -> Vec<&str> {
     report.errors.lines().filter(|line| line.starts_with("masu: ")).collect()
 }
 
 #[test]
-fn a_variable_that_is_no_option_is_named_with_the_one_that_was_meant() {
+fn an_unknown_variable_is_reported_with_the_nearest_option() {
     let report = run("freed", &[("MASU_RETIAN", "0"), ("MASU_TEST_THIS", "1")]);
-    assert_eq!(said(&report), ["masu: there is no option MASU_RETIAN; is MASU_RETAIN meant?"]);
+    assert_eq!(warnings(&report), ["masu: there is no option MASU_RETIAN; is MASU_RETAIN meant?"]);
     let report = run("freed", &[("MASU_\u{1b}[31m", "0")]);
     assert!(
-        said(&report)[0].starts_with("masu: there is no option MASU_?[31m;"),
+        warnings(&report)[0].starts_with("masu: there is no option MASU_?[31m;"),
         "{}",
         report.errors
     );
     let report = run("freed", &[("MASU_PURGE", "0")]);
     let line = "masu: there is no option MASU_PURGE; `masu list --options` shows those there are";
-    assert_eq!(said(&report), [line]);
+    assert_eq!(warnings(&report), [line]);
 }
 
 #[test]
-fn what_is_said_can_be_less_and_more() {
+fn verbose_suppresses_warnings_and_reports_settings() {
     let wrong = [("MASU_RETIAN", "0"), ("MASU_SHARDS", "many")];
-    assert_eq!(said(&run("freed", &wrong)).len(), 2);
+    assert_eq!(warnings(&run("freed", &wrong)).len(), 2);
     let quiet = [&wrong[..], &[("MASU_VERBOSE", "0")]].concat();
-    assert!(said(&run("freed", &quiet)).is_empty());
+    assert!(warnings(&run("freed", &quiet)).is_empty());
     let talkative = [("MASU_VERBOSE", "2"), ("MASU_RETAIN", "6144K")];
     let lines = ["masu: retain is 6M by the environment", "masu: verbose is 2 by the environment"];
-    assert_eq!(said(&run("freed", &talkative)), lines);
+    assert_eq!(warnings(&run("freed", &talkative)), lines);
 }
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
-fn what_threads_pass_on_is_bounded() {
-    let passed = |size: &[_]| run("passed", size).get("most");
+fn the_transfer_cache_is_bounded() {
+    let passed = |size: &[_]| run("transferred", size).get("most");
     let unset = passed(&[]);
     assert!(unset > 32 << 10, "by default {unset} bytes");
     assert_eq!(passed(&[("MASU_TRANSFER_SIZE", "0")]), 0);
     let some = passed(&[("MASU_TRANSFER_SIZE", "8K")]);
-    // Besides the class that is asked for, one or two of the harness's.
+    // The harness uses one or two classes besides.
     assert!((1..=3 * (8 << 10)).contains(&some), "{some}");
 }
 
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "freed large blocks rest in the hardened build, none is kept"
-)]
-fn free_memory_is_kept_at_least_as_was_said() {
-    let kept = |bytes| run("freed", &[("MASU_RETAIN_MIN", bytes)]).get("kept");
-    let unset = run("freed", &[]).get("kept");
-    assert!(unset < 8 * MIB, "by default {unset}");
-    let some = kept("24M");
-    assert!((20 * MIB..=24 * MIB).contains(&some), "{some}");
-    assert!(kept("1G") >= 63 * MIB);
-    assert!(kept("0") < MIB);
-}
-
-#[test]
-fn blocks_take_no_more_than_the_limit_and_what_is_free_counts() {
+fn blocks_stay_within_the_limit_and_freed_memory_counts() {
     let report = run("limited", &[("MASU_MEMORY_LIMIT", "64M")]);
     assert!((48..=63).contains(&report.get("had")), "{} MiB of 64", report.get("had"));
     assert_eq!(report.get("errno"), 12, "ENOMEM");
-    assert_eq!(report.get("again"), report.get("had"), "what was freed can be had again");
+    assert_eq!(report.get("again"), report.get("had"), "freed memory is available again");
     assert!(report.get("small") >= 40, "{} MiB in small blocks", report.get("small"));
     assert!(report.get("grown") < 64, "{} MiB in one block that grew", report.get("grown"));
     assert!(run("limited", &[]).get("had") >= 100);
 }
 
 #[test]
-fn addresses_are_reserved_as_many_at_a_time_as_was_said() {
+fn addresses_are_reserved_in_arenas_of_the_requested_size() {
     let reserved = |variables: &[_]| run("reserved", variables).get("bytes");
     if reserved(&[]) != 1 << 30 {
         eprintln!("not tested: addresses are limited here");
@@ -270,13 +237,13 @@ fn addresses_are_reserved_as_many_at_a_time_as_was_said() {
     }
     assert_eq!(reserved(&[("MASU_ARENA_SIZE", "16M")]), 16 * MIB);
     assert_eq!(reserved(&[("MASU_ARENA_SIZE", "65M")]), 66 * MIB);
-    // A block that is longer gets an arena that holds it.
+    // A longer block gets an arena that holds it.
     let report = run("reserved", &[("MASU_ARENA_SIZE", "16M")]);
     assert!((128 * MIB..160 * MIB).contains(&report.get("with_a_long_block")));
 }
 
 #[test]
-fn huge_pages_begin_where_was_said() {
+fn huge_pages_start_at_the_requested_size() {
     if huge_page_bytes().is_none() {
         eprintln!("not tested: this kernel has no huge pages to give");
         return;
@@ -284,13 +251,13 @@ fn huge_pages_begin_where_was_said() {
     let wanted = |from| run("grown", &[("MASU_HUGE_PAGES_FROM", from)]).get("wanted");
     assert_eq!(wanted("1G"), 0);
     assert_eq!(wanted("0"), 1);
-    let small = |variables: &[_]| run("a_few", variables).get("wanted");
+    let small = |variables: &[_]| run("grown_little", variables).get("wanted");
     assert_eq!(small(&[]), 0);
     assert_eq!(small(&[("MASU_HUGE_PAGES_FROM", "0")]), 1);
 }
 
 #[test]
-fn a_program_that_is_to_end_without_memory_does() {
+fn abort_on_oom_ends_the_program() {
     for way in ["c", "global", "global_zeroed", "global_grown"] {
         let mut command = child("without_memory", &[("MASU_ABORT_ON_OOM", "1"), ("WAY", way)]);
         let output = command.output().expect("this program starts");
@@ -305,34 +272,31 @@ fn a_program_that_is_to_end_without_memory_does() {
     }
 }
 
-/// Options about caches and about freed large blocks that are kept: the hardened build has neither.
+/// Options of caches and of retained large blocks, which the hardened build lacks.
 const WITHOUT_EFFECT_IF_SECURE: &[&str] =
     &["cache_size", "transfer_size", "retain", "retain_min", "purge_delay_ms"];
 
 #[test]
-fn every_option_changes_under_way() {
-    let names: HashSet<&str> = children::changed::ALL.iter().map(|(option, _)| *option).collect();
+fn every_option_takes_effect_at_run_time() {
     for option in masu::options::ALL {
-        assert!(names.contains(option.name), "no test changes {}", option.name);
-    }
-    for (option, child) in children::changed::ALL {
-        if cfg!(feature = "secure") && WITHOUT_EFFECT_IF_SECURE.contains(option) {
+        if cfg!(feature = "secure") && WITHOUT_EFFECT_IF_SECURE.contains(&option.name) {
             continue;
         }
-        let report = run(&format!("changed::{child}"), &[]);
-        assert_eq!(report.get("took_effect"), 1, "{option}");
+        // The child that changes an option has its name.
+        let report = run(&format!("changed::{}", option.name), &[]);
+        assert_eq!(report.get("took_effect"), 1, "{}", option.name);
     }
 }
 
 #[test]
-fn shards_may_become_more_while_threads_free_each_other_s_blocks() {
+fn the_number_of_shards_may_change_while_threads_free_each_other_s_blocks() {
     for _ in 0..3 {
         assert_eq!(run("changed::more_shards", &[]).get("took_effect"), 1);
     }
 }
 
 #[test]
-fn what_the_program_sets_counts_more_than_its_variables() {
+fn the_program_overrides_its_variables() {
     let report = run("changed::against_the_environment", &[("MASU_RETAIN", "1M")]);
     assert_eq!(report.get("took_effect"), 1);
 }

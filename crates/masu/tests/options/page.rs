@@ -1,4 +1,4 @@
-//! `docs/options.md` says what the table says.
+//! `docs/options.md` is written from the table of options.
 //!
 //! `SNAPSHOTS=overwrite cargo test -p masu --test options page` overwrites it.
 
@@ -10,7 +10,7 @@ use masu::options::{ALL, Description, TEXTS};
 const BEGIN: &str = "<!-- options: written by the test `options` of masu -->\n";
 const END: &str = "<!-- end of options -->\n";
 
-/// What the page says of an option.
+/// The section of an option.
 fn section(option: &Description) -> String {
     let Description { name, variable, accepted, meaning, default, holds, .. } = option;
     let meaning = meaning.trim().replace("\n ", "\n");

@@ -1,13 +1,12 @@
 //! Random operation sequences against an oracle of live intervals.
 //!
-//! Masu is called directly, with the test's own memory in the system's malloc, so the allocator
-//! under test is in no one's way. Workers allocate, resize, hand on and free blocks; the oracle
-//! knows which addresses are live and what is written where. `planted` shows that it finds bugs;
-//! the system's malloc, that it finds none where there is none. `combinations` has the same oracle
-//! look on while every feature of masu is switched on and off.
+//! The tests call masu directly and keep their own memory in the system's malloc. Workers allocate,
+//! resize, pass on and free blocks; the oracle knows the live addresses and their contents. `planted`
+//! shows that it finds bugs, a run on the system's malloc that it reports none falsely. `combinations`
+//! checks with the same oracle while every feature of masu is switched on and off.
 //!
 //! `MASU_SEED=N` repeats a run, `MASU_SOAK=1` makes it hundreds of millions of operations, and
-//! `MASU_OPERATIONS=N` as many as are asked for, where the machine is emulated.
+//! `MASU_OPERATIONS=N` sets their number, for an emulated machine.
 
 mod checked;
 mod combinations;
@@ -29,8 +28,8 @@ use crate::malloc::{Malloc, Masu, System};
 use crate::plan::{HISTORY, Plan};
 use crate::worker::{Tally, run};
 
-/// Operations of the main test: a debug build makes each about twenty times as expensive, and checks
-/// masu's own assertions in turn.
+/// Operations of the main test. A debug build costs about twenty times as much for each, and checks
+/// masu's own assertions.
 const OPERATIONS: usize = if cfg!(debug_assertions) { 1_000_000 } else { 40_000_000 };
 
 /// With `MASU_SOAK`, operations of the main test: some ten minutes.
@@ -59,9 +58,9 @@ fn seed() -> u64 {
     }
 }
 
-/// Runs the plan and ends the test with everything needed to repeat it, where a promise is broken.
-fn keeps_its_promises(malloc: &impl Malloc, plan: &Plan) -> Tally {
-    os_pages::pretend_if_asked();
+/// Runs the plan; a finding fails the test with everything needed to repeat it.
+fn assert_sound(malloc: &impl Malloc, plan: &Plan) -> Tally {
+    os_pages::simulate_if_requested();
     let seed = seed();
     println!("MASU_SEED={seed}: {} operations, {} workers", plan.operations, plan.workers);
     match run(malloc, plan, seed) {
@@ -74,39 +73,33 @@ fn keeps_its_promises(malloc: &impl Malloc, plan: &Plan) -> Tally {
 }
 
 #[test]
-fn random_operations_of_four_workers_find_every_promise_kept() {
+fn random_operations_of_four_workers_are_sound() {
     let operations = operations();
     let plan = Plan { workers: 4, phases: HISTORY, operations, live_bytes: 256 << 20 };
-    let tally = keeps_its_promises(&Masu, &plan);
+    let tally = assert_sound(&Masu, &plan);
     let Tally { allocated, resized, freed, received, inspected, refused, trimmed, threads } = tally;
     assert_eq!(allocated, freed, "every block is freed once");
     assert!(allocated > operations / 4 && resized > operations / 20, "{tally:?}");
     assert!(received > operations / 50 && inspected > operations / 100, "{tally:?}");
     assert!(refused > 0 && threads > (operations / 10_000).min(100), "{tally:?}");
-    // Of a shorter run there may be none.
+    // A shorter run may have none.
     assert!(trimmed > 0 || operations < OPERATIONS, "{tally:?}");
 }
 
 #[test]
-fn random_operations_of_one_worker_find_every_promise_kept() {
+fn random_operations_of_one_worker_are_sound() {
     let operations = operations().min(OPERATIONS) / 10;
-    keeps_its_promises(
-        &Masu,
-        &Plan { workers: 1, phases: HISTORY, operations, live_bytes: 64 << 20 },
-    );
+    assert_sound(&Masu, &Plan { workers: 1, phases: HISTORY, operations, live_bytes: 64 << 20 });
 }
 
 #[test]
 fn the_oracle_finds_nothing_in_the_systems_malloc() {
     let operations = operations().min(OPERATIONS) / 10;
-    keeps_its_promises(
-        &System,
-        &Plan { workers: 4, phases: HISTORY, operations, live_bytes: 64 << 20 },
-    );
+    assert_sound(&System, &Plan { workers: 4, phases: HISTORY, operations, live_bytes: 64 << 20 });
 }
 
 #[test]
-fn one_worker_does_the_same_in_every_run_of_a_seed() {
+fn a_seed_repeats_the_run_of_one_worker() {
     let plan = Plan { workers: 1, phases: HISTORY, operations: 100_000, live_bytes: 8 << 20 };
     let [first, again, other] = [7, 7, 8].map(|seed| run(&Masu, &plan, seed));
     assert_eq!(first, again);

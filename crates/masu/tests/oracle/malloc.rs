@@ -1,5 +1,5 @@
-//! The allocator under test as a table of functions, so that masu, the system's malloc (the
-//! control) and masu with a planted bug can stand behind the same oracle.
+//! The allocator under test as a trait, so that the same oracle checks masu, the system's malloc
+//! (the control) and masu with a planted bug.
 //!
 //! It relies on `masu::c`, on `masu::Masu` as a `GlobalAlloc`, and on the C library's malloc.
 
@@ -7,8 +7,7 @@ use std::alloc::{GlobalAlloc, Layout};
 
 /// An allocator: the C functions, and Rust's, whose blocks come back with their layout.
 ///
-/// Every function means what its namesake in `masu::c` or in `GlobalAlloc` means, and has the same
-/// conditions.
+/// Every function has the meaning and the conditions of its namesake in `masu::c` or `GlobalAlloc`.
 pub(crate) trait Malloc: Sync {
     fn malloc(&self, size: usize) -> *mut u8;
     fn calloc(&self, count: usize, size: usize) -> *mut u8;
@@ -26,7 +25,7 @@ pub(crate) trait Malloc: Sync {
 /// Writes the eleven functions of [`Malloc`] as calls of `$c`'s functions and `$rust`'s methods.
 macro_rules! malloc_by {
     ($name:ident, $c:path, $rust:expr) => {
-        // Every call below passes on the conditions that the trait's caller has met.
+        // Every call below passes on its caller's conditions.
         #[expect(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
         impl Malloc for $name {
             fn malloc(&self, size: usize) -> *mut u8 {
@@ -78,7 +77,7 @@ pub(crate) struct Masu;
 
 malloc_by!(Masu, masu::c, masu::Masu::new());
 
-/// The C library's malloc: the control, which must pass whatever masu must pass.
+/// The C library's malloc: the control, which must pass the same checks.
 pub(crate) struct System;
 
 malloc_by!(System, crate::malloc::system, std::alloc::System);
@@ -96,8 +95,7 @@ mod system {
     }
 
     pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-        // SAFETY: The caller passes a live block. C leaves open what a size of 0 does, so it is
-        // never asked.
+        // SAFETY: The caller passes a live block. A size of 0 is undefined in C, so it is not passed.
         unsafe { realloc_or_free(block, size.max(1)) }
     }
 
@@ -107,7 +105,7 @@ mod system {
     }
 
     pub(super) fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-        // SAFETY: `memalign` has no condition; what it cannot do it refuses.
+        // SAFETY: `memalign` has no condition.
         unsafe { memalign(align.max(16), size) }
     }
 

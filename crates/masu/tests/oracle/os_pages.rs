@@ -1,12 +1,11 @@
-//! A kernel with OS pages of 16 or 64 KiB, as far as this program's allocator can tell: the same
-//! binary must do on all of them.
+//! Simulated OS pages of 16 or 64 KiB: the same binary must work on all of them.
 //!
-//! It relies on a seccomp filter, which sees what each system call is handed and where in the program
-//! it was made: masu makes its calls itself, so they come from the program's own code and all others
-//! from the C library's. What no kernel with such pages would take (an address that is no multiple
-//! of them) is refused where masu asks for the size, and ends the program everywhere else; so does a
-//! length that such a kernel would round up, over memory that nobody gave up. The hard idea is the
-//! order: masu asks at the first time it purges, which must be after the filter.
+//! It relies on a seccomp filter, which sees a system call's arguments and its place in the program.
+//! masu makes its calls itself, from the program's own code; all others come from the C library's. An
+//! address that is no multiple of the simulated page is refused in the call by which masu finds the
+//! size, and ends the program in every other one; so does a length that such a kernel would round up,
+//! over live memory. The hard idea is the order: masu finds the size when it first purges, which must
+//! be after the filter is set.
 
 use std::ffi::c_long;
 use std::io::Error;
@@ -15,13 +14,13 @@ use std::{env, fs};
 
 use crate::operations;
 
-/// The variable that says which size to pretend to a run of this program, in bytes.
+/// The variable with the size to simulate, in bytes.
 const VARIABLE: &str = "MASU_OS_PAGE";
 
-/// What the child prints once the filter holds.
-const PRETENDED: &str = "pretending OS pages";
+/// Printed by the child once the filter is set.
+const SIMULATED: &str = "simulating OS pages";
 
-/// An instruction of the filter's machine: `struct sock_filter` of `linux/filter.h`.
+/// An instruction of the filter: `struct sock_filter` of `linux/filter.h`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Instruction {
@@ -71,12 +70,12 @@ fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
     let (protect, unmap, advise) = (10, 11, 28);
     #[cfg(target_arch = "aarch64")]
     let (protect, unmap, advise) = (226, 215, 233);
-    // Where `struct seccomp_data` has what the kernel tells; the lower half of a number first.
+    // Offsets in `struct seccomp_data`; the lower half of a number comes first.
     let (number, place, start, length, advice) = (0, 8, 16, 24, 32);
-    // The places of the steps that others go to.
-    let (whole_call, length_only, question, allow, kill, refuse) = (11, 13, 15, 17, 18, 19);
+    // The targets of jumps.
+    let (whole_call, length_only, probe, allow, kill, refuse) = (11, 13, 15, 17, 18, 19);
     let mask = size - 1;
-    // What a step does with which value, and where it goes on if that is so and if it is not.
+    // The operation of a step, its value, and the next step if true and if false.
     let steps: [(u16, u32, usize, usize); 20] = [
         (LOAD, place + 4, 1, 1),
         (EQUAL, (code.0 >> 32) as u32, 2, allow),
@@ -88,8 +87,8 @@ fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
         (EQUAL, unmap, length_only, 8),
         (EQUAL, advise, 9, allow),
         (LOAD, advice, 10, 10),
-        // Normal advice changes nothing: masu asks for the size by it.
-        (EQUAL, 0, question, whole_call),
+        // Normal advice changes nothing: masu probes the size with it.
+        (EQUAL, 0, probe, whole_call),
         (LOAD, start, 12, 12),
         (ANY_BIT, mask, kill, length_only),
         (LOAD, length, 14, 14),
@@ -103,81 +102,77 @@ fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
     let relative = |at: usize, to: usize| (to - at - 1) as u8;
     let steps = steps.into_iter().enumerate();
     steps
-        .map(|(at, (code, value, so, not_so))| Instruction {
+        .map(|(at, (code, value, if_true, if_false))| Instruction {
             code,
-            jump_true: relative(at, so),
-            jump_false: relative(at, not_so),
+            jump_true: relative(at, if_true),
+            jump_false: relative(at, if_false),
             value,
         })
         .collect()
 }
 
-/// Pretends OS pages of `size` bytes to this thread and those that it starts; whether that can be
-/// done here.
-fn pretend(size: u32) -> bool {
+/// Simulates OS pages of `size` bytes for this thread and those that it starts; returns whether that
+/// is possible here.
+fn simulate(size: u32) -> bool {
     const PR_SET_NO_NEW_PRIVS: i32 = 38;
     const PR_SET_SECCOMP: i32 = 22;
     const FILTER: usize = 2;
     if cfg!(target_feature = "crt-static") {
-        println!("not tested: here the C library's calls come from the program's own code too");
+        println!("not tested: the C library's calls come from the program's own code too");
         return false;
     }
     let code = own_code();
     assert_eq!(code.0 >> 32, (code.1 - 1) >> 32, "the filter compares the lower halves only");
     let instructions = instructions(size, code);
     let filter = Filter { length: instructions.len() as u16, instructions: instructions.as_ptr() };
-    let holds = prctl(PR_SET_NO_NEW_PRIVS, 1, std::ptr::null(), 0, 0) == 0
+    let is_set = prctl(PR_SET_NO_NEW_PRIVS, 1, std::ptr::null(), 0, 0) == 0
         && prctl(PR_SET_SECCOMP, FILTER, &filter, 0, 0) == 0;
-    if holds {
-        println!("{PRETENDED} of {size} bytes");
+    if is_set {
+        println!("{SIMULATED} of {size} bytes");
     } else {
         println!("not tested: the kernel takes no filter: {}", Error::last_os_error());
     }
-    holds
+    is_set
 }
 
-/// As [`pretend`], where this run of the program was asked to.
-pub(crate) fn pretend_if_asked() {
+/// Simulates the OS pages that the parent requested, if any.
+pub(crate) fn simulate_if_requested() {
     if let Ok(size) = env::var(VARIABLE) {
-        pretend(size.parse().expect("the parent gives bytes"));
+        simulate(size.parse().expect("the parent gives bytes"));
     }
 }
 
-/// Runs tests of this program again where OS pages are of `size` bytes, with free memory kept as by
-/// default, and with all of it given back at once.
-fn again(size: u32) {
+/// Runs tests of this program again on OS pages of `size` bytes, with the default retention and with
+/// none.
+fn run_again(size: u32) {
     let tests = [
-        ("random_operations_of_four_workers_find_every_promise_kept", None),
-        ("random_operations_of_one_worker_find_every_promise_kept", None),
-        ("random_operations_of_one_worker_find_every_promise_kept", Some("0")),
+        ("random_operations_of_four_workers_are_sound", None),
+        ("random_operations_of_one_worker_are_sound", None),
+        ("random_operations_of_one_worker_are_sound", Some("0")),
     ];
     for (test, retain) in tests {
         let mut command = Command::new(env::current_exe().expect("this program has a file"));
         command.args(["--exact", test, "--nocapture"]).env(VARIABLE, size.to_string());
-        // A part of what the main tests do on the OS pages that there are.
+        // A part of the main tests' operations.
         command.env("MASU_OPERATIONS", (operations() / 8).to_string());
         retain.map(|value| command.env("MASU_RETAIN", value));
         let output = command.output().expect("this program starts");
         let printed = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{test}: {}\n{printed}{errors}", output.status);
-        let is_said = printed.contains(PRETENDED) || printed.contains("not tested: ");
-        assert!(is_said && printed.contains("1 passed"), "{test}: {printed}");
+        let is_reported = printed.contains(SIMULATED) || printed.contains("not tested: ");
+        assert!(is_reported && printed.contains("1 passed"), "{test}: {printed}");
         println!("{printed}");
     }
 }
 
 #[test]
-fn every_promise_is_kept_on_os_pages_of_16_kib() {
-    again(16 << 10);
+fn random_operations_are_sound_on_os_pages_of_16_and_64_kib() {
+    run_again(16 << 10);
+    run_again(64 << 10);
 }
 
-#[test]
-fn every_promise_is_kept_on_os_pages_of_64_kib() {
-    again(64 << 10);
-}
-
-/// Frees nearly all of many blocks, so that masu gives back OS pages between those that live.
+/// Frees nearly all of many blocks, so that masu purges OS pages between live ones.
 fn leave_few_blocks_of_many() {
     let mut blocks: Vec<_> = (0..200_000).map(|_| masu::c::malloc(64)).collect();
     let is_kept = |index: usize| index.is_multiple_of(200);
@@ -193,28 +188,28 @@ fn leave_few_blocks_of_many() {
 
 #[test]
 #[ignore = "run by the next test"]
-fn believes_the_wrong_size() {
+fn simulated_after_the_first_purge() {
     const PAGE_SIZE: i32 = 30;
     if sysconf(PAGE_SIZE) >= 64 << 10 {
         println!("not tested: OS pages are as long here");
         return;
     }
     leave_few_blocks_of_many();
-    if pretend(64 << 10) {
+    if simulate(64 << 10) {
         leave_few_blocks_of_many();
     }
 }
 
 #[test]
 #[ignore = "run by the next test"]
-fn believes_the_right_size() {
-    pretend(64 << 10);
+fn simulated_before_the_first_purge() {
+    simulate(64 << 10);
     leave_few_blocks_of_many();
 }
 
-/// How a run of an ignored test above ended: a signal's number, if one ended it. `None` where nothing
-/// can be pretended.
-fn ended_by(test: &str) -> Option<Option<i32>> {
+/// The signal that ended a run of an ignored test above, if one did. `None` where simulation is not
+/// possible.
+fn signal_of(test: &str) -> Option<Option<i32>> {
     use std::os::unix::process::ExitStatusExt;
     let mut command = Command::new(env::current_exe().expect("this program has a file"));
     command.args(["--exact", &format!("os_pages::{test}"), "--ignored", "--nocapture"]);
@@ -229,8 +224,10 @@ fn ended_by(test: &str) -> Option<Option<i32>> {
     feature = "secure",
     ignore = "its program does not meet the fault where blocks are chosen by chance"
 )]
-fn an_allocator_that_takes_os_pages_for_shorter_ones_is_found() {
+fn an_allocator_that_assumes_shorter_os_pages_is_found() {
     const SIGSYS: i32 = 31;
-    assert!(ended_by("believes_the_wrong_size").is_none_or(|signal| signal == Some(SIGSYS)));
-    assert!(ended_by("believes_the_right_size").is_none_or(|signal| signal.is_none()));
+    assert!(
+        signal_of("simulated_after_the_first_purge").is_none_or(|signal| signal == Some(SIGSYS))
+    );
+    assert!(signal_of("simulated_before_the_first_purge").is_none_or(|signal| signal.is_none()));
 }

@@ -1,9 +1,9 @@
-//! What is written into a block, and how it is found again.
+//! The contents of blocks, written and checked.
 //!
-//! Each block has its own sequence of words, derived from its number, so bytes of another block,
-//! of an earlier life of the same memory, or zeros from a page given back too early do not pass.
-//! Up to [`WHOLE`] bytes every byte is written. Of larger blocks: both ends, and one word in every
-//! 4 KiB, so that a lost OS page shows and a block of 64 MiB does not cost a second.
+//! Each block has its own sequence of words, derived from its number, so bytes of another block, of
+//! an earlier use of the memory, or zeros of an OS page purged too early differ. Blocks up to
+//! [`WHOLE`] bytes are written whole; larger ones at both ends and in one word of every 4 KiB, so that
+//! a lost OS page shows and a block of 64 MiB does not cost a second.
 
 use std::iter;
 use std::ops::Range;
@@ -14,7 +14,7 @@ const WHOLE: usize = 64 << 10;
 /// Bytes written at either end of a larger block; a multiple of 8.
 const EDGE: usize = 1 << 10;
 
-/// Distance of the words written between the ends: no OS page is larger than a few, none smaller.
+/// Distance of the words written between the ends; no OS page is smaller.
 const STRIDE: usize = 4 << 10;
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -39,7 +39,7 @@ impl Pattern {
         }
     }
 
-    /// The offset of the first byte under `end` that is not as the pattern has it.
+    /// The offset of the first byte under `end` that differs from the pattern.
     ///
     /// # Safety
     ///
@@ -57,7 +57,7 @@ impl Pattern {
         let whole = self.length <= WHOLE;
         let head = 0..if whole { self.length } else { EDGE };
         let tail_start = if whole { self.length } else { (self.length - EDGE) & !7 };
-        // The word wanders with the block's number, to hit every offset of a page in time.
+        // The offset varies with the block's number, to reach every one in a page.
         let first = EDGE + (self.id as usize % (STRIDE / 8)) * 8;
         let between = (first..tail_start.saturating_sub(8)).step_by(STRIDE).map(|o| o..o + 8);
         iter::once(head).chain(between).chain(iter::once(tail_start..self.length))

@@ -1,8 +1,8 @@
-//! What the workers do, and when: phases of operations, one after the other.
+//! The phases of the workers' operations, one after the other.
 //!
-//! The hard idea is that a heap's history is what breaks allocators: blocks of one size fill pages,
-//! are freed in another order, by other threads, by threads born after their owners died, and the
-//! emptied pages serve other sizes.
+//! The hard idea is that a heap's history breaks allocators: blocks of one size fill pages, are freed
+//! in another order, by other threads, also by later ones than their owners, and the emptied pages
+//! serve other sizes.
 
 use crate::sizes::{BUFFERS, MEDIUM, Mix, USUAL};
 
@@ -11,11 +11,11 @@ use crate::sizes::{BUFFERS, MEDIUM, Mix, USUAL};
 pub(crate) struct Phase {
     pub(crate) name: &'static str,
     pub(crate) mix: Mix,
-    /// How many live blocks a worker tends to; what it has over or under, it works off.
+    /// The number of live blocks that a worker tends to.
     pub(crate) blocks: usize,
-    /// Operations after which a worker's thread ends and a new one takes its blocks over.
+    /// Operations after which a worker's thread ends and a new one takes over its blocks.
     pub(crate) shift: usize,
-    /// Every how many operations blocks are handed to another worker.
+    /// Operations between two transfers of blocks to another worker.
     pub(crate) hand_on: usize,
 }
 

@@ -1,10 +1,9 @@
-//! Blocks about as long as an arena, many growing blocks, and address space that comes back: each
-//! was wrong once.
+//! Regressions of arenas: blocks about as long as an arena, many growing blocks, reused addresses.
 
 use std::collections::HashSet;
 use std::fs;
 
-use crate::memory::resident_bytes;
+use crate::resident::resident_bytes;
 use crate::{Block, alone};
 
 const MIB: usize = 1 << 20;
@@ -17,7 +16,7 @@ fn mappings() -> usize {
 #[test]
 fn memory_of_a_block_near_one_gigabyte_is_used_again_without_overlap() {
     let _turn = alone();
-    // Just below and above where a block gets an arena of its own.
+    // Around the size from which a block gets an arena of its own.
     for megabytes in [1000, 1015, 1016, 1020, 1023, 1024] {
         drop(Block::new(megabytes * MIB));
         let mut blocks: Vec<Block> = (0..4000).map(|n| Block::filled(1000, n as u8)).collect();
@@ -28,7 +27,7 @@ fn memory_of_a_block_near_one_gigabyte_is_used_again_without_overlap() {
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "the guards of the hardened build are mappings")]
-fn growing_blocks_side_by_side_do_not_use_up_mappings() {
+fn blocks_that_grow_side_by_side_need_few_mappings() {
     let _turn = alone();
     let before = mappings();
     let mut blocks: Vec<Block> = (0..200).map(|_| Block::new(MIB)).collect();
@@ -43,7 +42,7 @@ fn growing_blocks_side_by_side_do_not_use_up_mappings() {
 }
 
 #[test]
-fn a_block_longer_than_an_arena_gives_back_what_it_shrinks_by() {
+fn shrinking_a_block_longer_than_an_arena_returns_memory() {
     let _turn = alone();
     let mut block = Block::new(1100 * MIB);
     block.bytes()[..200 * MIB].fill(1);

@@ -1,12 +1,12 @@
-//! Properties of the allocator, one a test: what a request may be, what threads may do, and where
-//! memory goes.
+//! Properties of the allocator, one a test: requests, threads, memory use.
 //!
-//! Masu is called directly, while the tests themselves live in the system's malloc. Some properties
-//! are sums over the process, so the tests take turns.
+//! The tests call masu directly and keep their own memory in the system's malloc. Some properties are
+//! sums over the process, so the tests take turns.
 
 mod arenas;
 mod memory;
 mod requests;
+mod resident;
 mod threads;
 mod turn;
 
@@ -43,8 +43,8 @@ impl Block {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: The block is at least that long and this value's alone; the callers write before
-        // they read, or ask for zeroed memory.
+        // SAFETY: The block is that long and this value's alone; callers write before they read, or have
+        // zeroed memory.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
     }
 
@@ -58,9 +58,9 @@ impl Block {
         unsafe { masu::c::usable_size(self.start.as_ptr()) }
     }
 
-    /// Changes the size; the block as it was, where that is refused.
+    /// Resizes the block; `Err` with the old block if that is refused.
     fn resized(self, size: usize) -> Result<Block, Block> {
-        // SAFETY: The block is live; where the call succeeds, the old one is forgotten.
+        // SAFETY: The block is live; if the call succeeds, the old one is forgotten.
         let start = unsafe { masu::c::realloc(self.start.as_ptr(), size) };
         match NonNull::new(start) {
             None => Err(self),

@@ -1,18 +1,9 @@
-//! Where memory goes: counted while it is live, given back when it is not, kept where it is wanted
-//! again at once.
+//! Memory is counted while live, returned to the system when free, and retained if it is soon reused.
 
 use std::fs;
 
+use crate::resident::resident_bytes;
 use crate::{Block, alone, next_below};
-
-/// Resident bytes of this process.
-pub(crate) fn resident_bytes() -> usize {
-    // The kernel walks the pages for this. What it says in `status` may lack the last 64 faults of each thread.
-    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("proc is mounted");
-    let line = rollup.lines().find(|line| line.starts_with("Rss:")).expect("the kernel tells");
-    let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
-    kilobytes.expect("a number of kB") << 10
-}
 
 /// Page faults of this thread that needed no disk.
 fn minor_faults() -> usize {
@@ -65,7 +56,7 @@ fn live_bytes_count_every_block_and_return_to_their_start() {
 }
 
 #[test]
-fn memory_goes_back_when_it_is_free_and_more_of_it_at_trim() {
+fn free_memory_is_purged_and_trim_purges_more() {
     let _turn = alone();
     masu::c::trim(0);
     let start = resident_bytes();
@@ -84,13 +75,13 @@ fn memory_goes_back_when_it_is_free_and_more_of_it_at_trim() {
 }
 
 #[test]
-fn memory_of_a_heap_that_shrank_to_a_tenth_goes_back() {
+fn memory_of_a_program_that_shrank_to_a_tenth_is_purged() {
     let _turn = alone();
     masu::c::trim(0);
     let start = resident_bytes();
     let mut random = 5;
     let mut blocks = mixed_blocks(256 << 20, &mut random);
-    // The last tenth lives on: it lies together, as what a program made last often does.
+    // The last tenth stays live and lies together, as a program's newest blocks often do.
     blocks.drain(..blocks.len() * 9 / 10);
     masu::c::trim(0);
     let shrunk = resident_bytes();
@@ -100,9 +91,9 @@ fn memory_of_a_heap_that_shrank_to_a_tenth_goes_back() {
 #[test]
 #[cfg_attr(
     feature = "secure",
-    ignore = "freed large blocks rest in the hardened build, none is kept"
+    ignore = "the hardened build quarantines freed large blocks and retains none"
 )]
-fn a_large_block_allocated_and_freed_in_turns_does_not_fault_in_turns() {
+fn a_large_block_made_and_freed_in_turns_does_not_fault_each_time() {
     let _turn = alone();
     let round = || {
         let mut block = Block::new(64 << 20);
@@ -111,13 +102,13 @@ fn a_large_block_allocated_and_freed_in_turns_does_not_fault_in_turns() {
     let before = minor_faults();
     (0..10_000).for_each(|_| round());
     let faults = minor_faults() - before;
-    // Given back every time, the 64 OS pages that a round touches fault 640,000 times.
+    // If purged every time, the 64 OS pages that a round touches would fault 640,000 times.
     assert!(faults < 64_000, "{faults} faults");
 }
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "a block that grows out of its guards is copied")]
-fn a_block_grown_by_steps_is_not_copied_each_time() {
+fn a_block_grown_in_steps_is_not_copied_each_time() {
     let _turn = alone();
     let mut block = Block::filled(1 << 20, 1);
     let before = minor_faults();
@@ -126,13 +117,12 @@ fn a_block_grown_by_steps_is_not_copied_each_time() {
     }
     let faults = minor_faults() - before;
     assert!(block.bytes()[..1 << 20].iter().all(|&byte| byte == 1));
-    // Only the first megabyte, 256 OS pages, was ever written. A copy of the rest would read it:
-    // 255 × 128 MiB on average, in OS pages 8 million.
+    // Only the first 256 OS pages were ever written. Copies would read the rest too, 8 million OS pages.
     assert!(faults < 20_000, "{faults} faults");
 }
 
 #[test]
-fn a_long_block_of_which_little_is_written_is_resident_in_little() {
+fn a_long_block_is_resident_only_where_it_was_written() {
     let _turn = alone();
     masu::c::trim(0);
     let start = resident_bytes();
@@ -140,7 +130,7 @@ fn a_long_block_of_which_little_is_written_is_resident_in_little() {
         let mut block = Block::new(length);
         block.bytes().iter_mut().step_by(length / 8).for_each(|byte| *byte = 1);
         let resident = resident_bytes();
-        // Eight places are written, and at each there may be a huge page, but not one that is an eighth of it all.
+        // Eight places are written, each perhaps in a huge page, but never in one of an eighth of the block.
         assert!(resident <= start + length / 4, "{length}: {start}, then {resident}");
     }
 }
@@ -153,7 +143,7 @@ fn make_in_turns(size: usize) {
 #[test]
 #[cfg_attr(
     feature = "secure",
-    ignore = "freed large blocks rest in the hardened build, none is kept"
+    ignore = "the hardened build quarantines freed large blocks and retains none"
 )]
 fn a_large_block_made_and_freed_in_turns_is_counted_and_trimmed_like_others() {
     let _turn = alone();
@@ -173,14 +163,14 @@ fn a_large_block_made_and_freed_in_turns_is_counted_and_trimmed_like_others() {
 #[test]
 #[cfg_attr(
     feature = "secure",
-    ignore = "freed large blocks rest in the hardened build, none is kept"
+    ignore = "the hardened build quarantines freed large blocks and retains none"
 )]
-fn a_block_that_was_made_in_turns_does_not_bar_a_longer_one() {
+fn a_parked_block_makes_room_for_a_longer_one() {
     let _turn = alone();
     let free_bytes = || masu::c::statistics().free_bytes;
     masu::c::trim(0);
     make_in_turns(1 << 20);
-    // What follows is served from the same place: nothing of the megabyte stays free beside it.
+    // The longer block uses the parked megabyte, which does not stay free beside it.
     let before = free_bytes();
     let mut longer = Block::new(3 << 20);
     longer.bytes()[0] = 1;

@@ -1,4 +1,4 @@
-//! What threads may do: free each other's blocks, end while their blocks live, end in thousands.
+//! Threads free each other's blocks, end while their blocks live, and end in thousands.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +81,7 @@ fn two_thousand_short_threads_leave_no_memory_behind() {
 
 #[test]
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
-fn a_thread_goes_on_with_what_an_ended_one_cached() {
+fn a_new_thread_uses_the_cache_of_an_ended_one() {
     let _turn = alone();
     let cached_bytes = || masu::c::statistics().thread_cached_bytes;
     let start = masu::c::statistics();
@@ -102,7 +102,7 @@ fn a_thread_goes_on_with_what_an_ended_one_cached() {
 }
 
 #[test]
-fn what_ended_threads_cached_is_no_more_than_one_thread_may() {
+fn caches_of_ended_threads_are_bounded_together() {
     let _turn = alone();
     masu::c::trim(0);
     let barrier = Arc::new(Barrier::new(64));
@@ -117,38 +117,6 @@ fn what_ended_threads_cached_is_no_more_than_one_thread_may() {
     threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
     let cached = masu::c::statistics().thread_cached_bytes;
     assert!(cached < 3 << 20, "64 threads ended and left {cached} bytes");
-}
-
-#[test]
-fn many_threads_at_once_leave_no_memory_behind() {
-    let _turn = alone();
-    let start = masu::c::statistics().live_bytes;
-    let work = |number: u64| {
-        let mut random = number;
-        let mut size = || 16 + next_below(&mut random, 40_000);
-        let blocks: Vec<_> = (0..500).map(|_| Block::filled(size(), 1)).collect();
-        drop(blocks);
-    };
-    for _ in 0..5 {
-        let threads: Vec<_> = (0..200).map(|n| thread::spawn(move || work(n))).collect();
-        threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
-    }
-    assert_eq!(masu::c::statistics().live_bytes, start);
-}
-
-#[test]
-fn blocks_outlive_their_thread_unchanged() {
-    let _turn = alone();
-    let make = |byte: u8| (1..3_000).map(|size| Block::filled(size, byte)).collect::<Vec<_>>();
-    let threads: Vec<_> = (1..=8).map(|byte| thread::spawn(move || make(byte))).collect();
-    let mut all: Vec<_> =
-        threads.into_iter().map(|thread| thread.join().expect("allocates and ends")).collect();
-    for byte in 100..108 {
-        drop(thread::spawn(move || make(byte)).join().expect("allocates and ends"));
-    }
-    for (blocks, byte) in all.iter_mut().zip(1..) {
-        assert!(blocks.iter_mut().all(|block| block.is_all(byte)), "thread {byte}");
-    }
 }
 
 /// Frees and allocates when its thread ends.
@@ -172,7 +140,7 @@ fn blocks_may_be_freed_and_allocated_while_a_thread_ends() {
     let start = masu::c::statistics();
     for _ in 0..300 {
         let work = || {
-            // One destructor is known before the thread's first block, one after.
+            // One destructor is registered before the thread's first block, one after.
             FIRST.with_borrow_mut(|late| late.0.clear());
             let blocks = (0..200).map(|n| Block::filled(10 * n + 1, 1));
             FIRST.with_borrow_mut(|late| late.0.extend(blocks));
@@ -187,7 +155,7 @@ fn blocks_may_be_freed_and_allocated_while_a_thread_ends() {
 }
 
 #[test]
-fn statistics_stay_near_the_truth_while_threads_begin_and_end() {
+fn live_bytes_stay_plausible_while_threads_begin_and_end() {
     let _turn = alone();
     let live: Vec<Block> = (0..20_000).map(|_| Block::filled(1_000, 1)).collect();
     let done = AtomicBool::new(false);
@@ -200,7 +168,7 @@ fn statistics_stay_near_the_truth_while_threads_begin_and_end() {
                 }
             });
         }
-        // Each look takes every lock that a request takes in the hardened build.
+        // In the hardened build each reading takes every lock that a request takes.
         for _ in 0..if cfg!(feature = "secure") { 1_000 } else { 20_000 } {
             let counted = masu::c::statistics().live_bytes;
             assert!((10 << 20..1 << 30).contains(&counted), "20 MB are live, {counted} counted");

@@ -1,8 +1,7 @@
 //! Turns of tests that compare sums over the process.
 //!
-//! It relies on `/proc` to say which threads there are. The hard idea is when a turn is over: a test's thread
-//! gives its cache away after the test has returned, so the next test waits until it is gone, lest blocks
-//! come home while they are counted.
+//! It relies on `/proc` for the list of threads. The hard idea is the end of a turn: a test's thread flushes its cache
+//! after the test has returned, so the next test waits until that thread is gone.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,42 +1,18 @@
-//! Options that change while a program runs: each must be seen to take effect in a program that has
-//! allocated before, by what a thread does that had begun.
+//! Options changed at run time: each must take effect in a thread that has allocated before.
 //!
-//! Every child looks at both sides of the change; an option has the whole process to itself.
+//! A child has the name of its option and a process of its own, and checks both sides of the change.
 
-use std::ptr;
 use std::sync::{Barrier, mpsc};
-use std::thread;
+use std::{ptr, thread};
 
 use masu::options::{self, Refusal};
 
 use super::{
-    as_many_as_there_are, block, field, free, mapping_of, report, resident_bytes,
-    thread_cached_bytes, use_every_class,
+    advice, allocate_up_to, block, free, kept_of_64_mib, most_cached, most_transferred, report,
+    shards_of, use_every_class,
 };
 use crate::MIB;
-
-/// The options, each with the child that changes it.
-pub(crate) const ALL: &[(&str, &str)] = &[
-    ("cache_size", "cache_size"),
-    ("transfer_size", "transfer_size"),
-    ("retain", "retain"),
-    ("retain_min", "retain_min"),
-    ("purge_delay_ms", "purge_delay_ms"),
-    ("memory_limit", "memory_limit"),
-    ("arena_size", "arena_size"),
-    ("shards", "shards"),
-    ("huge_pages", "huge_pages"),
-    ("huge_pages_from", "huge_pages_from"),
-    ("abort_on_oom", "abort_on_oom"),
-    ("verbose", "verbose"),
-    ("statistics_page", "statistics_page"),
-    ("statistics_at_exit", "statistics_at_exit"),
-    ("deepbind", "deepbind"),
-    ("profile_interval", "profile_interval"),
-    ("profile_leaks", "profile_leaks"),
-    ("guard_rate", "guard_rate"),
-    ("guard_slots", "guard_slots"),
-];
+use crate::resident::resident_bytes;
 
 fn set(name: &str, value: usize) {
     options::set(name, Some(value)).expect("accepted");
@@ -55,59 +31,34 @@ fn took_effect() {
     report("took_effect", 1);
 }
 
-/// Bytes kept of 64 MiB that were freed, and what stays resident.
-fn kept_of_64_mib() -> usize {
-    let blocks: Vec<_> = (0..64).map(|_| block(MIB)).collect();
-    free(blocks);
-    masu::c::statistics().kept_bytes
-}
-
 #[test]
 #[ignore = "run by a test that watches it"]
 fn cache_size() {
-    let most = || {
-        let mut most = 0;
-        use_every_class(500, || most = most.max(thread_cached_bytes()));
-        most
-    };
-    let before = most();
+    let before = most_cached();
     assert!(before > 256 << 10, "{before}");
     set("cache_size", 16 << 10);
-    // Some hundred calls that the cache cannot serve.
+    // Some hundred slow calls, by which the cache notices the change.
     use_every_class(500, || {});
-    let after = most();
+    let after = most_cached();
     assert!((4 << 10..=16 << 10).contains(&after), "{after}");
     set("cache_size", 0);
     use_every_class(500, || {});
-    assert_eq!(most(), 0);
+    assert_eq!(most_cached(), 0);
     unset("cache_size");
-    assert!(most() > 256 << 10);
+    assert!(most_cached() > 256 << 10);
     took_effect();
-}
-
-/// The most that lay between caches while one thread freed what another had allocated.
-fn most_passed() -> usize {
-    let mut most = 0;
-    for _ in 0..50 {
-        let blocks: Vec<_> = (0..2_000).map(|_| block(96).expose_provenance()).collect();
-        let frees = || free(blocks.iter().map(|at| std::ptr::with_exposed_provenance_mut(*at)));
-        thread::scope(|scope| scope.spawn(frees).join().expect("works"));
-        let now = masu::c::statistics();
-        most = most.max(now.cached_bytes - now.thread_cached_bytes);
-    }
-    most
 }
 
 #[test]
 #[ignore = "run by a test that watches it"]
 fn transfer_size() {
-    assert!(most_passed() > 32 << 10);
+    assert!(most_transferred() > 32 << 10);
     set("transfer_size", 4 << 10);
     masu::c::trim(0);
-    let after = most_passed();
+    let after = most_transferred();
     assert!((1..=3 * (4 << 10)).contains(&after), "{after}");
     unset("transfer_size");
-    assert!(most_passed() > 32 << 10);
+    assert!(most_transferred() > 32 << 10);
     took_effect();
 }
 
@@ -120,9 +71,9 @@ fn retain() {
     let resident = resident_bytes();
     set("retain", 0);
     assert_eq!(kept_of_64_mib(), 0);
-    assert!(resident_bytes() + 50 * MIB < resident, "what was kept went back");
+    assert!(resident_bytes() + 50 * MIB < resident, "retained memory is purged");
     unset("retain");
-    // What was learnt from purging too early is forgotten.
+    // Forgets the lesson of purging too early.
     masu::c::trim(0);
     assert!(kept_of_64_mib() <= before + MIB);
     took_effect();
@@ -133,7 +84,6 @@ fn retain() {
 fn retain_min() {
     assert!(kept_of_64_mib() < 8 * MIB);
     set("retain_min", 48 * MIB);
-    // And what is wanted back soon.
     assert!(kept_of_64_mib() >= 40 * MIB);
     masu::c::trim(0);
     set("retain_min", 0);
@@ -148,9 +98,9 @@ fn purge_delay_ms() {
     // An hour: all of it stays.
     set("purge_delay_ms", 3_600_000);
     assert!(kept_of_64_mib() >= 60 * MIB);
-    assert!(kept_of_64_mib() >= 60 * MIB, "and is used again");
+    assert!(kept_of_64_mib() >= 60 * MIB, "and is reused");
     set("purge_delay_ms", 1);
-    // The end of a period, and of the next one, each with enough to have the clock looked at.
+    // The ends of some periods, each with enough requests that the clock is read.
     for _ in 0..3 {
         thread::sleep(std::time::Duration::from_millis(20));
         let blocks: Vec<_> = (0..20).map(|step| block((2 + step % 2) * (64 << 10))).collect();
@@ -167,17 +117,17 @@ fn purge_delay_ms() {
 #[test]
 #[ignore = "run by a test that watches it"]
 fn memory_limit() {
-    let blocks = as_many_as_there_are(MIB, 64);
+    let blocks = allocate_up_to(MIB, 64);
     assert_eq!(blocks.len(), 64);
     set("memory_limit", 32 * MIB);
-    // What is over it stays, and nothing is added.
+    // Blocks over the limit stay, and nothing is added.
     assert!(masu::c::malloc(MIB).is_null());
     free(blocks);
-    let blocks = as_many_as_there_are(MIB, 64);
+    let blocks = allocate_up_to(MIB, 64);
     assert!((20..=31).contains(&blocks.len()), "{}", blocks.len());
     assert!(masu::c::statistics().kept_bytes <= 32 * MIB);
     unset("memory_limit");
-    let more = as_many_as_there_are(MIB, 64);
+    let more = allocate_up_to(MIB, 64);
     assert_eq!(more.len(), 64);
     free(blocks.into_iter().chain(more));
     took_effect();
@@ -191,7 +141,7 @@ fn arena_size() {
     set("arena_size", 16 * MIB);
     // The arena that grows is used up first.
     let filler = masu::c::malloc(before - before / 64);
-    let blocks = as_many_as_there_are(MIB, 64);
+    let blocks = allocate_up_to(MIB, 64);
     let grown = masu::c::statistics().reserved_bytes - before;
     assert!((16 * MIB..before / 2).contains(&grown), "{grown}");
     free(blocks.into_iter().chain([first, filler]));
@@ -201,33 +151,18 @@ fn arena_size() {
 #[test]
 #[ignore = "run by a test that watches it"]
 fn shards() {
-    let used = |count| {
-        let all = Barrier::new(count);
-        let work = || {
-            let blocks: Vec<_> = (0..5_000).map(|_| block(64)).collect();
-            // They stay: what is counted is shards with blocks.
-            std::mem::forget(blocks);
-            // A thread that ends leaves its cache, and its shard, to the next.
-            all.wait();
-            masu::c::statistics().shards
-        };
-        thread::scope(|scope| {
-            let all: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
-            all.into_iter().map(|one| one.join().expect("works")).max().expect("threads")
-        })
-    };
     set("shards", 1);
-    assert_eq!(used(4), 1);
+    assert_eq!(shards_of(4), 1);
     set("shards", 5);
-    let after = used(12);
+    let after = shards_of(12);
     assert!((3..=5).contains(&after), "{after}");
     took_effect();
 }
 
-/// Bytes of the small blocks that threads free for each other.
+/// The largest of the small blocks that threads free for each other.
 const SMALL: usize = 48;
 
-/// Blocks that hold nothing but `owner`.
+/// Blocks filled with `owner`.
 fn marked(count: usize, owner: u8) -> Vec<usize> {
     let make = |n| {
         let block = block(1 + n % SMALL);
@@ -238,7 +173,7 @@ fn marked(count: usize, owner: u8) -> Vec<usize> {
     (0..count).map(make).collect()
 }
 
-/// Whether the blocks still hold nothing else.
+/// Whether the blocks are still filled with `owner`.
 fn are_marked(blocks: &[usize], owner: u8) -> bool {
     blocks.iter().enumerate().all(|(n, block)| {
         let block: *const u8 = ptr::with_exposed_provenance(*block);
@@ -248,16 +183,16 @@ fn are_marked(blocks: &[usize], owner: u8) -> bool {
     })
 }
 
-/// Frees small blocks of threads that go on, of which each that begins now may be of another shard.
+/// Frees small blocks of running threads, each perhaps of another shard.
 fn free_for_others(count: usize) {
     set("shards", count);
     let all = Barrier::new(count + 1);
     let work = |owner: u8, made: mpsc::Sender<Vec<usize>>| {
         let kept = marked(2_000, owner);
-        made.send(marked(2_000, owner)).expect("someone waits");
+        made.send(marked(2_000, owner)).expect("the main thread waits");
         drop(made);
         all.wait();
-        // Others free what this thread made.
+        // Other threads free these blocks.
         all.wait();
         let more = marked(4_000, owner);
         all.wait();
@@ -286,16 +221,6 @@ fn more_shards() {
         free_for_others(count);
     }
     took_effect();
-}
-
-/// Whether the last of `count` MiB was asked to be in huge pages, or not to be.
-fn advice(count: usize) -> (bool, bool) {
-    let blocks: Vec<_> = (0..count).map(|_| block(MIB)).collect();
-    let mapping = mapping_of(blocks.last().expect("some").addr());
-    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
-    // They stay: memory that was used before is not asked for again.
-    std::mem::forget(blocks);
-    (flags.contains(&"hg"), flags.contains(&"nh"))
 }
 
 #[test]
@@ -332,19 +257,19 @@ fn abort_on_oom() {
     let child = std::process::Command::new("/nonexistent").spawn();
     assert!(child.is_err(), "the program goes on");
     set("abort_on_oom", 0);
-    assert!(masu::c::malloc(1 << 62).is_null(), "it was taken back");
+    assert!(masu::c::malloc(1 << 62).is_null(), "the option is off again");
     took_effect();
 }
 
 #[test]
 #[ignore = "run by a test that watches it"]
 fn verbose() {
-    // Asked when the variables are read, which is before this.
+    // Read with the variables, before this.
     set("verbose", 0);
     took_effect();
 }
 
-/// Whether a page is mapped, after more slow calls than it takes to look whether it is wanted.
+/// Whether a statistics page is mapped, after enough slow calls to notice the option.
 fn has_statistics_page() -> bool {
     use_every_class(500, || {});
     let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is there");
@@ -357,7 +282,7 @@ fn statistics_page() {
     assert!(!has_statistics_page());
     set("statistics_page", 1);
     assert!(has_statistics_page());
-    // What was made stays, and is written no more.
+    // The page stays mapped and is not written any more.
     set("statistics_page", 0);
     assert!(has_statistics_page());
     took_effect();
@@ -368,7 +293,7 @@ fn statistics_page() {
 fn statistics_at_exit() {
     assert!(!masu::statistics::is_wanted_at_exit());
     set("statistics_at_exit", 1);
-    // Asked by `libmasu.so` when the variables are read, which is before this.
+    // `libmasu.so` reads it at the start, before this.
     assert!(masu::statistics::is_wanted_at_exit());
     took_effect();
 }
@@ -377,7 +302,7 @@ fn statistics_at_exit() {
 #[ignore = "run by a test that watches it"]
 fn deepbind() {
     assert_eq!(options::get("deepbind"), Ok(Some(0)));
-    // What it does is `libmasu.so`'s: see the tests of that.
+    // The tests of `libmasu.so` check its effect.
     set("deepbind", 1);
     took_effect();
 }
@@ -409,7 +334,7 @@ fn profile_interval() {
 fn profile_leaks() {
     assert!(!masu::profile::reports_leaks());
     set("profile_leaks", 1);
-    // Asked when the program ends.
+    // Read when the program ends.
     assert!(masu::profile::reports_leaks());
     took_effect();
 }
@@ -438,7 +363,7 @@ fn against_the_environment() {
     took_effect();
 }
 
-/// How many more blocks are guarded of two thousand, half of which live at once.
+/// How many of two thousand more blocks are guarded, half of them live at once.
 fn guarded_of_two_thousand() -> usize {
     let before = masu::c::statistics().guarded_made;
     for _ in 0..2 {
@@ -474,7 +399,7 @@ fn guard_slots() {
     set("guard_rate", 1);
     let guarded = guarded_of_two_thousand();
     assert!(if HAS_GUARDS { (7..=50).contains(&guarded) } else { guarded == 0 }, "{guarded}");
-    // From now on there are so many.
+    // The number of slots is now fixed.
     unset("guard_slots");
     assert!(guarded_of_two_thousand() <= 50);
     took_effect();
