@@ -1,8 +1,8 @@
-//! An allocator with the oracle looking on: each operation is made, and what it promised checked.
+//! A checked allocator: every operation is followed by the checks of its result.
 //!
 //! It relies on [`Live`] for overlap and on [`Pattern`] for contents. The hard idea is the order: a
-//! block leaves the live intervals *before* the allocator gets it back, for from then on another
-//! thread may be handed its bytes; and it enters them before the first byte is written.
+//! block leaves the live intervals *before* it is freed, because another thread may get its bytes at
+//! once; and it enters them before its first byte is written.
 
 use std::alloc::Layout;
 use std::hint::black_box;
@@ -12,9 +12,9 @@ use crate::live::Live;
 use crate::malloc::Malloc;
 use crate::pattern::{Pattern, first_not_zero};
 
-/// By which function a block is asked for.
+/// The function of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Function {
     /// `malloc`
     Malloc,
     /// `calloc`, the size split into this count and the rest.
@@ -27,10 +27,10 @@ pub(crate) enum Door {
     LayoutZeroed,
 }
 
-/// What a block is asked to be. Through the layout doors, the size is not 0.
+/// A request for a block. By layout, the size is not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    pub(crate) door: Door,
+    pub(crate) function: Function,
     pub(crate) size: usize,
     pub(crate) align: usize,
 }
@@ -41,7 +41,7 @@ impl Request {
     }
 
     fn by_layout(self) -> bool {
-        matches!(self.door, Door::Layout | Door::LayoutZeroed)
+        matches!(self.function, Function::Layout | Function::LayoutZeroed)
     }
 }
 
@@ -58,28 +58,26 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// The size that was asked for.
+    /// The requested size.
     pub(crate) fn size(&self) -> usize {
         self.request.size
     }
 
-    /// Whether it belongs to `GlobalAlloc`.
+    /// Whether it is freed by layout.
     pub(crate) fn by_layout(&self) -> bool {
         self.request.by_layout()
     }
 
-    /// What it was asked to be.
     pub(crate) fn request(&self) -> Request {
         self.request
     }
 
-    /// What C's `malloc_usable_size` says of it now, however it was asked for.
+    /// Its current `malloc_usable_size`, also if it has a layout.
     pub(crate) fn size_by_masu(&self) -> usize {
-        // SAFETY: The block is live; only blocks of masu's are asked.
+        // SAFETY: The block is live and masu's.
         unsafe { masu::c::usable_size(self.start) }
     }
 
-    /// Where it begins.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }
@@ -93,7 +91,7 @@ impl Block {
     }
 }
 
-/// An allocator under the oracle's eyes.
+/// A checked allocator.
 pub(crate) struct Checked<'a, M> {
     malloc: &'a M,
     live: Live,
@@ -105,35 +103,35 @@ impl<'a, M: Malloc> Checked<'a, M> {
     }
 
     /// Whether every block was freed.
-    pub(crate) fn nothing_is_live(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
     /// Allocates a block, checks it, and fills it with the pattern of `id`.
     pub(crate) fn allocate(&self, id: u64, request: Request) -> Result<Block, Finding> {
-        let Request { door, size, align } = request;
+        let Request { function, size, align } = request;
         let malloc = self.malloc;
-        self.allocate_by(id, request, || match door {
-            Door::Malloc => malloc.malloc(size),
-            Door::Calloc { count } => malloc.calloc(count, size / count),
-            Door::AlignedAlloc => malloc.aligned_alloc(align, size),
+        self.allocate_by(id, request, || match function {
+            Function::Malloc => malloc.malloc(size),
+            Function::Calloc { count } => malloc.calloc(count, size / count),
+            Function::AlignedAlloc => malloc.aligned_alloc(align, size),
             // SAFETY: The size of a request for a layout is not 0.
-            Door::Layout => unsafe { malloc.alloc(request.layout()) },
+            Function::Layout => unsafe { malloc.alloc(request.layout()) },
             // SAFETY: As above.
-            Door::LayoutZeroed => unsafe { malloc.alloc_zeroed(request.layout()) },
+            Function::LayoutZeroed => unsafe { malloc.alloc_zeroed(request.layout()) },
         })
     }
 
-    /// As [`Checked::allocate`], by a function that returns the block or null.
+    /// [`Checked::allocate`] by a function that returns the block or null.
     pub(crate) fn allocate_by(
         &self,
         id: u64,
         request: Request,
         allocate: impl FnOnce() -> *mut u8,
     ) -> Result<Block, Finding> {
-        let Request { door, size, .. } = request;
+        let Request { function, size, .. } = request;
         let start = allocate();
-        let zeroed = matches!(door, Door::Calloc { .. } | Door::LayoutZeroed);
+        let zeroed = matches!(function, Function::Calloc { .. } | Function::LayoutZeroed);
         let block = self.admit(id, request, start)?;
         if zeroed {
             // SAFETY: The block is this thread's and at least `size` bytes long.
@@ -146,7 +144,7 @@ impl<'a, M: Malloc> Checked<'a, M> {
         Ok(block)
     }
 
-    /// Checks what an allocator returned for a request, and enters it into the live intervals.
+    /// Checks the result of a request, and enters it into the live intervals.
     fn admit(&self, id: u64, request: Request, start: *mut u8) -> Result<Block, Finding> {
         let Request { size, align, .. } = request;
         if start.is_null() {
@@ -167,7 +165,7 @@ impl<'a, M: Malloc> Checked<'a, M> {
         Ok(Block { start, request, usable, id })
     }
 
-    /// Checks that a block is as its holder left it.
+    /// Checks that a block is unchanged.
     pub(crate) fn inspect(&self, block: &Block) -> Result<(), Finding> {
         let start = block.address();
         if !block.by_layout() {
@@ -195,7 +193,7 @@ impl<'a, M: Malloc> Checked<'a, M> {
         })
     }
 
-    /// As [`Checked::free`], by a function that gets the block and its layout.
+    /// [`Checked::free`] by a function that gets the block and its layout.
     pub(crate) fn free_by(
         &self,
         block: Block,
@@ -207,26 +205,25 @@ impl<'a, M: Malloc> Checked<'a, M> {
         Ok(())
     }
 
-    /// Checks a block that is about to go in another way than by itself, and forgets it.
+    /// Checks and forgets a block that is about to be freed.
     pub(crate) fn abandon(&self, block: Block) -> Result<(), Finding> {
         self.inspect(&block)?;
         self.live.release(block.address(), block.usable);
         Ok(())
     }
 
-    /// Enters a block that another oracle knows: that of the process which this one was forked from.
+    /// Checks and enters a block of the parent process.
     pub(crate) fn inherit(&self, block: &Block) -> Result<(), Finding> {
         self.live.claim(block.address(), block.usable)?;
         self.inspect(block)
     }
 
-    /// Checks a block, changes its size, and checks that the contents came along. The block has the
-    /// pattern of `id` afterwards.
+    /// Resizes a block and checks that its contents were kept; it has the pattern of `id` afterwards.
     pub(crate) fn resize(&self, block: Block, id: u64, size: usize) -> Result<Block, Finding> {
         let request = if block.by_layout() {
             Request { size, ..block.request }
         } else {
-            Request { size, door: Door::Malloc, align: 16 }
+            Request { size, function: Function::Malloc, align: 16 }
         };
         let align = request.align;
         let resized =
@@ -239,8 +236,8 @@ impl<'a, M: Malloc> Checked<'a, M> {
         resized.map_err(|_| Finding::Refused { size, align })
     }
 
-    /// As [`Checked::resize`], by a function that gets the old block and its layout and returns the new
-    /// block or null. The block as it was, where that is refused. The new one is as `request` says.
+    /// [`Checked::resize`] by a function that gets the old block and its layout and returns the new block
+    /// or null. Returns the new block, with `request`, or the old one if it was refused.
     pub(crate) fn resize_by(
         &self,
         block: Block,
@@ -267,26 +264,29 @@ impl<'a, M: Malloc> Checked<'a, M> {
         Ok(Ok(resized))
     }
 
-    /// Asks for `size` bytes, which no machine has, as a new block and in place of `block`: both must be
-    /// refused, and the block stay as it is.
-    pub(crate) fn ask_too_much(&self, block: Option<&Block>, size: usize) -> Result<(), Finding> {
+    /// Requests an impossible `size`, as a new block and for `block`: both must be refused, and the block
+    /// must be unchanged.
+    pub(crate) fn request_too_much(
+        &self,
+        block: Option<&Block>,
+        size: usize,
+    ) -> Result<(), Finding> {
         let mut answers = vec![
             self.malloc.malloc(size),
             self.malloc.calloc(size / 2, 4),
             self.malloc.aligned_alloc(64, size),
         ];
         if let Some(block) = block.filter(|block| !block.by_layout()) {
-            // SAFETY: The block is live; where it is refused, as it must be, it stays so.
+            // SAFETY: The block is live, and stays so if this is refused, as it must be.
             answers.push(unsafe { self.malloc.realloc(block.start, size) });
         }
-        // The compiler may suppose that an unused block of the C library was handed out.
+        // Else the compiler may assume that the C library returned a block.
         match black_box(answers).iter().all(|answer| answer.is_null()) {
             false => Err(Finding::Impossible { size }),
             true => block.map_or(Ok(()), |block| self.inspect(block)),
         }
     }
 
-    /// Asks the allocator to give free memory back.
     pub(crate) fn trim(&self) {
         self.malloc.trim(0);
     }

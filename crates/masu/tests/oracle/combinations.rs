@@ -1,14 +1,14 @@
-//! Every feature switched on, off and on again while others are in use, all drawn at random from one seed.
+//! Random combinations of features, switched on, off and on again while others are in use.
 //!
-//! It relies on the oracle of live intervals beside it. What a feature breaks it breaks by its *history*, so each
-//! seed has a process of its own: its first request is the first of that process, a crash ends nothing
-//! else, and what hangs is ended and named. One walker repeats exactly; several as far as what each draws.
+//! It relies on the oracle of live intervals. A feature breaks by its *history*, so each seed has a process of its own:
+//! its first request is the first of that process, a crash ends nothing else, and a hang is ended and reported. One
+//! walker repeats exactly; several repeat what each of them draws.
 //!
 //! `MASU_SEED=N` runs that seed alone, `MASU_SEEDS=N` so many, `MASU_OPERATIONS=N` gives each so many operations;
-//! `MASU_SOAK=1` is 1,050 seeds of a million operations. `RUSTFLAGS='--cfg masu_plant="samples_as_first"'` (or `"lanes_once"`)
-//! plants a fault that was mended once; the search then has to find it.
+//! `MASU_SOAK=1` runs 1,050 seeds of a million operations. `RUSTFLAGS='--cfg masu_plant="samples_as_first"'` (or
+//! `"lanes_once"`) plants a former fault, which the search must find.
 
-mod deeds;
+mod actions;
 mod draw;
 mod features;
 mod forked;
@@ -26,12 +26,13 @@ use std::{env, thread};
 
 use crate::checked::Checked;
 use crate::finding::Finding;
+use crate::live::{Budget, join};
 use crate::malloc::Masu;
 use crate::random::Random;
 use crate::sizes::Sizes;
 use draw::Draw;
 use heaps::AnyHeap;
-use walker::{Ground, Tally, Walker, join};
+use walker::{Context, Tally, Walker};
 
 /// Operations of a seed.
 const OPERATIONS: usize = if cfg!(debug_assertions) { 8_000 } else { 400_000 };
@@ -39,30 +40,30 @@ const OPERATIONS: usize = if cfg!(debug_assertions) { 8_000 } else { 400_000 };
 const OPERATIONS_SOAK: usize = 1_000_000;
 /// Seeds with `MASU_SOAK`.
 const SEEDS_SOAK: usize = 1_050;
-/// Seeds otherwise, the same in every run: what fails on one machine fails on the next.
+/// Seeds otherwise, the same in every run, so that a failure repeats elsewhere.
 const SEEDS: usize = 16;
-/// How long a planted fault is looked for: it takes less than a minute on a machine that is not busy.
+/// The time to search for a planted fault, which takes less than a minute on an idle machine.
 const SEARCH_PLANTED: Duration = Duration::from_secs(240);
-/// What a seed may take until it is said to hang.
+/// The time after which a seed is taken to hang.
 const LIMIT: Duration = Duration::from_secs(if IS_PLANTED { 20 } else { 300 });
-/// With `MASU_SOAK`: where many blocks are guarded, an operation costs a hundred times the usual one.
+/// With `MASU_SOAK`; with many guarded blocks an operation costs a hundred times as much.
 const LIMIT_SOAK: Duration = Duration::from_secs(1_800);
 
-/// The number that a variable holds.
+/// The number in a variable.
 fn number(variable: &str) -> Option<usize> {
     let text = env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
 }
 
-/// Whether the long runs are wanted.
+/// Whether this is a long run.
 fn is_soak() -> bool {
     env::var_os("MASU_SOAK").is_some_and(|value| value == "1")
 }
 
-/// Walks as `seed` says, in this process, which must not have used masu before; what was done.
+/// Runs `seed` in this process, which must not have used masu before; returns the counts and a digest.
 ///
-/// What walkers share is leaked rather than kept on the stack of this thread: in a process that one of them forks,
-/// glibc gives the stacks of threads that are no more to new ones.
+/// The shared state is leaked, not kept on this thread's stack: in a process that a walker forks, glibc reuses the
+/// stacks of missing threads.
 fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     let mut random = Random::new(seed);
     let draw: &Draw = Box::leak(Box::new(Draw::new(&mut random, operations)));
@@ -71,13 +72,13 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     let shared: Vec<AnyHeap> =
         (0..draw.shared_heaps).filter_map(|_| AnyHeap::draw(&mut random)).collect();
     let shared = Box::into_raw(shared.into_boxed_slice());
-    let ground: &Ground<'_> = Box::leak(Box::new(Ground {
+    let context: &Context<'_> = Box::leak(Box::new(Context {
         draw,
         checked: Checked::new(&Masu),
         sizes: Box::leak(Box::new(Sizes::of(&Masu)?)),
-        // SAFETY: Leaked just now, and not taken back while the ground is used.
+        // SAFETY: It was leaked just now, and is freed after its last use.
         heaps: unsafe { &*shared },
-        live_bytes: AtomicUsize::new(0),
+        budget: Budget::new(0, draw.live_bytes),
         limit: Box::leak(Box::default()),
         stop: AtomicBool::new(false),
         is_forked: false,
@@ -85,28 +86,28 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     let mut walkers = Walker::crew(draw.walkers, &mut random);
     let turns = (draw.operations / (draw.walkers * draw.rounds)).max(1);
     for _ in 0..draw.rounds {
-        everyone(&mut walkers, |walker| walker.walk(ground, turns))?;
-        // Nobody else is here: every block can be looked at, and the books be held against them.
+        run_all(&mut walkers, |walker| walker.walk(context, turns))?;
+        // No walker runs, so every block can be checked and the statistics compared.
         walkers.iter_mut().for_each(Walker::empty_inbox);
-        walkers.iter().try_for_each(|walker| walker.inspect_all(ground))?;
-        features::check_books(walkers.iter().map(Walker::bytes_by_masu).sum())?;
+        walkers.iter().try_for_each(|walker| walker.inspect_all(context))?;
+        features::check_statistics(walkers.iter().map(Walker::bytes_by_masu).sum())?;
     }
-    ground.limit.end();
-    // Shared heaps end with blocks in them, every other time.
+    context.limit.end();
+    // Half the time, shared heaps end with live blocks.
     if random.below(2) == 0 {
         for walker in &mut walkers {
-            walker.abandon_shared(ground)?;
+            walker.abandon_shared(context)?;
         }
     }
-    everyone(&mut walkers, |walker| walker.close(ground))?;
-    assert!(ground.checked.nothing_is_live(), "the oracle lost a block");
-    // SAFETY: They were leaked above, and nobody uses them any more.
+    run_all(&mut walkers, |walker| walker.close(context))?;
+    assert!(context.checked.is_empty(), "the oracle lost a block");
+    // SAFETY: They were leaked above, and are not used any more.
     drop(unsafe { Box::from_raw(shared) });
-    features::check_books(0)?;
+    features::check_statistics(0)?;
     let now = masu::c::statistics();
     for (what, counted) in [("large blocks", now.large_blocks), ("heaps", now.heaps)] {
         if counted != 0 {
-            return Err(Finding::Books { what, counted, expected: 0 });
+            return Err(Finding::Statistics { what, counted, expected: 0 });
         }
     }
     let digest =
@@ -114,8 +115,8 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))
 }
 
-/// Runs `work` for all walkers at once, one alone in this thread; the first finding.
-fn everyone(
+/// Runs `work` for all walkers at once, a single one in this thread; returns the first finding.
+fn run_all(
     walkers: &mut [Walker],
     work: impl Fn(&mut Walker) -> Result<(), Finding> + Sync,
 ) -> Result<(), Finding> {
@@ -130,11 +131,11 @@ fn everyone(
     })
 }
 
-/// What the child prints behind its tally.
+/// Printed by the child after its counts.
 const DONE: &str = "the seed is done: operations=";
 
 #[test]
-#[ignore = "run by the others, in a process of its own"]
+#[ignore = "run by the other tests, in a process of its own"]
 fn one_seed() {
     forked::end_with_parent();
     let (seed, operations) = (number("MASU_SEED"), number("MASU_OPERATIONS"));
@@ -147,13 +148,13 @@ fn one_seed() {
     }
 }
 
-/// What became of a seed.
+/// The result of a seed.
 struct Outcome {
     seed: u64,
     operations: usize,
-    /// What the child printed.
+    /// The output of the child.
     printed: String,
-    /// What is wrong, where something is.
+    /// The failure, if any.
     fault: Option<String>,
 }
 
@@ -162,7 +163,7 @@ fn run_seed(seed: u64, operations: usize, limit: Duration) -> Outcome {
     let mut command = Command::new(env::current_exe().expect("this program has a file"));
     command.args(["--exact", "combinations::one_seed", "--ignored", "--nocapture"]);
     command.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", operations.to_string());
-    // A group of its own, so that what it forked can be ended with it.
+    // A group of its own, so that its children can be killed with it.
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().expect("this program starts");
     let ended = AtomicBool::new(false);
@@ -171,7 +172,7 @@ fn run_seed(seed: u64, operations: usize, limit: Duration) -> Outcome {
         let watch = scope.spawn(|| watch(id, limit, &ended));
         let printed = read_all(&mut child);
         let status = child.wait().expect("it was started");
-        // ORDERING: Relaxed: the flag stands for itself.
+        // ORDERING: Relaxed: the flag publishes nothing.
         ended.store(true, Ordering::Relaxed);
         watch.thread().unpark();
         (printed, (status, join(watch)))
@@ -179,8 +180,8 @@ fn run_seed(seed: u64, operations: usize, limit: Duration) -> Outcome {
     let fault = match status {
         (_, true) => Some(format!("it hangs: not done after {} s", limit.as_secs())),
         (status, _) if status.signal().is_some() => Some(format!("it crashes: {status}")),
-        (status, _) if !status.success() => Some(String::from("a promise is broken")),
-        _ if !printed.contains(DONE) => Some(String::from("it ends without a word")),
+        (status, _) if !status.success() => Some(String::from("it fails")),
+        _ if !printed.contains(DONE) => Some(String::from("it ends early")),
         _ => None,
     };
     let done = printed.split_once(DONE).and_then(|(_, after)| after.split_whitespace().next());
@@ -188,7 +189,7 @@ fn run_seed(seed: u64, operations: usize, limit: Duration) -> Outcome {
     Outcome { seed, operations, printed, fault }
 }
 
-/// All that a child prints.
+/// The whole output of a child.
 fn read_all(child: &mut Child) -> String {
     let mut errors = child.stderr.take().expect("it is piped");
     let mut output = child.stdout.take().expect("it is piped");
@@ -201,13 +202,13 @@ fn read_all(child: &mut Child) -> String {
     String::from_utf8_lossy(&printed).into_owned()
 }
 
-/// Ends the group of processes when the limit is over; whether it did.
+/// Kills the process group after the time limit; returns whether it did.
 fn watch(group: i32, limit: Duration, ended: &AtomicBool) -> bool {
     let start = Instant::now();
-    // ORDERING: Relaxed, as where it is set.
+    // ORDERING: Relaxed, as at the store.
     while !ended.load(Ordering::Relaxed) {
         let Some(left) = limit.checked_sub(start.elapsed()) else {
-            // SAFETY: It has no condition; the group is that of a child which was not yet waited for.
+            // SAFETY: The call has no condition; the child of this group was not waited for.
             unsafe { libc::kill(-group, libc::SIGKILL) };
             return true;
         };
@@ -216,14 +217,14 @@ fn watch(group: i32, limit: Duration, ended: &AtomicBool) -> bool {
     false
 }
 
-/// Runs seeds, on every CPU one, until enough were run or one finds something; the outcomes.
+/// Runs seeds, one on each CPU, until `enough` or a failure.
 fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     let is_over = AtomicBool::new(false);
     let limit = if is_soak() { LIMIT_SOAK } else { LIMIT };
     let work = || {
-        // ORDERING: Relaxed: the flag stands for itself.
+        // ORDERING: Relaxed: the flag publishes nothing.
         while !is_over.load(Ordering::Relaxed) {
             // ORDERING: Relaxed: each number is taken once.
             let place = next.fetch_add(1, Ordering::Relaxed);
@@ -242,19 +243,19 @@ fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) 
     outcomes.into_inner().expect("no thread panicked")
 }
 
-/// Says what was found, and how to see it again; `None` where nothing was.
+/// The failure and how to repeat it, if any.
 fn report(outcomes: &[Outcome], operations: usize) -> Option<String> {
     let outcome = outcomes.iter().find(|outcome| outcome.fault.is_some())?;
     let fault = outcome.fault.as_deref().unwrap_or_default();
     let Outcome { seed, printed, .. } = outcome;
     Some(format!(
-        "seed {seed}: {fault}. To see it again: MASU_SEED={seed} MASU_OPERATIONS={operations} cargo test \
+        "seed {seed}: {fault}. To repeat it: MASU_SEED={seed} MASU_OPERATIONS={operations} cargo test \
          -p masu --features profile,guards --test oracle combinations\n{printed}"
     ))
 }
 
-/// Runs the seeds that this run of the tests is to run.
-fn search_as_asked() -> (Vec<Outcome>, usize) {
+/// Runs the seeds that the variables select.
+fn search_requested() -> (Vec<Outcome>, usize) {
     let usual = if is_soak() { OPERATIONS_SOAK } else { OPERATIONS };
     let operations = number("MASU_OPERATIONS").unwrap_or(usual);
     let start = Instant::now();
@@ -274,23 +275,23 @@ fn search_as_asked() -> (Vec<Outcome>, usize) {
     (outcomes, operations)
 }
 
-/// Whether a fault is planted in this build, for the test below to find.
+/// Whether this build has a planted fault.
 const IS_PLANTED: bool = cfg!(any(masu_plant = "samples_as_first", masu_plant = "lanes_once"));
 
 #[test]
-fn random_combinations_of_all_features_find_every_promise_kept() {
+fn random_combinations_of_all_features_are_sound() {
     if IS_PLANTED {
-        return find_what_is_planted();
+        return find_planted();
     }
-    let (outcomes, operations) = search_as_asked();
+    let (outcomes, operations) = search_requested();
     if let Some(report) = report(&outcomes, operations) {
         panic!("{report}");
     }
     assert!(outcomes.iter().any(|outcome| outcome.operations > 0), "nothing was done");
 }
 
-/// As the test above, in a build with a fault that was mended once: it must be found.
-fn find_what_is_planted() {
+/// Finds the planted fault.
+fn find_planted() {
     let start = Instant::now();
     let outcomes = search(1, OPERATIONS, |_| start.elapsed() >= SEARCH_PLANTED);
     let (seconds, report) = (start.elapsed().as_secs_f64(), report(&outcomes, OPERATIONS));
@@ -299,7 +300,7 @@ fn find_what_is_planted() {
 }
 
 #[test]
-fn a_walker_alone_does_the_same_in_every_run_of_a_seed() {
+fn a_seed_repeats_the_run_of_one_walker() {
     let alone =
         (1..).find(|seed| Draw::new(&mut Random::new(*seed), 1).walkers == 1).expect("some");
     let digest = |outcome: Outcome| {

@@ -1,12 +1,14 @@
-//! The live intervals: which addresses are handed out now.
+//! The intervals of live addresses, and what else the workers share.
 //!
-//! Address-ordered maps, each with its own lock, share the address space in turns of 1 MiB. The
-//! hard idea: one map under one lock would make the threads take turns and hide the very races the
-//! test is for. A block that spans several turns is entered as one piece in each.
+//! Address-ordered maps, each with its own lock, divide the address space in turns of 1 MiB. The hard
+//! idea: one lock for all would serialize the threads and hide the races that the test looks for. A
+//! block that spans several turns is entered in pieces.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use crate::finding::Finding;
 
@@ -19,13 +21,12 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Nothing is live.
     pub(crate) fn new() -> Live {
         Live { shares: (0..SHARES).map(|_| Mutex::default()).collect() }
     }
 
-    /// Enters an interval; the overlap, where it shares a byte with one that is live. An interval
-    /// of no bytes counts as one byte, for its address must be its own.
+    /// Enters an interval, unless it overlaps a live one. An empty interval counts as one byte, because
+    /// its address must be unique.
     pub(crate) fn claim(&self, start: usize, length: usize) -> Result<(), Finding> {
         for (start, end) in pieces(start, length) {
             let mut share = self.share(start);
@@ -44,7 +45,7 @@ impl Live {
     pub(crate) fn release(&self, start: usize, length: usize) {
         for (start, end) in pieces(start, length) {
             let removed = self.share(start).remove(&start);
-            assert_eq!(removed, Some(end), "the oracle released what it had not claimed");
+            assert_eq!(removed, Some(end), "released an interval that was not claimed");
         }
     }
 
@@ -58,8 +59,8 @@ impl Live {
     }
 }
 
-/// Takes a lock without the standard library's code for waiting, which ThreadSanitizer cannot see: it would take
-/// what one thread hands to another for a race.
+/// Takes a lock without the standard library's waiting code, which ThreadSanitizer cannot see and would report as
+/// a race.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     loop {
         match mutex.try_lock() {
@@ -70,7 +71,40 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-/// An interval cut where turns begin.
+/// A bound on live bytes.
+pub(crate) struct Budget {
+    live: AtomicUsize,
+    most: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(live: usize, most: usize) -> Budget {
+        Budget { live: AtomicUsize::new(live), most }
+    }
+
+    /// Takes bytes, if there are as many.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        // ORDERING: Relaxed: the count guards no memory.
+        let before = self.live.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before + bytes <= self.most;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        // ORDERING: Relaxed, as above.
+        self.live.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Joins a thread, and passes its panic on.
+pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// An interval cut at multiples of [`TURN`].
 fn pieces(start: usize, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let end = start + length.max(1);
     let turns = start / TURN..=(end - 1) / TURN;

@@ -1,14 +1,13 @@
-//! Sizes and alignments as programs ask for them, and as an allocator fears them.
+//! Sizes and alignments of requests: those of programs, and edge cases.
 //!
-//! It relies on `usable_size` alone to find the edges of the size classes, so the test needs to
-//! know nothing of the allocator's table.
+//! It relies on `usable_size` to find the edges of the size classes, and so not on the allocator's table.
 
-use crate::checked::{Door, Request};
+use crate::checked::{Function, Request};
 use crate::finding::Finding;
 use crate::malloc::Malloc;
 use crate::random::Random;
 
-/// How often each kind of size is asked for, in any unit.
+/// The weights of the kinds of sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
     /// 1 to 64 bytes.
@@ -38,7 +37,7 @@ pub(crate) const USUAL: Mix = Mix {
     huge: 1,
 };
 
-/// Pages that tiny blocks emptied are wanted by other classes.
+/// Other classes, for the pages that tiny blocks leave.
 pub(crate) const MEDIUM: Mix = Mix {
     tiny: 10_000,
     small: 30_000,
@@ -105,16 +104,16 @@ impl Sizes {
     /// A request of the mix: half through C's functions, half through Rust's.
     pub(crate) fn request(&self, mix: &Mix, random: &mut Random) -> Request {
         let size = self.size(mix, random);
-        let (door, align) = match random.below(20) {
-            0..=6 => (Door::Malloc, 16),
-            7 | 8 => (Door::Calloc { count: count_in(size, random) }, 16),
-            9 => (Door::AlignedAlloc, alignment(random)),
-            10..=16 => (Door::Layout, 1 << random.below(5)),
-            17 | 18 => (Door::LayoutZeroed, 1 << random.below(5)),
-            _ => (Door::Layout, alignment(random)),
+        let (function, align) = match random.below(20) {
+            0..=6 => (Function::Malloc, 16),
+            7 | 8 => (Function::Calloc { count: count_in(size, random) }, 16),
+            9 => (Function::AlignedAlloc, alignment(random)),
+            10..=16 => (Function::Layout, 1 << random.below(5)),
+            17 | 18 => (Function::LayoutZeroed, 1 << random.below(5)),
+            _ => (Function::Layout, alignment(random)),
         };
-        let by_layout = matches!(door, Door::Layout | Door::LayoutZeroed);
-        Request { door, size: size.max(by_layout.into()), align }
+        let by_layout = matches!(function, Function::Layout | Function::LayoutZeroed);
+        Request { function, size: size.max(by_layout.into()), align }
     }
 }
 

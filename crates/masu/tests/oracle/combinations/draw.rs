@@ -1,15 +1,14 @@
-//! What a seed draws before the first request: how many threads, which sizes, which features and how often.
+//! The parameters of a seed: the number of threads, sizes, features and their frequencies.
 //!
-//! It relies on nothing but the seed. The hard idea: a seed that does a little of everything finds little.
-//! Each one leaves some features out and dwells on others, so that over many seeds every few features meet
-//! alone, long and often.
+//! It relies on nothing but the seed. The hard idea: a seed with a little of everything finds little. Each seed omits
+//! some features and favors others, so that over many seeds every few features meet alone, long and often.
 
 use crate::random::Random;
 use crate::sizes::{BUFFERS, MEDIUM, Mix, USUAL};
 
-/// What may be done besides allocating and freeing.
+/// Actions besides allocating and freeing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     ProfileStart,
     ProfileStop,
     ProfileWrite,
@@ -25,58 +24,56 @@ pub(crate) enum Deed {
     TooMuch,
 }
 
-/// Every deed.
-const DEEDS: [Deed; 13] = [
-    Deed::ProfileStart,
-    Deed::ProfileStop,
-    Deed::ProfileWrite,
-    Deed::Option,
-    Deed::Guards,
-    Deed::Statistics,
-    Deed::Trim,
-    Deed::Thread,
-    Deed::Fork,
-    Deed::HeapMake,
-    Deed::HeapEnd,
-    Deed::HeapClear,
-    Deed::TooMuch,
+const ACTIONS: [Action; 13] = [
+    Action::ProfileStart,
+    Action::ProfileStop,
+    Action::ProfileWrite,
+    Action::Option,
+    Action::Guards,
+    Action::Statistics,
+    Action::Trim,
+    Action::Thread,
+    Action::Fork,
+    Action::HeapMake,
+    Action::HeapEnd,
+    Action::HeapClear,
+    Action::TooMuch,
 ];
 
-/// All that holds for a whole run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
-    /// How many threads walk at once.
+    /// Walkers that run at once.
     pub(crate) walkers: usize,
-    /// How often they all end and begin again.
+    /// How often they all stop and start.
     pub(crate) rounds: usize,
-    /// Operations of all of them together.
+    /// Operations of all walkers together.
     pub(crate) operations: usize,
     /// The option `shards`, set before the first request.
     pub(crate) shards: Option<usize>,
     pub(crate) mix: Mix,
-    /// Blocks that one of them holds at most, or nearly.
+    /// About the most blocks of one walker.
     pub(crate) blocks: usize,
-    /// Bytes live at once, at most.
+    /// The most live bytes.
     pub(crate) live_bytes: usize,
-    /// After how many operations a walker decides how many blocks to hold, and of which kind.
+    /// Operations after which a walker chooses a new number and kind of blocks to hold.
     pub(crate) wave: usize,
-    /// Every how many operations something else is done.
-    pub(crate) deed_every: usize,
-    /// How likely each deed is then.
-    weights: [u32; DEEDS.len()],
-    /// Whether a request without memory may end the program: then nothing is asked for that cannot be had.
-    pub(crate) dies_of_want: bool,
-    /// Heaps that all walkers use.
+    /// Mean operations between two actions.
+    pub(crate) action_interval: usize,
+    /// The weight of each action.
+    weights: [u32; ACTIONS.len()],
+    /// Whether a failed request may end the program; then no impossible request is made.
+    pub(crate) aborts_on_oom: bool,
+    /// Heaps shared by all walkers.
     pub(crate) shared_heaps: usize,
-    /// Forks of one walker, at most.
+    /// The most forks of one walker.
     pub(crate) forks: usize,
 }
 
 impl Draw {
-    /// What `random` draws for a run of so many operations.
     pub(crate) fn new(random: &mut Random, operations: usize) -> Draw {
         let walkers = [1, 1, 2, 2, 3, 4, 6, 8][random.below(8)];
-        let weights = DEEDS.map(|_| [0, 1, 1, 2, 8][random.below(5)]);
+        let weights = ACTIONS.map(|_| [0, 1, 1, 2, 8][random.below(5)]);
         let some = weights.iter().any(|weight| *weight > 0);
         Draw {
             walkers,
@@ -87,16 +84,15 @@ impl Draw {
             blocks: random.doubling(32, 16 << 10) / walkers,
             live_bytes: random.doubling(4 << 20, 64 << 20),
             wave: random.doubling(256, 32 << 10),
-            deed_every: if some { random.doubling(32, 8 << 10) } else { usize::MAX },
+            action_interval: if some { random.doubling(32, 8 << 10) } else { usize::MAX },
             weights,
-            dies_of_want: random.below(8) == 0,
+            aborts_on_oom: random.below(8) == 0,
             shared_heaps: [0, 0, 1, 4][random.below(4)],
             forks: random.below(16),
         }
     }
 
-    /// The next deed.
-    pub(crate) fn deed(&self, random: &mut Random) -> Deed {
-        DEEDS[random.weighted(&self.weights)]
+    pub(crate) fn action(&self, random: &mut Random) -> Action {
+        ACTIONS[random.weighted(&self.weights)]
     }
 }

@@ -1,8 +1,7 @@
-//! The deeds that are no requests: the heap profile, options at run time, statistics.
+//! Actions on the whole process: the heap profile, options at run time, statistics.
 //!
-//! It relies on nothing of the walkers but what they count. The hard idea: while the option `memory_limit` is
-//! set, a refusal is no fault. Whether it was set at any time during a request is known from a count of its
-//! changes, read before and after.
+//! The hard idea: while the option `memory_limit` is set, a refusal is no fault. A count of its changes, read before and
+//! after a request, shows whether it was set at any time during the request.
 
 use std::ffi::CString;
 use std::process;
@@ -24,18 +23,18 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// What to hand to [`Limit::excuses`] afterwards.
+    /// The count of changes, for [`Limit::may_refuse`] afterwards.
     pub(crate) fn now(&self) -> usize {
-        // ORDERING: SeqCst: it is compared with what options another thread sets around it.
+        // ORDERING: SeqCst: another thread sets the option between two changes of the count.
         self.changes.load(Ordering::SeqCst)
     }
 
     /// Whether there was a limit at any time since `before`.
-    pub(crate) fn excuses(&self, before: usize) -> bool {
+    pub(crate) fn may_refuse(&self, before: usize) -> bool {
         before % 2 == 1 || self.now() != before
     }
 
-    /// Sets the limit a little over what is live, or takes it away.
+    /// Sets the limit a little over the live bytes, or removes it.
     fn change(&self, random: &mut Random) {
         let _turn = self.change.lock().expect("no thread panicked");
         if self.now() % 2 == 1 {
@@ -50,10 +49,10 @@ impl Limit {
         }
     }
 
-    /// Takes the limit away for good.
+    /// Removes the limit for good.
     pub(crate) fn end(&self) {
         options::set("memory_limit", None).expect("no limit is accepted");
-        // ORDERING: As in `now`; nobody walks now.
+        // ORDERING: As in `now`; no walker runs.
         self.changes.store(0, Ordering::SeqCst);
     }
 }
@@ -72,8 +71,7 @@ fn value(row: &Description, random: &mut Random) -> Option<usize> {
     }
 }
 
-/// Changes an option; `limit` where the memory may be limited. `dies` says whether the program may be made to
-/// end for want of memory.
+/// Changes an option, `memory_limit` only with `limit`, `abort_on_oom` only if `dies`.
 pub(crate) fn change_option(
     random: &mut Random,
     limit: Option<&Limit>,
@@ -89,14 +87,14 @@ pub(crate) fn change_option(
             return Ok(());
         }
         "abort_on_oom" if !dies => return Ok(()),
-        // Of so many values nearly all would mean that none is guarded.
+        // Nearly all random values would guard no block.
         "guard_rate" | "guard_slots" => change_guards(random),
         _ => options::set(row.name, value).expect("the value is one that is accepted"),
     }
     Ok(())
 }
 
-/// Has blocks be guarded from now on, more or fewer of them, or none; at first says how many at once.
+/// Sets the options of guards.
 pub(crate) fn change_guards(random: &mut Random) {
     let slots = [None, Some(1), Some(7), Some(600)][random.below(4)];
     options::set("guard_slots", slots).expect("so many are accepted");
@@ -110,16 +108,16 @@ pub(crate) fn start_profile(random: &mut Random) {
     let interval = intervals[random.below(intervals.len())];
     match profile::start(interval) {
         Ok(()) | Err(profile::Refusal::Running | profile::Refusal::Feature) => {}
-        // Where memory is limited.
+        // Memory is limited.
         Err(profile::Refusal::Memory) => {}
         Err(refusal) => panic!("{refusal}"),
     }
 }
 
-/// Writes the profile, where there is one, and looks whether the file holds something.
+/// Writes the profile, if there is one, and checks that the file is not empty.
 pub(crate) fn write_profile() {
     static FILES: AtomicUsize = AtomicUsize::new(0);
-    // ORDERING: Relaxed: the number stands for itself.
+    // ORDERING: Relaxed: the number publishes nothing.
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let name = format!("masu-oracle-{}-{number}.pb", process::id());
     let path = std::env::temp_dir().join(name);
@@ -127,7 +125,7 @@ pub(crate) fn write_profile() {
     match profile::write(&c_path) {
         Ok(()) => {
             let length = std::fs::metadata(&path).expect("it was written").len();
-            std::fs::remove_file(&path).expect("it is ours");
+            std::fs::remove_file(&path).expect("it was made here");
             assert!(length > 0, "the profile is empty");
         }
         Err(profile::Refusal::None | profile::Refusal::Memory) => {}
@@ -135,7 +133,7 @@ pub(crate) fn write_profile() {
     }
 }
 
-/// Reads the statistics in each way there is.
+/// Reads the statistics in one of their forms.
 pub(crate) fn read_statistics(random: &mut Random) {
     let mut bytes = 0;
     let mut count = |piece: &[u8]| bytes += piece.len();
@@ -145,12 +143,12 @@ pub(crate) fn read_statistics(random: &mut Random) {
         2 => bytes = statistics::classes().count() + statistics::threads().count(),
         _ => bytes = c::statistics().committed_bytes,
     }
-    // Where memory is limited there may be none at all yet.
+    // It may be 0 if memory is limited.
     std::hint::black_box(bytes);
 }
 
-/// Holds the allocator's books against what is live: only where no other thread allocates.
-pub(crate) fn check_books(live_bytes: usize) -> Result<(), Finding> {
+/// Compares the statistics with the live bytes, while no other thread allocates.
+pub(crate) fn check_statistics(live_bytes: usize) -> Result<(), Finding> {
     let now = c::statistics();
     let mut sum = now.large_bytes + now.heap_bytes + now.guarded_apart_bytes;
     let mut cached = 0;
@@ -160,7 +158,7 @@ pub(crate) fn check_books(live_bytes: usize) -> Result<(), Finding> {
     }
     let equal = |what, counted, expected| match counted == expected {
         true => Ok(()),
-        false => Err(Finding::Books { what, counted, expected }),
+        false => Err(Finding::Statistics { what, counted, expected }),
     };
     equal("live bytes", now.live_bytes, live_bytes)?;
     equal("live bytes of classes, large blocks and heaps", sum, live_bytes)?;

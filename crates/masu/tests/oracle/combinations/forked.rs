@@ -1,23 +1,22 @@
-//! A process forked in the middle of everything: it goes on working, checks, and ends.
+//! A process forked in the middle of a run: it continues, checks, and ends.
 //!
-//! It relies on nothing that other threads of the parent may have held when the process came to be, but the C
-//! library's `malloc`, which may be used after `fork`. So the child has an oracle of its own, which knows
-//! its walker's blocks only.
+//! It relies on no lock that other threads of the parent may have held at the fork, except the C library's `malloc`,
+//! which may be used after `fork`. So the child has an oracle of its own, which knows only its walker's blocks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::finding::Finding;
 
-/// How a child says that it found something.
+/// The exit code of a child with a finding.
 const FOUND: i32 = 99;
-/// How a child says that it panicked.
+/// The exit code of a child that panicked.
 const PANICKED: i32 = 98;
-/// Seconds until a child that hangs is ended by a signal.
+/// Seconds until a signal ends a hanging child.
 const SECONDS: u32 = 200;
 
-/// Runs `work` in a process forked here, and waits for its end.
+/// Runs `work` in a forked process, and waits for its end.
 pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Finding> {
-    // SAFETY: The child uses what may be used there, see above, and ends without returning from here.
+    // SAFETY: The child takes no lock of other threads, see above, and does not return from here.
     match unsafe { libc::fork() } {
         0 => {
             end_with_parent();
@@ -26,7 +25,7 @@ pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Find
             let code = match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(Ok(())) => 0,
                 Ok(Err(finding)) => {
-                    say(&format!("found by a forked process: {finding:x?}\n"));
+                    print(&format!("found by a forked process: {finding:x?}\n"));
                     FOUND
                 }
                 Err(_) => PANICKED,
@@ -34,7 +33,7 @@ pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Find
             // SAFETY: It has no condition.
             unsafe { libc::_exit(code) }
         }
-        // There are no processes to be had, which is not the allocator's fault.
+        // The system has no more processes.
         -1 => Ok(()),
         child => {
             let mut wait_status = 0;
@@ -45,14 +44,14 @@ pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Find
     }
 }
 
-/// Has the kernel end this process when the thread that started it is no more.
+/// Makes the kernel kill this process when its starting thread ends.
 pub(crate) fn end_with_parent() {
     // SAFETY: It has no condition.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
 /// Writes to standard error without its lock.
-fn say(text: &str) {
+fn print(text: &str) {
     // SAFETY: The text is that long.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }

@@ -1,7 +1,6 @@
 //! First-class heaps under the oracle: those of Rust and those of C.
 //!
-//! It relies on [`Request`]: what a heap of Rust's hands out goes by its layout, what one of C's hands out by
-//! its address.
+//! It relies on [`Request`]: a block of a Rust heap is freed by layout, one of a C heap by address.
 
 use std::alloc::Layout;
 use std::ptr::{self, NonNull};
@@ -9,10 +8,10 @@ use std::ptr::{self, NonNull};
 use masu::Heap;
 use masu::c::heap::{self, CHeap};
 
-use crate::checked::{Door, Request};
+use crate::checked::{Function, Request};
 use crate::random::Random;
 
-/// A heap, ended when it is dropped.
+/// A heap of either kind.
 pub(crate) enum AnyHeap {
     Rust(Heap),
     C(NonNull<CHeap>),
@@ -24,7 +23,7 @@ unsafe impl Send for AnyHeap {}
 unsafe impl Sync for AnyHeap {}
 
 impl AnyHeap {
-    /// A heap of either kind; `None` where there is no memory for it.
+    /// Makes a heap; `None` without memory.
     pub(crate) fn draw(random: &mut Random) -> Option<AnyHeap> {
         match random.below(2) {
             0 => Some(AnyHeap::Rust(Heap::new())),
@@ -32,45 +31,45 @@ impl AnyHeap {
         }
     }
 
-    /// The request that this heap can be asked for in the place of `request`.
-    pub(crate) fn can_be_asked(&self, request: Request) -> Request {
-        let by_layout = matches!(request.door, Door::Layout | Door::LayoutZeroed);
-        let door = match (self, request.door) {
-            (AnyHeap::Rust(_), Door::Calloc { .. }) => Door::LayoutZeroed,
-            (AnyHeap::Rust(_), _) if !by_layout => Door::Layout,
-            (AnyHeap::C(_), Door::LayoutZeroed) => Door::Calloc { count: 1 },
-            (AnyHeap::C(_), Door::Layout) if request.align > 16 => Door::AlignedAlloc,
-            (AnyHeap::C(_), Door::Layout) => Door::Malloc,
-            (_, door) => door,
+    /// The request closest to `request` that this heap has.
+    pub(crate) fn adapt(&self, request: Request) -> Request {
+        let by_layout = matches!(request.function, Function::Layout | Function::LayoutZeroed);
+        let function = match (self, request.function) {
+            (AnyHeap::Rust(_), Function::Calloc { .. }) => Function::LayoutZeroed,
+            (AnyHeap::Rust(_), _) if !by_layout => Function::Layout,
+            (AnyHeap::C(_), Function::LayoutZeroed) => Function::Calloc { count: 1 },
+            (AnyHeap::C(_), Function::Layout) if request.align > 16 => Function::AlignedAlloc,
+            (AnyHeap::C(_), Function::Layout) => Function::Malloc,
+            (_, function) => function,
         };
-        let plain = matches!(door, Door::Malloc | Door::Calloc { .. });
-        Request { door, align: if plain { 16 } else { request.align }, ..request }
+        let plain = matches!(function, Function::Malloc | Function::Calloc { .. });
+        Request { function, align: if plain { 16 } else { request.align }, ..request }
     }
 
-    /// Allocates a block; null where that is refused.
+    /// Allocates a block; null if refused.
     pub(crate) fn allocate(&self, request: Request) -> *mut u8 {
-        let Request { door, size, align } = request;
+        let Request { function, size, align } = request;
         match self {
             AnyHeap::Rust(heap) => {
                 let layout = Layout::from_size_align(size, align).expect("sizes are small");
-                let block = match door {
-                    Door::LayoutZeroed => heap.alloc_zeroed(layout),
+                let block = match function {
+                    Function::LayoutZeroed => heap.alloc_zeroed(layout),
                     _ => heap.alloc(layout),
                 };
                 block.map_or(ptr::null_mut(), NonNull::as_ptr)
             }
-            AnyHeap::C(heap) => match door {
+            AnyHeap::C(heap) => match function {
                 // SAFETY: The heap lives as long as this value.
-                Door::Calloc { count } => unsafe { heap::calloc(*heap, count, size / count) },
+                Function::Calloc { count } => unsafe { heap::calloc(*heap, count, size / count) },
                 // SAFETY: As above.
-                Door::AlignedAlloc => unsafe { heap::aligned_alloc(*heap, align, size) },
+                Function::AlignedAlloc => unsafe { heap::aligned_alloc(*heap, align, size) },
                 // SAFETY: As above.
                 _ => unsafe { heap::malloc(*heap, size) },
             },
         }
     }
 
-    /// Frees a block by the heap itself where it can do that, else by C's `free`.
+    /// Frees a block through a Rust heap, or by C's `free`.
     ///
     /// # Safety
     ///
@@ -84,7 +83,7 @@ impl AnyHeap {
         }
     }
 
-    /// Changes the size of a block by the heap itself; null where that is refused.
+    /// Resizes a block in the heap; null if refused.
     ///
     /// # Safety
     ///
@@ -122,7 +121,7 @@ impl AnyHeap {
         }
     }
 
-    /// Blocks of the heap that are handed out, by its own books.
+    /// Live blocks, by the heap's statistics.
     pub(crate) fn live_blocks(&self) -> usize {
         match self {
             AnyHeap::Rust(heap) => heap.statistics().live_blocks,
@@ -135,7 +134,7 @@ impl AnyHeap {
 impl Drop for AnyHeap {
     fn drop(&mut self) {
         if let AnyHeap::C(heap) = self {
-            // SAFETY: It was not ended before, and the code that drops it uses none of its blocks any more.
+            // SAFETY: It is live, and none of its blocks is used any more.
             unsafe { heap::destroy(*heap) };
         }
     }

@@ -1,44 +1,44 @@
-//! Changes of a block's size, in every way there is: by its layout, by its address, by its heap, into another heap.
+//! Resizing in every way: by layout, by address, by heap, into another heap.
 //!
-//! It relies on [`Checked::resize_by`](crate::checked::Checked::resize_by). The hard idea: C's `realloc` may leave a
-//! heap's block where it is, in a class that no layout would say; such a block goes by its address from then on.
+//! It relies on [`Checked::resize_by`](crate::checked::Checked::resize_by). The hard idea: C's `realloc` may keep a
+//! heap's block in place, in a class that differs from its layout's; such a block is freed by address from then on.
 
-use crate::checked::{Block, Door, Request};
+use crate::checked::{Block, Function, Request};
 use crate::finding::Finding;
 
 use super::heaps::AnyHeap;
-use super::walker::{Ground, Held, Walker, Whose};
+use super::walker::{Context, Held, Owner, Walker};
 
 impl Walker {
-    /// Changes the size of a block: by its heap, by C's `realloc`, or into a heap of C's.
-    pub(super) fn resize(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
-        let Some(Held { block, whose }) = self.take() else { return Ok(()) };
+    /// Resizes a block by its heap, by C's `realloc`, or into a C heap.
+    pub(super) fn resize(&mut self, context: &Context<'_>) -> Result<(), Finding> {
+        let Some(Held { block, owner }) = self.take() else { return Ok(()) };
         let before = block.size();
         let size = match self.random.below(6) {
-            0 => ground.sizes.size(&ground.draw.mix, &mut self.random),
+            0 => context.sizes.size(&context.draw.mix, &mut self.random),
             1 => before / 2,
             2 => (2 * before).min(16 << 20),
             3 => before.saturating_sub(self.random.below(64)),
             _ => before + self.random.below(256),
         };
         let size = size.max(block.by_layout().into());
-        if !ground.take_bytes(size) {
-            return self.free(ground, Held { block, whose });
+        if !context.budget.take(size) {
+            return self.free(context, Held { block, owner });
         }
         self.tally.resized += 1;
         let (id, way) = (self.random.bits(), self.random.below(3));
         let request = block.request();
-        let plain = Request { door: Door::Malloc, size, align: 16 };
-        let other = if way == 0 && !block.by_layout() { self.draw_heap(ground) } else { whose };
-        let limit_before = ground.limit.now();
-        let (resized, whose) = match (self.heap(ground, whose), self.heap(ground, other)) {
-            // Whatever it is of, it is the heap's afterwards.
+        let plain = Request { function: Function::Malloc, size, align: 16 };
+        let other = if way == 0 && !block.by_layout() { self.draw_heap(context) } else { owner };
+        let limit_before = context.limit.now();
+        let (resized, owner) = match (self.heap(context, owner), self.heap(context, other)) {
+            // Afterwards the block belongs to this heap.
             (_, Some(AnyHeap::C(heap))) if !block.by_layout() => {
                 let resize = |start, _| {
-                    // SAFETY: The block is live and goes by its address; the heap lives.
+                    // SAFETY: The block is live and has no layout; the heap is live.
                     unsafe { masu::c::heap::realloc(*heap, start, size) }
                 };
-                (ground.checked.resize_by(block, id, plain, resize)?, other)
+                (context.checked.resize_by(block, id, plain, resize)?, other)
             }
             (None, _) => {
                 let resized = match block.by_layout() {
@@ -48,56 +48,56 @@ impl Walker {
                             // SAFETY: The block is live and of this layout, and the size is not 0.
                             unsafe { resize_by_layout(start, layout, size) }
                         };
-                        ground.checked.resize_by(block, id, request, resize)?
+                        context.checked.resize_by(block, id, request, resize)?
                     }
                     false => {
                         // SAFETY: The block is live.
                         let resize = |start, _| unsafe { masu::c::realloc(start, size) };
-                        ground.checked.resize_by(block, id, plain, resize)?
+                        context.checked.resize_by(block, id, plain, resize)?
                     }
                 };
-                (resized, whose)
+                (resized, owner)
             }
             (Some(heap), _) if block.by_layout() && way > 0 => {
                 let request = Request { size, ..request };
                 // SAFETY: The block is live and of this heap and layout.
                 let resize = |start, layout| unsafe { heap.resize(start, layout, size) };
-                (ground.checked.resize_by(block, id, request, resize)?, whose)
+                (context.checked.resize_by(block, id, request, resize)?, owner)
             }
-            // It stays in its heap, but from here on it goes by its address.
+            // It stays in its heap, and is freed by address from here on.
             (Some(_), _) => {
                 // SAFETY: The block is live.
                 let resize = |start, _| unsafe { masu::c::realloc(start, size) };
-                (ground.checked.resize_by(block, id, plain, resize)?, whose)
+                (context.checked.resize_by(block, id, plain, resize)?, owner)
             }
         };
-        self.keep_resized(ground, resized, whose, (before, size), limit_before)
+        self.keep_resized(context, resized, owner, (before, size), limit_before)
     }
 
-    /// Keeps a block that was resized, or as it was, where that may be refused.
+    /// Keeps a resized block; frees the old one if a refusal was allowed.
     fn keep_resized(
         &mut self,
-        ground: &Ground<'_>,
+        context: &Context<'_>,
         resized: Result<Block, Block>,
-        whose: Whose,
+        owner: Owner,
         (before, size): (usize, usize),
         limit_before: usize,
     ) -> Result<(), Finding> {
         match resized {
             Ok(block) => {
-                ground.give_bytes(before);
-                self.held.push(Held { block, whose });
+                context.budget.give_back(before);
+                self.held.push(Held { block, owner });
                 Ok(())
             }
-            Err(block) if ground.excuses(limit_before) => {
-                ground.give_bytes(size);
-                // Where it was to be moved to another heap, it is freed plainly: right for any.
-                ground.give_bytes(before);
+            Err(block) if context.may_refuse(limit_before) => {
+                context.budget.give_back(size);
+                // It may be of a heap, so it is freed by address.
+                context.budget.give_back(before);
                 let by_layout = block.by_layout();
-                match by_layout && whose == Whose::Nobody {
-                    true => ground.checked.free(block),
+                match by_layout && owner == Owner::Global {
+                    true => context.checked.free(block),
                     // SAFETY: The block is live and not used any more.
-                    false => ground.checked.free_by(block, |p, _| unsafe { masu::c::free(p) }),
+                    false => context.checked.free_by(block, |p, _| unsafe { masu::c::free(p) }),
                 }
             }
             Err(block) => Err(Finding::Refused { size, align: block.request().align }),
@@ -105,11 +105,11 @@ impl Walker {
     }
 }
 
-/// As `GlobalAlloc::realloc` of masu.
+/// `GlobalAlloc::realloc` of masu.
 ///
 /// # Safety
 ///
-/// - As there.
+/// - The conditions of that function.
 unsafe fn resize_by_layout(start: *mut u8, layout: std::alloc::Layout, size: usize) -> *mut u8 {
     // SAFETY: The caller's condition.
     unsafe { std::alloc::GlobalAlloc::realloc(&masu::Masu::new(), start, layout, size) }

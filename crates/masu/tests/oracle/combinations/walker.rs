@@ -1,17 +1,14 @@
-//! A walker: random requests, and between them every other thing that a program may do with masu.
+//! A walker: random requests, and between them every other use that a program makes of masu.
 //!
-//! It relies on [`Checked`] for what is promised of blocks. A walker is not a thread, as in `worker.rs`. What it
-//! draws depends on its seed and on which requests were refused, on nothing else; so one alone repeats
-//! exactly.
+//! It relies on [`Checked`] for the checks of blocks. A walker is not a thread, as in `worker.rs`. Its random numbers
+//! depend only on its seed and on refused requests, so one walker repeats exactly.
 
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::ScopedJoinHandle;
 
 use crate::checked::{Block, Checked, Request};
 use crate::finding::Finding;
-use crate::live::lock;
+use crate::live::{Budget, lock};
 use crate::malloc::Masu;
 use crate::random::Random;
 use crate::sizes::Sizes;
@@ -20,33 +17,33 @@ use super::draw::Draw;
 use super::features::Limit;
 use super::heaps::AnyHeap;
 
-/// What the walkers share.
-pub(crate) struct Ground<'a> {
+/// The state shared by the walkers.
+pub(crate) struct Context<'a> {
     pub(crate) draw: &'a Draw,
     pub(crate) checked: Checked<'static, Masu>,
     pub(crate) sizes: &'a Sizes,
     pub(crate) heaps: &'a [AnyHeap],
-    pub(crate) live_bytes: AtomicUsize,
+    pub(crate) budget: Budget,
     pub(crate) limit: &'a Limit,
     pub(crate) stop: AtomicBool,
-    /// Whether this is the ground of a forked process.
+    /// Whether this is a forked process.
     pub(crate) is_forked: bool,
 }
 
-/// Whose a block is.
+/// The allocator that a block came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    Nobody,
-    /// A heap that all share, by its place.
+pub(super) enum Owner {
+    Global,
+    /// A shared heap, by its place.
     Shared(usize),
-    /// A heap of the walker's, by its number.
+    /// One of the walker's heaps, by its number.
     Own(usize),
 }
 
 /// A live block.
 pub(super) struct Held {
     pub(super) block: Block,
-    pub(super) whose: Whose,
+    pub(super) owner: Owner,
 }
 
 pub(super) struct OwnHeap {
@@ -54,7 +51,7 @@ pub(super) struct OwnHeap {
     pub(super) heap: AnyHeap,
 }
 
-/// How often what was done.
+/// Counts of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) operations: usize,
@@ -62,7 +59,7 @@ pub(crate) struct Tally {
     pub(crate) freed: usize,
     pub(crate) resized: usize,
     pub(crate) handed_on: usize,
-    pub(crate) deeds: usize,
+    pub(crate) actions: usize,
     pub(crate) threads: usize,
     pub(crate) forks: usize,
     pub(crate) heaps: usize,
@@ -74,19 +71,19 @@ pub(crate) struct Walker {
     pub(super) held: Vec<Held>,
     pub(super) heaps: Vec<OwnHeap>,
     pub(super) heap_numbers: usize,
-    /// Blocks to hold for now.
+    /// The current number of blocks to hold.
     target: usize,
-    /// What most requests are for now.
+    /// The current request, which most requests repeat.
     only: Option<Request>,
     pub(super) depth: usize,
-    /// What was handed to each walker, and which of them this is.
+    /// The inbox of each walker, and the place of this one.
     boxes: Arc<[Mutex<Vec<Vec<Held>>>]>,
     place: usize,
     pub(crate) tally: Tally,
 }
 
 impl Walker {
-    /// So many walkers that can hand blocks to each other.
+    /// Walkers that can send blocks to each other.
     pub(crate) fn crew(count: usize, random: &mut Random) -> Vec<Walker> {
         let boxes: Arc<[_]> = (0..count).map(|_| Mutex::default()).collect();
         let walker = |place| Walker {
@@ -104,170 +101,172 @@ impl Walker {
         (0..count).map(walker).collect()
     }
 
-    /// So many operations.
-    pub(crate) fn walk(&mut self, ground: &Ground<'_>, operations: usize) -> Result<(), Finding> {
+    pub(crate) fn walk(&mut self, context: &Context<'_>, operations: usize) -> Result<(), Finding> {
         for _ in 0..operations {
-            if let Err(finding) = self.turn(ground) {
-                // ORDERING: Relaxed, for the others only end early.
-                ground.stop.store(true, Ordering::Relaxed);
+            if let Err(finding) = self.turn(context) {
+                // ORDERING: Relaxed: the others only end early.
+                context.stop.store(true, Ordering::Relaxed);
                 return Err(finding);
             }
             // ORDERING: Relaxed, as above.
-            if self.tally.operations.is_multiple_of(64) && ground.stop.load(Ordering::Relaxed) {
+            if self.tally.operations.is_multiple_of(64) && context.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn turn(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
+    fn turn(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         self.tally.operations += 1;
-        if self.tally.operations % ground.draw.wave == 1 {
-            self.begin_wave(ground);
+        if self.tally.operations % context.draw.wave == 1 {
+            self.begin_wave(context);
         }
-        if self.random.below(ground.draw.deed_every) == 0 {
-            self.tally.deeds += 1;
-            let deed = ground.draw.deed(&mut self.random);
-            return self.do_deed(ground, deed);
+        if self.random.below(context.draw.action_interval) == 0 {
+            self.tally.actions += 1;
+            let action = context.draw.action(&mut self.random);
+            return self.act(context, action);
         }
         match self.random.below(1_000) {
-            0..=9 => self.inspect(ground),
-            10..=99 => self.resize(ground),
-            100..=109 => self.receive(ground),
-            110..=119 => self.hand_on(ground),
-            _ => self.allocate_or_free(ground),
+            0..=9 => self.inspect(context),
+            10..=99 => self.resize(context),
+            100..=109 => self.receive(context),
+            110..=119 => self.hand_on(context),
+            _ => self.allocate_or_free(context),
         }
     }
 
-    fn begin_wave(&mut self, ground: &Ground<'_>) {
-        let most = ground.draw.blocks;
+    fn begin_wave(&mut self, context: &Context<'_>) {
+        let most = context.draw.blocks;
         self.target = [0, most / 8, most / 2, most][self.random.below(4)];
         self.only = match self.random.below(2) {
-            0 => Some(ground.sizes.request(&ground.draw.mix, &mut self.random)),
+            0 => Some(context.sizes.request(&context.draw.mix, &mut self.random)),
             _ => None,
         };
     }
 
-    fn allocate_or_free(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
+    fn allocate_or_free(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         let allocate_percent = if self.held.len() < self.target { 85 } else { 15 };
         if self.random.below(100) < allocate_percent {
-            return self.allocate(ground);
+            return self.allocate(context);
         }
         match self.take() {
-            Some(held) => self.free(ground, held),
+            Some(held) => self.free(context, held),
             None => Ok(()),
         }
     }
 
-    fn allocate(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
+    fn allocate(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         let request = match self.only {
             Some(request) if self.random.below(5) > 0 => request,
-            _ => ground.sizes.request(&ground.draw.mix, &mut self.random),
+            _ => context.sizes.request(&context.draw.mix, &mut self.random),
         };
-        if !ground.take_bytes(request.size) {
+        if !context.budget.take(request.size) {
             return Ok(());
         }
-        let (whose, id) = (self.draw_heap(ground), self.random.bits());
-        let before = ground.limit.now();
-        let made = match self.heap(ground, whose) {
-            None => ground.checked.allocate(id, request),
+        let (owner, id) = (self.draw_heap(context), self.random.bits());
+        let before = context.limit.now();
+        let made = match self.heap(context, owner) {
+            None => context.checked.allocate(id, request),
             Some(heap) => {
-                let request = heap.can_be_asked(request);
-                ground.checked.allocate_by(id, request, || heap.allocate(request))
+                let request = heap.adapt(request);
+                context.checked.allocate_by(id, request, || heap.allocate(request))
             }
         };
         match made {
             Ok(block) => {
                 self.tally.allocated += 1;
-                self.held.push(Held { block, whose });
+                self.held.push(Held { block, owner });
             }
-            Err(Finding::Refused { .. }) if ground.excuses(before) => {
-                ground.give_bytes(request.size);
+            Err(Finding::Refused { .. }) if context.may_refuse(before) => {
+                context.budget.give_back(request.size);
             }
             Err(finding) => return Err(finding),
         }
         Ok(())
     }
 
-    /// A heap for the next request, or none.
-    pub(super) fn draw_heap(&mut self, ground: &Ground<'_>) -> Whose {
-        let all = self.heaps.len() + ground.heaps.len();
+    /// Draws the allocator of the next request.
+    pub(super) fn draw_heap(&mut self, context: &Context<'_>) -> Owner {
+        let all = self.heaps.len() + context.heaps.len();
         if all == 0 || self.random.below(3) > 0 {
-            return Whose::Nobody;
+            return Owner::Global;
         }
         let place = self.random.below(all);
         match place.checked_sub(self.heaps.len()) {
-            Some(shared) => Whose::Shared(shared),
-            None => Whose::Own(self.heaps[place].number),
+            Some(shared) => Owner::Shared(shared),
+            None => Owner::Own(self.heaps[place].number),
         }
     }
 
-    pub(super) fn heap<'a>(&'a self, ground: &'a Ground<'_>, whose: Whose) -> Option<&'a AnyHeap> {
-        match whose {
-            Whose::Nobody => None,
-            Whose::Shared(place) => Some(&ground.heaps[place]),
-            Whose::Own(number) => {
+    pub(super) fn heap<'a>(
+        &'a self,
+        context: &'a Context<'_>,
+        owner: Owner,
+    ) -> Option<&'a AnyHeap> {
+        match owner {
+            Owner::Global => None,
+            Owner::Shared(place) => Some(&context.heaps[place]),
+            Owner::Own(number) => {
                 self.heaps.iter().find(|own| own.number == number).map(|own| &own.heap)
             }
         }
     }
 
-    pub(super) fn free(&mut self, ground: &Ground<'_>, held: Held) -> Result<(), Finding> {
+    pub(super) fn free(&mut self, context: &Context<'_>, held: Held) -> Result<(), Finding> {
         self.tally.freed += 1;
-        let Held { block, whose } = held;
-        ground.give_bytes(block.size());
+        let Held { block, owner } = held;
+        context.budget.give_back(block.size());
         let plainly = self.random.below(2) == 0;
-        match self.heap(ground, whose) {
-            None => ground.checked.free(block),
+        match self.heap(context, owner) {
+            None => context.checked.free(block),
             Some(heap) if !plainly && block.by_layout() => {
                 // SAFETY: The block is live and of this heap and layout; it is not used any more.
-                ground.checked.free_by(block, |start, layout| unsafe { heap.free(start, layout) })
+                context.checked.free_by(block, |start, layout| unsafe { heap.free(start, layout) })
             }
             // SAFETY: The block is live and not used any more.
-            Some(_) => ground.checked.free_by(block, |start, _| unsafe { masu::c::free(start) }),
+            Some(_) => context.checked.free_by(block, |start, _| unsafe { masu::c::free(start) }),
         }
     }
 
-    fn inspect(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
+    fn inspect(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         let index = self.random.below(self.held.len().max(1));
         let Some(held) = self.held.get(index) else { return Ok(()) };
-        ground.checked.inspect(&held.block)?;
+        context.checked.inspect(&held.block)?;
         let start = held.block.start();
-        let own = self.heap(ground, held.whose).is_none_or(|heap| heap.contains(start));
-        // Nor is it of any other.
-        let shared = ground.heaps.iter().enumerate();
-        let other = shared.filter(|(place, _)| held.whose != Whose::Shared(*place));
+        let own = self.heap(context, held.owner).is_none_or(|heap| heap.contains(start));
+        let shared = context.heaps.iter().enumerate();
+        let other = shared.filter(|(place, _)| held.owner != Owner::Shared(*place));
         let other = other.map(|(_, heap)| heap).any(|heap| heap.contains(start));
         match own && !other {
             true => Ok(()),
-            false => Err(Finding::OtherHeap { start: start.addr() }),
+            false => Err(Finding::WrongHeap { start: start.addr() }),
         }
     }
 
-    /// Takes over what others handed on, and frees half of it at once.
-    fn receive(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
-        if ground.is_forked {
+    /// Receives a batch, and frees half of it.
+    fn receive(&mut self, context: &Context<'_>) -> Result<(), Finding> {
+        if context.is_forked {
             return Ok(());
         }
         let batch = lock(&self.boxes[self.place]).pop();
         let Some(batch) = batch else { return Ok(()) };
         for held in batch {
             match self.random.below(2) {
-                0 => self.free(ground, held)?,
+                0 => self.free(context, held)?,
                 _ => self.held.push(held),
             }
         }
         Ok(())
     }
 
-    /// Hands 1 to 64 blocks to some walker, perhaps this one. Those of its own heaps stay.
-    fn hand_on(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
+    /// Sends 1 to 64 blocks to a walker, perhaps this one, except those of its own heaps.
+    fn hand_on(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         let count = 1 + self.random.below(64);
-        if ground.is_forked {
+        if context.is_forked {
             return Ok(());
         }
         let batch: Vec<_> = (0..count).map_while(|_| self.take()).collect();
-        let is_own = |held: &mut Held| matches!(held.whose, Whose::Own(_));
+        let is_own = |held: &mut Held| matches!(held.owner, Owner::Own(_));
         let mut batch = batch;
         self.held.extend(batch.extract_if(.., is_own));
         self.tally.handed_on += batch.len();
@@ -276,7 +275,7 @@ impl Walker {
         Ok(())
     }
 
-    /// A block to free, resize or hand on: half the time the newest, else any.
+    /// Takes a block to free, resize or send: half the time the newest, else any.
     pub(super) fn take(&mut self) -> Option<Held> {
         match self.held.len() {
             0 => None,
@@ -291,82 +290,61 @@ impl Walker {
     }
 
     /// Checks every block that this walker holds.
-    pub(crate) fn inspect_all(&self, ground: &Ground<'_>) -> Result<(), Finding> {
-        self.held.iter().try_for_each(|held| ground.checked.inspect(&held.block))
+    pub(crate) fn inspect_all(&self, context: &Context<'_>) -> Result<(), Finding> {
+        self.held.iter().try_for_each(|held| context.checked.inspect(&held.block))
     }
 
-    /// Takes over all that was handed to this walker.
+    /// Receives everything in the inbox.
     pub(crate) fn empty_inbox(&mut self) {
         let all = std::mem::take(&mut *lock(&self.boxes[self.place]));
         self.held.extend(all.into_iter().flatten());
     }
 
-    /// Gives up all blocks of a heap.
-    pub(super) fn abandon(&mut self, ground: &Ground<'_>, whose: Whose) -> Result<(), Finding> {
-        self.abandon_if(ground, |of| of == whose)
+    /// Forgets all blocks of a heap that is about to end.
+    pub(super) fn abandon(&mut self, context: &Context<'_>, owner: Owner) -> Result<(), Finding> {
+        self.abandon_if(context, |of| of == owner)
     }
 
-    /// Gives up all blocks of the heaps that all share.
-    pub(crate) fn abandon_shared(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
-        self.abandon_if(ground, |of| matches!(of, Whose::Shared(_)))
+    /// Forgets all blocks of the shared heaps.
+    pub(crate) fn abandon_shared(&mut self, context: &Context<'_>) -> Result<(), Finding> {
+        self.abandon_if(context, |of| matches!(of, Owner::Shared(_)))
     }
 
     fn abandon_if(
         &mut self,
-        ground: &Ground<'_>,
-        are_given_up: impl Fn(Whose) -> bool,
+        context: &Context<'_>,
+        is_abandoned: impl Fn(Owner) -> bool,
     ) -> Result<(), Finding> {
-        for held in self.held.extract_if(.., |held| are_given_up(held.whose)) {
-            ground.give_bytes(held.block.size());
-            ground.checked.abandon(held.block)?;
+        for held in self.held.extract_if(.., |held| is_abandoned(held.owner)) {
+            context.budget.give_back(held.block.size());
+            context.checked.abandon(held.block)?;
         }
         Ok(())
     }
 
-    /// Frees everything and ends the heaps.
-    pub(crate) fn close(&mut self, ground: &Ground<'_>) -> Result<(), Finding> {
-        if !ground.is_forked {
+    /// Frees all blocks and drops the heaps.
+    pub(crate) fn close(&mut self, context: &Context<'_>) -> Result<(), Finding> {
+        if !context.is_forked {
             self.empty_inbox();
         }
         while let Some(held) = self.take() {
-            self.free(ground, held)?;
+            self.free(context, held)?;
         }
         self.heaps.clear();
         Ok(())
     }
 
-    /// A number that says what was drawn so far.
+    /// A digest of everything drawn so far.
     pub(crate) fn digest(&mut self) -> u64 {
         self.random.bits()
     }
 }
 
-impl Ground<'_> {
+impl Context<'_> {
     /// Whether a request that began at `before` may be refused.
-    pub(super) fn excuses(&self, before: usize) -> bool {
-        self.limit.excuses(before)
+    pub(super) fn may_refuse(&self, before: usize) -> bool {
+        self.limit.may_refuse(before)
     }
-
-    /// Takes bytes from the bound on live bytes; whether they were there.
-    pub(super) fn take_bytes(&self, bytes: usize) -> bool {
-        // ORDERING: Relaxed, for the count guards no memory.
-        let before = self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before + bytes <= self.draw.live_bytes;
-        if !fits {
-            self.give_bytes(bytes);
-        }
-        fits
-    }
-
-    pub(crate) fn give_bytes(&self, bytes: usize) {
-        // ORDERING: Relaxed, as above.
-        self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-/// Waits for a thread; a panic there goes on here.
-pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl Tally {
@@ -377,7 +355,7 @@ impl Tally {
             freed: self.freed + other.freed,
             resized: self.resized + other.resized,
             handed_on: self.handed_on + other.handed_on,
-            deeds: self.deeds + other.deeds,
+            actions: self.actions + other.actions,
             threads: self.threads + other.threads,
             forks: self.forks + other.forks,
             heaps: self.heaps + other.heaps,
