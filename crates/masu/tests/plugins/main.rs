@@ -1,25 +1,24 @@
-//! Masu in libraries: plug-ins that are loaded and unloaded, on glibc and on musl, Rust's own shared
-//! libraries, and several copies of masu in one program. What cannot be is refused by the linker or the
-//! dynamic linker, by a name that says why.
+//! masu in libraries: plug-ins that are loaded and unloaded, on glibc and on musl, Rust's shared libraries, and several
+//! copies of masu in one program. The linker or the dynamic linker refuses impossible cases, with a name that gives the
+//! reason.
 //!
-//! It relies on the cargo that runs the tests, on crates that are made here and depend on nothing that
-//! must be fetched, and on `cc` and `musl-gcc` for the programs that load plug-ins; without those the
-//! tests say so. What is tested is built here, always released and for both C libraries: a build of the tests
-//! themselves that is released, or for musl, would show the same again, and is empty.
+//! It relies on the cargo that runs the tests, on crates made here that need nothing fetched, and on `cc` and `musl-gcc`
+//! for the host programs; without those the tests report it. The crates are always built for release and for both C
+//! libraries, so tests built for release or for musl would repeat the same, and are empty.
 #![cfg(all(debug_assertions, target_env = "gnu"))]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a linker says where masu is there twice, or in a library only.
+/// A linker's message where masu is there twice, or only in a library.
 const ONE_COPY: &str = "one_copy_in_one_program_or_library";
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Makes a crate: its manifest behind the package's own lines, and its source.
+/// Makes a crate with this manifest, after the package's lines, and this source.
 fn make(folder: &Path, name: &str, manifest: &str, source: &str) -> PathBuf {
     let folder = folder.join(name);
     let kind = if manifest.contains("crate-type") { "lib.rs" } else { "main.rs" };
@@ -53,7 +52,7 @@ fn builds(folder: &Path, arguments: &[&str], flags: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Compiles `tests/plugins/SOURCE`; `None` where there is no such compiler.
+/// Compiles `tests/plugins/SOURCE`; `None` without the compiler.
 fn compile(compiler: &str, source: &str, result: &Path, arguments: &[&str]) -> Option<()> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plugins").join(source);
     let mut command = Command::new(compiler);
@@ -75,7 +74,7 @@ fn run(command: &mut Command) -> (bool, String) {
     (output.status.success(), format!("{}\n{}", output.status, printed(&output)))
 }
 
-/// A plug-in without Rust's standard library, which musl's programs have no shared form of.
+/// A plug-in without Rust's standard library, which has no shared form on musl.
 const PLUGIN: &str = r#"#![no_std]
 extern crate alloc;
 use alloc::{boxed::Box, vec::Vec};
@@ -99,7 +98,7 @@ pub extern "C" fn plugin_work(count: usize) -> usize {
 }
 "#;
 
-/// Builds the plug-in into a folder of this name; its file.
+/// Builds the plug-in in a folder of this name; returns its file.
 fn plugin(name: &str, features: &str, arguments: &[&str], flags: &str) -> PathBuf {
     let manifest = format!(
         "[lib]\ncrate-type = [\"cdylib\"]\n[profile.release]\npanic = \"abort\"\n[dependencies]\n{}",
@@ -112,7 +111,7 @@ fn plugin(name: &str, features: &str, arguments: &[&str], flags: &str) -> PathBu
 }
 
 #[test]
-fn a_plug_in_is_unloaded_and_nothing_breaks() {
+fn a_plug_in_can_be_unloaded() {
     let library = plugin("plug-in", "", &[], "");
     let host = folder("host");
     if compile("cc", "host.c", &host, &["-ldl"]).is_none() {
@@ -120,21 +119,21 @@ fn a_plug_in_is_unloaded_and_nothing_breaks() {
     }
     let (is_fine, said) = run(Command::new(&host).arg(&library));
     assert!(is_fine, "{said}");
-    // With a path that means something else by the time the plug-in allocates, too.
+    // Also with a relative path, which is invalid by the time the plug-in allocates.
     let beside = library.parent().expect("a file is in a folder");
     let (is_fine, said) = run(Command::new(&host).arg("./libplugin.so").current_dir(beside));
     assert!(is_fine, "{said}");
 }
 
-/// Where other libraries have used up what glibc keeps of static thread-local storage, the dynamic linker
-/// says so, and `tls-dynamic` does without.
+/// Once other libraries have used up glibc's reserve of static thread-local storage, the dynamic linker refuses the
+/// plug-in, unless it has `tls-dynamic`.
 #[test]
-fn a_plug_in_that_comes_too_late_for_static_storage_is_refused_or_has_tls_dynamic() {
+fn a_plug_in_without_static_tls_left_needs_tls_dynamic() {
     let host = folder("host-late");
     if compile("cc", "host.c", &host, &["-ldl"]).is_none() {
         return;
     }
-    // One after the other takes what is left if it fits: for a slot there is no room behind them.
+    // Each takes the rest if it fits, so no room for a slot is left.
     let sizes = [4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 8, 8];
     let hungry: Vec<PathBuf> = sizes
         .iter()
@@ -155,12 +154,12 @@ fn a_plug_in_that_comes_too_late_for_static_storage_is_refused_or_has_tls_dynami
 }
 
 #[test]
-fn a_plug_in_on_musl_has_tls_dynamic_or_is_refused_by_musl() {
+fn a_plug_in_on_musl_needs_tls_dynamic() {
     let host = folder("host-musl");
     if !cfg!(target_arch = "x86_64") || compile("musl-gcc", "host.c", &host, &[]).is_none() {
         return;
     }
-    // The linker of a glibc machine would else find that for `-lc`.
+    // Else the linker of a glibc machine would find glibc for `-lc`.
     let empty = folder("no-c-library");
     fs::create_dir_all(&empty).expect("a folder");
     fs::write(empty.join("libc.so"), "/* An empty linker script. */\n").expect("a script");
@@ -204,7 +203,7 @@ fn main() {
 }
 "#;
 
-/// A program that links a Rust `dylib` with masu in it, and what it uses of masu itself.
+/// A program that links a Rust `dylib` with masu in it.
 fn program_with_dylib(name: &str, more: &str, source: &str) -> (PathBuf, Output) {
     let root = folder(name);
     let manifest = format!("[lib]\ncrate-type = [\"dylib\"]\n[dependencies]\n{}", masu(""));
@@ -230,7 +229,7 @@ fn a_rust_dylib_serves_the_program_that_links_it() {
 }
 
 #[test]
-fn a_program_that_calls_masu_inside_a_dylib_itself_is_refused_by_the_linker() {
+fn the_linker_refuses_direct_calls_of_masu_inside_a_dylib() {
     let source = "fn main() {\n    let block = masu::c::malloc(shared::words(1).len());\n    \
                   // SAFETY: The block is live.\n    unsafe { masu::c::free(block) };\n}\n";
     let (_, output) = program_with_dylib("dylib-beside", &masu(""), source);
@@ -238,7 +237,7 @@ fn a_program_that_calls_masu_inside_a_dylib_itself_is_refused_by_the_linker() {
     assert!(!output.status.success() && said.contains(ONE_COPY), "{said}");
 }
 
-/// A copy of this crate that says it is of another version.
+/// A copy of this crate with another version.
 fn copy(folder: &Path, version: &str) -> PathBuf {
     fn copy_all(from: &Path, to: &Path) {
         fs::create_dir_all(to).expect("a folder");
@@ -306,7 +305,7 @@ fn two_versions_in_one_program_are_two_heaps() {
 }
 
 #[test]
-fn one_version_twice_in_one_program_is_refused_by_the_linker() {
+fn the_linker_refuses_one_version_twice() {
     let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
     let (_, output) = program_with_two("one-version-twice", &format!("{major}.{minor}.77"));
     let said = printed(&output);

@@ -1,15 +1,13 @@
-//! The heap profile of a Rust program whose allocator is masu: what it says is true, and the program
-//! does not notice it.
+//! The heap profile of a Rust program whose allocator is masu: its figures are right, its file is valid.
 //!
-//! It relies on `message.rs` to read what was written. One profile is taken at a time, so each test
-//! holds a lock. The hard idea: other threads of the test harness allocate too, so what is compared are sums
-//! that are far greater than theirs, or their changes.
+//! It relies on `message.rs` to read the file. A process takes one profile at a time, so each test holds a lock. The hard
+//! idea: other threads of the test harness allocate too, so tests compare changes, and sums far greater than theirs.
+//! `tests/oracle/combinations.rs` checks blocks while profiles start and stop.
 
 mod message;
 mod turns;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs;
 use std::hint::black_box;
@@ -26,7 +24,7 @@ use message::{Message, Values};
 #[global_allocator]
 static GLOBAL: masu::Masu = masu::Masu::new();
 
-/// The right to take profiles; ends the one that is taken when dropped.
+/// The right to take profiles; dropping it stops the current one.
 struct Taken(#[expect(dead_code, reason = "held until dropped")] MutexGuard<'static, ()>);
 
 impl Taken {
@@ -60,7 +58,7 @@ fn written() -> Message {
     let name = CString::new(path.to_str().expect("a plain path")).expect("no zero in it");
     profile::write(&name).expect("written");
     let bytes = fs::read(&path).expect("the file is there");
-    fs::remove_file(&path).expect("ours to remove");
+    fs::remove_file(&path).expect("the folder is writable");
     Message::read(&bytes)
 }
 
@@ -85,9 +83,9 @@ fn blocks_freed_at_once_are_counted_as_often_as_they_were_allocated() {
     assert!(sum.live_bytes < 4 << 20, "{sum:?}");
 }
 
-/// A request is sampled by the bytes that it asks for, however much longer its block is.
+/// A request is sampled by its requested bytes, however much longer its block is.
 #[test]
-fn requests_of_every_size_are_estimated_by_what_they_ask_for() {
+fn requests_of_every_size_are_estimated_by_their_bytes() {
     const BYTES: usize = 16 << 20;
     let _taken = Taken::start(2 << 10);
     for size in [17, 33, 100, 577, 1_000, 1_030] {
@@ -95,7 +93,7 @@ fn requests_of_every_size_are_estimated_by_what_they_ask_for() {
         let mut kept = Vec::new();
         for count in 0..BYTES / size {
             let block = black_box(Vec::<u8>::with_capacity(size));
-            // Batches of growing length that go at once, and between them one at a time.
+            // Half of the blocks are freed in batches, half one at a time.
             if count % 1_000 < 500 {
                 kept.push(block);
             } else {
@@ -110,11 +108,11 @@ fn requests_of_every_size_are_estimated_by_what_they_ask_for() {
 }
 
 #[test]
-fn blocks_that_live_are_estimated_and_gone_when_another_thread_has_freed_them() {
+fn live_blocks_are_estimated_until_another_thread_frees_them() {
     let _taken = Taken::start(4 << 10);
     let blocks: Vec<Box<[u8]>> = (0..20_000).map(|_| vec![1; 1000].into_boxed_slice()).collect();
     let sum = now();
-    // 4,883 samples at 1.6 %, and five of them; what else lives here is little.
+    // 4,883 samples at 1.6 %, and five of them; other live blocks are few.
     assert!(is_close(sum.live_bytes, 20_000_000, 0.08 + 0.05), "{sum:?}");
     thread::spawn(move || drop(blocks)).join().expect("frees");
     let sum = now();
@@ -122,9 +120,9 @@ fn blocks_that_live_are_estimated_and_gone_when_another_thread_has_freed_them() 
     assert!(sum.allocated_bytes > 18_000_000, "{sum:?}");
 }
 
-/// Frees by layout do not look at the block, so what a thread freed last is known only to code that looks there.
+/// Frees by layout do not read the block, so the last ones are only in the thread's stacks, which the profile reads.
 #[test]
-fn what_a_thread_that_goes_on_has_freed_does_not_live() {
+fn blocks_cached_by_a_running_thread_are_not_live() {
     let _taken = Taken::start(1);
     let before = now();
     // Of each class as many as a thread may free without a slow path: 8 KiB, or 127 blocks.
@@ -139,11 +137,11 @@ fn what_a_thread_that_goes_on_has_freed_does_not_live() {
     let (freed, is_freed) = mpsc::channel();
     let (ends, may_end) = mpsc::channel::<()>();
     let thread = thread::spawn(move || {
-        // With this the thread has a cache.
+        // Makes the thread's cache.
         drop(black_box(Box::new(1)));
         drop(blocks);
-        freed.send(()).expect("someone waits");
-        may_end.recv().expect("said");
+        freed.send(()).expect("the test waits");
+        may_end.recv().expect("the test sends");
     });
     is_freed.recv().expect("it frees");
     let live = now().live_bytes - before.live_bytes;
@@ -154,7 +152,7 @@ fn what_a_thread_that_goes_on_has_freed_does_not_live() {
 }
 
 #[test]
-fn with_every_byte_sampled_figures_are_exact() {
+fn figures_are_exact_when_every_byte_is_sampled() {
     let _taken = Taken::start(1);
     let before = now();
     let small: Vec<Box<[u64; 25]>> = (0..1_000).map(|n| Box::new([n; 25])).collect();
@@ -165,7 +163,7 @@ fn with_every_byte_sampled_figures_are_exact() {
     let after = now();
     let bytes = 1_000 * 200 + 1_000 * 8 + (3 << 20) + (10 << 20);
     let live = after.live_bytes - before.live_bytes;
-    // The harness may print in between; whole slices are counted where a block grew in its place.
+    // The harness may print in between; a block that grew in place counts in whole slices.
     assert!((live - bytes).abs() < 100_000, "{live}, {bytes}, moved: {}", start != grown.as_ptr());
     assert!(small.iter().enumerate().all(|(n, block)| block[24] == n as u64));
     drop((small, large, grown));
@@ -173,9 +171,9 @@ fn with_every_byte_sampled_figures_are_exact() {
     assert!(freed.abs() < 100_000, "{freed}");
 }
 
-/// Nobody would say of a heap's block that it went: heaps end without a word about their blocks.
+/// A heap ends without freeing its blocks one by one, so they must not be in a profile.
 #[test]
-fn large_blocks_of_heaps_that_grow_are_in_no_profile() {
+fn growing_blocks_of_heaps_are_in_no_profile() {
     let _taken = Taken::start(1);
     let before = now();
     let heap = masu::Heap::new();
@@ -191,10 +189,10 @@ fn large_blocks_of_heaps_that_grow_are_in_no_profile() {
     assert!(live < 1 << 20, "{live}");
 }
 
-/// How many thread caches a program has that asks as its first thing.
+/// The number of thread caches at the start of a program.
 fn caches_with(variable: Option<(&str, &std::path::Path)>) -> usize {
     let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
-    program.args(["--exact", "says_how_many_caches", "--ignored", "--nocapture"]);
+    program.args(["--exact", "prints_the_number_of_caches", "--ignored", "--nocapture"]);
     program.args(["--test-threads", "1"]).env_remove("MASU_PROFILE").envs(variable);
     let output = program.output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -205,102 +203,22 @@ fn caches_with(variable: Option<(&str, &std::path::Path)>) -> usize {
 
 #[test]
 #[ignore = "run by the test below"]
-fn says_how_many_caches() {
+fn prints_the_number_of_caches() {
     println!("caches: {}", masu::statistics::threads().count());
 }
 
 #[test]
-fn a_profile_that_a_variable_asks_for_begins_with_the_first_thread_s_own_cache() {
+fn a_profile_from_the_environment_makes_no_second_cache() {
     let folder = new_path();
     fs::create_dir(&folder).expect("a new folder");
     let caches = caches_with(Some(("MASU_PROFILE", &folder.join("heap"))));
     let files = fs::read_dir(&folder).expect("the folder").count();
-    fs::remove_dir_all(&folder).expect("ours to remove");
+    fs::remove_dir_all(&folder).expect("the folder is writable");
     assert_eq!((caches, files), (caches_with(None), 1));
 }
 
-/// Resizes and aligns in many ways, checking contents; the sum of all bytes seen.
-fn work(seed: usize) -> usize {
-    let mut blocks: HashMap<usize, (usize, Layout, u8)> = HashMap::new();
-    let mut state = seed;
-    let mut random = move |bound: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % bound
-    };
-    let mut sum = 0;
-    for n in 0..4_000 {
-        let size = [8, 40, 100, 700, 1024, 3_000, 40_000, 66_000, 300_000][random(9)] + random(30);
-        let key = random(300);
-        let byte = (n % 251) as u8;
-        match (blocks.remove(&key), random(3)) {
-            (None, kind) => {
-                let align = [1, 8, 16, 64, 4096][random(5)];
-                let layout = Layout::from_size_align(size, align).expect("valid");
-                // SAFETY: The size is not 0.
-                let block = unsafe {
-                    if kind == 0 { GLOBAL.alloc_zeroed(layout) } else { GLOBAL.alloc(layout) }
-                };
-                assert!(!block.is_null() && block.addr().is_multiple_of(align));
-                if kind == 0 {
-                    // SAFETY: The block is that long.
-                    let bytes = unsafe { std::slice::from_raw_parts(block, size) };
-                    assert!(bytes.iter().all(|byte| *byte == 0));
-                }
-                // SAFETY: As above.
-                unsafe { block.write_bytes(byte, size) };
-                blocks.insert(key, (block.expose_provenance(), layout, byte));
-            }
-            (Some((block, layout, old)), kind) => {
-                let block: *mut u8 = std::ptr::with_exposed_provenance_mut(block);
-                // SAFETY: The block is ours and that long.
-                let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
-                assert!(bytes.iter().all(|byte| *byte == old), "contents changed");
-                sum += bytes.len();
-                if kind == 0 {
-                    // SAFETY: It was allocated with this layout.
-                    unsafe { GLOBAL.dealloc(block, layout) };
-                    continue;
-                }
-                // SAFETY: As above.
-                let block = unsafe { GLOBAL.realloc(block, layout, size) };
-                assert!(!block.is_null() && block.addr().is_multiple_of(layout.align()));
-                let kept = size.min(layout.size());
-                // SAFETY: The block is at least that long.
-                let bytes = unsafe { std::slice::from_raw_parts(block, kept) };
-                assert!(bytes.iter().all(|byte| *byte == old), "contents lost");
-                // SAFETY: As above.
-                unsafe { block.write_bytes(byte, size) };
-                let layout = Layout::from_size_align(size, layout.align()).expect("valid");
-                blocks.insert(key, (block.expose_provenance(), layout, byte));
-            }
-        }
-    }
-    for (block, layout, _) in blocks.into_values() {
-        // SAFETY: It was allocated with this layout.
-        unsafe { GLOBAL.dealloc(std::ptr::with_exposed_provenance_mut(block), layout) };
-    }
-    sum
-}
-
 #[test]
-fn programs_do_not_notice_profiles_that_start_and_stop() {
-    let _turn = Taken::turn();
-    let works = |seed: usize| move || (0..4).map(|n| work(seed + n)).sum::<usize>();
-    let workers: Vec<_> = (1..4).map(|seed| thread::spawn(works(seed))).collect();
-    for interval in [1, 1_000, 512 << 10, 100, 1 << 30] {
-        profile::start(Some(interval)).expect("none is taken");
-        // A thread that begins while one is taken, and ends after it.
-        assert_eq!(work(interval), thread::spawn(move || work(interval)).join().expect("works"));
-        assert_eq!(written().period, interval as i64);
-        profile::stop();
-    }
-    let sum: usize = workers.into_iter().map(|worker| worker.join().expect("works")).sum();
-    assert!(sum > 0 && work(7) > 0);
-}
-
-#[test]
-fn the_file_is_its_owner_s_alone_and_replaces_none() {
+fn the_file_is_private_and_replaces_none() {
     let _taken = Taken::start(1 << 20);
     let path = new_path();
     let name = CString::new(path.to_str().expect("a plain path")).expect("no zero in it");
@@ -309,24 +227,24 @@ fn the_file_is_its_owner_s_alone_and_replaces_none() {
     assert_eq!(mode & 0o777, 0o600);
     const EXIST: i32 = 17;
     assert_eq!(profile::write(&name), Err(Refusal::File(EXIST)));
-    fs::remove_file(&path).expect("ours");
+    fs::remove_file(&path).expect("the folder is writable");
     std::os::unix::fs::symlink("/dev/null", &path).expect("a link");
     assert_eq!(profile::write(&name), Err(Refusal::File(EXIST)));
-    fs::remove_file(&path).expect("ours");
+    fs::remove_file(&path).expect("the folder is writable");
     let nowhere = CString::new("/nonexistent/profile").expect("no zero in it");
     assert_eq!(profile::write(&nowhere), Err(Refusal::File(2)));
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn a_second_profile_and_a_zero_interval_are_refused() {
     let taken = Taken::start(1 << 20);
     assert_eq!(profile::start(Some(1 << 20)), Err(Refusal::Running));
     let memory = profile::own_bytes();
     assert!(memory < 1 << 20, "{memory}");
     profile::stop();
     assert_eq!(profile::start(Some(0)), Err(Refusal::Interval));
-    // What was found can still be had.
-    assert!(written().period > 0);
+    // A stopped profile can still be written.
+    assert_eq!(written().period, 1 << 20);
     drop(taken);
 }
 
@@ -334,7 +252,7 @@ fn what_cannot_be_is_refused() {
 fn a_function_that_allocates_is_in_its_blocks_stacks() {
     #[inline(never)]
     fn allocates() -> Vec<Box<[u8; 4096]>> {
-        // A loop, whose call is no tail call: this function's frame is there in any build.
+        // A call in a loop is no tail call, so this function has a frame in any build.
         let mut blocks = Vec::with_capacity(2_000);
         for _ in 0..2_000 {
             blocks.push(black_box(Box::new([1; 4096])));
@@ -344,7 +262,7 @@ fn a_function_that_allocates_is_in_its_blocks_stacks() {
     let _taken = Taken::start(64 << 10);
     let blocks = allocates();
     let message = written();
-    // Its calls lie behind its start, and before most other functions.
+    // Its calls lie soon after its start.
     let start = allocates as *const () as u64;
     let within = message.sum_where(|address| (start..start + 2_000).contains(&address));
     let bytes = blocks.len() as i64 * 4096;
@@ -354,7 +272,7 @@ fn a_function_that_allocates_is_in_its_blocks_stacks() {
         message.mappings.iter().any(|mapping| mapping.holds(start)),
         "no mapping of this program"
     );
-    // SAFETY: Not zero-sized; System is glibc's or musl's own, whose block is not ours.
+    // SAFETY: The layout is not empty.
     let foreign = unsafe { System.alloc(Layout::new::<u64>()) };
     // SAFETY: Allocated with this layout just now.
     unsafe { System.dealloc(foreign, Layout::new::<u64>()) };

@@ -1,7 +1,7 @@
-//! Reads a profile: as much of pprof's `profile.proto` as the tests ask about.
+//! A reader of the part of pprof's `profile.proto` that the tests check.
 //!
-//! It relies on nothing of masu's: field numbers stand here a second time, from the format's own
-//! definition. Whatever is not well formed fails the test.
+//! It relies on nothing of masu's: the field numbers are repeated from the format's definition. A
+//! malformed message fails the test.
 
 /// The four values of a sample, or their sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Message {
         self.samples.iter().fold(Values::default(), |sum, (_, values)| sum.plus(values))
     }
 
-    /// The sum of the samples in whose stacks is such an address.
+    /// The sum of the samples whose stacks contain such an address.
     pub(crate) fn sum_where(&self, is: impl Fn(u64) -> bool) -> Values {
         let has = |(stack, _): &&(Vec<u64>, Values)| stack.iter().any(|address| is(*address));
         self.samples.iter().filter(has).fold(Values::default(), |sum, (_, values)| sum.plus(values))

@@ -1,8 +1,7 @@
-//! Profiles in turns in a program whose pages have one owner: what was handed out while one was taken
-//! is freed while none is, and the other way round.
+//! Profiles one after another with few shards: blocks allocated during a profile are freed after it, and the reverse.
 //!
-//! It relies on its parent for the allocator. The number of shards follows from a variable and is read once, so each
-//! test runs this program again; what that does checks every block that it gets.
+//! It relies on its parent for the allocator. The number of shards is read once from a variable, so each test runs this
+//! program again; the child checks every block that it gets.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -15,7 +14,7 @@ use masu::profile;
 
 use super::{Taken, now};
 
-/// Runs the child called `name` with as many shards, and ends it where it does not end by itself.
+/// Runs the child `name` with so many shards, and kills it if it hangs.
 fn run(name: &str, shards: usize) {
     let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
     program.args(["--exact", &format!("turns::{name}"), "--ignored", "--nocapture"]);
@@ -23,11 +22,11 @@ fn run(name: &str, shards: usize) {
     let mut child = program.env_remove("MASU_PROFILE").spawn().expect("it starts");
     let begun = Instant::now();
     let status = loop {
-        if let Some(status) = child.try_wait().expect("ours") {
+        if let Some(status) = child.try_wait().expect("a child") {
             break status;
         }
         if begun.elapsed() > Duration::from_secs(60) {
-            child.kill().expect("ours");
+            child.kill().expect("a child");
             panic!("{name} with {shards} shards hangs");
         }
         thread::sleep(Duration::from_millis(5));
@@ -36,39 +35,33 @@ fn run(name: &str, shards: usize) {
 }
 
 #[test]
-fn profiles_that_follow_each_other_hand_no_block_out_twice() {
+fn successive_profiles_hand_no_block_out_twice() {
     for shards in [1, 1, 1, 2] {
         run("one_thread", shards);
-    }
-}
-
-#[test]
-fn profiles_that_follow_each_other_do_so_in_threads_either() {
-    for shards in [1, 1, 2] {
         run("threads", shards);
     }
 }
 
-/// A thread that was there before frees by layout without looking, until it finds a stack empty or full.
+/// An older thread frees by layout without checks, until one of its stacks is empty or full.
 #[test]
-#[cfg_attr(feature = "secure", ignore = "no cache there keeps what a thread frees")]
-fn what_a_thread_frees_before_it_notices_goes_home_when_it_does() {
+#[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
+fn sampled_blocks_freed_before_a_thread_notices_the_profile_return_when_it_does() {
     const COUNT: usize = 30;
     let turn = Taken::turn();
     let (gives, given) = mpsc::channel::<Vec<Block>>();
     let (done, is_done) = mpsc::channel();
     let thread = thread::spawn(move || {
-        // Its stack of this size has room for so many.
+        // Makes room for so many on its stack of this size.
         drop(new_blocks(COUNT * 2, 1).collect::<Vec<_>>());
-        done.send(()).expect("someone waits");
+        done.send(()).expect("the test waits");
         let blocks = given.recv().expect("some");
         let start = blocks[0].as_ptr().addr();
         drop(blocks);
         let kept: Vec<_> = new_blocks(5_000, 2).collect();
         check(&kept, 2);
-        // Each of these is sampled, and so comes from where sampled blocks go home to.
-        assert!(kept.iter().any(|block| block.as_ptr().addr() == start), "it never came home");
-        done.send(()).expect("someone waits");
+        // Each of these is sampled, and so comes from the pages of sampled blocks.
+        assert!(kept.iter().any(|block| block.as_ptr().addr() == start), "it never returned");
+        done.send(()).expect("the test waits");
         drop(given.recv());
         check(&kept, 2);
     });
@@ -88,7 +81,7 @@ fn what_a_thread_frees_before_it_notices_goes_home_when_it_does() {
     drop(turn);
 }
 
-/// A box that says whose it is.
+/// A box that holds its owner and number.
 type Block = Box<[usize; 12]>;
 
 fn new_blocks(count: usize, owner: usize) -> impl Iterator<Item = Block> {
@@ -116,7 +109,7 @@ fn one_thread() {
     }
 }
 
-/// Allocates and frees, the oldest first, until `ends` says so.
+/// Allocates and frees, the oldest first.
 fn churn(owner: usize, turns: usize) {
     for _ in 0..turns {
         let mut blocks: VecDeque<Block> = new_blocks(5_000, owner).collect();
