@@ -30,8 +30,8 @@ typedef struct masu_code_entry masu_code_entry;
 /* A loaded object; 0 is none. */
 typedef uint64_t masu_code_object;
 
-/* Where the range lies. */
-enum { MASU_CODE_NEAR_PROGRAM = 0, MASU_CODE_NEAR = 1, MASU_CODE_LOW = 2 };
+/* Where the range lies. Objects compiled without -fPIC reach data of libraries, such as stderr, only near them. */
+enum { MASU_CODE_NEAR_PROGRAM = 0, MASU_CODE_NEAR = 1, MASU_CODE_LOW = 2, MASU_CODE_NEAR_LIBRARIES = 3 };
 /* How code is written: any way, mapped twice, or made executable in batches. */
 enum { MASU_CODE_ANY = 0, MASU_CODE_DUAL = 1, MASU_CODE_BATCHES = 2 };
 /* Who is told of loaded code. */
@@ -41,7 +41,7 @@ enum { MASU_CODE_DEBUGGER = 1, MASU_CODE_UNWINDER = 2, MASU_CODE_PERF_MAP = 4 };
  * tells the debugger and the unwinder. */
 typedef struct masu_code_options {
     size_t size;     /* bytes of addresses; 0: 256 MiB */
-    int place;       /* MASU_CODE_NEAR_PROGRAM, _NEAR (to `near_to`), _LOW (the lowest 2 GiB) */
+    int place;       /* MASU_CODE_NEAR_PROGRAM, _NEAR (to `near_to`), _LOW (the lowest 2 GiB), _NEAR_LIBRARIES */
     const void *near_to;
     int writing;     /* MASU_CODE_ANY, _DUAL, _BATCHES */
     unsigned tools;  /* MASU_CODE_DEBUGGER | … */

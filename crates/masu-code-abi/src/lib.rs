@@ -77,6 +77,7 @@ fn options(given: &COptions) -> Result<Options, Error> {
         0 => Place::NearProgram,
         1 => Place::Near(given.near_to as usize),
         2 => Place::Low,
+        3 => Place::NearLibraries,
         other => return Err(wrong("place", other)),
     };
     let writing = match given.writing {

@@ -1,7 +1,7 @@
 //! The arena: open, load, look up, unload.
 //!
 //! Relies on [`crate::link`] for loading and [`crate::state`] for the books, behind one lock. The
-//! one hard idea: code of others (initialisers, destructors) runs while the lock is not held, so
+//! one hard idea: code of others (initializers, destructors) runs while the lock is not held, so
 //! that it may load and unload itself.
 
 mod call;
@@ -16,12 +16,13 @@ use std::ffi::c_void;
 use std::ops::Deref;
 
 use crate::error::Error;
-use crate::memory::Range;
+use crate::exit::{self, Home};
+use crate::memory::{Range, Region};
 use crate::options::Options;
 use crate::perf::Perf;
 use crate::process;
 use crate::quiescence::{Reader, Readers};
-use crate::state::State;
+use crate::state::{Loaded, State};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
 pub use entry::Entry;
@@ -67,7 +68,7 @@ impl Shared {
 ///
 /// # fn main() -> Result<(), masu_code::Error> {
 /// let arena = Arena::open(Options::default())?;
-/// // SAFETY: The object's initialisers, if it has any, are ours.
+/// // SAFETY: The object's initializers, if it has any, are ours.
 /// let object = unsafe { arena.load(Source::file("square.o")?)? };
 /// // SAFETY: `square.c` defines `int square(int)`.
 /// let square = unsafe { arena.function::<extern "C" fn(i32) -> i32>(object, "square")? };
@@ -122,9 +123,13 @@ impl Arena {
         let perf = Perf::open(tools.perf_map, tools.jitdump.as_deref())
             .map_err(|error| Error::kernel("cannot open perf's file", error))?;
         crate::kernel::register_for_new_code();
+        let addresses = range.bytes(Region::Text).start..range.bytes(Region::Data).end;
         let state = Mutex::new(State::new(range, resolver, perf));
         let readers = Readers::new();
-        Ok(Arena { shared: Arc::new(Shared { state, readers, tools, keep }) })
+        let shared = Arc::new(Shared { state, readers, tools, keep });
+        let home: Arc<dyn Home> = Arc::clone(&shared) as _;
+        exit::add(addresses, Arc::downgrade(&home));
+        Ok(Arena { shared })
     }
 
     /// Registers this thread as one that runs loaded code.
@@ -155,6 +160,9 @@ impl Arena {
     pub fn find(&self, name: &str) -> Option<*const c_void> {
         let mut state = self.shared.lock();
         let definition = *state.published.get(name.as_bytes())?;
+        if definition.module.is_some() {
+            return None;
+        }
         let crate::state::Owner::Object(number) = definition.owner else { return None };
         state.objects.get_mut(&number)?.escaped = true;
         Some(definition.address as *const c_void)
@@ -241,7 +249,7 @@ impl Arena {
                 return count;
             }
             count += passed.len();
-            // As programs end: what was initialised last goes first.
+            // As programs end: what was initialized last goes first.
             for loaded in passed.iter().rev() {
                 // SAFETY: The object is still in memory, and nothing else leads to it.
                 unsafe { run_destructors(loaded) };
@@ -258,8 +266,8 @@ impl Arena {
 
 /// # Safety
 ///
-/// - The object is in memory, and its initialisers ran.
-unsafe fn run_destructors(loaded: &crate::state::Loaded) {
+/// - The object is in memory, and its initializers ran.
+unsafe fn run_destructors(loaded: &Loaded) {
     if loaded.taken.handle != 0 {
         // SAFETY: The caller's condition.
         unsafe { process::finalize(loaded.taken.handle) };
@@ -280,6 +288,21 @@ pub(crate) fn find(state: &State, object: Handle, name: &str) -> Result<usize, E
     let loaded = loaded.ok_or(Error::NoObject)?;
     let found = loaded.symbols.get(name.as_bytes());
     found.ok_or_else(|| Error::NoSymbol { object: loaded.name.clone(), symbol: name.to_owned() })
+}
+
+impl Home for Shared {
+    fn note(&self, address: usize) -> Option<(usize, Arc<()>)> {
+        let mut state = self.lock();
+        let has = |loaded: &&mut Box<Loaded>| {
+            loaded.taken.text.contains(&address) || loaded.taken.data.contains(&address)
+        };
+        let loaded = state.objects.values_mut().find(has)?;
+        loaded.escaped = true;
+        if loaded.taken.handle == 0 {
+            loaded.taken.handle = loaded.taken.text.start;
+        }
+        Some((loaded.taken.handle, Arc::clone(&loaded.pin)))
+    }
 }
 
 impl Drop for Shared {

@@ -4,8 +4,7 @@
 //! For JITs that compile each method with a C compiler, and for plug-ins. Linux, x86-64 and
 //! aarch64.
 //!
-//! What it does not do: thread-local variables that an object defines, IFUNCs, 32-bit code,
-//! portability beyond ELF on Linux. No page is ever writable and executable at once.
+//! What it does not do: 32-bit code, portability beyond ELF on Linux. No page is ever writable and executable at once.
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 
@@ -16,7 +15,9 @@ mod options;
 mod process;
 
 // Threads, and when code may go.
+mod exit;
 mod quiescence;
+mod storage;
 mod sync;
 
 // Where things lie, and what relocations store there.
@@ -26,6 +27,7 @@ mod slots;
 mod space;
 
 // What an object file says.
+mod archive;
 mod object;
 mod source;
 
@@ -42,6 +44,7 @@ mod link;
 
 mod arena;
 
+pub use archive::Archive;
 pub use arena::{Arena, Entry, Function, Handle, Report, Usage};
 pub use error::{Error, Site};
 pub use evict::{Method, evict};

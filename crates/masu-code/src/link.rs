@@ -6,6 +6,7 @@
 //! place, so that it does not depend on where in the range anything lies.
 
 mod apply;
+mod choice;
 mod layout;
 mod names;
 
@@ -70,6 +71,10 @@ pub(crate) struct Plan {
     pub(crate) uses_here: Vec<usize>,
     /// Addresses of common symbols, by the symbol's number.
     pub(crate) commons: Vec<(usize, usize)>,
+    /// What each thread's copy of the thread-local variables begins as, and its alignment.
+    image: (Bytes<usize>, usize),
+    /// Functions that are chosen.
+    pub(crate) choices: Vec<choice::Choice>,
     /// Where unwind tables with frames stand.
     pub(crate) frames: Vec<usize>,
 }
@@ -111,8 +116,10 @@ impl<'s, 'a> Batch<'s, 'a> {
         let mut batch = Batch { state, inputs, plans, stubs, new, piece, defined, reuses_text };
         batch.choose_groups();
         batch.place()?;
+        batch.make_choices()?;
         batch.resolve()?;
         batch.write()?;
+        batch.choose()?;
         Ok(batch)
     }
 

@@ -263,9 +263,11 @@ impl Drop for Range {
 
 fn reserve(size: usize, place: Place) -> Result<usize, Error> {
     // Low code must have its whole range, and 64 KiB at the bottom are the kernel's.
+    let near = |address: usize| address.saturating_sub(REACH)..address.saturating_add(REACH);
     let window = match place {
         Place::Low => 0x1_0000..0x7fff_0000,
-        Place::Near(address) => address.saturating_sub(REACH)..address.saturating_add(REACH),
+        Place::Near(address) => near(address),
+        Place::NearLibraries => near(crate::process::library()),
         Place::NearProgram => {
             let text = crate::process::program();
             text.end.saturating_sub(REACH)..text.start.saturating_add(REACH)

@@ -119,6 +119,8 @@ pub(crate) struct Section<'a> {
     pub(crate) calls: Option<Calls>,
     /// `.eh_frame`.
     pub(crate) is_frames: bool,
+    /// What each thread's copy begins as.
+    pub(crate) is_thread: bool,
 }
 
 /// Where a symbol lies.
@@ -205,7 +207,7 @@ impl<'a> Object<'a> {
         // Fat ones (`-ffat-lto-objects`) have code beside.
         let is_code = |section: &Section<'_>| section.region.is_some() && section.size > 0;
         if is_for_lto && !sections.iter().any(is_code) {
-            let what = "it holds no machine code but what gcc's link-time optimisation works on: \
+            let what = "it holds no machine code but what gcc's link-time optimization works on: \
                         compile it with -fno-lto or -ffat-lto-objects";
             return Err(Error::Unsupported { object: name.to_owned(), what: what.to_owned() });
         }
@@ -288,6 +290,7 @@ fn read_section<'a>(
         relocations: &[],
         calls,
         is_frames,
+        is_thread: has(elf::SHF_TLS),
     };
     if !loads {
         return Ok(section);
@@ -305,12 +308,14 @@ fn read_section<'a>(
         section.bytes =
             header.data(LITTLE, data).map_err(|_| wrong("it ends beyond the end of the file"))?;
     }
-    if has(elf::SHF_TLS) {
-        // Loaded nowhere: a symbol in it that is used is an error of its own.
-        return Ok(section);
-    }
     section.region = Some(match (has(elf::SHF_EXECINSTR), has(elf::SHF_WRITE)) {
         (true, true) => return Err(wrong("it is writable and executable")),
+        (is_code, _) if section.is_thread => {
+            if is_code || calls.is_some() || is_frames {
+                return Err(wrong("it is thread-local and something else"));
+            }
+            Region::Sealed
+        }
         (true, false) => Region::Text,
         // What is written only while it is relocated is read-only afterwards.
         (false, true) if !name.starts_with(b".data.rel.ro") && calls.is_none() => Region::Data,

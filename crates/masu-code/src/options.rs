@@ -10,6 +10,9 @@ pub enum Place {
     /// Within 2 GiB of the program's text, so that loaded code reaches it directly.
     #[default]
     NearProgram,
+    /// Within 2 GiB of the C library and what is loaded beside it: code that a compiler made for programs (`-fPIE`, the
+    /// default of many) reaches data such as `stderr` only from there.
+    NearLibraries,
     /// Within 2 GiB of this address, for a program whose code lies in a shared library.
     Near(usize),
     /// In the lowest 2 GiB, which non-PIC code of x86-64 takes for granted (`R_X86_64_32`,

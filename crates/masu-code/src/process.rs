@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::kernel;
 
@@ -21,9 +22,29 @@ fn look_up(name: &CStr) -> Option<usize> {
     (!address.is_null()).then_some(address as usize)
 }
 
+/// The address of what a process need not export because a linker puts it into each program.
+pub(crate) fn static_symbol(name: &[u8]) -> Option<usize> {
+    Some(match name {
+        b"__stack_chk_fail_local" => return symbol(b"__stack_chk_fail"),
+        // In the C library itself since glibc 2.33.
+        b"stat" => libc::stat as *const () as usize,
+        b"lstat" => libc::lstat as *const () as usize,
+        b"fstat" => libc::fstat as *const () as usize,
+        b"fstatat" => libc::fstatat as *const () as usize,
+        b"mknod" => libc::mknod as *const () as usize,
+        b"mknodat" => libc::mknodat as *const () as usize,
+        _ => return None,
+    })
+}
+
+/// An address of the C library's.
+pub(crate) fn library() -> usize {
+    libc::strlen as *const () as usize
+}
+
 /// Loads a library; its symbols are its own. An error is the dynamic linker's word.
 pub(crate) fn open_library(path: &CStr) -> Result<usize, String> {
-    // SAFETY: The path is a C string; the caller vouches for the library's initialisers.
+    // SAFETY: The path is a C string; the caller vouches for the library's initializers.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if !handle.is_null() {
         return Ok(handle as usize);
@@ -64,6 +85,13 @@ pub(crate) struct ThreadLocal {
     pub(crate) offset: u64,
     /// Its distance from the thread pointer, where that is the same in every thread.
     pub(crate) from_pointer: Option<i64>,
+}
+
+impl ThreadLocal {
+    /// A variable that each thread has elsewhere.
+    pub(crate) fn on_demand(module: u64, offset: usize) -> ThreadLocal {
+        ThreadLocal { module, offset: offset as u64, from_pointer: None }
+    }
 }
 
 /// Finds a thread-local variable that some module of the process exports.
@@ -159,6 +187,47 @@ pub(crate) unsafe fn call(address: usize) {
     let function: extern "C" fn(c_int, *const *const i8, *const *const i8) =
         unsafe { std::mem::transmute(address) };
     function(0, [std::ptr::null()].as_ptr(), [std::ptr::null()].as_ptr());
+}
+
+/// A function of the C library's that is not in every one, called with what it takes.
+pub(crate) fn call_library(name: &CStr, arguments: [usize; 4]) -> c_int {
+    let Some(address) = look_up(name) else { return -1 };
+    type Function = extern "C" fn(usize, usize, usize, usize) -> c_int;
+    // SAFETY: Callers name functions of at most four pointers that return an int.
+    let function = unsafe { std::mem::transmute::<usize, Function>(address) };
+    let [one, two, three, four] = arguments;
+    function(one, two, three, four)
+}
+
+/// Has `end` called with `value` when this thread ends, after the destructors of its thread-local variables.
+pub(crate) fn at_thread_end(end: unsafe extern "C" fn(*mut c_void), value: *mut c_void) {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    let key = *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: There is room for the key.
+        (unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0).then_some(key)
+    });
+    // Without a key or memory for it, the thread's blocks stay for good.
+    if let Some(key) = key {
+        // SAFETY: The key was made above.
+        unsafe { libc::pthread_setspecific(key, value) };
+    }
+}
+
+/// Has a function choose another, as the dynamic linker does (IFUNC).
+///
+/// # Safety
+///
+/// - The address is a function that takes what the CPU's ABI says, and returns an address.
+pub(crate) unsafe fn choose(address: usize) -> usize {
+    // x86-64's take nothing. aarch64's take `AT_HWCAP` with a bit that says more follows, and `__ifunc_arg_t`.
+    // SAFETY: The calls take a number.
+    let [first, second] =
+        [libc::AT_HWCAP, libc::AT_HWCAP2].map(|of| unsafe { libc::getauxval(of) });
+    let more = [size_of::<[u64; 3]>() as u64, first, second];
+    // SAFETY: The caller's condition.
+    let choose: extern "C" fn(u64, *const u64) -> usize = unsafe { std::mem::transmute(address) };
+    choose(first | 1 << 62, more.as_ptr())
 }
 
 /// Runs the destructors that loaded C++ code registered under this handle.

@@ -34,6 +34,10 @@ pub(crate) enum Quantity {
     ThreadSlot,
     /// The address of two GOT entries: the variable's module and its place there.
     ThreadPair,
+    /// The address of two GOT entries: the object's own module and 0.
+    ThreadModule,
+    /// The variable's place in the object's own module.
+    ThreadPlace,
 }
 
 /// What a formula subtracts.

@@ -15,6 +15,8 @@ use crate::space::Space;
 pub(crate) enum Slot {
     /// An address.
     Address(usize),
+    /// What the function at an address chooses.
+    Chosen(usize),
     /// A distance from the thread pointer.
     Thread(i64),
     /// A module and a place in it, in two entries.

@@ -1,13 +1,11 @@
 //! What is loaded: an object's bytes and the name that errors and reports call it by.
 //!
-//! Relies on the `object` crate for static libraries. A source has the bytes itself, so the caller
+//! A source has the bytes itself, so the caller
 //! need not keep them; copies of a source share them.
 
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-
-use object::read::archive::ArchiveFile;
 
 use crate::error::Error;
 use crate::object::Aligned;
@@ -57,27 +55,6 @@ impl Source {
         Ok(Source::of(path.display().to_string(), data))
     }
 
-    /// All objects of a static library (`lib….a`), in its order.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are no such library.
-    pub fn archive(name: &str, bytes: &[u8]) -> Result<Vec<Source>, Error> {
-        let wrong = |error| Error::malformed(name, format!("as a static library: {error}"));
-        let archive = ArchiveFile::parse(bytes).map_err(wrong)?;
-        let mut sources = Vec::new();
-        for member in archive.members() {
-            let member = member.map_err(wrong)?;
-            let data = member.data(bytes).map_err(wrong)?;
-            // rustc puts its metadata beside the objects.
-            if data.starts_with(b"\x7fELF") {
-                let of = String::from_utf8_lossy(member.name()).into_owned();
-                sources.push(Source::new(format!("{name}({of})"), data));
-            }
-        }
-        Ok(sources)
-    }
-
     /// Its symbols are reached through its handle alone: later objects are not linked to them, and
     /// they may be defined elsewhere, too. For a JIT that loads a function's next version.
     #[must_use]
@@ -86,7 +63,7 @@ impl Source {
         self
     }
 
-    /// Its initialisers and destructors are not run.
+    /// Its initializers and destructors are not run.
     #[must_use]
     pub fn inert(mut self) -> Source {
         self.is_inert = true;

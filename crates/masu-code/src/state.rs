@@ -18,6 +18,7 @@ use crate::process::ThreadLocal;
 use crate::quiescence::Readers;
 use crate::slots::{Shared, Slots};
 use crate::space::Space;
+use crate::storage::Storage;
 use crate::unwind::{Frames, Table};
 
 /// Who has a published symbol.
@@ -32,7 +33,10 @@ pub(crate) enum Owner {
 /// A symbol that later objects are linked to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definition {
+    /// Of a thread-local variable, its place in the module.
     pub(crate) address: usize,
+    /// The module of a thread-local variable.
+    pub(crate) module: Option<u64>,
     pub(crate) size: u64,
     pub(crate) owner: Owner,
     pub(crate) is_weak: bool,
@@ -45,6 +49,7 @@ pub(crate) type Published = HashMap<Box<[u8]>, Definition>;
 pub(crate) struct Own {
     pub(crate) name: Box<[u8]>,
     pub(crate) is_local: bool,
+    /// 0 where that is another in each thread.
     pub(crate) address: usize,
 }
 
@@ -63,7 +68,7 @@ impl Symbols {
     /// The address of a symbol.
     pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
         let place = self.0.binary_search_by(|own| own.name.as_ref().cmp(name));
-        place.ok().map(|place| self.0[place].address)
+        place.ok().map(|place| self.0[place].address).filter(|&address| address != 0)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
@@ -81,8 +86,10 @@ pub(crate) struct Taken {
     pub(crate) shared: HashSet<Shared>,
     /// Objects that it is linked to, by number.
     pub(crate) uses: Vec<u64>,
-    /// The address that `__dso_handle` has, 0 where it is not used.
+    /// What stands for it in the C library's lists: the address of `__dso_handle`, or of its text; 0 where it is in none.
     pub(crate) handle: usize,
+    /// Its thread-local variables.
+    pub(crate) storage: Option<Storage>,
 }
 
 impl Taken {
@@ -114,7 +121,7 @@ pub(crate) struct Loaded {
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
     pub(crate) kept: Option<Arc<Aligned>>,
-    pub(crate) has_initialisers: bool,
+    pub(crate) has_initializers: bool,
     pub(crate) fini: Vec<usize>,
     pub(crate) is_private: bool,
     /// Whether an address of it was given out that nothing keeps track of.
@@ -127,7 +134,8 @@ impl Loaded {
         self.is_live
             && self.kept.is_some()
             && self.taken.data.is_empty()
-            && !self.has_initialisers
+            && self.taken.storage.is_none()
+            && !self.has_initializers
             && self.fini.is_empty()
             && !self.escaped
             && self.users == 0

@@ -2,4 +2,4 @@
 //! can stand behind the protocol of quiescent states (`tests/loom.rs`).
 
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, Weak};

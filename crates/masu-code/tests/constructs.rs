@@ -1,11 +1,14 @@
 //! What compilers emit, loaded and run, against the same linked by the system's linker.
 
 mod fixture;
+#[path = "fixture/program.rs"]
+mod program;
 
 use fixture::{CC, CXX, Workshop, call, options, quiet, text};
 #[cfg(target_arch = "x86_64")]
 use masu_code::Place;
 use masu_code::{Arena, Options, Source, Tools};
+use program::share;
 
 /// What the program of the same source prints that the system's linker made.
 fn linked(workshop: &Workshop, compiler: &str, source: &str, flags: &[&str]) -> i64 {
@@ -27,7 +30,7 @@ const LEVELS: [&str; 2] = ["-O0", "-O2"];
 #[test]
 fn code_for_shared_libraries_computes_what_the_linked_program_does() {
     let arena = quiet();
-    load(c"libm.so.6");
+    share(c"libm.so.6");
     let compilers: &[&str] = if cfg!(target_arch = "x86_64") { &[CC, "clang"] } else { &[CC] };
     for compiler in compilers {
         for level in LEVELS {
@@ -42,7 +45,7 @@ fn code_for_shared_libraries_computes_what_the_linked_program_does() {
                 flags.extend(extra);
                 let expected = linked(&workshop, compiler, "constructs.c", &flags);
                 let source = workshop.source(compiler, "it.c", &text("constructs.c"), &flags);
-                // SAFETY: The object has no initialisers.
+                // SAFETY: The object has no initializers.
                 let object = unsafe { arena.load(source.private()) }.unwrap();
                 assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}");
                 assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}, again");
@@ -57,7 +60,7 @@ fn code_for_shared_libraries_computes_what_the_linked_program_does() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn code_for_programs_runs_in_the_lowest_2_gib() {
-    load(c"libm.so.6");
+    share(c"libm.so.6");
     let tools = Tools::none();
     let arena = Arena::open(Options { place: Place::Low, tools, ..Options::default() }).unwrap();
     assert!(arena.report().base < 1 << 31);
@@ -77,7 +80,7 @@ fn code_for_programs_runs_in_the_lowest_2_gib() {
                 workshop.c("stream.c", "#include <stdio.h>\nFILE *stream(void) { return stderr; }");
             let flags = [level, "-fno-pic", "-fno-pie"];
             let source = workshop.source(compiler, "it.c", &source, &flags);
-            // SAFETY: The objects have no initialisers.
+            // SAFETY: The objects have no initializers.
             let objects = unsafe { arena.load_all(&[source, stream]) }.unwrap();
             assert_eq!(call(&arena, objects[0], "check"), expected, "{compiler} {level}");
             objects.into_iter().for_each(|object| arena.unload(object).unwrap());
@@ -88,7 +91,7 @@ fn code_for_programs_runs_in_the_lowest_2_gib() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_large_code_model_runs_too() {
-    load(c"libm.so.6");
+    share(c"libm.so.6");
     let workshop = Workshop::open();
     let expected = linked(&workshop, CC, "constructs.c", &["-O2"]);
     for flags in [
@@ -98,7 +101,7 @@ fn the_large_code_model_runs_too() {
     ] {
         let arena = quiet();
         let source = workshop.source(CC, "it.c", &text("constructs.c"), flags);
-        // SAFETY: The object has no initialisers.
+        // SAFETY: The object has no initializers.
         let object = unsafe { arena.load(&source) }.unwrap_or_else(|e| panic!("{flags:?}: {e}"));
         assert_eq!(call(&arena, object, "check"), expected, "{flags:?}");
     }
@@ -107,7 +110,7 @@ fn the_large_code_model_runs_too() {
 #[test]
 fn cxx_with_templates_exceptions_and_globals_computes_what_the_linked_program_does() {
     let compilers: &[&str] = if cfg!(target_arch = "x86_64") { &[CXX, "clang++"] } else { &[CXX] };
-    load(c"libstdc++.so.6");
+    share(c"libstdc++.so.6");
     for compiler in compilers {
         for flags in [
             &["-O0", "-fPIC"][..],
@@ -142,7 +145,7 @@ fn cxx_with_templates_exceptions_and_globals_computes_what_the_linked_program_do
                 .collect();
             let chosen = Options { tools: Tools::default(), ..options() };
             let arena = Arena::open(chosen).unwrap();
-            // SAFETY: The initialisers are the fixture's.
+            // SAFETY: The initializers are the fixture's.
             let objects = unsafe { arena.load_all(&sources) }.unwrap();
             let expected: i64 = printed.trim().parse().unwrap();
             assert_eq!(call(&arena, objects[0], "check"), expected, "{compiler} {flags:?}");
@@ -159,23 +162,11 @@ fn what_has_no_bytes_has_an_address() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let text = "int none[0]; long f(void) { return (long)none; }";
     let source = workshop.source(CC, "none.c", text, &["-O0", "-fPIC", "-fcommon"]);
-    // SAFETY: No initialisers.
+    // SAFETY: No initializers.
     let object = unsafe { arena.load(&source) }.unwrap();
     let address = arena.symbol(object, "none").unwrap();
     assert!(!address.is_null());
     assert_eq!(call(&arena, object, "f"), address as i64);
     arena.unload(object).unwrap();
     assert_eq!(arena.report().data.used, 0);
-}
-
-/// These libraries are no part of this program, and loaded code needs them in the process.
-fn load(name: &std::ffi::CStr) {
-    // SAFETY: A library of the system.
-    let library = unsafe { libc_dlopen(name.as_ptr(), 0x102) };
-    assert!(!library.is_null(), "{name:?}");
-}
-
-unsafe extern "C" {
-    #[link_name = "dlopen"]
-    fn libc_dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
 }

@@ -1,67 +1,26 @@
-//! Real libraries loaded by the arena: zlib with its own test program, sqlite with all its objects, googletest and
+//! Real libraries loaded by the arena: zlib with its own test program, googletest and
 //! miniz_oxide with their own tests, and objects of rustc, each against the same linked by the system's linker.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;
+#[path = "fixture/program.rs"]
+mod program;
 
-use std::ffi::{CString, c_char, c_int};
-use std::io::Read;
-use std::os::fd::FromRawFd;
+use std::ffi::CString;
 use std::path::Path;
 
-use fixture::{CC, CXX, Workshop, call, options, quiet, text};
-use masu_code::{Arena, Options, Source, Tools};
+use fixture::{CC, CXX, Workshop, call, options, quiet};
+use masu_code::{Archive, Arena, Handle, Options, Source, Tools};
+use program::{run, share};
 
-/// What `main` of loaded objects prints and returns, in a child process of its own.
-fn run(arena: &Arena, sources: &[Source], arguments: &[&str], folder: &Path) -> (String, i32) {
-    let folder = CString::new(folder.as_os_str().as_encoded_bytes()).unwrap();
-    let mut ends = [0; 2];
-    // SAFETY: Two places for two descriptors.
-    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-    // SAFETY: No initialisers but the libraries'.
-    let objects = unsafe { arena.load_all(sources) }.unwrap_or_else(|error| panic!("{error}"));
-    type Main = extern "C" fn(c_int, *const *const c_char) -> c_int;
-    // SAFETY: The first object has a `main`.
-    let main = unsafe { arena.function::<Main>(objects[0], "main") }.unwrap();
-    let words: Vec<CString> = arguments.iter().map(|word| CString::new(*word).unwrap()).collect();
-    let mut words: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
-    words.push(std::ptr::null());
-    // SAFETY: The child runs loaded code and the C library, and ends without destructors.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: As above.
-        unsafe {
-            libc::dup2(ends[1], 1);
-            libc::chdir(folder.as_ptr());
-            let code = main(words.len() as c_int - 1, words.as_ptr());
-            libc::fflush(std::ptr::null_mut());
-            libc::_exit(code);
-        }
-    }
-    // SAFETY: The descriptors are this function's.
-    unsafe { libc::close(ends[1]) };
-    let mut said = String::new();
-    // SAFETY: As above.
-    let mut pipe = unsafe { std::fs::File::from_raw_fd(ends[0]) };
-    pipe.read_to_string(&mut said).unwrap();
-    let mut status = 0;
-    // SAFETY: Waits for the child.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    drop(main);
-    arena.unload_all(&objects).unwrap();
-    assert_eq!(arena.report().text.used, 0);
-    (said, status)
+fn load(arena: &Arena, sources: &[Source]) -> Vec<Handle> {
+    // SAFETY: No initializers but the libraries'.
+    unsafe { arena.load_all(sources) }.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn library(path: &str) -> Vec<Source> {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     Source::archive(path, &bytes).unwrap()
-}
-
-/// A C library that loaded code needs and this program may not have.
-fn need(name: &std::ffi::CStr) {
-    // SAFETY: A library of the system.
-    assert!(!unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) }.is_null());
 }
 
 #[test]
@@ -75,29 +34,13 @@ fn zlib_passes_its_own_test_program_in_the_arena() {
     sources.extend(library("/usr/lib/x86_64-linux-gnu/libz.a"));
     for &writing in fixture::WAYS {
         let arena = Arena::open(Options { writing, ..options() }).unwrap();
-        let (said, status) = run(&arena, &sources, &["example", "loaded.gz"], &workshop.path(""));
+        let objects = load(&arena, &sources);
+        let (said, status) = run(&arena, &objects, &["example", "loaded.gz"], &workshop.path(""));
         assert_eq!((said.as_str(), status), (linked.as_str(), 0), "{writing:?}");
     }
     assert!(linked.contains("large_inflate(): OK"), "{linked}");
     let files = ["linked.gz", "loaded.gz"].map(|name| std::fs::read(workshop.path(name)).unwrap());
     assert_eq!(files[0], files[1]);
-}
-
-#[test]
-fn sqlite_answers_as_the_library_does() {
-    need(c"libm.so.6");
-    let workshop = Workshop::open();
-    let driver = workshop.compile(CC, "sql.c", &text("sql.c"), &["-O2", "-fPIC"]);
-    workshop.run(CC, &["sql.c.o", "-o", "sql", "-lsqlite3"]);
-    let linked = workshop.run(&workshop.path("sql").display().to_string(), &[]);
-    let mut sources = vec![Source::file(driver).unwrap()];
-    sources.extend(library("/usr/lib/x86_64-linux-gnu/libsqlite3.a"));
-    assert!(sources.len() > 50);
-    let chosen = Options { tools: Tools::default(), ..options() };
-    let arena = Arena::open(chosen).unwrap();
-    let (said, status) = run(&arena, &sources, &["sql"], &workshop.path(""));
-    assert_eq!((said.as_str(), status), (linked.as_str(), 0));
-    assert!(linked.lines().count() > 20 && !linked.contains("error"), "{linked}");
 }
 
 #[test]
@@ -129,22 +72,15 @@ fn objects_of_rustc_run() {
     workshop.run("rustc", &[&common[..], &flags].concat());
     let sources = library(&workshop.path("libit.a").display().to_string());
     let arena = quiet();
-    // SAFETY: No initialisers.
-    let objects = unsafe { arena.load_all(&sources) }.unwrap_or_else(|error| panic!("{error}"));
+    let objects = load(&arena, &sources);
     let with = objects.iter().position(|&object| arena.symbol(object, "check").is_ok()).unwrap();
     assert_eq!(call(&arena, objects[with], "check").to_string(), expected.trim());
-}
-
-/// A library of the system or of a test, whose symbols all that is loaded later sees.
-fn share(path: &Path) {
-    let name = CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
-    need(&name);
 }
 
 #[test]
 fn a_cxx_library_passes_tests_of_its_own_in_the_arena() {
     // Debian's googletest: the library with its samples, which are tests, and tests of its own parts.
-    need(c"libstdc++.so.6");
+    share(c"libstdc++.so.6");
     let (workshop, root) = (Workshop::open(), Path::new("/usr/src/googletest/googletest"));
     let include = format!("-I{}", root.display());
     let flags = ["-std=c++17", "-O1", "-fPIC", "-w", &include];
@@ -183,8 +119,12 @@ fn a_cxx_library_passes_tests_of_its_own_in_the_arena() {
     sources.extend(library(archives[1]));
     let arena = Arena::open(Options { tools: Tools::default(), ..options() }).unwrap();
     let program = workshop.path("linked").display().to_string();
-    let (said, status) =
-        run(&arena, &sources, &[&program, "--gtest_print_time=0"], &workshop.path(""));
+    let (said, status) = run(
+        &arena,
+        &load(&arena, &sources),
+        &[&program, "--gtest_print_time=0"],
+        &workshop.path(""),
+    );
     assert_eq!((said.as_str(), status), (linked.as_str(), 0));
     assert!(linked.contains("[  PASSED  ] ") && linked.lines().count() > 60, "{linked}");
 }
@@ -221,7 +161,6 @@ fn a_rust_library_passes_its_own_tests_in_the_arena() {
     let name = ["--test", "--crate-name=miniz_oxide", "--extern=adler2=libadler2.rlib"];
     let kinds = ["--cfg=feature=\"with-alloc\"", "--emit=obj,link"];
     compile(&[&name[..], &kinds, &[&place("miniz_oxide")]].concat());
-    // The harness defines thread-local variables, which an arena does not: it becomes a library.
     let libraries = workshop.run("rustc", &["--print=target-libdir"]);
     let file = |start: &str, end: &str| {
         let entries =
@@ -233,13 +172,11 @@ fn a_rust_library_passes_its_own_tests_in_the_arena() {
         entries.into_iter().find(is_it).unwrap_or_else(|| panic!("no {start}…{end}"))
     };
     let standard = file("libstd-", ".so");
-    let harness = ["libtest-", "libgetopts-"].map(|name| file(name, ".rlib").display().to_string());
-    let whole =
-        ["-shared", "-Wl,--whole-archive", &harness[0], &harness[1], "-Wl,--no-whole-archive"];
-    let standard_name = standard.display().to_string();
-    workshop.run(CC, &[&whole[..], &[&standard_name, "-o", "libharness.so"]].concat());
-    share(&standard);
-    share(&workshop.path("libharness.so"));
+    share(&CString::new(standard.as_os_str().as_encoded_bytes()).unwrap());
+    // The harness has thread-local variables.
+    let needed =
+        [file("libtest-", ".rlib"), file("libgetopts-", ".rlib"), workshop.path("libadler2.rlib")];
+    let needed = needed.map(|path| Archive::file(path).unwrap());
     // The order of tests and the time they take are the harness's.
     let lines = |said: &str| -> Vec<String> {
         let kept = said.lines().map(|line| line.split("; finished in").next().unwrap_or(line));
@@ -247,11 +184,13 @@ fn a_rust_library_passes_its_own_tests_in_the_arena() {
     };
     let search = format!("LD_LIBRARY_PATH={}", libraries.trim());
     let linked = workshop.run("env", &[&search, "./miniz_oxide", "--test-threads=1"]);
-    let mut sources = vec![Source::file(workshop.path("miniz_oxide.o")).unwrap()];
-    sources.extend(library(&workshop.path("libadler2.rlib").display().to_string()));
+    let source = Source::file(workshop.path("miniz_oxide.o")).unwrap();
     let arena = Arena::open(Options { tools: Tools::default(), ..options() }).unwrap();
+    // SAFETY: No initializers.
+    let objects = unsafe { arena.load_with([source], &needed) };
+    let objects = objects.unwrap_or_else(|error| panic!("{error}"));
     let arguments = ["miniz_oxide", "--test-threads=1"];
-    let (said, status) = run(&arena, &sources, &arguments, &workshop.path(""));
+    let (said, status) = run(&arena, &objects, &arguments, &workshop.path(""));
     assert_eq!((lines(&said), status), (lines(&linked), 0));
     assert!(linked.contains("test result: ok. 2") && linked.lines().count() > 20, "{linked}");
 }

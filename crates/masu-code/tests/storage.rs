@@ -1,6 +1,9 @@
 //! Thread-local variables of the process, used by loaded code in every model, from several threads.
 
 mod fixture;
+#[cfg(target_arch = "x86_64")]
+#[path = "fixture/program.rs"]
+mod program;
 
 use std::ffi::CString;
 
@@ -34,7 +37,7 @@ fn user(workshop: &Workshop, name: &str, model: &str) -> Source {
 
 /// What a fresh thread and then this one see: each its own variable.
 fn in_two_threads(arena: &Arena, source: &Source) -> Result<[i64; 2], Error> {
-    // SAFETY: No initialisers.
+    // SAFETY: No initializers.
     let object = unsafe { arena.load(source)? };
     let there =
         std::thread::scope(|scope| scope.spawn(|| call(arena, object, "f")).join().unwrap());
@@ -63,4 +66,96 @@ fn storage_made_on_demand_is_reached_by_the_dynamic_model_and_refused_to_others(
     let said = error.to_string();
     assert!(said.contains("`late`") && said.contains("initial-exec.c.o: .text+"), "{said}");
     assert!(said.contains("loaded late"), "{said}");
+}
+
+/// Flags by which the compiler asks for variables of objects; aarch64's descriptors have no place for those of loaded
+/// ones.
+const DYNAMIC: &[&str] = if cfg!(target_arch = "aarch64") {
+    &["-O2", "-fPIC", "-mtls-dialect=trad"]
+} else {
+    &["-O2", "-fPIC"]
+};
+
+const OWN: &str = "static _Thread_local long own = 5; static _Thread_local char zeros[3000];\n\
+    _Thread_local long shared __attribute__((aligned(64))) = 7; static _Thread_local long *to = &table[2];\n\
+    long f(void) { own += 1; shared += zeros[2999]; zeros[2999] += 1; to += 1;\n\
+      return own * 100000 + shared * 1000 + to[-1] * 10 + !((unsigned long)&shared % 64); }\n";
+
+#[test]
+fn variables_that_objects_define_are_each_threads_own() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = format!("static long table[9] = {{0, 1, 2, 3, 4, 5, 6, 7, 8}};\n{OWN}");
+    let defines = workshop.source(CC, "own.c", &text, DYNAMIC);
+    let other = "extern _Thread_local long shared; long g(void) { return shared += 10; }";
+    let other = workshop.source(CC, "other.c", other, DYNAMIC);
+    let empty = arena.report();
+    for round in 0..3 {
+        // In one batch, and one after the other.
+        let objects = if round == 0 {
+            // SAFETY: No initializers.
+            unsafe { arena.load_all([&defines, &other]) }.unwrap()
+        } else {
+            // SAFETY: As above.
+            [&defines, &other].map(|source| unsafe { arena.load(source) }.unwrap()).to_vec()
+        };
+        assert!(arena.symbol(objects[0], "shared").is_err() && arena.find("shared").is_none());
+        let calls = || {
+            let calls = [(0, "f"), (0, "f"), (1, "g"), (0, "f")];
+            calls.map(|(object, name)| call(&arena, objects[object], name))
+        };
+        let expected = [607_021, 708_031, 18, 820_041];
+        assert_eq!(calls(), expected, "{round}");
+        for _ in 0..3 {
+            let there = std::thread::scope(|scope| scope.spawn(calls).join().unwrap());
+            assert_eq!(there, expected, "{round}, in another thread");
+        }
+        arena.unload_all(&objects).unwrap();
+        assert_eq!((arena.report(), arena.find("g")), (empty.clone(), None));
+    }
+}
+
+#[test]
+fn variables_of_objects_are_refused_to_code_for_programs() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "_Thread_local long own = 5; long f(void) { return own; }";
+    let source = workshop.source(CC, "own.c", text, &["-O2", "-fPIE", "-fno-section-anchors"]);
+    // SAFETY: No initializers.
+    let said = unsafe { arena.load(source) }.unwrap_err().to_string();
+    assert!(said.contains("own.c.o: .text+") && said.contains("`own`"), "{said}");
+    assert!(said.contains("compile with -fPIC"), "{said}");
+    assert_eq!(arena.report().sealed.used, quiet().report().sealed.used);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_cxx_object_stays_until_the_threads_ended_that_its_variables_have_destructors_of() {
+    program::share(c"libstdc++.so.6");
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "static long ended; struct Counted { long n = 3; ~Counted() { ended += n; } };\n\
+        static thread_local Counted counted;\n\
+        extern \"C\" long f() { return ++counted.n; } extern \"C\" long *at() { return &ended; }";
+    let object = workshop.source(fixture::CXX, "ends.cpp", text, &["-O2", "-fPIC"]);
+    // SAFETY: The initializers are this test's.
+    let object = unsafe { arena.load(object) }.unwrap();
+    let ended = call(&arena, object, "at") as *const i64;
+    // SAFETY: The object is loaded.
+    let ended = || unsafe { ended.read_volatile() };
+    std::thread::scope(|scope| {
+        let (said, hears) = std::sync::mpsc::channel::<()>();
+        let (sends, heard) = std::sync::mpsc::channel();
+        let arena = &arena;
+        scope.spawn(move || {
+            sends.send(call(arena, object, "f")).unwrap();
+            hears.recv().unwrap();
+        });
+        assert_eq!((heard.recv().unwrap(), ended()), (4, 0));
+        arena.unload(object).unwrap();
+        assert_eq!((arena.collect(), ended()), (0, 0), "a thread still has a variable");
+        said.send(()).unwrap();
+    });
+    // The thread's destructors may still run when it was joined by its scope.
+    while arena.collect() == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(arena.report().text.used, 0);
 }

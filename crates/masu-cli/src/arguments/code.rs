@@ -49,8 +49,9 @@ pub(crate) struct CodeMap {
 Says what the objects take and whether they load at all: an undefined symbol,
 a relocation out of reach and the like are named with their place.
 
-Symbols come from the objects themselves, then from this process: libraries in
-LD_PRELOAD count. Initialisers run. The function is called as
+Symbols come from the objects themselves, then from static libraries, of which
+what is needed is loaded (of libraries alone, all), then from this process:
+libraries in LD_PRELOAD count. Initializers run. The function is called as
 `int NAME(int argc, char **argv)`, in this process: load what you trust.
 
 Examples:

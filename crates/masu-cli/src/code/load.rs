@@ -11,23 +11,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use masu_code::{Arena, Handle, Options, Place, Report, Source};
+use masu_code::{Archive, Arena, Handle, Options, Place, Report, Source};
 
 use crate::arguments::CodeLoad;
 
-/// What a static library begins with.
-const ARCHIVE: &[u8] = b"!<arch>\n";
+/// What a static library begins with, and a thin one.
+const ARCHIVES: [&[u8]; 2] = [b"!<arch>\n", b"!<thin>\n"];
 
 /// Loads, says what that took, and calls.
 pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
-    let sources = sources(&arguments.paths)?;
-    let place = if arguments.low { Place::Low } else { Place::default() };
+    let (sources, archives) = read(&arguments.paths)?;
+    // The command has nothing that loaded code would be near to, and the C library has `stderr`.
+    let place = if arguments.low { Place::Low } else { Place::NearLibraries };
     let arena = Arena::open(Options { place, ..Options::default() })?;
     let empty = arena.report();
     let start = Instant::now();
-    #[expect(unsafe_code, reason = "naming an object has its initialisers run")]
+    #[expect(unsafe_code, reason = "naming an object has its initializers run")]
     // SAFETY: That they are sound to run is the user's to know, as of a program that is started.
-    let objects = unsafe { arena.load_all(sources)? };
+    let objects = unsafe { arena.load_with(sources, &archives)? };
     let page = page(&empty, &arena.report(), start.elapsed());
     write!(anstream::stdout(), "{page}").context("printing the page")?;
     let Some(name) = &arguments.call else { return Ok(()) };
@@ -35,23 +36,34 @@ pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     writeln!(anstream::stdout(), "{name} returned {returned}").context("printing the result")
 }
 
-/// The objects in files, static libraries and folders.
-fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
+/// The objects in files and folders, and the static libraries that they take what they need of; of libraries alone,
+/// all objects.
+fn read(paths: &[PathBuf]) -> Result<(Vec<Source>, Vec<Archive>)> {
+    let (mut sources, mut archives) = (Vec::new(), Vec::new());
     for path in paths {
-        if path.is_dir() {
-            let files = objects_in(path)?;
-            if files.is_empty() {
-                bail!("{}: no file in this folder ends in .o or .a", path.display());
+        let files = if path.is_dir() { objects_in(path)? } else { vec![path.clone()] };
+        if files.is_empty() {
+            bail!("{}: no file in this folder ends in .o or .a", path.display());
+        }
+        for file in files {
+            let name = file.display().to_string();
+            let bytes = fs::read(&file).with_context(|| format!("reading {name}"))?;
+            if ARCHIVES.iter().any(|magic| bytes.starts_with(magic)) {
+                archives.push(Archive::file(&file)?);
+            } else {
+                sources.push(Source::new(name, bytes));
             }
-            for file in files {
-                sources.extend(sources_of(&file)?);
-            }
-        } else {
-            sources.extend(sources_of(path)?);
         }
     }
-    Ok(sources)
+    if sources.is_empty() {
+        for archive in archives.drain(..) {
+            sources.extend(archive.members()?);
+        }
+    }
+    if sources.is_empty() {
+        bail!("{}: this static library holds no object", paths[0].display());
+    }
+    Ok((sources, archives))
 }
 
 /// The objects and static libraries in a folder, in the order of their names.
@@ -66,19 +78,6 @@ fn objects_in(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-fn sources_of(path: &Path) -> Result<Vec<Source>> {
-    let name = path.display().to_string();
-    let bytes = fs::read(path).with_context(|| format!("reading {name}"))?;
-    if !bytes.starts_with(ARCHIVE) {
-        return Ok(vec![Source::new(name, bytes)]);
-    }
-    let members = Source::archive(&name, &bytes)?;
-    if members.is_empty() {
-        bail!("{name}: this static library holds no object (a thin one names files: give those)");
-    }
-    Ok(members)
 }
 
 fn call(arena: &Arena, objects: &[Handle], name: &str, words: &[OsString]) -> Result<i32> {

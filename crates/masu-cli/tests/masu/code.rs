@@ -61,10 +61,26 @@ fn a_folder_and_a_static_library_are_their_objects() {
     run(folder.path(), "ar", &["rc", "both.a", "main.o", "helper.o"]);
     let of_library = said(folder.path(), &["code", "load", "both.a", "--call", "helper"]);
     assert!(of_library.starts_with("2 objects") && of_library.contains("helper returned -1"));
-    run(folder.path(), "ar", &["rc", "--thin", "thin.a", "main.o"]);
-    let (message, code) =
-        failure(&["code", "load", folder.path().join("thin.a").to_str().unwrap()]);
-    assert!(code == 2 && message.contains("thin"), "{message}");
+}
+
+#[test]
+fn beside_objects_a_static_library_gives_what_is_needed() {
+    let unused = "int nobody(void); int unused(void) { return nobody(); }";
+    let helper = "#include <stdio.h>\nint helper(int x) { return x * 7 + (stderr == 0); }";
+    let folder = compiled(&[("main", PROGRAM), ("unused", unused)]);
+    fs::write(folder.path().join("helper.c"), helper).unwrap();
+    // Without flags, code reaches `stderr` only near it.
+    run(folder.path(), "gcc", &["-O1", "-fPIE", "-c", "helper.c"]);
+    for kind in ["rcs", "rcsT"] {
+        run(folder.path(), "ar", &[kind, "some.a", "unused.o", "helper.o"]);
+        let said = said(folder.path(), &["code", "load", "some.a", "main.o", "--call", "main"]);
+        assert!(said.starts_with("2 objects") && said.contains("main returned 7"), "{said}");
+        fs::remove_file(folder.path().join("some.a")).unwrap();
+    }
+    run(folder.path(), "ar", &["rcS", "bare.a", "helper.o"]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (message, code) = failure(&["code", "load", &path("main.o"), &path("bare.a")]);
+    assert!(code == 2 && message.contains("ranlib"), "{message}");
 }
 
 #[test]

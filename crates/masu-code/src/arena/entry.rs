@@ -63,7 +63,7 @@ fn new_slot(state: &mut State, name: &str, address: usize) -> Result<usize, Erro
         entry.store(address, Ordering::Relaxed);
     });
     let owner = Owner::Entry;
-    let definition = Definition { address: slot, size: 8, owner, is_weak: false };
+    let definition = Definition { address: slot, module: None, size: 8, owner, is_weak: false };
     state.published.insert(name.as_bytes().into(), definition);
     Ok(slot)
 }

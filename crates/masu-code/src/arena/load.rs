@@ -1,4 +1,4 @@
-//! Loading: read, link, tell the tools, publish, initialise.
+//! Loading: read, link, tell the tools, publish, initialize.
 //!
 //! Relies on [`crate::link`]. The one hard idea: everything up to publishing is undone where it
 //! fails, so an error leaves the arena as it was.
@@ -7,6 +7,7 @@ use std::ops::Range as Bytes;
 use std::sync::Arc;
 
 use super::{Arena, Handle, refuse_fork};
+use crate::archive::{self, Archive};
 use crate::debugger;
 use crate::error::Error;
 use crate::kernel;
@@ -27,7 +28,7 @@ pub(super) struct Linked {
     pub(super) first: u64,
     /// Where each object's sections lie.
     sections: Vec<Vec<usize>>,
-    /// Initialisers with their priorities, in the order of the objects.
+    /// Initializers with their priorities, in the order of the objects.
     calls: Vec<(u32, usize)>,
 }
 
@@ -36,7 +37,7 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// - Its initialisers and destructors, if it has any, are sound to run.
+    /// - Its initializers and destructors, if it has any, are sound to run.
     ///
     /// # Errors
     ///
@@ -63,6 +64,44 @@ impl Arena {
         sources: impl IntoIterator<Item: Into<Source>>,
     ) -> Result<Vec<Handle>, Error> {
         let sources = sources.into_iter().map(Into::into).collect();
+        // SAFETY: The caller's condition.
+        unsafe { self.load_batch(sources) }
+    }
+
+    /// Loads a batch with what it needs of static libraries, as a linker takes it: members that define what is looked
+    /// for and neither the batch nor an object loaded before has, and what these look for in turn. The process is asked
+    /// after the libraries.
+    ///
+    /// The handles of the batch come first, those of the members follow.
+    ///
+    /// ```no_run
+    /// # use masu_code::{Archive, Arena, Options, Source};
+    /// # fn main() -> Result<(), masu_code::Error> {
+    /// # let arena = Arena::open(Options::default())?;
+    /// let zlib = Archive::file("/usr/lib/x86_64-linux-gnu/libz.a")?;
+    /// // SAFETY: Neither has initializers.
+    /// let objects = unsafe { arena.load_with([Source::file("page.o")?], &[zlib])? };
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// - As of [`Arena::load`], for the members, too.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Arena::load`]; of a library, that it is broken or has no index.
+    pub unsafe fn load_with(
+        &self,
+        sources: impl IntoIterator<Item: Into<Source>>,
+        archives: &[Archive],
+    ) -> Result<Vec<Handle>, Error> {
+        let mut sources = sources.into_iter().map(Into::into).collect();
+        {
+            let state = self.shared.lock();
+            archive::add_needed(&mut sources, archives, |name| state.published.contains_key(name))?;
+        }
         // SAFETY: The caller's condition.
         unsafe { self.load_batch(sources) }
     }
@@ -174,7 +213,7 @@ impl Arena {
             frames,
             known: None,
             kept: None,
-            has_initialisers: linked.calls.len() > calls_before,
+            has_initializers: linked.calls.len() > calls_before,
             fini,
             is_private: input.is_private,
             escaped: false,
@@ -212,17 +251,24 @@ fn symbols(object: &Object<'_>, plan: &Plan) -> Symbols {
     let mut symbols = Vec::new();
     for (number, symbol) in object.symbols.iter().enumerate() {
         let base = match symbol.home {
+            // Of a thread-local variable each thread has its own: it is published, and has no address.
+            Home::Section(home) if object.sections[home].is_thread && !symbol.is_local => {
+                0_usize.wrapping_sub(symbol.value as usize)
+            }
             Home::Section(home) if plan.sections[home] != 0 => plan.sections[home],
+            Home::Absolute => 0,
             Home::Common => match plan.commons.iter().find(|(common, _)| *common == number) {
                 Some((_, at)) => at.wrapping_sub(symbol.value as usize),
                 None => continue,
             },
             _ => continue,
         };
-        if symbol.name.is_empty() || symbol.is_local && symbol.kind != Kind::Function {
+        let is_function = matches!(symbol.kind, Kind::Function | Kind::Indirect);
+        if symbol.name.is_empty() || symbol.is_local && !is_function {
             continue;
         }
-        let address = base.wrapping_add(symbol.value as usize);
+        let chosen = plan.choices.iter().find(|choice| choice.symbol == number);
+        let address = chosen.map_or(base.wrapping_add(symbol.value as usize), |choice| choice.stub);
         symbols.push(Own { name: symbol.name.into(), is_local: symbol.is_local, address });
     }
     Symbols::new(symbols)

@@ -12,10 +12,12 @@ use super::{Batch, Plan, Target, site};
 use crate::error::Error;
 use crate::memory::Region;
 use crate::object::{Object, Rela, Section};
+use crate::process::ThreadLocal;
 use crate::relocation::{
     Field, HOST, Origin, Quantity, Rewrite, Rule, STUB, Values, Wrong, aarch64, x86_64,
 };
 use crate::slots::{Shared, Slot};
+use crate::storage::{self, Storage};
 use crate::unwind;
 
 /// A section as it is being written.
@@ -135,8 +137,9 @@ impl<'a> Batch<'_, 'a> {
     ) -> Result<(), Error> {
         let inputs = self.inputs;
         let input = &inputs[place.object];
-        let at = || site(input, place.section, relocation);
-        let section = &input.object.sections[place.section];
+        let number = place.section;
+        let at = || site(input, number, relocation);
+        let section = &input.object.sections[number];
         let kind = relocation.r_type(LittleEndian, false).0;
         let rule = HOST.rule(kind).ok_or_else(|| Error::Relocation(at()))?;
         let outside = || {
@@ -175,16 +178,43 @@ impl<'a> Batch<'_, 'a> {
             })?;
         let base = self.state.range.bytes(Region::Sealed).start;
         let value = rule.value(&Values { quantity, addend, place: here, base });
-        field.store(place.bytes, offset, value).map_err(|wrong| match wrong {
-            Wrong::Outside => outside(),
-            Wrong::Range => Error::OutOfRange { site: at(), value, remedy: remedy(rule) },
-        })?;
+        match field.store(place.bytes, offset, value) {
+            Ok(()) => {}
+            Err(Wrong::Outside) => return Err(outside()),
+            Err(Wrong::Range) if self.reach(rule, place, offset, target, addend, plan)? => {}
+            Err(Wrong::Range) => {
+                return Err(Error::OutOfRange { site: at(), value, remedy: remedy(rule) });
+            }
+        }
         if matches!(rule.rewrite, Rewrite::DescriptorLoad | Rewrite::Nop)
             && !aarch64::rewrite(place.bytes, offset, rule.rewrite)
         {
             return Err(outside());
         }
         Ok(())
+    }
+
+    /// Where code of x86-64 takes an address that is too far away, has it loaded from the GOT, as code for shared
+    /// libraries does; `false` where it does something else with it.
+    fn reach(
+        &mut self,
+        rule: &Rule,
+        place: &mut Place<'_>,
+        offset: usize,
+        target: Target,
+        addend: i64,
+        plan: &mut Plan,
+    ) -> Result<bool, Error> {
+        let is_near_code = HOST.machine == x86_64::CPU.machine
+            && (rule.quantity, rule.origin) == (Quantity::Symbol, Origin::Place);
+        let Target::Address(address, _) = target else { return Ok(false) };
+        if !is_near_code || !x86_64::is_address(place.bytes, offset) {
+            return Ok(false);
+        }
+        // The instruction ends behind the four bytes.
+        let wanted = address.wrapping_add_signed(addend as isize + 4);
+        let slot = self.slot(Slot::Address(wanted), plan)?;
+        Ok(x86_64::load_address(place.bytes, offset, place.start + offset, slot))
     }
 
     /// What the rule's formula begins with.
@@ -205,18 +235,18 @@ impl<'a> Batch<'_, 'a> {
             _ => Err(Trouble::Storage("it is no thread-local variable of the process")),
         };
         let distance = || {
-            let fixed = thread()?.from_pointer;
-            fixed.ok_or(Trouble::Storage(
-                "the variable's library was loaded late, and each thread has it elsewhere: compile \
-                 with -ftls-model=global-dynamic, or link the program with the library",
-            ))
+            let ThreadLocal { module, from_pointer, .. } = thread()?;
+            let why = if storage::is_own(module) { OWN_ELSEWHERE } else { LATE };
+            from_pointer.ok_or(Trouble::Storage(why))
         };
-        if matches!(target, Target::Thread(_))
-            && !matches!(
-                rule.quantity,
-                Quantity::Thread | Quantity::ThreadSlot | Quantity::ThreadPair | Quantity::Nothing
-            )
-        {
+        // Its place in the object's own module, where the code takes it to be in this.
+        let own_module = plan.taken.storage.as_ref().map(Storage::module);
+        let own = || {
+            let variable = thread()?;
+            let is_own = own_module == Some(variable.module);
+            if is_own { Ok(variable) } else { Err(Trouble::Storage(NOT_OWN)) }
+        };
+        if matches!(target, Target::Thread(_)) && !is_for_threads(rule.quantity) {
             return Err(Trouble::Storage("a thread-local variable is used like another"));
         }
         Ok(match rule.quantity {
@@ -246,10 +276,15 @@ impl<'a> Batch<'_, 'a> {
                 let variable = thread()?;
                 self.slot(Slot::Pair(variable.module, variable.offset), plan)? as i128
             }
+            Quantity::ThreadModule => {
+                let module = own()?.module;
+                self.slot(Slot::Pair(module, 0), plan)? as i128
+            }
+            Quantity::ThreadPlace => i128::from(own()?.offset),
         })
     }
 
-    fn slot(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Trouble> {
+    fn slot(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Error> {
         let shared = Shared::Slot(slot);
         if plan.taken.shared.contains(&shared)
             && let Some(address) = self.state.slots.address(shared)
@@ -261,7 +296,7 @@ impl<'a> Batch<'_, 'a> {
             None => {
                 let state = &mut *self.state;
                 let taken = state.slots.take(slot, &state.range, &mut state.sealed);
-                let address = taken.ok_or_else(|| Trouble::Full(state.full(Region::Sealed, 16)))?;
+                let address = taken.ok_or_else(|| state.full(Region::Sealed, 16))?;
                 self.new.push((shared, address));
                 address
             }
@@ -270,7 +305,7 @@ impl<'a> Batch<'_, 'a> {
         Ok(address)
     }
 
-    fn stub(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Trouble> {
+    pub(super) fn stub(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Error> {
         let shared = Shared::Stub(slot);
         if plan.taken.shared.contains(&shared)
             && let Some(address) = self.state.slots.address(shared)
@@ -280,7 +315,7 @@ impl<'a> Batch<'_, 'a> {
         let address = match self.state.slots.again(shared) {
             Some(address) => address,
             None => {
-                let address = self.room_for_stub().map_err(Trouble::Full)?;
+                let address = self.room_for_stub()?;
                 self.state.slots.stub(slot, address);
                 self.new.push((shared, address));
                 address
@@ -333,6 +368,8 @@ impl<'a> Batch<'_, 'a> {
                     bytes[..8].copy_from_slice(&value.to_le_bytes());
                     8
                 }
+                // Filled in when it was chosen.
+                Shared::Slot(Slot::Chosen(_)) => 8,
                 Shared::Slot(Slot::Thread(value)) => {
                     bytes[..8].copy_from_slice(&value.to_le_bytes());
                     8
@@ -366,6 +403,26 @@ enum Trouble {
     Full(Error),
 }
 
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Full(error)
+    }
+}
+
+const LATE: &str = "the variable's library was loaded late, and each thread has it elsewhere: compile with -fPIC and \
+     -ftls-model=global-dynamic, or link the program with the library";
+
+const OWN_ELSEWHERE: &str = "a loaded object defines the variable, and each thread has it elsewhere: compile with -fPIC \
+     and without -ftls-model (on aarch64 also with -mtls-dialect=trad)";
+
+const NOT_OWN: &str = "the code takes this thread-local variable for one of its own object, and another defines it: \
+     compile with -ftls-model=global-dynamic";
+
+fn is_for_threads(quantity: Quantity) -> bool {
+    use Quantity::{Nothing, Thread, ThreadModule, ThreadPair, ThreadPlace, ThreadSlot};
+    matches!(quantity, Thread | ThreadSlot | ThreadPair | ThreadModule | ThreadPlace | Nothing)
+}
+
 /// Where the code of an object will lie.
 fn own_text(object: &Object<'_>, plan: &Plan) -> Vec<Bytes<usize>> {
     let sections = object.sections.iter().zip(&plan.sections);
@@ -388,7 +445,7 @@ fn remedy(rule: &Rule) -> &'static str {
         }
         (Quantity::Symbol, Origin::Place | Origin::Frame) => {
             "; the symbol is too far away: compile with -fPIC, or open the arena near it \
-             (Place::Near)"
+             (Place::NearLibraries where a library has it, Place::Near)"
         }
         _ => "",
     }

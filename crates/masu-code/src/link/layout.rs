@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 
-use super::{Batch, Plan};
+use super::{Batch, Input, Plan};
 use crate::error::Error;
 use crate::memory::Region;
-use crate::object::{Home, Section};
+use crate::object::{Home, Kind, Section};
 use crate::relocation::STUB;
 use crate::state::State;
+use crate::storage::Storage;
 
 /// What text is packed at, in bytes.
 const PACK: usize = 16;
@@ -64,6 +65,24 @@ impl Pile {
 
 const REGIONS: [Region; 3] = [Region::Text, Region::Sealed, Region::Data];
 
+/// Puts the sections that are thread-local, or those that are not, on their regions' piles; an error is a region that
+/// has no such room.
+fn pile_up(
+    input: &Input<'_>,
+    plan: &mut Plan,
+    piles: &mut [Pile; 3],
+    thread: bool,
+) -> Result<(), Region> {
+    let sections = input.object.sections.iter().enumerate();
+    for (number, section) in sections.filter(|(_, section)| section.is_thread == thread) {
+        let Some(region) = section.region.filter(|_| !plan.drops(number)) else { continue };
+        let pile = &mut piles[region as usize];
+        let at = needs(section, region).and_then(|(size, align)| pile.put(size, align));
+        plan.sections[number] = at.ok_or(region)?;
+    }
+    Ok(())
+}
+
 impl Batch<'_, '_> {
     /// Keeps each COMDAT group once: that of an object loaded earlier, or the batch's first.
     pub(super) fn choose_groups(&mut self) {
@@ -97,13 +116,16 @@ impl Batch<'_, '_> {
             let plan = &mut self.plans[index];
             let mut piles = [Pile { size: 0, align: 1 }; 3];
             plan.sections = vec![0; input.object.sections.len()];
-            for (number, section) in input.object.sections.iter().enumerate() {
-                let Some(region) = section.region.filter(|_| !plan.drops(number)) else {
-                    continue;
-                };
-                let pile = &mut piles[region as usize];
-                let at = needs(section, region).and_then(|(size, align)| pile.put(size, align));
-                plan.sections[number] = at.ok_or_else(|| self.state.full(region, usize::MAX))?;
+            pile_up(input, plan, &mut piles, false)
+                .map_err(|region| self.state.full(region, usize::MAX))?;
+            let sealed = piles[Region::Sealed as usize];
+            let threads = input.object.sections.iter().filter(|section| section.is_thread);
+            if let Some(align) = threads.map(|section| section.align).max() {
+                // What each thread copies is one piece.
+                let start = piles[Region::Sealed as usize].put(0, align).unwrap_or(sealed.size);
+                pile_up(input, plan, &mut piles, true)
+                    .map_err(|region| self.state.full(region, usize::MAX))?;
+                plan.image = (start..piles[Region::Sealed as usize].size, align);
             }
             let commons = commons(input, plan, &self.state.published, self.inputs, index);
             for (symbol, size, align) in commons {
@@ -153,7 +175,9 @@ impl Batch<'_, '_> {
             let Pile { size, align } = piles[Region::Text as usize];
             places.push(whole.put(size, align).ok_or_else(|| full(self.state))?);
         }
-        let undefined = |symbol: &&crate::object::Symbol<'_>| symbol.home == Home::Undefined;
+        let undefined = |symbol: &&crate::object::Symbol<'_>| {
+            symbol.home == Home::Undefined || symbol.kind == Kind::Indirect
+        };
         let symbols = self.inputs.iter().flat_map(|input| &input.object.symbols);
         let count = symbols.filter(undefined).count();
         let stubs = whole.put(count * STUB, STUB).ok_or_else(|| full(self.state))?;
@@ -197,6 +221,10 @@ impl Batch<'_, '_> {
         if wants {
             plan.taken.handle += start;
         }
+        let (image, align) = (plan.image.0.clone(), plan.image.1);
+        let start = plan.taken.sealed.start;
+        plan.image.0 = image.start + start..image.end + start;
+        plan.taken.storage = Storage::open(&plan.image.0, align);
     }
 }
 

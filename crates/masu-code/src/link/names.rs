@@ -11,9 +11,10 @@ use object::LittleEndian;
 
 use super::{Batch, Input, Plan, Target, site};
 use crate::error::Error;
+use crate::exit;
 use crate::memory::Region;
 use crate::object::{Home, Kind, Rela, Symbol};
-use crate::process;
+use crate::process::{self, ThreadLocal};
 use crate::relocation::{HOST, Quantity};
 use crate::state::{Definition, Owner};
 
@@ -103,7 +104,6 @@ impl<'a> Batch<'_, 'a> {
     fn define(&self) -> Result<Defined<'a>, Error> {
         let mut defined = Defined::with_capacity(self.inputs.len());
         for (object, input) in self.inputs.iter().enumerate() {
-            refuse_indirect(input)?;
             if input.is_private {
                 continue;
             }
@@ -151,10 +151,9 @@ impl<'a> Batch<'_, 'a> {
             return Ok(Target::Address(0, 0));
         }
         let symbol = &input.object.symbols[number];
-        let address = |base: usize| base.wrapping_add(symbol.value as usize);
         let own = match symbol.home {
             Home::Undefined => None,
-            Home::Absolute => Some(Target::Address(address(0), symbol.size)),
+            Home::Absolute => Some(Target::Address(symbol.value as usize, symbol.size)),
             Home::Common => {
                 let mut commons = plans[index].commons.iter();
                 let common = commons.find(|(common, _)| *common == number);
@@ -166,18 +165,11 @@ impl<'a> Batch<'_, 'a> {
                 }
                 None
             }
-            Home::Section(_) if symbol.kind == Kind::ThreadLocal => {
-                let why = "the object defines this thread-local variable itself, and only those of \
-                           the process can be used";
-                return Err(Error::ThreadLocal { site: at(), why });
-            }
             Home::Section(home) if input.object.sections[home].region.is_none() => {
                 let why = format!("{}: the symbol's section is not loaded", at());
                 return Err(Error::malformed(input.name, why));
             }
-            Home::Section(home) => {
-                Some(Target::Address(address(plans[index].sections[home]), symbol.size))
-            }
+            Home::Section(home) => Some(in_section(&plans[index], input, home, number)),
         };
         let gives_way = symbol.is_weak && !input.is_private && !symbol.is_hidden;
         match own {
@@ -213,11 +205,13 @@ impl<'a> Batch<'_, 'a> {
             }
             return Some(self.address_here(here, plans));
         }
-        if let Some(Definition { address, size, owner, .. }) = published {
+        if let Some(Definition { address, size, owner, module, .. }) = published {
             return match owner {
                 Owner::Object(number) => {
                     plans[index].taken.uses.push(number);
-                    Some(Target::Address(address, size))
+                    Some(module.map_or(Target::Address(address, size), |module| {
+                        Target::Thread(ThreadLocal::on_demand(module, address))
+                    }))
                 }
                 // The address of an entry is its stub's, which is made where it is first needed.
                 Owner::Entry => self.entry_stub(address, &mut plans[index]),
@@ -242,47 +236,50 @@ impl<'a> Batch<'_, 'a> {
     fn address_here(&self, here: Here, plans: &[Plan]) -> Target {
         let (plan, input) = (&plans[here.object], &self.inputs[here.object]);
         let symbol = &input.object.symbols[here.symbol];
-        let base = match symbol.home {
-            Home::Section(home) => plan.sections[home],
+        match symbol.home {
+            Home::Section(home) => in_section(plan, input, home, here.symbol),
             Home::Common => {
                 let at = plan.commons.iter().find(|(number, _)| *number == here.symbol);
-                return Target::Address(at.map_or(0, |(_, at)| *at), symbol.size);
+                Target::Address(at.map_or(0, |(_, at)| *at), symbol.size)
             }
-            Home::Absolute | Home::Undefined => 0,
-        };
-        Target::Address(base.wrapping_add(symbol.value as usize), symbol.size)
+            Home::Absolute | Home::Undefined => Target::Address(symbol.value as usize, symbol.size),
+        }
     }
 
     /// What the batch makes known to later ones: name, definition, and which object has it.
     pub(crate) fn definitions(&self, first: u64) -> Vec<(Box<[u8]>, Definition)> {
         let publish = |(name, here): (&&[u8], &Here)| {
-            let Target::Address(address, size) = self.address_here(*here, &self.plans) else {
-                return None;
+            let (address, size, module) = match self.address_here(*here, &self.plans) {
+                Target::Address(address, size) => (address, size, None),
+                Target::Thread(ThreadLocal { module, offset, .. }) => {
+                    (offset as usize, 0, Some(module))
+                }
+                Target::Missing | Target::Discarded => return None,
             };
             let owner = Owner::Object(first + here.object as u64);
             let is_weak = here.strength == Strength::Weak;
             if is_weak && self.state.published.contains_key(*name) {
                 return None;
             }
-            Some(((*name).into(), Definition { address, size, owner, is_weak }))
+            Some(((*name).into(), Definition { address, module, size, owner, is_weak }))
         };
         self.defined.iter().filter_map(publish).collect()
     }
 }
 
-/// IFUNCs are chosen by code of the object that would have to run while it is linked.
-fn refuse_indirect(input: &Input<'_>) -> Result<(), Error> {
-    let is_indirect = |symbol: &&Symbol<'_>| symbol.kind == Kind::Indirect;
-    match input.object.symbols.iter().find(is_indirect) {
-        None => Ok(()),
-        Some(symbol) => {
-            let name = String::from_utf8_lossy(symbol.name);
-            let what = format!(
-                "`{name}` is an IFUNC, which an arena does not choose: have the program choose, \
-                 and replace an entry"
-            );
-            Err(Error::Unsupported { object: input.name.to_owned(), what })
+/// What a symbol of a section is that is loaded.
+fn in_section(plan: &Plan, input: &Input<'_>, home: usize, number: usize) -> Target {
+    let symbol = &input.object.symbols[number];
+    if let Some(choice) = plan.choices.iter().find(|choice| choice.symbol == number) {
+        return Target::Address(choice.stub, symbol.size);
+    }
+    let address = plan.sections[home].wrapping_add(symbol.value as usize);
+    match &plan.taken.storage {
+        Some(storage) if input.object.sections[home].is_thread => {
+            let offset = address.wrapping_sub(plan.image.0.start);
+            Target::Thread(ThreadLocal::on_demand(storage.module(), offset))
         }
+        _ => Target::Address(address, symbol.size),
     }
 }
 
@@ -293,7 +290,9 @@ impl crate::state::State {
             return Some(address);
         }
         let ask = |resolver: &crate::options::Resolver| resolver(name);
-        let address = process::symbol(name).or_else(|| self.resolver.as_ref().and_then(ask))?;
+        let address = exit::instead_of(name).or_else(|| process::symbol(name));
+        let address = address.or_else(|| process::static_symbol(name));
+        let address = address.or_else(|| self.resolver.as_ref().and_then(ask))?;
         self.process.insert(name.into(), address);
         Some(address)
     }

@@ -33,7 +33,7 @@ const fn rewritten(
 }
 
 use Origin::{BaseFrame, Frame, Place, Zero};
-use Quantity::{Branch, Nothing, Slot, Symbol, Thread, ThreadSlot};
+use Quantity::{Branch, Nothing, Slot, Symbol, Thread, ThreadPair, ThreadSlot};
 
 /// A branch or a literal load: bits of a distance in words.
 const fn words(bits: u32, at: u32) -> Field {
@@ -104,6 +104,8 @@ const RULES: &[Rule] = &[
     rule(313, "R_AARCH64_LD64_GOTPAGE_LO15", (Slot, BaseFrame), Field::Bits { from: 3, bits: 12, at: 10, fits: Fits::Unsigned, exact: true }),
     rule(314, "R_AARCH64_PLT32", (Branch, Place), Field::Bytes(4, Fits::Signed)),
     rule(315, "R_AARCH64_GOTPCREL32", (Slot, Place), Field::Bytes(4, Fits::Signed)),
+    rule(513, "R_AARCH64_TLSGD_ADR_PAGE21", (ThreadPair, Frame), PAGE),
+    rule(514, "R_AARCH64_TLSGD_ADD_LO12_NC", (ThreadPair, Zero), add(0, Fits::Any)),
     rule(541, "R_AARCH64_TLSIE_ADR_GOTTPREL_PAGE21", (ThreadSlot, Frame), PAGE),
     rule(542, "R_AARCH64_TLSIE_LD64_GOTTPREL_LO12_NC", (ThreadSlot, Zero), low(3)),
     rule(543, "R_AARCH64_TLSIE_LD_GOTTPREL_PREL19", (ThreadSlot, Place), words(19, 5)),

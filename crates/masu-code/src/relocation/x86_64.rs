@@ -1,7 +1,4 @@
 //! The relocations of x86-64, as its ABI supplement lists them, less those that only linkers write.
-//!
-//! `R_X86_64_TLSLD` and its offsets are missing because they are for thread-local variables that
-//! the object defines itself, which an arena has not.
 
 use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
 
@@ -25,7 +22,8 @@ const fn relaxed(number: u32, name: &'static str) -> Rule {
 }
 
 use Origin::{Base, Place, Zero};
-use Quantity::{Branch, Size, Slot, Symbol, Thread, ThreadPair, ThreadSlot};
+use Quantity::{Branch, Size, Slot, Symbol};
+use Quantity::{Thread, ThreadModule, ThreadPair, ThreadPlace, ThreadSlot};
 
 const ANY_64: Field = Field::Bytes(8, Fits::Any);
 const SIGNED_32: Field = Field::Bytes(4, Fits::Signed);
@@ -44,8 +42,11 @@ const RULES: &[Rule] = &[
     rule(13, "R_X86_64_PC16", (Symbol, Place), Field::Bytes(2, Fits::Signed)),
     rule(14, "R_X86_64_8", (Symbol, Zero), Field::Bytes(1, Fits::Either)),
     rule(15, "R_X86_64_PC8", (Symbol, Place), Field::Bytes(1, Fits::Signed)),
+    rule(17, "R_X86_64_DTPOFF64", (ThreadPlace, Zero), ANY_64),
     rule(18, "R_X86_64_TPOFF64", (Thread, Zero), ANY_64),
     rule(19, "R_X86_64_TLSGD", (ThreadPair, Place), SIGNED_32),
+    rule(20, "R_X86_64_TLSLD", (ThreadModule, Place), SIGNED_32),
+    rule(21, "R_X86_64_DTPOFF32", (ThreadPlace, Zero), SIGNED_32),
     rule(22, "R_X86_64_GOTTPOFF", (ThreadSlot, Place), SIGNED_32),
     rule(23, "R_X86_64_TPOFF32", (Thread, Zero), SIGNED_32),
     rule(24, "R_X86_64_PC64", (Symbol, Place), ANY_64),
@@ -110,6 +111,23 @@ pub(crate) fn relax(bytes: &mut [u8], offset: usize, place: usize, target: usize
         }
         _ => return false,
     }
+    true
+}
+
+/// Whether the four bytes at `offset` are the whole operand of `lea foo(%rip), %reg`.
+pub(crate) fn is_address(bytes: &[u8], offset: usize) -> bool {
+    let start = offset.checked_sub(3);
+    let code = start.and_then(|start| bytes.get(start..offset));
+    matches!(code, Some(&[0x48 | 0x4c, 0x8d, mode]) if mode & 0xc7 == 0x05)
+}
+
+/// Makes it `mov slot(%rip), %reg`: [`relax`] the other way round; `true` where the slot is in reach.
+pub(crate) fn load_address(bytes: &mut [u8], offset: usize, place: usize, slot: usize) -> bool {
+    let distance = i32::try_from(slot as i128 - (place as i128 + 4));
+    let code = bytes.get_mut(offset.saturating_sub(2)..offset.saturating_add(4));
+    let (Ok(distance), Some(code)) = (distance, code) else { return false };
+    code[0] = 0x8b;
+    code[2..].copy_from_slice(&distance.to_le_bytes());
     true
 }
 

@@ -1,0 +1,199 @@
+//! Static libraries, of which only the members are loaded that are needed.
+//!
+//! Relies on the `object` crate. The one hard idea is a linker's: a member is taken where it defines what was looked
+//! for and nobody had; it may look for more, in any of the libraries, whatever their order.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object::read::archive::{ArchiveFile, ArchiveMember, ArchiveOffset};
+
+use crate::error::Error;
+use crate::object::{Aligned, Home, Object};
+use crate::source::Source;
+
+/// A static library (`lib….a`), which [`crate::Arena::load_with`] takes what is needed from.
+///
+/// Copies share the bytes. A thin one (`ar --thin`) names its objects' files, which are read when they are needed.
+#[derive(Clone)]
+pub struct Archive {
+    name: String,
+    data: Arc<Aligned>,
+    /// What a thin library's names are relative to.
+    folder: PathBuf,
+    /// Where the member that defines a symbol stands in the file.
+    index: Arc<HashMap<Box<[u8]>, u64>>,
+    is_inert: bool,
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Archive({:?}, {} symbols)", self.name, self.index.len())
+    }
+}
+
+impl Archive {
+    /// A static library in a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read or is no static library.
+    pub fn file(path: impl AsRef<Path>) -> Result<Archive, Error> {
+        let path = path.as_ref();
+        let data = Aligned::read(path)
+            .map_err(|error| Error::kernel(format!("cannot read {}", path.display()), error))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Archive::of(path.display().to_string(), data, folder)
+    }
+
+    /// A static library in memory. The names of a thin one are relative to the current folder.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no static library.
+    pub fn new(name: impl Into<String>, bytes: &[u8]) -> Result<Archive, Error> {
+        Archive::of(name.into(), Aligned::copy(bytes), PathBuf::new())
+    }
+
+    fn of(name: String, data: Aligned, folder: PathBuf) -> Result<Archive, Error> {
+        let wrong = |error| Error::malformed(&name, format!("as a static library: {error}"));
+        let archive = ArchiveFile::parse(data.bytes()).map_err(wrong)?;
+        let mut index = HashMap::new();
+        for symbol in archive.symbols().map_err(wrong)?.into_iter().flatten() {
+            let symbol = symbol.map_err(wrong)?;
+            // Of two members the first is meant.
+            index.entry(symbol.name().into()).or_insert(symbol.offset().0);
+        }
+        let (data, index) = (Arc::new(data), Arc::new(index));
+        Ok(Archive { name, data, folder, index, is_inert: false })
+    }
+
+    /// Initializers and destructors of its members are not run: [`Source::inert`].
+    #[must_use]
+    pub fn inert(mut self) -> Archive {
+        self.is_inert = true;
+        self
+    }
+
+    /// All objects of the library, in its order.
+    ///
+    /// # Errors
+    ///
+    /// When the library is broken, or a thin one's object cannot be read.
+    pub fn members(&self) -> Result<Vec<Source>, Error> {
+        let archive = self.parse()?;
+        let mut sources = Vec::new();
+        for member in archive.members() {
+            sources.extend(self.source(&member.map_err(|error| self.wrong(error))?)?);
+        }
+        Ok(sources)
+    }
+
+    fn wrong(&self, error: object::read::Error) -> Error {
+        Error::malformed(&self.name, format!("as a static library: {error}"))
+    }
+
+    fn parse(&self) -> Result<ArchiveFile<'_>, Error> {
+        ArchiveFile::parse(self.data.bytes()).map_err(|error| self.wrong(error))
+    }
+
+    /// A member; `None` for what is no object, such as rustc's metadata.
+    fn source(&self, member: &ArchiveMember<'_>) -> Result<Option<Source>, Error> {
+        let of = String::from_utf8_lossy(member.name());
+        let mut source = if member.is_thin() {
+            Source::file(self.folder.join(of.as_ref()))?
+        } else {
+            let data = member.data(self.data.bytes()).map_err(|error| self.wrong(error))?;
+            if !data.starts_with(b"\x7fELF") {
+                return Ok(None);
+            }
+            Source::new("", data)
+        };
+        source.name = format!("{}({of})", self.name);
+        source.is_inert = self.is_inert;
+        Ok(Some(source))
+    }
+
+    /// The member that defines a symbol, by the library's own index.
+    fn member_with(
+        &self,
+        symbol: &[u8],
+        taken: &mut HashSet<u64>,
+    ) -> Result<Option<Source>, Error> {
+        let Some(&offset) = self.index.get(symbol) else { return Ok(None) };
+        if !taken.insert(offset) {
+            return Ok(None);
+        }
+        let archive = self.parse()?;
+        let member = archive.member(ArchiveOffset(offset)).map_err(|error| self.wrong(error))?;
+        self.source(&member)
+    }
+}
+
+impl Source {
+    /// All objects of a static library (`lib….a`), in its order: [`Archive::members`].
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no such library.
+    pub fn archive(name: &str, bytes: &[u8]) -> Result<Vec<Source>, Error> {
+        Archive::new(name, bytes)?.members()
+    }
+}
+
+/// Adds the members of `archives` to a batch that define what it looks for; `is_known` says what is loaded already.
+pub(crate) fn add_needed(
+    sources: &mut Vec<Source>,
+    archives: &[Archive],
+    is_known: impl Fn(&[u8]) -> bool,
+) -> Result<(), Error> {
+    for archive in archives {
+        // Some libraries are empty: what they had moved to others.
+        if archive.index.is_empty() && archive.parse()?.members().next().is_some() {
+            let why = "a static library without an index of symbols: `ranlib` makes one";
+            return Err(Error::malformed(&archive.name, why));
+        }
+    }
+    let mut taken = vec![HashSet::new(); archives.len()];
+    let mut symbols = Symbols::default();
+    sources.iter().try_for_each(|source| symbols.note(source))?;
+    while let Some(symbol) = symbols.wanted.pop_front() {
+        if symbols.defined.contains(&symbol) || is_known(&symbol) {
+            continue;
+        }
+        for (archive, taken) in archives.iter().zip(&mut taken) {
+            if let Some(source) = archive.member_with(&symbol, taken)? {
+                symbols.note(&source)?;
+                sources.push(source);
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the objects of a batch define for others, and look for.
+#[derive(Default)]
+struct Symbols {
+    defined: HashSet<Box<[u8]>>,
+    wanted: VecDeque<Box<[u8]>>,
+}
+
+impl Symbols {
+    fn note(&mut self, source: &Source) -> Result<(), Error> {
+        let object = Object::read(&source.name, source.data.bytes())?;
+        let global =
+            object.symbols.iter().filter(|symbol| !symbol.is_local && !symbol.name.is_empty());
+        for symbol in global {
+            // A weak one may stay undefined, and takes no member.
+            match symbol.home {
+                Home::Undefined if symbol.is_weak => {}
+                Home::Undefined => self.wanted.push_back(symbol.name.into()),
+                _ if source.is_private => {}
+                _ => drop(self.defined.insert(symbol.name.into())),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! What loaded code has called when it goes: functions of the C library that note by whom they were called, in place of
+//! its own.
+//!
+//! Relies on the C library's lists (`__cxa_atexit` and its like), whose entries carry a *handle*. A linker puts these
+//! functions into each program and library (`libc_nonshared.a`), so that the handle is that of the caller. The one hard
+//! idea: here the handle is that of the object which the noted function lies in, because that must not go before.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use crate::process;
+use crate::storage;
+use crate::sync::{Arc, Mutex, Weak};
+
+/// An object that something was noted of.
+pub(crate) struct Noted {
+    /// What stands for it in the C library's lists.
+    handle: usize,
+    /// It stays while this does, and so does its arena.
+    _stays: (Arc<()>, Arc<dyn Home>),
+}
+
+/// An arena, as the C library's functions see it.
+pub(crate) trait Home: Send + Sync {
+    /// Notes that the object which an address lies in is in the C library's lists: its handle, and what keeps it.
+    fn note(&self, address: usize) -> Option<(usize, Arc<()>)>;
+}
+
+struct Arenas(Vec<(Range<usize>, Weak<dyn Home>)>);
+
+static ARENAS: Mutex<Arenas> = Mutex::new(Arenas(Vec::new()));
+
+/// Has code in a range of addresses found, as long as its arena is there.
+pub(crate) fn add(range: Range<usize>, home: Weak<dyn Home>) {
+    let mut arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    arenas.0.retain(|(_, home)| home.strong_count() > 0);
+    arenas.0.push((range, home));
+}
+
+/// The object that an address lies in, if it is one of an arena's.
+fn noted(address: usize) -> Option<Noted> {
+    let home = {
+        let arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut holding = arenas.0.iter().filter(|(range, _)| range.contains(&address));
+        holding.find_map(|(_, home)| home.upgrade())?
+    };
+    let (handle, pin) = home.note(address)?;
+    Some(Noted { handle, _stays: (pin, home) })
+}
+
+fn handle(address: usize) -> usize {
+    noted(address).map_or(0, |noted| noted.handle)
+}
+
+extern "C" fn at_exit(function: usize) -> c_int {
+    process::call_library(c"__cxa_atexit", [function, 0, handle(function), 0])
+}
+
+extern "C" fn at_quick_exit(function: usize) -> c_int {
+    process::call_library(c"__cxa_at_quick_exit", [function, handle(function), 0, 0])
+}
+
+extern "C" fn at_fork(prepare: usize, parent: usize, child: usize) -> c_int {
+    let handle = [prepare, parent, child].into_iter().map(handle).find(|&handle| handle != 0);
+    process::call_library(c"__register_atfork", [prepare, parent, child, handle.unwrap_or(0)])
+}
+
+/// A destructor of a thread's variable, and the objects of its code and of the variable.
+struct AtThreadEnd {
+    destructor: extern "C" fn(*mut c_void),
+    variable: *mut c_void,
+    _objects: [Option<Noted>; 2],
+}
+
+extern "C" fn at_thread_end(
+    destructor: extern "C" fn(*mut c_void),
+    variable: *mut c_void,
+    object: usize,
+) -> c_int {
+    /// Stands for this library.
+    static HERE: u8 = 0;
+    let objects = [destructor as usize, object].map(noted);
+    let noted = Box::new(AtThreadEnd { destructor, variable, _objects: objects });
+    let arguments =
+        [end as *const () as usize, Box::into_raw(noted) as usize, &raw const HERE as usize, 0];
+    process::call_library(c"__cxa_thread_atexit_impl", arguments)
+}
+
+extern "C" fn end(noted: *mut AtThreadEnd) {
+    // SAFETY: It came from a box, and is called with it once.
+    let noted = unsafe { Box::from_raw(noted) };
+    (noted.destructor)(noted.variable);
+}
+
+/// What loaded code gets in place of the process's own function.
+pub(crate) fn instead_of(name: &[u8]) -> Option<usize> {
+    Some(match name {
+        b"__tls_get_addr" => storage::address as *const () as usize,
+        b"atexit" => at_exit as *const () as usize,
+        b"at_quick_exit" => at_quick_exit as *const () as usize,
+        b"pthread_atfork" | b"__pthread_atfork" => at_fork as *const () as usize,
+        b"__cxa_thread_atexit" | b"__cxa_thread_atexit_impl" => at_thread_end as *const () as usize,
+        _ => return None,
+    })
+}
