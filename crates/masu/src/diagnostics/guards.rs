@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_block_in_as_many_as_the_rate_says_is_guarded() {
+    fn one_block_in_the_rate_is_guarded() {
         let mut random = 1_u64;
         for rate in [1, 2, 16, 1_000, 5_000] {
             const DRAWS: usize = 20_000;

@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn as_many_frames_as_there_is_room_for() {
+    fn no_more_frames_than_fit() {
         let mut frames = [0; 3];
         assert_eq!(innermost(50, &mut frames), 3);
         assert_eq!(capture(&mut []), 0);
     }
 
     #[test]
-    fn what_is_known_leads_the_same_way() {
+    fn cached_rules_give_the_same_frames() {
         const DEPTH: usize = 40;
         let walks = [(); 3].map(|()| {
             let mut frames = [0; 200];

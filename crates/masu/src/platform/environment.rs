@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_begin_alike_are_found_in_their_order() {
+    fn variables_with_a_prefix_are_found_in_order() {
         let list =
             [c"MASU_A=1", c"MASU=2", c"MASU_", c"OTHER=MASU_", c"MASU_A=3"].map(CStr::as_ptr);
         let list = [list[0], list[1], list[2], list[3], list[4], ptr::null()];

@@ -71,7 +71,7 @@ pub(crate) fn stop(fault: Fault) -> ! {
 #[cfg(feature = "secure")]
 #[cold]
 #[inline(never)]
-pub(crate) fn stop_saying(message: &[u8]) -> ! {
+pub(crate) fn abort_with(message: &[u8]) -> ! {
     kernel::write_error(message);
     libc::abort()
 }

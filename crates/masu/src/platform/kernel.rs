@@ -91,7 +91,7 @@ pub(crate) fn note_lock(takes: bool) {
 
 /// Whether this thread holds no shared lock, as far as a debug build knows. Other builds do not count.
 pub(crate) fn no_lock_is_held() -> bool {
-    !cfg!(debug_assertions) || locks::by_this_thread() == 0
+    !cfg!(debug_assertions) || locks::held_by_this_thread() == 0
 }
 
 fn check(result: isize) -> Result<usize, Errno> {

@@ -427,7 +427,7 @@ unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usi
 #[inline(never)]
 unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     // SAFETY: The caller's condition: until the resize succeeds, the block is intact.
-    let resize = || unsafe { resize_layout_anew(block, layout, new_size) };
+    let resize = || unsafe { resize_layout_by_moving(block, layout, new_size) };
     let new = resize();
     if new.is_null() { reclaim::retry(new_size, &resize) } else { new }
 }
@@ -436,7 +436,7 @@ unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) ->
 ///
 /// - As [`resize_layout`].
 #[inline]
-unsafe fn resize_layout_anew(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+unsafe fn resize_layout_by_moving(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let (old_size, align) = (layout.size(), layout.align());
     let stays = old_size.max(new_size) <= LARGEST_ALWAYS_SMALL
         && Class::of(old_size, align).is_some_and(|old| Class::of(new_size, align) == Some(old));

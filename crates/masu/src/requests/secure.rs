@@ -102,7 +102,7 @@ fn allocate_class(class: Class, size: usize) -> (*mut u8, bool) {
     let shard = cache.map_or(Shard::default(), |cache| cache.shard);
     let taken = hardened::take(shard, class, size).or_else(|| {
         // The quarantine takes addresses, which may be limited.
-        guarded::forget_resting().then(|| hardened::take(shard, class, size))?
+        guarded::forget_quarantined().then(|| hardened::take(shard, class, size))?
     });
     let Some(taken) = taken else { return (ptr::null_mut(), false) };
     let block: *mut u8 = ptr::with_exposed_provenance_mut(taken.address);
@@ -195,7 +195,7 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
                 report::stop(call, address, reason);
             }
             uncount(address);
-            match held.rest() {
+            match held.quarantine() {
                 // No slow path follows that would update the statistics page.
                 Ok(true) => page::refresh(),
                 Ok(false) => {}

@@ -210,7 +210,7 @@ mod tests {
             super::super::value(place)
         });
         // Until it sleeps, or has not waited.
-        while !sources.others_sleep() && !other.is_finished() {
+        while !sources.has_sleepers() && !other.is_finished() {
             std::thread::yield_now();
         }
         sources.put(place, value, Source::Environment);
@@ -218,12 +218,12 @@ mod tests {
         assert_eq!(other.join().expect("it ends"), Some(value));
     }
 
-    fn meant(end: &str) -> Option<String> {
+    fn nearest_name(end: &str) -> Option<String> {
         nearest(end.as_bytes()).map(|rule| String::from_utf8_lossy(rule.name()).into_owned())
     }
 
     #[test]
-    fn a_name_with_a_slip_leads_to_the_option() {
+    fn a_misspelt_name_leads_to_the_option() {
         for (end, name) in [
             ("RETIAN", "retain"),
             ("RETAINS", "retain"),
@@ -233,20 +233,20 @@ mod tests {
             ("cache_size", "cache_size"),
             ("MEMORY_LIMITS", "memory_limit"),
         ] {
-            assert_eq!(meant(end).as_deref(), Some(name), "{end}");
+            assert_eq!(nearest_name(end).as_deref(), Some(name), "{end}");
         }
     }
 
     #[test]
-    fn a_name_like_none_leads_nowhere() {
+    fn a_name_far_from_all_leads_nowhere() {
         for end in ["", "X", "HOME", "PURGE", concat!("RETAIN", "_OF_WHAT_IS_FREE_AND_WHAT_IS_NOT")]
         {
-            assert_eq!(meant(end), None, "{end}");
+            assert_eq!(nearest_name(end), None, "{end}");
         }
     }
 
     #[test]
-    fn a_variable_that_holds_a_text_is_no_slip() {
+    fn a_text_variable_is_no_misspelling() {
         for text in crate::settings::TEXTS {
             let end = text.variable.strip_prefix("MASU_").expect("begins so");
             assert!(is_no_option(end.as_bytes()), "{end}");

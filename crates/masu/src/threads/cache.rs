@@ -50,7 +50,7 @@ pub(crate) struct ThreadCache {
     pub(crate) traffic: Traffic,
     denials: Cell<u32>,
     /// The index of the class that last gave up depth for another one.
-    last_giver: Cell<u8>,
+    last_donor: Cell<u8>,
     /// Counts requests for a heap profile or guards.
     countdown: Countdown,
     /// Where the stacks for sizes of laned classes lie, even while the stacks' own table is disabled for counting.
@@ -99,7 +99,7 @@ impl ThreadCache {
             limit_bytes: Count::new(0),
             traffic: Traffic::new(),
             denials: Cell::new(0),
-            last_giver: Cell::new(0),
+            last_donor: Cell::new(0),
             countdown: Countdown::new(),
             own_offsets: [0; LANED_STEPS],
             next: Cell::new(None),

@@ -260,7 +260,7 @@ impl ThreadStatistics {
         let traffic = &cache.traffic;
         let (state, thread) = match traffic.user() {
             User::Nobody => (0, 0),
-            _ if all::is_left_behind(cache) => (2, 0),
+            _ if all::is_orphaned(cache) => (2, 0),
             User::Unknown => (1, 0),
             User::Thread(number) => (1, number),
         };

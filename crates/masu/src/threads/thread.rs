@@ -143,7 +143,7 @@ extern "C" fn before_fork() {
     idle::hold_for_fork();
     // SAFETY: Held just now.
     let has_others =
-        unsafe { slot::get().cache().is_none() || THREADS.held().made > 1 || idle::has_served() };
+        unsafe { slot::get().cache().is_none() || THREADS.held().made > 1 || idle::was_reused() };
     if has_others {
         // SAFETY: As above.
         unsafe {

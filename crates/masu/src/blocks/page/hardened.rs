@@ -23,14 +23,14 @@ pub(crate) enum Record {
     /// Handed out, with this requested size.
     Live(usize),
     /// Freed, and in quarantine.
-    Resting,
+    Quarantined,
     /// Free, with every byte zero unless the program wrote to it since.
     Zeroed,
     /// Never handed out, with unknown contents.
     Unknown,
 }
 
-const RESTING: u16 = u16::MAX;
+const QUARANTINED: u16 = u16::MAX;
 const ZEROED: u16 = u16::MAX - 1;
 const UNKNOWN: u16 = u16::MAX - 2;
 
@@ -131,7 +131,7 @@ impl Page {
     pub(crate) fn record(self, index: usize) -> Record {
         // SAFETY: There is a record for each block of the page.
         match unsafe { &*self.records().add(index) }.get() {
-            RESTING => Record::Resting,
+            QUARANTINED => Record::Quarantined,
             ZEROED => Record::Zeroed,
             UNKNOWN => Record::Unknown,
             bytes => Record::Live(usize::from(bytes)),
@@ -142,7 +142,7 @@ impl Page {
     pub(crate) fn set_record(self, index: usize, record: Record) {
         let value = match record {
             Record::Live(bytes) => bytes as u16,
-            Record::Resting => RESTING,
+            Record::Quarantined => QUARANTINED,
             Record::Zeroed => ZEROED,
             Record::Unknown => UNKNOWN,
         };

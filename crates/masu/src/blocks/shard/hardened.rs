@@ -29,7 +29,7 @@ const GUARDED_EVERY: usize = 8;
 const CHOICE: usize = 4;
 
 /// The quarantine of a class in a shard.
-struct Rest {
+struct Quarantine {
     random: Random,
     /// The queue, then the random places; each `room` long. 0 is no block.
     blocks: Option<&'static mut [usize]>,
@@ -40,13 +40,13 @@ struct Rest {
 }
 
 /// One for each lock of pages, which guards it.
-struct Rests([[UnsafeCell<Rest>; CLASSES]; SHARDS_MAX]);
+struct Quarantines([[UnsafeCell<Quarantine>; CLASSES]; SHARDS_MAX]);
 
 // SAFETY: Each is touched only under the lock of its pages.
-unsafe impl Sync for Rests {}
+unsafe impl Sync for Quarantines {}
 
-static RESTS: Rests =
-    Rests([const { [const { UnsafeCell::new(Rest::new()) }; CLASSES] }; SHARDS_MAX]);
+static QUARANTINES: Quarantines =
+    Quarantines([const { [const { UnsafeCell::new(Quarantine::new()) }; CLASSES] }; SHARDS_MAX]);
 
 /// The length of the queue for `class`.
 const fn room(class: Class) -> usize {
@@ -60,9 +60,9 @@ const fn room(class: Class) -> usize {
     }
 }
 
-impl Rest {
-    const fn new() -> Rest {
-        Rest { random: Random::new(), blocks: None, next: 0, asked_bytes: 0 }
+impl Quarantine {
+    const fn new() -> Quarantine {
+        Quarantine { random: Random::new(), blocks: None, next: 0, asked_bytes: 0 }
     }
 
     /// Puts a block into quarantine; returns the one that leaves, 0 for none. Without memory that is the block itself.
@@ -88,10 +88,10 @@ impl Rest {
 /// # Safety
 ///
 /// - The caller holds the lock of those pages while it uses this, and has no other reference to it.
-unsafe fn rest_of(shard: Shard, class: Class) -> &'static mut Rest {
-    let rest = &RESTS.0[usize::from(shard.0) % SHARDS_MAX][class.page_index()];
+unsafe fn quarantine_of(shard: Shard, class: Class) -> &'static mut Quarantine {
+    let quarantine = &QUARANTINES.0[usize::from(shard.0) % SHARDS_MAX][class.page_index()];
     // SAFETY: The caller's condition.
-    unsafe { &mut *rest.get() }
+    unsafe { &mut *quarantine.get() }
 }
 
 /// A block that was taken from a page.
@@ -119,7 +119,7 @@ fn take_elsewhere(shard: Shard, class: Class, size: usize) -> Option<Taken> {
 fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Taken> {
     let mut pages = shard.pages(class).lock();
     // SAFETY: The lock of these pages is held, here and below.
-    let mut random = &mut unsafe { rest_of(shard, class) }.random;
+    let mut random = &mut unsafe { quarantine_of(shard, class) }.random;
     while pages.partial.first().is_none() {
         if !makes {
             return None;
@@ -131,7 +131,7 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
         pages = shard.pages(class).lock();
         pages.enter(class, page, 0);
         // SAFETY: As above.
-        random = &mut unsafe { rest_of(shard, class) }.random;
+        random = &mut unsafe { quarantine_of(shard, class) }.random;
     }
     let choice = match pages.partial_count as usize {
         0 | 1 => 0,
@@ -148,7 +148,7 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
     pages.handed_out += 1;
     pages.taken += 1;
     // SAFETY: As above.
-    unsafe { rest_of(shard, class) }.asked_bytes += size;
+    unsafe { quarantine_of(shard, class) }.asked_bytes += size;
     let zeroed = page.record(index) == Record::Zeroed;
     page.set_record(index, Record::Live(size));
     Some(Taken { address: page.block(class, index), zeroed })
@@ -157,7 +157,7 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
 impl ClassPages {
     /// Makes a block free that leaves the quarantine, or says where it was written to. Returns its page where that is now
     /// empty and removed, to be released.
-    fn end_rest(&mut self, class: Class, block: usize) -> Result<Option<Page>, Wrong> {
+    fn end_quarantine(&mut self, class: Class, block: usize) -> Result<Option<Page>, Wrong> {
         // SAFETY: Quarantined blocks lie in pages.
         let page = unsafe { page_at(block) };
         let index = page.index_of(class, block);
@@ -254,7 +254,7 @@ pub(crate) fn hold(address: usize) -> Result<Held, Wrong> {
     }
     match page.record(index) {
         Record::Live(_) => Ok(Held { pages, shard, class, page, index }),
-        Record::Resting => Err(Wrong::FreedTwice { size: class.size() }),
+        Record::Quarantined => Err(Wrong::FreedTwice { size: class.size() }),
         Record::Zeroed | Record::Unknown => Err(Wrong::IsFree { size: class.size() }),
     }
 }
@@ -287,27 +287,27 @@ impl Held {
     pub(crate) fn set_size(&mut self, size: usize) {
         let before = self.size();
         // SAFETY: The lock of these pages is held.
-        let rest = unsafe { rest_of(self.shard, self.class) };
-        rest.asked_bytes = rest.asked_bytes - before + size;
+        let quarantine = unsafe { quarantine_of(self.shard, self.class) };
+        quarantine.asked_bytes = quarantine.asked_bytes - before + size;
         self.page.set_record(self.index, Record::Live(size));
     }
 
     /// Puts the block into quarantine; nothing uses it any more. Returns whether the queue began again, as it does now
     /// and then.
     #[inline]
-    pub(crate) fn rest(mut self) -> Result<bool, Wrong> {
+    pub(crate) fn quarantine(mut self) -> Result<bool, Wrong> {
         let (class, block) = (self.class, self.page.block(self.class, self.index));
         let size = self.size();
         // SAFETY: The block is that long, and nothing uses it.
         unsafe { ptr::with_exposed_provenance_mut::<u8>(block).write_bytes(0, class.size()) };
-        self.page.set_record(self.index, Record::Resting);
+        self.page.set_record(self.index, Record::Quarantined);
         self.pages.handed_out -= 1;
         // SAFETY: The lock of these pages is held.
-        let rest = unsafe { rest_of(self.shard, class) };
-        rest.asked_bytes -= size;
-        let leaving = rest.exchange(class, block);
-        let is_round = rest.next == 0;
-        let empty = if leaving == 0 { Ok(None) } else { self.pages.end_rest(class, leaving) };
+        let quarantine = unsafe { quarantine_of(self.shard, class) };
+        quarantine.asked_bytes -= size;
+        let leaving = quarantine.exchange(class, block);
+        let is_round = quarantine.next == 0;
+        let empty = if leaving == 0 { Ok(None) } else { self.pages.end_quarantine(class, leaving) };
         let _ = self.pages.look(self.shard, class);
         drop(self.pages);
         super::note_brought(self.shard, 1);
@@ -327,7 +327,7 @@ pub(crate) fn asked_bytes(class: Class) -> usize {
     let of_shard = |shard: Shard| {
         let _pages = shard.pages(class).lock();
         // SAFETY: The lock of these pages is held.
-        unsafe { rest_of(shard, class) }.asked_bytes
+        unsafe { quarantine_of(shard, class) }.asked_bytes
     };
     Shard::used().map(of_shard).sum()
 }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_series_agree_with_the_mathematical_library() {
+    fn both_series_agree_with_libm() {
         for n in 1..=10_000_u64 {
             let x = n as f64 / 10_000.0;
             assert!((logarithm(x) - x.ln()).abs() < 1e-12, "ln {x}");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_come_once_in_an_interval_and_forget_what_was() {
+    fn hits_come_once_in_an_interval_without_memory() {
         const DRAWS: usize = 1_000_000;
         const INTERVAL: usize = 10_000;
         let (mut state, mut sum, mut over) = (1, 0.0, [0_usize; 2]);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_no_word() {
+    fn unreadable_memory_is_no_word() {
         let words = [7_usize, 8];
         let address = ptr::from_ref(&words).expose_provenance();
         let mut memory = Memory::new();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_known_of_unloaded_objects_is_forgotten() {
+    fn rules_of_unloaded_objects_are_forgotten() {
         let mut cache = RuleCache { changes: 7, places: None };
         assert!(cache.find(16).is_none());
         cache.insert(simple(16));

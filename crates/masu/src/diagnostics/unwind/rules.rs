@@ -349,7 +349,7 @@ mod tests {
     const LEAST: [u8; 10] = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f];
 
     #[test]
-    fn numbers_of_a_table_that_is_wrong_end_in_some_row_or_none_and_nothing_else() {
+    fn a_wrong_table_gives_some_row_or_none() {
         for instruction in 0..=u8::MAX {
             for number in [MOST, LEAST] {
                 let registers: [&[u8]; 2] = [&[], &[3]];

@@ -156,7 +156,7 @@ impl Arena {
     }
 
     /// Makes the slices from `first` on unused again. Under the lock of growth and the ranges' lock; the run is in no list.
-    pub(crate) fn retreat_to(&self, first: &Slice) {
+    pub(crate) fn shrink_to(&self, first: &Slice) {
         self.front.set(first.index());
         self.committed.set(first.index());
     }

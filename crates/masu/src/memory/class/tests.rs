@@ -17,7 +17,7 @@ fn a_class_holds_its_size_and_the_one_below_does_not() {
 }
 
 #[test]
-fn classes_grow_and_end_at_the_largest_small_size() {
+fn classes_ascend_to_the_largest_small_size() {
     let sizes: std::vec::Vec<_> = Class::all().map(Class::size).collect();
     assert!(sizes.is_sorted_by(|a, b| a < b));
     assert_eq!(sizes.last(), Some(&LARGEST_SMALL));
@@ -56,7 +56,7 @@ fn block_index_is_exact_for_every_block() {
 }
 
 #[test]
-fn block_index_is_how_many_blocks_fit_any_bytes_up_to_the_largest_small_size() {
+fn block_index_counts_the_blocks_in_any_bytes_up_to_the_largest_small_size() {
     for class in Class::all() {
         for bytes in 0..=LARGEST_SMALL {
             assert_eq!(class.block_index(bytes), bytes / class.size(), "{bytes} bytes");
@@ -78,7 +78,7 @@ fn aligned_classes_are_aligned_and_large_enough() {
 }
 
 #[test]
-fn a_code_in_the_map_names_one_class_and_one_lane() {
+fn a_code_has_one_class_and_one_lane() {
     let mut seen = [false; CODES];
     for class in Class::all() {
         let laned = class.laned();

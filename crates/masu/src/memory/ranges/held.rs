@@ -599,7 +599,7 @@ impl Held<'_> {
             && arena.ends_in(run)
         {
             self.remove(run);
-            arena.retreat_to(run);
+            arena.shrink_to(run);
             self.guard.unlocked(|| arena.unmap_behind());
         }
     }

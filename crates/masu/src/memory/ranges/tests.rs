@@ -11,7 +11,7 @@ use std::boxed::Box;
 use std::vec::Vec;
 
 #[test]
-fn list_of_grows_with_the_length() {
+fn list_of_is_monotonic() {
     let mut last = 0;
     for count in 1..1 << 20 {
         let list = list_of(count);

@@ -74,7 +74,7 @@ impl Drop for Fenced {
 }
 
 #[test]
-fn copies_as_a_slice_does_wherever_both_lie() {
+fn copies_like_a_slice_at_any_address() {
     at_each_width(|| {
         for length in lengths() {
             let from = numbered(length + 16);
@@ -92,7 +92,7 @@ fn copies_as_a_slice_does_wherever_both_lie() {
 }
 
 #[test]
-fn moves_what_overlaps_in_either_direction() {
+fn moves_overlapping_memory_in_either_direction() {
     at_each_width(|| {
         for length in lengths() {
             for distance in [0, 1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 200, length / 2, length] {
@@ -130,7 +130,7 @@ fn fills_with_the_lowest_byte_of_the_value() {
 }
 
 #[test]
-fn compares_by_the_first_byte_that_differs() {
+fn compares_by_the_first_different_byte() {
     for length in lengths() {
         let one = numbered(length + 16);
         // Every position up to what two loops do, then fewer, to save time.
@@ -159,7 +159,7 @@ fn compares_by_the_first_byte_that_differs() {
 }
 
 #[test]
-fn touches_nothing_before_and_after() {
+fn writes_nothing_before_or_after() {
     at_each_width(|| {
         let [one, other] = [Fenced::new(), Fenced::new()];
         for length in lengths() {

@@ -18,12 +18,12 @@ pub(crate) fn fill<const COUNT: usize>(words: &mut [u32; COUNT]) {
     // SAFETY: The kernel writes at most so many bytes there.
     let result = unsafe { arch::call6(number::GETRANDOM, place, bytes, NOT_BLOCKING, 0, 0, 0) };
     if check(result) != Ok(bytes) {
-        fill_otherwise(words);
+        fill_without_kernel(words);
     }
 }
 
 /// The fallback where the kernel refuses.
-fn fill_otherwise(words: &mut [u32]) {
+fn fill_without_kernel(words: &mut [u32]) {
     static SAID: AtomicBool = AtomicBool::new(false);
     // ORDERING: Relaxed: only the message depends on it.
     if !SAID.swap(true, Ordering::Relaxed) {

@@ -43,7 +43,7 @@ pub(super) fn note(takes: bool) {
 }
 
 /// The number of shared locks that this thread holds.
-pub(super) fn by_this_thread() -> usize {
+pub(super) fn held_by_this_thread() -> usize {
     // ORDERING: Relaxed, as above.
     count().map_or(0, |count| count.load(Ordering::Relaxed))
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_go_together_read_as_zero_whatever_the_kernel_can() {
+    fn ranges_purged_in_a_batch_read_as_zero_on_any_kernel() {
         allow_purge_batches();
         for known in [UNASKED, UNKNOWN, REFUSED] {
             note(known);

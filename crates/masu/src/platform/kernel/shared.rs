@@ -41,7 +41,7 @@ pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFi
     match map_shared(descriptor, length) {
         Ok(start) => {
             seal(descriptor);
-            let descriptor = out_of_the_way(descriptor);
+            let descriptor = moved_high(descriptor);
             Ok((start, SharedFile { descriptor, identity: identity(descriptor) }))
         }
         Err(errno) => {
@@ -95,7 +95,7 @@ fn seal(descriptor: usize) {
 }
 
 /// Duplicates the file to a high descriptor; returns the old one where there is none free.
-fn out_of_the_way(descriptor: usize) -> usize {
+fn moved_high(descriptor: usize) -> usize {
     const DUPLICATE_CLOSE_ON_EXEC: usize = 1030;
     match call(number::FCNTL, [descriptor, DUPLICATE_CLOSE_ON_EXEC, DESCRIPTOR_MIN]) {
         Ok(high) => {

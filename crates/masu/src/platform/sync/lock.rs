@@ -162,8 +162,8 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
 #[cfg(test)]
 impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     /// Whether a thread sleeps for this lock, or is about to.
-    pub(crate) fn others_sleep(&self) -> bool {
-        self.lock.raw.others_sleep()
+    pub(crate) fn has_sleepers(&self) -> bool {
+        self.lock.raw.has_sleepers()
     }
 }
 

@@ -114,7 +114,7 @@ impl RawLock {
     /// Whether threads went to sleep for the lock, or are about to, since it was taken.
     #[cfg(test)]
     #[cfg_attr(loom, allow(dead_code, reason = "`tests/loom.rs` has no use for it"))]
-    pub(crate) fn others_sleep(&self) -> bool {
+    pub(crate) fn has_sleepers(&self) -> bool {
         // ORDERING: Relaxed: the answer may be out of date at once.
         self.state.load(Ordering::Relaxed) & OTHERS_SLEEP != 0
     }

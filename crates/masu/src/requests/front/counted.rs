@@ -46,14 +46,14 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
     let kept = request.class.laned();
     match slot::get().cache() {
         Some(cache) if cache.passes_request(request.size) => cache.pop_hidden(kept),
-        Some(cache) => allocate_maybe_chosen(cache, request, kept),
+        Some(cache) => allocate_perhaps_special(cache, request, kept),
         None => all::take_uncached(request.class),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_maybe_chosen(cache: &'static ThreadCache, request: Request, kept: Class) -> *mut u8 {
+fn allocate_perhaps_special(cache: &'static ThreadCache, request: Request, kept: Class) -> *mut u8 {
     let hit = cache.hit(request.size);
     let mut block: *mut u8 = ptr::null_mut();
     if let Some(random) = hit.guarded {

@@ -23,28 +23,31 @@ use crate::threads::statistics::page;
 use crate::threads::thread;
 
 /// How many blocks the quarantine holds.
-const RESTING: usize = 64;
+const QUARANTINED: usize = 64;
 /// And at most so many slices together; a longer block is not quarantined.
 const RESTING_SLICES_MAX: usize = (256 << 20) / SLICE_BYTES;
 
 /// The quarantined blocks, by their first slices.
-struct Resting {
+struct Quarantined {
     random: Random,
-    blocks: [Option<&'static Slice>; RESTING],
+    blocks: [Option<&'static Slice>; QUARANTINED],
     slices: usize,
 }
 
 /// Guarded by the ranges' lock.
-struct Place(UnsafeCell<Resting>);
+struct Place(UnsafeCell<Quarantined>);
 
 // SAFETY: It is touched only under the ranges' lock.
 unsafe impl Sync for Place {}
 
-static PLACE: Place =
-    Place(UnsafeCell::new(Resting { random: Random::new(), blocks: [None; RESTING], slices: 0 }));
+static PLACE: Place = Place(UnsafeCell::new(Quarantined {
+    random: Random::new(),
+    blocks: [None; QUARANTINED],
+    slices: 0,
+}));
 
 #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
-fn resting(_held: &Ranges) -> &mut Resting {
+fn quarantine(_held: &Ranges) -> &mut Quarantined {
     // SAFETY: The caller holds the lock, and the reference lives no longer than that.
     unsafe { &mut *PLACE.0.get() }
 }
@@ -125,7 +128,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
         ranges.count_unused(unused(slices, size));
         Some(run)
     };
-    let run = take().or_else(|| forget_resting().then(take)?);
+    let run = take().or_else(|| forget_quarantined().then(take)?);
     let Some(run) = run else { return ptr::null_mut() };
     // SAFETY: The slice lies in the run, within its arena's first GiB.
     let first = unsafe { run.first.ahead(before) };
@@ -211,19 +214,19 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     let mut ranges = stripes::first().lock();
     ranges.count_large(-1, -slices.cast_signed());
     ranges.count_unused(-unused(slices, size));
-    let leaving = resting(&ranges).exchange(block);
+    let leaving = quarantine(&ranges).exchange(block);
     drop(ranges);
     leaving.into_iter().flatten().for_each(leave);
     let mut left = true;
     while left {
-        let surplus = resting(&stripes::first().lock()).surplus();
+        let surplus = quarantine(&stripes::first().lock()).surplus();
         left = surplus.is_some();
         surplus.into_iter().for_each(leave);
     }
     page::refresh_for_large(slices);
 }
 
-impl Resting {
+impl Quarantined {
     /// Puts a block into quarantine; returns the one it displaces, which is itself where it is too long.
     fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
         let slices = block.0.count.get() as usize;
@@ -231,7 +234,7 @@ impl Resting {
             return [Some(block)];
         }
         self.slices += slices;
-        let place = self.random.below(RESTING);
+        let place = self.random.below(QUARANTINED);
         let left = self.blocks[place].replace(block.0);
         [left.map(|left| self.note_left(left))]
     }
@@ -246,7 +249,7 @@ impl Resting {
 
     /// Removes some block.
     fn any(&mut self) -> Option<Block> {
-        let from = self.random.below(RESTING);
+        let from = self.random.below(QUARANTINED);
         let (before, behind) = self.blocks.split_at_mut(from);
         let left = behind.iter_mut().chain(before).find_map(Option::take)?;
         Some(self.note_left(left))
@@ -261,10 +264,10 @@ impl Resting {
 /// Empties the quarantine; whether there was a block.
 #[cold]
 #[inline(never)]
-pub(super) fn forget_resting() -> bool {
+pub(super) fn forget_quarantined() -> bool {
     let mut found = false;
     loop {
-        let left = resting(&stripes::first().lock()).any();
+        let left = quarantine(&stripes::first().lock()).any();
         let Some(block) = left else { return found };
         leave(block);
         found = true;

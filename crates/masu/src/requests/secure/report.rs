@@ -104,7 +104,7 @@ pub(crate) fn stop(call: Call, pointer: usize, reason: Reason) -> ! {
         }
     }
     message.text("\n");
-    fault::stop_saying(&message.bytes[..message.length])
+    fault::abort_with(&message.bytes[..message.length])
 }
 
 fn describe(message: &mut Message, pointer: usize, wrong: Wrong) {

@@ -30,7 +30,7 @@ fn bytes_may_have_a_unit() {
 }
 
 #[test]
-fn what_is_no_number_in_range_is_refused() {
+fn texts_that_are_no_number_in_range_are_refused() {
     for text in [
         "",
         "K",
@@ -67,7 +67,7 @@ fn what_is_no_number_in_range_is_refused() {
 }
 
 #[test]
-fn only_a_time_may_be_never() {
+fn only_times_accept_never() {
     assert_eq!(rule("purge_delay_ms").parse(b"-1"), Some(u32::MAX as usize));
     for text in ["-2", "-", "-01", "4294967296", "1K"] {
         assert_eq!(rule("purge_delay_ms").parse(text.as_bytes()), None, "{text}");
@@ -75,7 +75,7 @@ fn only_a_time_may_be_never() {
 }
 
 #[test]
-fn a_value_is_written_as_it_may_be_given() {
+fn a_value_is_written_in_a_form_that_is_accepted() {
     for value in [0, 1, 1023, 1024, 1025, 64 << 10, 3 << 20, 5 << 30, 1 << 40, BYTES_MAX] {
         let mut line = Line::new();
         rule("retain").write_value(&mut line, value);
@@ -84,7 +84,7 @@ fn a_value_is_written_as_it_may_be_given() {
 }
 
 #[test]
-fn every_accepted_value_tells_from_none() {
+fn every_accepted_value_differs_from_none() {
     for option in ALL {
         assert!(option.least <= option.most && option.most < UNSET, "{}", option.name);
     }
@@ -102,7 +102,7 @@ fn variables_are_named_after_the_options() {
 }
 
 #[test]
-fn what_is_accepted_is_said_in_the_words_of_the_table() {
+fn accepted_values_are_described_as_in_the_table() {
     for (option, rule) in ALL.iter().zip(all()) {
         let mut line = Line::new();
         rule.write_accepted(&mut line);

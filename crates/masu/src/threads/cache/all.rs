@@ -179,7 +179,7 @@ pub(crate) fn begin_generation() {
 
 /// Whether this cache's last thread belongs to a process that this one was forked from: the thread does not exist here, and
 /// its blocks stay in its cache.
-pub(crate) fn is_left_behind(cache: &ThreadCache) -> bool {
+pub(crate) fn is_orphaned(cache: &ThreadCache) -> bool {
     cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
 }
 

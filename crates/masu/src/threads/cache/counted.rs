@@ -221,7 +221,7 @@ impl ThreadCache {
         if settings::layouts_are_used() {
             hide_cache(self);
         }
-        self.send_sampled_home();
+        self.return_sampled();
     }
 
     /// Has this cache's thread count, if a profile is taken. Called where a thread starts with this cache, starts a profile,
@@ -242,14 +242,14 @@ impl ThreadCache {
         } else if settings::layouts_are_used() && !slot::get().hides_cache() {
             // Layouts have been used since, or the thread began with a cache that already counted.
             hide_cache(self);
-            self.send_sampled_home();
+            self.return_sampled();
         }
     }
 
     /// Returns sampled blocks to their pages that were freed by layout before this thread noticed the profile.
-    fn send_sampled_home(&'static self) {
+    fn return_sampled(&'static self) {
         for class in self.opened() {
-            self.take_mark_away(class);
+            self.remove_mark(class);
             let (base, count) = (self.depth(class).base(), self.count(class));
             // SAFETY: The stack holds so many entries above the zero.
             let entries = unsafe { core::slice::from_raw_parts_mut(base.wrapping_add(1), count) };

@@ -25,10 +25,10 @@ const BUDGET_BYTES: usize = 512 << 10;
 /// The most that one stack may hold, as one part in this many of the budget.
 const CLASS_SHARE: usize = 16;
 /// The initial limit of a stack, below which it never shrinks: the smaller of both. Where the budget was set, also at most
-/// one part in `FLOOR_SHARE` of it.
+/// one part in `INITIAL_SHARE` of it.
 const FLOOR_ENTRIES: usize = 60;
-const FLOOR_BYTES: usize = 8 << 10;
-const FLOOR_SHARE: usize = 64;
+const INITIAL_BYTES: usize = 8 << 10;
+const INITIAL_SHARE: usize = 64;
 /// The length of a stack's first array in words, because many classes see few blocks. It bounds the limit until the first
 /// miss or overflow.
 const WORDS_FIRST: usize = 16;
@@ -117,12 +117,15 @@ fn entries_in_many(bytes: usize, class: Class) -> usize {
 
 /// The initial limit of a stack in entries.
 #[inline(never)]
-fn floor(class: Class) -> usize {
+fn initial_limit(class: Class) -> usize {
     if is_single(class) {
         return 1;
     }
-    let bytes =
-        if budget_is_strict() { FLOOR_BYTES.min(budget() / FLOOR_SHARE) } else { FLOOR_BYTES };
+    let bytes = if budget_is_strict() {
+        INITIAL_BYTES.min(budget() / INITIAL_SHARE)
+    } else {
+        INITIAL_BYTES
+    };
     entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
 }
 
@@ -225,7 +228,7 @@ impl ThreadCache {
             if !self.open(class) {
                 return self.take_one(class);
             }
-        } else if self.take_mark_away(class) && self.count(class) > 0 {
+        } else if self.remove_mark(class) && self.count(class) > 0 {
             return self.stack(class).pop();
         } else if depth.overflowed.replace(false) || class.size() < BIG {
             self.deepen(class);
@@ -292,7 +295,7 @@ impl ThreadCache {
             let limit = depth.limit.get() as usize;
             self.check_freed_in_a_row(class, block);
             // A stack that is only freed into need not be deep.
-            let shallow = || limit * class.size() < SHALLOW_BYTES || limit < floor(class);
+            let shallow = || limit * class.size() < SHALLOW_BYTES || limit < initial_limit(class);
             let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
@@ -333,7 +336,7 @@ impl ThreadCache {
 
     /// Gives a class its array. False without memory, or without budget where that is strict.
     pub(super) fn open(&'static self, class: Class) -> bool {
-        let limit = floor(class).min(WORDS_FIRST - 1);
+        let limit = initial_limit(class).min(WORDS_FIRST - 1);
         if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
             return false;
         }
@@ -350,7 +353,7 @@ impl ThreadCache {
     /// Makes an array without blocks the class's stack, at the initial limit or the array's length.
     fn start(&self, class: Class) {
         let depth = self.depth(class);
-        let limit = floor(class).min(depth.words.get() as usize - 1);
+        let limit = initial_limit(class).min(depth.words.get() as usize - 1);
         depth.limit.set(limit as u16);
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
         self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
@@ -369,7 +372,7 @@ impl ThreadCache {
     #[inline(never)]
     fn deepen_slow(&'static self, class: Class) -> bool {
         let depth = self.depth(class);
-        let (limit, floor) = (depth.limit.get() as usize, floor(class));
+        let (limit, floor) = (depth.limit.get() as usize, initial_limit(class));
         let wanted = if limit < floor { floor } else { (limit * 2).min(ceiling(class)) };
         if wanted <= limit {
             depth.at_ceiling.set(true);
@@ -417,27 +420,27 @@ impl ThreadCache {
         turns += again;
         while turns > 0 && self.limit_bytes.get() + more_bytes > budget {
             turns -= 1;
-            let Some(giver) = self.next_giver() else { return };
-            if Some(giver) == class {
+            let Some(donor) = self.next_donor() else { return };
+            if Some(donor) == class {
                 continue;
             }
-            let (limit, floor) = (self.depth(giver).limit.get() as usize, floor(giver));
+            let (limit, floor) = (self.depth(donor).limit.get() as usize, initial_limit(donor));
             if limit > floor {
-                self.lower_limit(giver, floor.max(limit * 3 / 4));
+                self.lower_limit(donor, floor.max(limit * 3 / 4));
             } else if turns < again {
                 self.close_remote();
-                self.shut(giver);
+                self.shut(donor);
             }
         }
     }
 
-    /// The next class with an array behind the last giver.
-    fn next_giver(&self) -> Option<Class> {
+    /// The next class with an array behind the last donor.
+    fn next_donor(&self) -> Option<Class> {
         let opened = self.opened.get();
-        let behind = opened & !((2 << self.last_giver.get()) - 1);
-        let giver = classes_in(if behind != 0 { behind } else { opened }).next()?;
-        self.last_giver.set(giver.index() as u8);
-        Some(giver)
+        let behind = opened & !((2 << self.last_donor.get()) - 1);
+        let donor = classes_in(if behind != 0 { behind } else { opened }).next()?;
+        self.last_donor.set(donor.index() as u8);
+        Some(donor)
     }
 
     /// Moves a stack to a longer array. False without memory.
@@ -502,7 +505,7 @@ impl ThreadCache {
 
     /// Sends the `count` lowest entries of a stack away, which were unused longest.
     pub(super) fn send_oldest(&'static self, class: Class, count: usize, destination: Destination) {
-        self.take_mark_away(class);
+        self.remove_mark(class);
         let have = self.count(class);
         let base = self.depth(class).base.get();
         // SAFETY: The stack holds `have` entries above the zero.
@@ -532,7 +535,7 @@ impl ThreadCache {
     pub(super) fn send_from_sparse(&self, class: Class, blocks: &[usize]) {
         let _ = shard::flush(class, blocks);
         self.traffic.flushed_blocks.add(blocks.len());
-        self.set_limit(class, floor(class).min(self.depth(class).limit.get() as usize));
+        self.set_limit(class, initial_limit(class).min(self.depth(class).limit.get() as usize));
         idle::empty_warm();
     }
 
@@ -556,7 +559,7 @@ impl ThreadCache {
             let depth = self.depth(class);
             depth.missed.set(false);
             depth.overflowed.set(false);
-            let shortest = (floor(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
+            let shortest = (initial_limit(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
             if depth.words.get() as usize > shortest {
                 self.give_array_back(class);
                 depth.limit.set(0);

@@ -18,13 +18,13 @@ struct Idle {
     warm_bytes: usize,
     empty: Option<&'static ThreadCache>,
     /// Whether a thread ever started with one of these.
-    served: bool,
+    reused: bool,
 }
 
 // SAFETY: A cache without a thread is touched only by the thread that took it out of here under the lock.
 unsafe impl Send for Idle {}
 
-static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None, served: false });
+static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None, reused: false });
 
 /// A cache for a thread that starts, if there is one without a thread.
 pub(crate) fn take() -> Option<&'static ThreadCache> {
@@ -41,7 +41,7 @@ pub(crate) fn take() -> Option<&'static ThreadCache> {
             empty
         }
     };
-    idle.served = true;
+    idle.reused = true;
     Some(cache)
 }
 
@@ -102,9 +102,9 @@ pub(crate) fn hold_for_fork() {
 /// # Safety
 ///
 /// - This thread called [`hold_for_fork`], and not yet [`let_go_after_fork`].
-pub(crate) unsafe fn has_served() -> bool {
+pub(crate) unsafe fn was_reused() -> bool {
     // SAFETY: The caller's condition.
-    unsafe { IDLE.held() }.served
+    unsafe { IDLE.held() }.reused
 }
 
 /// Ends [`hold_for_fork`].

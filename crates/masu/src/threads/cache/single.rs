@@ -40,7 +40,7 @@ impl ThreadCache {
             if !self.open(class) {
                 return self.take_one(class);
             }
-        } else if self.take_mark_away(class) {
+        } else if self.remove_mark(class) {
             // The mark stood for a block.
             return stack.pop();
         } else if depth.overflowed.replace(false) {
@@ -100,7 +100,7 @@ impl ThreadCache {
             debug_assert!(pushed, "room was made");
             return;
         }
-        self.take_mark_away(class);
+        self.remove_mark(class);
         // SAFETY: The stack is full: it holds `limit` entries above the zero, and no mark.
         let entries = unsafe { slice::from_raw_parts_mut(depth.base().add(1), limit) };
         let oldest = entries[0];

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_code_is_understood_and_others_are_not() {
+    fn a_line_of_executable_memory_is_parsed_and_others_are_not() {
         let line = b"7f5e6c028000-7f5e6c17d000 r-xp 00028000 fe:00 1234         /usr/lib/a b.so";
         let mapping = parse(line, 3).expect("code");
         assert_eq!((mapping.start, mapping.end), (0x7f5e_6c02_8000, 0x7f5e_6c17_d000));

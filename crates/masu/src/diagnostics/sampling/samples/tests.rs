@@ -20,7 +20,7 @@ fn sums(samples: &Samples) -> Vec<(Sums, Vec<usize>)> {
 }
 
 #[test]
-fn what_is_freed_is_taken_away_to_the_last_part() {
+fn freed_samples_are_subtracted_exactly() {
     let mut samples = std::boxed::Box::new(Samples::new(INTERVAL));
     for block in 0..50_000_usize {
         samples.add(block * 16, extent(block % 3000), &[1, 2, 3]);
@@ -41,7 +41,7 @@ fn what_is_freed_is_taken_away_to_the_last_part() {
 }
 
 #[test]
-fn stacks_share_frames_and_are_told_apart() {
+fn stacks_share_frames_and_stay_distinct() {
     let mut samples = std::boxed::Box::new(Samples::new(INTERVAL));
     samples.add(16, extent(100_000), &[10, 20, 30]);
     samples.add(32, extent(100_000), &[40, 20, 30]);
@@ -79,7 +79,7 @@ fn a_block_that_grows_is_counted_once() {
 }
 
 #[test]
-fn an_address_used_again_replaces_what_was_freed_unseen() {
+fn a_reused_address_replaces_an_unseen_free() {
     let mut samples = std::boxed::Box::new(Samples::new(INTERVAL));
     samples.add(16, extent(1 << 20), &[1]);
     samples.add(16, extent(2 << 20), &[2]);

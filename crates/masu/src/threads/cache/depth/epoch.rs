@@ -4,7 +4,9 @@
 //! planted at half the depth of a stack. A pop that reaches it misses, and the slow path removes the mark. A mark that is
 //! still there at the end of the epoch proves that all blocks below it were unused the whole time; they are flushed.
 
-use super::{BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, floor, refill_entries};
+use super::{
+    BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, initial_limit, refill_entries,
+};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::Class;
@@ -34,7 +36,7 @@ const BIG_CLASSES: u128 = !((1 << Class::of_size(BIG).index()) - 1);
 impl ThreadCache {
     /// Replaces the mark by its block; whether there was a mark.
     #[inline(always)]
-    pub(in crate::threads::cache) fn take_mark_away(&self, class: Class) -> bool {
+    pub(in crate::threads::cache) fn remove_mark(&self, class: Class) -> bool {
         let depth = self.depth(class);
         let mark = depth.mark.replace(0) as usize;
         if mark == 0 {
@@ -98,17 +100,17 @@ impl ThreadCache {
         let depth = self.depth(class);
         let surplus = depth.mark.get() as usize;
         if surplus > 0 {
-            self.send_surplus(class, surplus);
+            self.flush_surplus(class, surplus);
         }
         self.set_mark(class);
     }
 
     #[inline(never)]
-    fn send_surplus(&'static self, class: Class, surplus: usize) {
+    fn flush_surplus(&'static self, class: Class, surplus: usize) {
         self.send_oldest(class, surplus, Destination::Pages);
         let depth = self.depth(class);
         let limit = depth.limit.get() as usize;
-        self.set_limit(class, limit.saturating_sub(surplus).max(floor(class)).min(limit));
+        self.set_limit(class, limit.saturating_sub(surplus).max(initial_limit(class)).min(limit));
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
     }
 }
