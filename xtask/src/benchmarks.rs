@@ -44,23 +44,19 @@ enum Part {
     Ratios,
 }
 
-/// In the order of the page. Records of other names are in the list at its end.
+/// In the order of the page. Records of other names are in the folder alone.
 const FAMILIES: &[Family] = &[
     Family {
         name: "programs",
         title: "Real programs",
         about: "Nine programs under every malloc, unchanged.",
-        sections: &[
-            ("Aims", Part::Tables(1)),
-            ("Programs in short", Part::Tables(2)),
-            ("Programs: wall time", Part::Ratios),
-        ],
+        sections: &[("Programs in short", Part::Tables(2)), ("Programs: wall time", Part::Ratios)],
     },
     Family {
         name: "patterns",
         title: "Allocation patterns",
         about: "Single patterns of use: [workloads/patterns](../workloads/patterns/README.md).",
-        sections: &[("Aims", Part::Tables(1)), ("Patterns in short", Part::Tables(2))],
+        sections: &[("Patterns in short", Part::Tables(2))],
     },
     Family {
         name: "musl",
@@ -72,7 +68,7 @@ const FAMILIES: &[Family] = &[
         name: "rust",
         title: "Rust programs",
         about: "Global allocators that are crates: [workloads/rust](../workloads/rust/README.md).",
-        sections: &[("Adopting masu", Part::Tables(1)), ("Time on glibc, no LTO", Part::Ratios)],
+        sections: &[("Time on glibc, no LTO", Part::Ratios)],
     },
     Family {
         name: "rust-crates-on-musl",
@@ -103,8 +99,8 @@ const FACTS: [&str; 2] = ["- made by", "- machine:"];
 const HEAD: &str = "\
 # Benchmarks
 
-masu beside other mallocs, losses first. Every figure comes from a dated record in `benches/record`, which has every row with
-its interval, memory, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
+masu beside other mallocs, losses first. Every figure comes from the newest dated record of its kind in
+[benches/record](../benches/record), which has every row with its interval, memory, the aims, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
 
 Cells are ratios to the first column: less is better. The last column is masu against the best of the others in that row,
 with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-is-it)).
@@ -153,10 +149,6 @@ impl<'a> Record<'a> {
         is_date.then_some(Record { path, date, name: name.strip_prefix('-')?, contents })
     }
 
-    fn title(&self) -> &'a str {
-        self.contents.lines().next().unwrap_or_default().trim_start_matches("# ")
-    }
-
     /// What stands between the title and the first section.
     fn facts(&self) -> &'a str {
         let rest = self.contents.split_once('\n').map_or("", |(_, rest)| rest);
@@ -202,11 +194,6 @@ pub fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> String {
                 page.push_str(&format!("\n### {}: {what}\n\n{text}\n", family.title));
             }
         }
-    }
-    page.push_str("\n## All records\n\n");
-    for record in &records {
-        let title = record.title().trim_end_matches(record.date).trim_end_matches([' ', ',']);
-        page.push_str(&format!("- {}: [{title}]({})\n", record.date, from_docs(record.path)));
     }
     page
 }
@@ -310,8 +297,8 @@ mod tests {
 
     const OLD: &str =
         "# Patterns under every malloc, 2026-11-20\n\n- machine: old\n\n## Aims\n\nold\n";
-    const NEW: &str = "# Patterns under every malloc, 2026-11-22\n\n- machine: new ([plot](a.svg))\n- kernel: left out\n\n## Aims\n\nall \
-                       missed\n\n## Patterns: wall time\n\n| pattern | glibc, ms | **masu** | masu / best peer |\n\
+    const NEW: &str = "# Patterns under every malloc, 2026-11-22\n\n- machine: new ([plot](a.svg))\n- kernel: left out\n\n## Patterns \
+                       in short\n\nAll of them.\n\n## Patterns: wall time\n\n| pattern | glibc, ms | **masu** | masu / best peer |\n\
                        |---|---:|---:|---:|\n\
                        | ring | 1 | 0.5 (0.4–0.6) | 0.80 (0.70–0.90) snmalloc |\n\
                        | churn | 1 | 0.9 (0.8–1.0) | 1.70 (1.30–2.10) mimalloc2 |\n\n## How to read this\n\nSo.\n";
@@ -328,8 +315,7 @@ mod tests {
         ];
         let page = made(&files);
         assert!(page.contains("machine: new") && !page.contains("machine: old"), "{page}");
-        assert!(page.contains("all missed") && !page.contains("How to read this"), "{page}");
-        assert!(page.contains("- 2026-11-20: [Patterns under every malloc]"), "{page}");
+        assert!(page.contains("in short") && !page.contains("How to read this"), "{page}");
         assert_eq!(page, made(&[files[1], files[0]]), "whatever order the files come in");
     }
 
@@ -360,11 +346,5 @@ mod tests {
     fn links_lead_where_they_led() {
         let page = made(&[("benches/record/2026-11-22-patterns.md", NEW)]);
         assert!(page.contains("[plot](../benches/record/a.svg)"), "{page}");
-    }
-
-    #[test]
-    fn records_of_unknown_names_are_listed() {
-        let page = made(&[("benches/record/2026-11-23-quote.md", "# Quoting, 2026-11-23\n")]);
-        assert!(page.contains("[Quoting](../benches/record/2026-11-23-quote.md)"), "{page}");
     }
 }
