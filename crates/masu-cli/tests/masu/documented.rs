@@ -1,9 +1,10 @@
 //! The commands that `docs/compare.md` shows, each run as it stands there, but for fewer runs; and the options of every
-//! `masu` command on every page.
+//! `masu` command on every page and in README.md.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Where masu stands for the program under test.
@@ -73,34 +74,49 @@ fn every_command_of_the_page_does_what_it_says() {
     }
 }
 
+/// README.md and the pages of docs/, each with its text.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = folder.chain([root.join("README.md")]);
+    let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
 /// The `masu` commands in a page's blocks of shell, up to the program that they name, each on one line.
 fn commands_in(page: &str) -> Vec<String> {
     let joined = page.replace("\\\n", " ");
     let blocks = joined.split("\n```").skip(1).step_by(2);
-    let shell = blocks.filter_map(|block| {
-        let (language, text) = block.split_once('\n')?;
-        (language == "sh").then_some(text)
+    let lines = blocks.flat_map(|block| {
+        let (language, text) = block.split_once('\n').unwrap_or_default();
+        // A block that shows what is printed has a prompt before the command.
+        let prompt = match language {
+            "sh" => Some(""),
+            "console" => Some("$ "),
+            _ => None,
+        };
+        let lines = text.lines().filter_map(move |line| line.strip_prefix(prompt?));
+        lines.map(str::to_owned).collect::<Vec<_>>()
     });
-    let lines = shell.flat_map(str::lines).filter(|line| line.starts_with("masu "));
-    let without_program = lines.map(|line| {
-        let line = line.split(" -- ").next().unwrap_or(line);
-        // A process's number stands for any; a remark is none of the command.
-        let line = line.split(" # ").next().unwrap_or(line);
-        line.replace("PID", "1").replace("$!", "1").replace(" &", "")
-    });
-    without_program.collect()
+    lines.filter_map(|line| command_in(&line)).collect()
+}
+
+/// The `masu` command of a line of shell, without what feeds it and without the program that it names.
+fn command_in(line: &str) -> Option<String> {
+    let line = line.split(" -- ").next()?.split(" # ").next()?;
+    let line = line.rsplit(" | ").next()?;
+    let at = line.find("masu ").filter(|at| {
+        line[..*at].split_whitespace().all(|word| word.contains('=') || word.ends_with('/'))
+    })?;
+    // A process's number stands for any.
+    Some(line[at..].replace("PID", "1").replace("$!", "1").replace(" &", ""))
 }
 
 #[test]
 fn every_option_that_a_page_shows_is_there() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut seen = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|end| end != "md") {
-            continue;
-        }
-        for line in commands_in(&fs::read_to_string(&path).unwrap()) {
+    for (path, text) in pages() {
+        for line in commands_in(&text) {
             // Help is shown only where all that stands before it is understood.
             let script = format!("{START}{line} --help");
             let mut bash = Command::new("bash");
@@ -111,5 +127,53 @@ fn every_option_that_a_page_shows_is_there() {
             seen += 1;
         }
     }
-    assert!(seen > 60, "{seen} commands");
+    assert!(seen > 50, "{seen} commands");
+}
+
+/// `masu` commands between backquotes in a page's text and tables, up to the program that they name.
+fn mentioned_in(page: &str) -> Vec<String> {
+    let text: Vec<&str> = page.split("\n```").step_by(2).collect();
+    let spans = text.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
+    spans.filter_map(command_in).collect()
+}
+
+#[test]
+fn every_command_that_a_page_mentions_is_there() {
+    let mut helps: HashMap<String, String> = HashMap::new();
+    let mut seen = 0;
+    for (path, text) in pages() {
+        for command in mentioned_in(&text) {
+            let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+            let is_name = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            let mut names = words.iter().take_while(is_name).filter(|it| !it.starts_with('-'));
+            let Some(name) = names.next() else { continue };
+            // Two commands have commands of their own.
+            let name = match names.next() {
+                Some(second) if ["heap", "code"].contains(name) => format!("{name} {second}"),
+                _ => (*name).to_owned(),
+            };
+            let help = helps.entry(name.clone()).or_insert_with(|| {
+                let mut masu = Command::new(env!("CARGO_BIN_EXE_masu"));
+                let output = masu.args(name.split(' ')).arg("--help").output().unwrap();
+                assert!(output.status.success(), "{}: `{command}`", path.display());
+                String::from_utf8(output.stdout).unwrap()
+            });
+            for word in words.iter().filter(|word| word.starts_with('-') && word.len() > 1) {
+                let option = word.split('=').next().unwrap();
+                let is_there = help.split([' ', ',', '\n', '=', '[']).any(|it| it == option);
+                assert!(is_there, "{}: `{command}`: no {option}", path.display());
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 80, "{seen} commands");
+}
+
+#[test]
+fn the_pod_that_a_page_shows_is_the_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/containers.md")).unwrap();
+    let (_, pod) = page.split_once("```yaml\n").unwrap();
+    let pod = pod.split("```").next().unwrap();
+    assert_eq!(pod, fs::read_to_string(root.join("packaging/kubernetes.yaml")).unwrap());
 }
