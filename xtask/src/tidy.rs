@@ -17,6 +17,7 @@ mod manifest;
 mod names;
 mod orderings;
 mod places;
+mod prose;
 mod published;
 mod safety;
 mod source;
@@ -72,6 +73,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     names::check,
     orderings::check,
     places::check,
+    prose::check,
     published::check,
     safety::check,
     words::check,
