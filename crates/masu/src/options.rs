@@ -3,6 +3,7 @@
 //! [`ALL`] lists them. The `const` functions of [`Masu`](crate::Masu) set them (`Masu::new().retain(0)`). Environment
 //! variables (`MASU_RETAIN=0`) override those, and [`set`] overrides both.
 
+use crate::memory::ranges::stripes;
 use crate::settings;
 use crate::threads::thread;
 pub use settings::{ALL, Description, Refusal, TEXTS, Text, Unit, c_name};
@@ -43,4 +44,12 @@ pub fn set(name: impl AsRef<[u8]>, value: Option<usize>) -> Result<(), Refusal> 
 pub fn parse(name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Result<(), Refusal> {
     let value = settings::parse(name.as_ref(), text.as_ref())?;
     set(name, Some(value))
+}
+
+/// For masu's own tests: makes the stripes of free runs more, as threads do that wait for each other; returns how many
+/// there are. In the hardened build there is one.
+#[doc(hidden)]
+#[must_use]
+pub fn widen_stripes() -> usize {
+    stripes::widen_now()
 }

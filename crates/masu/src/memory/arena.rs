@@ -17,7 +17,7 @@ use crate::memory::slice::{
     ARENA_BYTES, ARENA_SLICES, BITMAP_WORDS, BITMAPS_AT, Kind, SLICE_BYTES, Slice,
 };
 use crate::platform::kernel::{self, Advice, Protection};
-use crate::platform::sync::{AtomicUsize, Cell, Count, Lock, Ordering, Table};
+use crate::platform::sync::{AtomicUsize, Cell, Count, Guard, Lock, Ordering, Table};
 use crate::settings;
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
@@ -68,6 +68,12 @@ const _: () = assert!(offset_of!(Arena, slices) == 0);
 /// wait that need the same.
 pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
 
+/// Waits for the lock of growth: one copy, for that takes long enough.
+#[inline(never)]
+pub(crate) fn hold_growth() -> Guard<'static, (), false> {
+    GROWTH.lock()
+}
+
 /// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
 /// that a search for an address need not touch arenas that are being released. Entered under the lock
 /// of growth, left under the ranges' lock, read by anyone.
@@ -78,7 +84,8 @@ static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 /// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The arenas there are. The caller holds all ranges, so that none is released in between.
+/// The arenas there are. The caller holds the lock of growth: one that leaves the table is unmapped only after that was
+/// free once.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
     // SAFETY: An arena in the table is reserved, and its head committed.
     ARENAS
@@ -229,7 +236,7 @@ impl Arena {
         if slices + DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES > ARENA_SLICES {
             return None;
         }
-        let _growth = GROWTH.lock();
+        let _growth = hold_growth();
         let arena = Arena::reserve_dedicated(slices)?;
         let first = arena.front.get();
         arena.front.set(first + slices);

@@ -5,15 +5,14 @@
 //! idea is the merging: the first and the last slice of a free run say so, which is all that a
 //! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
 
-mod delay;
-mod demand;
 mod held;
 mod kept;
 pub(crate) mod large;
 mod occupied;
 mod parked;
+mod purge;
 pub(crate) mod stripes;
-mod together;
+mod take;
 mod usage;
 
 use core::ptr;
@@ -23,14 +22,14 @@ use crate::memory::class::FOREIGN;
 use crate::memory::list::List;
 use crate::memory::map;
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
-use delay::Period;
-use demand::Demand;
+use crate::platform::kernel::{self, Clock};
 #[cfg(test)]
 pub(crate) use held::CALLS_MAX;
-pub(crate) use held::RUNS_MAX;
 pub(crate) use held::SharedRanges;
+use kept::{Demand, Period};
 use occupied::Occupied;
 pub(crate) use parked::Parked;
+pub(crate) use purge::RUNS_MAX;
 use usage::Usage;
 
 /// Runs of each length below this have a list of their own.
@@ -81,6 +80,8 @@ pub(crate) struct Ranges {
     demand: Demand,
     /// What was purged a short while ago and was not wanted again yet.
     just_purged_bytes: usize,
+    /// Free bytes of other stripes that may be resident, as this one found them when it last looked.
+    others_dirty_bytes: usize,
     /// Runs that were reused or freed.
     ticks: u32,
     /// Calls that had to wait for another thread, of late, and `ticks` at the first of them.
@@ -98,6 +99,10 @@ pub(crate) struct Ranges {
     leaving: Option<&'static Arena>,
     /// The end of the arena that grows is to be given back, where addresses are limited.
     shrinks: bool,
+    /// It is time to look after another stripe.
+    visits: bool,
+    /// Something was taken from here, or a program said that it wants nothing back.
+    has_begun: bool,
     /// Threads without the lock know that something is owed.
     is_known_to_owe: bool,
     /// Bytes handed out, or freed and maybe resident, since something was given back last.
@@ -134,8 +139,9 @@ impl Ranges {
             metadata_slices: 0,
             parking_slices: 0,
             peak_bytes: 0,
-            demand: Demand::FIRST,
+            demand: Demand::NONE,
             just_purged_bytes: 0,
+            others_dirty_bytes: 0,
             ticks: 0,
             waits: 0,
             waits_since: 0,
@@ -145,6 +151,8 @@ impl Ranges {
             owed_down_to: None,
             leaving: None,
             shrinks: false,
+            visits: false,
+            has_begun: false,
             is_known_to_owe: false,
             moved_bytes: 0,
             away: List::new(),
@@ -164,10 +172,7 @@ impl Ranges {
 
     /// How many large blocks are handed out or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
-        // Where another stripe took blocks back that this one counted, or the other way round, only the sum is a number.
-        let bytes =
-            self.large_slices.wrapping_mul(SLICE_BYTES).wrapping_sub(self.large_unused_bytes);
-        (self.large_blocks, bytes)
+        (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
     }
 
     /// Large blocks ever handed out from here; parked ones that were taken again are not among them.
@@ -200,8 +205,11 @@ impl Ranges {
         run.first.kind.set(kind);
         run.first.count.set(slices as u32);
         self.add_live(slices);
-        if kind == Kind::Metadata {
-            self.metadata_slices += slices;
+        match kind {
+            Kind::Metadata => self.metadata_slices += slices,
+            // Here, for the books of a block are those of its run's stripe, which may not be the thread's.
+            Kind::Large | Kind::HeapLarge => self.count_large(1, slices.cast_signed()),
+            _ => {}
         }
         self.moved_bytes += slices * SLICE_BYTES;
         self.bound_total();
@@ -337,12 +345,17 @@ impl Ranges {
         self.waits
     }
 
-    /// Whether nothing was taken or freed here for a while, as looks of other stripes find; it is `now`, in milliseconds.
+    /// Whether nothing was taken or freed here for a while, as looks from other stripes find; it is `now`, in milliseconds.
     fn is_idle(&mut self, now: usize) -> bool {
         if self.looked_ticks != self.ticks {
             (self.looked_ticks, self.looked_at) = (self.ticks, now);
         }
         now.wrapping_sub(self.looked_at) >= IDLE_MS
+    }
+
+    /// What was taken here just now another stripe took, which found this one idle: it still is.
+    fn stays_idle(&mut self) {
+        self.looked_ticks = self.ticks;
     }
 
     fn forget_waits(&mut self) {
@@ -351,6 +364,7 @@ impl Ranges {
 
     /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it
     /// was.
+    #[inline(never)]
     fn release_whole(&mut self, run: &'static Slice) -> bool {
         let arena = run.arena();
         let grows = self.arena.is_some_and(|growing| ptr::eq(growing, arena));
@@ -360,6 +374,17 @@ impl Ranges {
         self.remove(run);
         self.release(arena);
         true
+    }
+
+    /// Gives back the arena that grows, whose last free run this is, if that is all that was handed out of it; whether
+    /// it was.
+    fn release_growing(&mut self, run: &'static Slice) -> bool {
+        let growing = self.arena.take();
+        let released = self.release_whole(run);
+        if !released {
+            self.arena = growing;
+        }
+        released
     }
 
     /// Has an arena unmapped when the lock is let go. Nobody has memory of it, and no run of it is in a list.
@@ -476,6 +501,13 @@ fn fitting<const DIRTY: bool>(
         from = list + 1;
     }
     None
+}
+
+/// The time in milliseconds, as of the last tick of the kernel.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused.ranges_now_ms")]
+fn now_ms() -> usize {
+    kernel::nanoseconds(Clock::Coarse) / 1_000_000
 }
 
 /// The list for runs of `count` slices.

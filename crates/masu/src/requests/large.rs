@@ -37,7 +37,6 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     else {
         return ptr::null_mut();
     };
-    ranges.count_large(1, slices.cast_signed());
     if let Some(parked) = parked {
         ranges.note_handed_out(parked, first);
     }

@@ -36,12 +36,12 @@ pub(crate) fn retry(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
 fn reclaim(size: usize) -> bool {
     let before = stripes::read();
     // No more than that can be reclaimed.
-    if size > before.committed_bytes {
+    if size > before.reserved_bytes {
         return false;
     }
     flush_all();
     slot::ranges().lock().bring_home(slot::parked());
-    stripes::read().live_bytes < before.live_bytes
+    stripes::give_up() || stripes::read().live_bytes < before.live_bytes
 }
 
 /// Ends the program, if it wants that where there is no memory.

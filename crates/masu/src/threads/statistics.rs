@@ -13,7 +13,6 @@ use core::ptr;
 
 use crate::blocks::{owner, shard, transfer};
 use crate::diagnostics::guards;
-use crate::memory::arena;
 use crate::memory::class::{Class, FIRST, LANED_FIRST};
 use crate::memory::ranges::stripes;
 use crate::memory::slice::SLICE_BYTES;
@@ -328,8 +327,6 @@ impl Statistics {
         self.huge_page_bytes = advised.huge_page_bytes;
         (self.heaps, self.heap_bytes) = heaps();
         let (parked_blocks, parked_slices) = all::parked();
-        // No arena is added or released while this lock is held.
-        let _growth = arena::GROWTH.lock();
         let runs = stripes::read();
         self.large_blocks = runs.large_blocks.saturating_sub(parked_blocks);
         self.large_bytes = runs.large_bytes.saturating_sub(parked_slices * SLICE_BYTES);

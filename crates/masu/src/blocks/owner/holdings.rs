@@ -315,7 +315,6 @@ impl Holdings {
         let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
         let run = ranges.allocate_for(used_bytes, slices, align, Kind::HeapLarge)?;
-        ranges.count_large(1, slices.cast_signed());
         drop(ranges);
         owner.take_in(run.first);
         self.large.push_first(run.first);
@@ -363,17 +362,19 @@ impl Holdings {
     #[inline(never)]
     pub(super) unsafe fn release_all(&mut self) {
         slot::ranges().lock().bring_home(slot::parked());
-        let mut all_slices = 0;
+        let mut freed_to = stripes::Set::new();
         while let Some(((first, slices, dirty), is_large)) = self.close_any() {
-            all_slices += slices;
-            let mut ranges = stripes::of(first).lock_in_others();
+            let stripe = stripes::of(first);
+            freed_to.insert(stripe);
+            // What is too much goes back when all is merged: piece by piece a heap of 1 GiB would be thousands of system calls.
+            let mut ranges = stripe.lock_in_others();
             if is_large {
                 ranges.count_large(-1, -slices.cast_signed());
             }
             // SAFETY: The run was a page's or a large block's, which nothing uses.
-            unsafe { ranges.free_together(first, slices, dirty) };
+            unsafe { ranges.free(first, slices, dirty) };
         }
-        stripes::all().iter().for_each(|stripe| stripe.lock().end_together(all_slices));
+        freed_to.iter().for_each(|stripe| drop(stripe.lock()));
         *self = Holdings::new();
     }
 

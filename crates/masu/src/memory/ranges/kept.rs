@@ -6,11 +6,23 @@
 //! was live at the last peak. So a program whose memory goes up and down soon makes no system calls, and
 //! one that has shrunk for good gives memory back. Where less may stay, a long run is purged from its
 //! end, no further than it must be: the rest is what the next request takes.
+//!
+//! With several stripes each has a demand and a peak of its own, and what is kept at least is kept by all together
+//! (`stripes/README.md`).
+//!
+//! Where an option says how long free memory stays (`purge_delay_ms`), neither a thread that waits nor a time for each run
+//! is needed: the fewest dirty bytes there were in a *period* are bytes that nobody wanted in all of it, so that many go
+//! back at its end, whichever runs they are. What was freed during a period may be wanted yet and waits for the end of the
+//! next one. A program that neither frees nor allocates runs keeps what it has.
 
-use super::{Demand, Ranges, stripes};
+use super::{Ranges, now_ms, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
 use crate::settings;
+
+/// What a program that begins is expected to want back of the first memory that it frees, lest it teach the opposite by
+/// faults. What it frees for good uses that up.
+const FIRST_BYTES: usize = 32 << 20;
 
 /// What that is unless an option says otherwise.
 const KEPT_BYTES_MIN: usize = 4 << 20;
@@ -35,6 +47,46 @@ const LASTS: u32 = 64;
 const MORE_BYTES_MIN: usize = 256 << 10;
 const MORE_PEAK_SHARE: usize = 128;
 const MORE_SHARE: usize = 4;
+/// After so many runs reused or freed another stripe is looked after: a divisor of [`FADES_EVERY`].
+pub(super) const VISITS_EVERY: u32 = 128;
+/// The clock is asked at every so many runs reused or freed, where a time was set: it costs more than those do.
+const LOOKS_EVERY: u32 = 16;
+
+/// How much free memory is expected to be wanted back soon.
+pub(super) struct Demand {
+    /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
+    /// swing will soon want back, and one that is clearing up will not.
+    bytes: usize,
+    /// The most that it may be. Grows only when memory had been purged too early, and fades.
+    bytes_max: usize,
+}
+
+impl Demand {
+    pub(super) const NONE: Demand = Demand { bytes: 0, bytes_max: 0 };
+    /// Of a program that begins.
+    pub(super) const FIRST: Demand = Demand { bytes: FIRST_BYTES, bytes_max: 2 * FIRST_BYTES };
+
+    /// `bytes` of free memory are used again, `too_early` of which had just been purged; no more than
+    /// `most` is ever wanted.
+    fn note_reuse(&mut self, bytes: usize, too_early: usize, most: usize) {
+        self.bytes_max = (self.bytes_max + 2 * too_early).min(most);
+        self.bytes = (self.bytes + too_early + bytes).min(self.bytes_max);
+    }
+}
+
+/// A period of the length that free memory is left, where that was set.
+pub(super) struct Period {
+    /// When it began, in milliseconds.
+    began: usize,
+    /// The fewest dirty bytes since.
+    fewest: usize,
+}
+
+impl Period {
+    pub(super) const fn new() -> Period {
+        Period { began: 0, fewest: 0 }
+    }
+}
 
 impl Ranges {
     /// Free memory is used again, `clean` bytes of it not resident; what was purged a short while ago
@@ -47,7 +99,7 @@ impl Ranges {
     }
 
     pub(super) fn note_free(&mut self, bytes: usize) {
-        self.demand.note_free(bytes);
+        self.demand.bytes = self.demand.bytes.saturating_sub(bytes);
         self.tick();
     }
 
@@ -57,17 +109,54 @@ impl Ranges {
         if let Some(delay) = settings::purge_delay_ms() {
             self.note_time(delay);
         }
+        if !self.ticks.is_multiple_of(VISITS_EVERY) {
+            return;
+        }
+        self.visits = stripes::count() > 1;
         if !self.ticks.is_multiple_of(FADES_EVERY) {
             return;
         }
         let all_fades = (self.ticks / FADES_EVERY).is_multiple_of(LASTS);
         let lasts = |bytes: usize| if all_fades { 0 } else { bytes.min(LASTING_BYTES) };
-        let (purged, demand) = (self.just_purged_bytes, self.demand.bytes_max());
+        let (purged, demand) = (self.just_purged_bytes, self.demand.bytes_max);
         self.just_purged_bytes = (purged / 2).max(lasts(purged));
-        self.demand.fade_to((demand - demand / 16).max(lasts(demand)));
+        self.demand.bytes_max = (demand - demand / 16).max(lasts(demand));
         if all_fades {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
+    }
+
+    /// A run was taken or freed, and a time is set.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.options.kept_note_time")]
+    fn note_time(&mut self, delay: usize) {
+        self.period.fewest = self.period.fewest.min(self.dirty_bytes);
+        if self.ticks.is_multiple_of(LOOKS_EVERY) {
+            self.pass_time(now_ms(), delay);
+        }
+    }
+
+    /// It is `now`: ends the period if its time is over, and gives back what nobody wanted in it.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.options.kept_pass_time")]
+    pub(super) fn pass_time(&mut self, now: usize, delay: usize) {
+        if now.wrapping_sub(self.period.began) < delay {
+            return;
+        }
+        let unused = self.period.fewest.min(self.dirty_bytes);
+        let kept = (self.dirty_bytes - unused).max(self.set_bytes_min());
+        self.owe_down_to(kept);
+        self.period = Period { began: now, fewest: self.dirty_bytes.min(kept) };
+    }
+
+    /// Nobody uses the stripe now: what may stay is no longer what was wanted back when somebody did.
+    pub(super) fn come_to_rest(&mut self) {
+        if let Some(delay) = settings::purge_delay_ms() {
+            return self.pass_time(now_ms(), delay);
+        }
+        self.expect_nothing_back();
+        self.owe_down_to(settings::retain().map_or_else(|| self.least_bytes(), stripes::share));
     }
 
     /// How much free memory may stay resident now.
@@ -80,9 +169,9 @@ impl Ranges {
             return usize::MAX;
         }
         let live = self.live_bytes();
-        let wanted_back = self.demand.bytes().min(self.most_bytes() - live);
+        let wanted_back = self.demand.bytes.min(self.most_bytes() - live);
         let parking = self.parking_slices * SLICE_BYTES;
-        kept_bytes_min().max(live / KEPT_SHARE).saturating_sub(parking).saturating_add(wanted_back)
+        self.kept_bytes(live).saturating_sub(parking).saturating_add(wanted_back)
     }
 
     /// Whether a run of `slices` slices that is live now may be parked: as part of what may stay
@@ -90,7 +179,27 @@ impl Ranges {
     pub(super) fn may_park(&self, slices: usize) -> bool {
         let parking = (self.parking_slices + slices) * SLICE_BYTES;
         let live = (self.live_slices - slices) * SLICE_BYTES;
-        !is_set() && parking <= kept_bytes_min().max(live / KEPT_SHARE)
+        !is_set() && parking <= self.kept_bytes(live)
+    }
+
+    /// Free memory that may stay with so many bytes live, however little of it is wanted back.
+    fn kept_bytes(&self, live: usize) -> usize {
+        self.least_bytes().max(live / KEPT_SHARE)
+    }
+
+    /// The same however little is live.
+    fn least_bytes(&self) -> usize {
+        self.part_of(settings::retain_min().unwrap_or(KEPT_BYTES_MIN))
+    }
+
+    /// Free memory that is to stay here whatever else holds, if that was set.
+    fn set_bytes_min(&self) -> usize {
+        settings::retain_min().map_or(0, |bytes| self.part_of(bytes))
+    }
+
+    /// What this stripe keeps of bytes that all keep together: what others lack, and a share at least.
+    fn part_of(&self, bytes: usize) -> usize {
+        stripes::share(bytes).max(bytes.saturating_sub(self.others_dirty_bytes))
     }
 
     /// How much may be live and dirty together.
@@ -109,7 +218,7 @@ impl Ranges {
         }
         let most = self.most_bytes();
         if self.live_bytes() + self.dirty_bytes > most {
-            let bytes = (most - self.live_bytes()).max(retain_min().unwrap_or(0));
+            let bytes = (most - self.live_bytes()).max(self.set_bytes_min());
             self.owe_below(bytes);
         }
     }
@@ -158,7 +267,7 @@ impl Ranges {
     #[inline]
     pub(super) fn owes(&mut self) -> bool {
         self.owed_down_to = self.owed_down_to.filter(|bytes| self.dirty_bytes > *bytes);
-        self.owed_down_to.is_some() || self.leaving.is_some() || self.shrinks
+        self.owed_down_to.is_some() || self.leaving.is_some() || self.shrinks || self.visits
     }
 
     /// Cuts a free run that may be resident off, and sends it away, where more than `bytes` of them all are: no more than must be of
@@ -232,6 +341,7 @@ impl Ranges {
     pub(super) fn expect_nothing_back(&mut self) {
         self.peak_bytes = self.live_bytes();
         self.demand = Demand::NONE;
+        self.has_begun = true;
     }
 
     /// Nothing counts as purged a short while ago.
@@ -243,14 +353,4 @@ impl Ranges {
 /// Whether it was said how much free memory may stay, or for how long.
 pub(super) fn is_set() -> bool {
     settings::retain().is_some() || settings::purge_delay_ms().is_some()
-}
-
-/// Free memory that stays resident whatever else holds, in bytes: of each stripe its share.
-fn kept_bytes_min() -> usize {
-    stripes::share(settings::retain_min().unwrap_or(KEPT_BYTES_MIN))
-}
-
-/// A stripe's share of the free memory that is to be kept at least, if that was set.
-pub(super) fn retain_min() -> Option<usize> {
-    settings::retain_min().map(stripes::share)
 }

@@ -4,12 +4,13 @@
 //! goes back to the stripe that its arena belongs to, whichever thread frees it. The hard idea is how many there are.
 //! One keeps all free memory in one place, where every request finds it, and is best as long as nobody waits. So there is
 //! one at first, and twice as many each time that many calls had to wait, up to one a shard. Before a stripe asks the kernel
-//! for more, it takes what is free and resident in another one that nobody has used for a while.
+//! for more, it takes what is free and resident in another one that nobody has used for a while. `stripes/README.md` has
+//! what is promised of all of them together, and the races that must not be.
 
 use core::ptr;
 
-use super::Ranges;
-use super::held::SharedRanges;
+use super::held::{Held, SharedRanges};
+use super::{Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
 use crate::platform::sync::{AtomicUsize, Guard, Ordering};
@@ -22,7 +23,7 @@ pub(super) const STRIPES_MAX: usize = settings::SHARDS_MAX;
 const SHARDS_MIN: usize = 4;
 
 /// Calls that had to wait, of [`CALLS`] that took or freed a run, until there are more stripes.
-const WAITS: u32 = 16;
+const WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
 pub(super) const CALLS: u32 = 1024;
 
 static STRIPES: [SharedRanges; STRIPES_MAX] = [const { SharedRanges::new() }; STRIPES_MAX];
@@ -36,10 +37,16 @@ struct Common {
     more_max: AtomicUsize,
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
+    /// How many steps of giving it back there were.
+    steps: AtomicUsize,
 }
 
-static COMMON: Common =
-    Common { more: AtomicUsize::new(0), more_max: AtomicUsize::new(0), owing: AtomicUsize::new(0) };
+static COMMON: Common = Common {
+    more: AtomicUsize::new(0),
+    more_max: AtomicUsize::new(0),
+    owing: AtomicUsize::new(0),
+    steps: AtomicUsize::new(0),
+};
 
 const _: () = assert!(STRIPES_MAX <= usize::BITS as usize, "a bit each");
 
@@ -50,13 +57,11 @@ pub(super) fn count() -> usize {
     1 + COMMON.more.load(Ordering::Relaxed)
 }
 
-/// A stripe's share of some bytes.
+/// A stripe's share of some bytes, as if there were a power of two.
 #[inline]
 pub(super) fn share(bytes: usize) -> usize {
-    match count() {
-        1 => bytes,
-        count => bytes / count,
-    }
+    // ORDERING: Relaxed, as in `count`.
+    bytes >> (usize::BITS - COMMON.more.load(Ordering::Relaxed).leading_zeros())
 }
 
 /// The stripes there are.
@@ -100,6 +105,33 @@ pub(crate) fn allow(shards: usize) {
     COMMON.more_max.store(most - 1, Ordering::Relaxed);
 }
 
+/// Whether there may be more stripes: a limit is for all memory together, and a delay passes for ranges that are used.
+fn may_widen() -> bool {
+    settings::memory_limit().is_none()
+        && settings::purge_delay_ms().is_none()
+        && !arena::are_limited()
+}
+
+/// Makes the stripes twice as many, or as many as there may be. The caller holds the lock of one.
+fn widen() {
+    // ORDERING: Relaxed in all three, as in `count`.
+    let (relaxed, more) = (Ordering::Relaxed, COMMON.more.load(Ordering::Relaxed));
+    let doubled = (2 * more + 1).min(COMMON.more_max.load(relaxed));
+    if more < doubled {
+        // Where a thread in another stripe did the same just now, that will do.
+        let _ = COMMON.more.compare_exchange(more, doubled, relaxed, relaxed);
+    }
+}
+
+/// For tests: makes the stripes more as if many calls had waited, where that may be; returns how many there are.
+pub(crate) fn widen_now() -> usize {
+    let _ranges = first().lock_waiting();
+    if may_widen() && !first().is_held_for_fork() {
+        widen();
+    }
+    count()
+}
+
 /// Whether any stripe owes memory.
 #[inline]
 pub(crate) fn any_owes() -> bool {
@@ -107,15 +139,23 @@ pub(crate) fn any_owes() -> bool {
     COMMON.owing.load(Ordering::Relaxed) != 0
 }
 
-/// Takes a step of giving back what is owed, in `own` before others: see [`SharedRanges::go_on`].
+/// Takes a step of giving back what is owed: see [`SharedRanges::go_on`]. Of the stripes that owe it is `own` before others
+/// every other time, and each in turn in between, lest a debt wait behind a busy stripe.
 pub(crate) fn go_on(own: &'static SharedRanges, few: usize) {
-    // ORDERING: Relaxed, as above.
-    let owing = COMMON.owing.load(Ordering::Relaxed);
-    let stripe = match own.place() {
-        place if place < STRIPES_MAX && owing & (1 << place) != 0 => own,
-        _ => STRIPES.get(owing.trailing_zeros() as usize).unwrap_or(own),
-    };
-    stripe.go_on(few);
+    // ORDERING: Relaxed, as above; steps that are counted as one begin at the same stripe.
+    let (owing, step) =
+        (COMMON.owing.load(Ordering::Relaxed), COMMON.steps.load(Ordering::Relaxed));
+    // ORDERING: As above.
+    COMMON.steps.store(step.wrapping_add(1), Ordering::Relaxed);
+    let from = if step.is_multiple_of(2) { own.place() } else { step / 2 };
+    at(next_from(from, owing)).unwrap_or(own).go_on(few);
+}
+
+/// The place of the first bit that is set from bit `from` on, around the end.
+fn next_from(from: usize, bits: usize) -> usize {
+    let from = from % usize::BITS as usize;
+    let distance = bits.rotate_right(from as u32).trailing_zeros() as usize;
+    (from + distance) % usize::BITS as usize
 }
 
 /// Gives all free memory but about `bytes` back; whether anything was given back.
@@ -125,11 +165,42 @@ pub(crate) fn go_on(own: &'static SharedRanges, few: usize) {
 pub(crate) fn trim(bytes: usize) -> bool {
     let (mut kept, mut any) = (bytes, false);
     for stripe in all() {
-        any |= stripe.lock().trim(kept);
+        any |= stripe.hold_slow(true).trim(kept);
         // What may stay is the first one's.
         kept = 0;
     }
     any
+}
+
+/// Before a request fails: gives back what is free in every stripe, held or not; whether there was anything.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.reclaim.stripes_give_up")]
+pub(crate) fn give_up() -> bool {
+    all().iter().fold(false, |any, stripe| any | stripe.hold_slow(true).give_up())
+}
+
+/// What the other stripes hold, as the last call of each left it, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Others {
+    pub(super) live_bytes: usize,
+    /// Free and maybe resident.
+    pub(super) dirty_bytes: usize,
+}
+
+/// What the stripes but `this` hold.
+#[inline(never)]
+pub(super) fn others(this: &SharedRanges) -> Others {
+    let others = all().iter().filter(|other| *other != this);
+    others.fold(Others::default(), |sum, other| Others {
+        live_bytes: sum.live_bytes + other.live_bytes.get(),
+        dirty_bytes: sum.dirty_bytes + other.dirty_bytes.get(),
+    })
+}
+
+/// Whether the stripe at this place, or ranges that are none of the process's, begin with what a program expects that begins.
+pub(super) fn is_first(place: usize) -> bool {
+    place.is_multiple_of(STRIPES_MAX)
 }
 
 /// What all stripes hold, in bytes where nothing else is said.
@@ -148,38 +219,47 @@ pub(crate) struct Sums {
     pub(crate) reserved_bytes: usize,
 }
 
-/// What all stripes hold, at one moment. The caller holds no lock of theirs.
+/// What all stripes hold, each at a moment of its own: one is held at a time, for a thread that holds one and waits for the
+/// next would have a `fork` wait that interrupted the holder of that. The caller holds no lock of theirs.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.stripes_read")]
 pub(crate) fn read() -> Sums {
     let mut sums = Sums::default();
-    read_from(0, &mut sums);
+    for stripe in all() {
+        let ranges = stripe.lock_waiting();
+        let (blocks, bytes) = ranges.large();
+        sums.live_bytes += ranges.live_bytes();
+        sums.dirty_bytes += ranges.dirty_bytes();
+        sums.metadata_bytes += ranges.metadata_bytes();
+        sums.large_blocks += blocks;
+        sums.large_bytes += bytes;
+        sums.large_made += ranges.large_made();
+    }
+    // No arena is unmapped that is found while this is held.
+    let _growth = arena::hold_growth();
+    for arena in arena::all() {
+        sums.committed_bytes += arena.committed_bytes();
+        sums.reserved_bytes += arena.reserved_bytes();
+    }
     sums
 }
 
-/// Adds what the stripes from `place` on hold, all of them held at once in the order in which `fork` takes them: so no
-/// arena goes in between.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.stripes_read_from")]
-fn read_from(place: usize, sums: &mut Sums) {
-    let Some(stripe) = at(place).filter(|_| place < count()) else {
-        for arena in arena::all() {
-            sums.committed_bytes += arena.committed_bytes();
-            sums.reserved_bytes += arena.reserved_bytes();
-        }
-        return;
-    };
-    let ranges = stripe.lock_in_others();
-    let (blocks, bytes) = ranges.large();
-    sums.live_bytes += ranges.live_bytes();
-    sums.dirty_bytes += ranges.dirty_bytes();
-    sums.metadata_bytes += ranges.metadata_bytes();
-    // A stripe may have counted a block that another one took back.
-    sums.large_blocks = sums.large_blocks.wrapping_add(blocks);
-    sums.large_bytes = sums.large_bytes.wrapping_add(bytes);
-    sums.large_made += ranges.large_made();
-    read_from(place + 1, sums);
+/// Some of the stripes.
+pub(crate) struct Set(usize);
+
+impl Set {
+    pub(crate) fn new() -> Set {
+        Set(0)
+    }
+
+    pub(crate) fn insert(&mut self, stripe: &SharedRanges) {
+        self.0 |= 1 << stripe.place();
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static SharedRanges> {
+        STRIPES.iter().enumerate().filter(|(place, _)| self.0 & (1 << place) != 0).map(|(_, s)| s)
+    }
 }
 
 /// Holds all stripes across `fork`, and what grows arenas.
@@ -258,21 +338,39 @@ impl SharedRanges {
         }
         let mut ranges = self.lock_waiting();
         let waits = ranges.note_wait();
-        // A limit is for all memory together, and a delay passes for ranges that are used.
-        let may_have_more = self.place() < STRIPES_MAX
-            && settings::memory_limit().is_none()
-            && settings::purge_delay_ms().is_none()
-            && !arena::are_limited();
-        if waits >= WAITS && may_have_more {
+        if waits >= WAITS && self.place() < STRIPES_MAX && may_widen() {
             ranges.forget_waits();
-            // ORDERING: Relaxed in all three, as in `count`.
-            let (relaxed, more) = (Ordering::Relaxed, COMMON.more.load(Ordering::Relaxed));
-            let doubled = (2 * more + 1).min(COMMON.more_max.load(relaxed));
-            if more < doubled {
-                // Where a thread in another stripe did the same just now, that will do.
-                let _ = COMMON.more.compare_exchange(more, doubled, relaxed, relaxed);
-            }
+            widen();
         }
         ranges
     }
 }
+
+impl Held<'_> {
+    /// The next other stripe, if no thread has it now and nobody used it for a while.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.stripes_idle_one")]
+    pub(super) fn idle_one(&mut self) -> Option<Held<'static>> {
+        self.looks = if self.looks + 1 < count() { self.looks + 1 } else { 0 };
+        let other = at(self.looks).filter(|other| *other != self.shared)?;
+        let mut other = other.try_lock_in_others()?;
+        other.is_idle(now_ms()).then_some(other)
+    }
+
+    /// Looks how much others keep, and has another stripe that nobody uses keep no more than its part: time passes there by
+    /// what is done here.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.stripes_visit")]
+    pub(super) fn visit(&mut self) {
+        self.others_dirty_bytes = others(self.shared).dirty_bytes;
+        if let Some(mut other) = self.idle_one() {
+            other.others_dirty_bytes = others(other.shared).dirty_bytes;
+            other.come_to_rest();
+        }
+    }
+}
+
+// The hardened build has one.
+#[cfg(all(test, not(loom), not(feature = "secure")))]
+mod tests;

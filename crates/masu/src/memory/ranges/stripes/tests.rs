@@ -1,0 +1,44 @@
+//! What is promised of all stripes together.
+//!
+//! The stripes are the process's, and never become fewer. So each test runs this program again for a process of its own,
+//! in which a check of `checks` has them to itself.
+
+extern crate std;
+
+mod checks;
+
+use std::process::Command;
+
+fn passes_alone(check: &str) {
+    let program = std::env::current_exe().expect("this program has a file");
+    let name = std::format!("memory::ranges::stripes::tests::checks::{check}");
+    let output = Command::new(program).args(["--exact", &name, "--ignored"]).output();
+    let output = output.expect("this program starts");
+    let printed = std::string::String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+}
+
+/// A test for each of the checks.
+macro_rules! each_alone {
+    ($($check:ident)+) => {$(
+        #[test]
+        fn $check() {
+            passes_alone(stringify!($check));
+        }
+    )+};
+}
+
+each_alone! {
+    a_request_waits_for_a_stripe_that_may_have_its_memory
+    before_a_request_fails_every_stripe_gives_its_free_memory_back
+    a_stripe_that_nobody_uses_gives_back_all_that_it_does_not_have_to_keep
+    an_idle_stripe_gives_one_run_after_another
+    readers_hold_one_stripe_at_a_time
+    no_arena_is_unmapped_while_all_are_read
+    a_heap_locks_no_stripes_but_its_own
+    a_limit_set_late_counts_what_other_stripes_keep
+    a_debt_does_not_wait_behind_a_busy_stripe
+    what_is_kept_at_least_is_kept_by_all_together
+    further_stripes_expect_nothing_back
+    a_block_is_in_the_books_of_its_run_s_stripe
+}

@@ -1,0 +1,331 @@
+//! Each of these has the stripes of the process to itself.
+
+extern crate std;
+
+use core::alloc::Layout;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::vec::Vec;
+
+use super::super::*;
+use crate::memory::arena::GROWTH;
+use crate::memory::class::SLICE_BYTES;
+use crate::memory::ranges::kept::VISITS_EVERY;
+use crate::memory::slice::Kind;
+use crate::{Heap, c, options};
+
+const MIB: usize = 1 << 20;
+const MIB_SLICES: usize = MIB / SLICE_BYTES;
+
+/// Makes this many stripes, which must be the first number of them.
+fn begin_with(stripes: usize) {
+    allow(stripes.max(SHARDS_MIN));
+    while count() < stripes {
+        let _ = widen_now();
+    }
+    assert_eq!(count(), stripes);
+}
+
+fn stripe(place: usize) -> &'static SharedRanges {
+    &STRIPES[place]
+}
+
+fn take(from: &SharedRanges, slices: usize) -> Option<&'static Slice> {
+    Some(from.lock().allocate(slices, 1, Kind::Page)?.first)
+}
+
+fn free(run: &'static Slice) {
+    let slices = run.count.get() as usize;
+    // SAFETY: Handed out by `take`, and nobody uses it.
+    unsafe { of(run).lock().free(run, slices, slices * SLICE_BYTES) };
+}
+
+/// Leaves so many MiB free and maybe resident in a stripe, of which there was never more.
+fn leave_dirty(stripe: &SharedRanges, mib: usize) {
+    let runs: Vec<_> = (0..mib).map(|_| take(stripe, MIB_SLICES).expect("memory")).collect();
+    options::set("retain", Some(1 << 40)).expect("an option");
+    runs.into_iter().for_each(free);
+    options::set("retain", None).expect("there is a default");
+    assert_eq!(stripe.dirty_bytes.get(), mib * MIB);
+}
+
+/// Takes many steps of giving back what is owed, as a slow call takes one.
+fn settle_all() {
+    for _ in 0..10_000 {
+        if any_owes() {
+            go_on(first(), 8);
+        }
+    }
+    assert!(!any_owes());
+}
+
+fn dirty_bytes() -> usize {
+    all().iter().map(|stripe| stripe.dirty_bytes.get()).sum()
+}
+
+/// As if nobody had used the stripe for long.
+fn make_idle(stripe: &SharedRanges) {
+    let mut ranges = stripe.lock();
+    ranges.looked_ticks = ranges.ticks;
+    ranges.looked_at = now_ms().wrapping_sub(100_000);
+}
+
+/// Does `work` while the kernel gives no memory.
+fn without_kernel<R>(work: impl FnOnce() -> R) -> R {
+    // 0 would be none.
+    let none = libc::rlimit { rlim_cur: 4096, rlim_max: libc::RLIM_INFINITY };
+    let mut before = none;
+    // SAFETY: Both are this function's own.
+    unsafe { libc::getrlimit(libc::RLIMIT_DATA, &raw mut before) };
+    // SAFETY: As above.
+    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const none) };
+    let result = work();
+    // SAFETY: As above.
+    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const before) };
+    result
+}
+
+/// Holds a stripe until another thread waits for it, or `is_over`; whether one waited.
+fn hold_until_waited_for(stripe: &SharedRanges, held: &AtomicBool, is_over: &AtomicBool) -> bool {
+    let ranges = stripe.lock_waiting();
+    held.store(true, Ordering::SeqCst);
+    while !ranges.has_sleepers() && !is_over.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    ranges.has_sleepers()
+}
+
+fn wait_for(flag: &AtomicBool) {
+    while !flag.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_request_waits_for_a_stripe_that_may_have_its_memory() {
+    begin_with(2);
+    let own = take(stripe(0), 1).expect("memory");
+    leave_dirty(stripe(1), 8);
+    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| hold_until_waited_for(stripe(1), &held, &is_over));
+        wait_for(&held);
+        let run = without_kernel(|| take(stripe(0), 8 * MIB_SLICES));
+        is_over.store(true, Ordering::SeqCst);
+        assert!(run.is_some_and(|run| of(run) == stripe(1)), "it has as much");
+        assert!(holder.join().expect("it ends"), "it was waited for");
+    });
+    free(own);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn before_a_request_fails_every_stripe_gives_its_free_memory_back() {
+    begin_with(4);
+    let own = c::malloc(100_000);
+    (1..4).for_each(|place| leave_dirty(stripe(place), 8));
+    let before = read().reserved_bytes;
+    let none = without_kernel(|| c::malloc(900 * MIB));
+    assert!(none.is_null());
+    assert_eq!(dirty_bytes(), 0);
+    assert!(read().reserved_bytes < before, "arenas of which nothing is handed out");
+    // SAFETY: Handed out above.
+    unsafe { c::free(own) };
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_stripe_that_nobody_uses_gives_back_all_that_it_does_not_have_to_keep() {
+    begin_with(8);
+    let kept = take(stripe(0), 1).expect("memory");
+    (1..8).for_each(|place| leave_dirty(stripe(place), 16));
+    assert_eq!(dirty_bytes(), 7 * 16 * MIB);
+    // The first time each of them gives runs to the others, and is used by that.
+    for _ in 0..2 {
+        (1..8).for_each(|place| make_idle(stripe(place)));
+        for _ in 0..8 * VISITS_EVERY {
+            free(take(stripe(0), 1).expect("memory"));
+        }
+        settle_all();
+    }
+    let each: Vec<_> = all().iter().map(|stripe| stripe.dirty_bytes.get() / SLICE_BYTES).collect();
+    assert!(dirty_bytes() <= 8 * MIB, "{each:?} slices are kept");
+    free(kept);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn an_idle_stripe_gives_one_run_after_another() {
+    begin_with(2);
+    leave_dirty(stripe(1), 8);
+    make_idle(stripe(1));
+    let runs: Vec<_> = (0..8).map(|_| take(stripe(0), MIB_SLICES).expect("memory")).collect();
+    assert!(runs.iter().all(|run| of(run) == stripe(1)));
+    runs.into_iter().for_each(free);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn readers_hold_one_stripe_at_a_time() {
+    begin_with(4);
+    for place in 0..4 {
+        let ranges = stripe(place).lock_waiting();
+        thread::scope(|scope| {
+            let reader = scope.spawn(read);
+            while !ranges.has_sleepers() {
+                thread::yield_now();
+            }
+            // `fork` takes all these in a handler that interrupted this thread.
+            let is_free = |other: &usize| stripe(*other).try_lock_in_others().is_some();
+            let free: Vec<_> = (0..4).filter(|other| other == &place || is_free(other)).collect();
+            let grows = GROWTH.try_lock().is_some();
+            drop(ranges);
+            reader.join().expect("it ends");
+            assert_eq!((free.len(), grows), (4, true), "with {place}");
+        });
+    }
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn no_arena_is_unmapped_while_all_are_read() {
+    // Longer than an arena, so it has one of its own.
+    let run = take(first(), 20_000).expect("addresses");
+    let (arena, address) = (run.arena(), run.address());
+    let mut before = read().reserved_bytes;
+    let growth = GROWTH.lock();
+    thread::scope(|scope| {
+        // SAFETY: It is the run's slice.
+        let freeing = scope.spawn(move || free(unsafe { Slice::at(address) }));
+        while !growth.has_sleepers() && !freeing.is_finished() {
+            thread::yield_now();
+        }
+        assert!(
+            growth.has_sleepers() && !arena::all().any(|other| ptr::eq(other, arena)),
+            "nobody finds it any more"
+        );
+        before -= arena.reserved_bytes();
+        drop(growth);
+        freeing.join().expect("it ends");
+    });
+    assert_eq!(read().reserved_bytes, before);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_heap_locks_no_stripes_but_its_own() {
+    let heap = Heap::new();
+    let layout = Layout::from_size_align(MIB, 16).expect("a layout");
+    assert!(heap.alloc(layout).is_some());
+    begin_with(4);
+    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| hold_until_waited_for(stripe(3), &held, &is_over));
+        wait_for(&held);
+        drop(heap);
+        is_over.store(true, Ordering::SeqCst);
+        assert!(!holder.join().expect("it ends"), "nothing of it is the heap's");
+    });
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_limit_set_late_counts_what_other_stripes_keep() {
+    begin_with(2);
+    leave_dirty(stripe(1), 32);
+    let live = read().live_bytes;
+    options::set("memory_limit", Some(live + 16 * MIB)).expect("an option");
+    let run = take(stripe(0), 8 * MIB_SLICES).expect("it is within the limit");
+    let now = read();
+    assert!(now.live_bytes + now.dirty_bytes <= live + 16 * MIB);
+    assert!(take(stripe(0), 9 * MIB_SLICES).is_none(), "it is not");
+    free(run);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_debt_does_not_wait_behind_a_busy_stripe() {
+    begin_with(64.min(STRIPES_MAX));
+    for place in [0, 5] {
+        let mut ranges = stripe(place).lock_in_others();
+        let run = ranges.allocate(8 * MIB_SLICES, 1, Kind::Page).expect("memory").first;
+        // SAFETY: Handed out just now.
+        unsafe { ranges.free(run, 8 * MIB_SLICES, 8 * MIB) };
+        ranges.owe_down_to(0);
+    }
+    let mut steps = 0;
+    while stripe(5).dirty_bytes.get() > 0 {
+        // The first one owes again.
+        let mut busy = stripe(0).lock_in_others();
+        if busy.dirty_bytes() == 0 {
+            let run = busy.allocate(8 * MIB_SLICES, 1, Kind::Page).expect("memory").first;
+            // SAFETY: Handed out just now.
+            unsafe { busy.free(run, 8 * MIB_SLICES, 8 * MIB) };
+        }
+        busy.owe_down_to(0);
+        drop(busy);
+        go_on(first(), 8);
+        steps += 1;
+        assert!(steps < 10_000, "it waits behind the first one");
+    }
+}
+
+#[test]
+fn the_next_bit_is_found_around_the_end() {
+    let found = [(0, 1), (1, 0b1011), (2, 0b1011), (4, 0b1011), (63, 0b10), (200, 1 << 7)];
+    let expected = [0, 1, 3, 0, 1, 7];
+    assert_eq!(found.map(|(from, bits)| next_from(from, bits)), expected);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn what_is_kept_at_least_is_kept_by_all_together() {
+    begin_with(8);
+    options::set("retain_min", Some(32 * MIB)).expect("an option");
+    let runs: Vec<_> = (0..64).map(|_| take(stripe(3), MIB_SLICES).expect("memory")).collect();
+    stripe(3).lock().expect_nothing_back();
+    runs.into_iter().for_each(free);
+    settle_all();
+    // It is given back a little further than must be.
+    assert!(dirty_bytes() >= 31 * MIB, "{} MiB", dirty_bytes() / MIB);
+    // With as much in another one, each has its share to keep.
+    leave_dirty(stripe(4), 32);
+    (3..5).for_each(|place| make_idle(stripe(place)));
+    let kept = take(stripe(0), 1).expect("memory");
+    for _ in 0..32 * VISITS_EVERY {
+        free(take(stripe(0), 1).expect("memory"));
+    }
+    settle_all();
+    assert!((31 * MIB..=64 * MIB).contains(&dirty_bytes()), "{} MiB", dirty_bytes() / MIB);
+    assert!(dirty_bytes() <= 40 * MIB, "{} MiB", dirty_bytes() / MIB);
+    free(kept);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn further_stripes_expect_nothing_back() {
+    begin_with(8);
+    for place in 0..8 {
+        let runs: Vec<_> =
+            (0..30).map(|_| take(stripe(place), MIB_SLICES).expect("memory")).collect();
+        runs.into_iter().for_each(free);
+    }
+    settle_all();
+    // What one would keep, and the 4 MiB.
+    assert!(dirty_bytes() <= (30 + 8) * MIB, "{} MiB", dirty_bytes() / MIB);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_block_is_in_the_books_of_its_run_s_stripe() {
+    begin_with(2);
+    leave_dirty(stripe(1), 1);
+    make_idle(stripe(1));
+    let run = stripe(0).lock().allocate(MIB_SLICES, 1, Kind::Large).expect("memory").first;
+    let large = || [0, 1].map(|place| stripe(place).lock_waiting().large());
+    assert_eq!(large(), [(0, 0), (1, MIB)]);
+    // SAFETY: Handed out just now, as a large block's.
+    unsafe { of(run).lock().free_large(run) };
+    assert_eq!(large(), [(0, 0); 2]);
+}

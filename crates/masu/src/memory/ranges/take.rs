@@ -1,0 +1,289 @@
+//! How runs are taken: from free ones, from what arenas have ready, from other stripes, and at last from the kernel.
+//!
+//! Relies on the books that the ranges keep, and on arenas. The hard idea is that the ranges are let go while the kernel
+//! works: an arena grows under a lock of its own, for which only those wait that need it to have grown, and nobody holds
+//! two stripes at once.
+
+use core::mem;
+
+use super::held::Held;
+use super::{LOOKS, Run, kept, stripes, usage};
+use crate::memory::arena::{self, Arena};
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::platform::sync::Guard;
+use crate::settings;
+
+/// Which arenas give a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arenas {
+    ThatAre,
+    /// One that is made for it, if no other can.
+    New,
+}
+
+impl Held<'_> {
+    /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
+    /// two; `None` where the kernel gives no more, even after everything free went back.
+    pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
+        self.allocate_for(0, slices, align, kind)
+    }
+
+    /// The same for a request of which `used_bytes` will soon be written, most likely.
+    #[inline(never)]
+    pub(crate) fn allocate_for(
+        &mut self,
+        used_bytes: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
+        let padding = (align / SLICE_BYTES).saturating_sub(1);
+        let padded = slices.checked_add(padding)?;
+        if !self.is_within_limit(padded) {
+            return None;
+        }
+        let run = match self.take_ready(padded) {
+            Some(run) => run,
+            None if stripes::count() > 1 => {
+                return self.take_among_many(padded, used_bytes, slices, align, kind);
+            }
+            None => self.take_slow(padded, used_bytes, kind)?,
+        };
+        Some(self.hand_out(run, padded, slices, align, kind))
+    }
+
+    /// Hands out the aligned part of a run where none is ready and there are other stripes: of those that nobody uses one
+    /// gives it, rather than more memory be made resident, and where the kernel refuses any does.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.take_among_many")]
+    fn take_among_many(
+        &mut self,
+        padded: usize,
+        used_bytes: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
+        let idle = (0..LOOKS).find_map(|_| self.take_from_idle(padded, slices, align, kind));
+        if idle.is_some() {
+            return idle;
+        }
+        if let Some(run) = self.take_slow(padded, used_bytes, kind) {
+            return Some(self.hand_out_slow(run, padded, slices, align, kind));
+        }
+        // Each is waited for: whatever it has may be what keeps this request from failing.
+        let (this, settles) = (self.shared, self.settles);
+        self.guard.unlocked(|| {
+            stripes::all().iter().filter(|other| *other != this).find_map(|other| {
+                let mut other = other.hold_slow(settles);
+                let run = other.extend(padded, used_bytes, kind, Arenas::ThatAre)?;
+                Some(other.hand_out_slow(run, padded, slices, align, kind))
+            })
+        })
+    }
+
+    /// The same of the next other stripe, if nobody uses that.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.take_from_idle")]
+    fn take_from_idle(
+        &mut self,
+        padded: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Option<Run> {
+        let mut other = self.idle_one()?;
+        let run = other.take_ready(padded)?;
+        let run = other.hand_out_slow(run, padded, slices, align, kind);
+        other.stays_idle();
+        Some(run)
+    }
+
+    /// Hands out the aligned part of a run.
+    #[inline(always)]
+    fn hand_out(
+        &mut self,
+        run: Run,
+        padded: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Run {
+        let is_aligned = padded == slices;
+        let run = if is_aligned { run } else { self.cut_to_align(run, padded, slices, align) };
+        self.note_allocated(run, slices, kind);
+        run
+    }
+
+    /// The same, one copy for the rare ways.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.take_hand_out_slow")]
+    fn hand_out_slow(
+        &mut self,
+        run: Run,
+        padded: usize,
+        slices: usize,
+        align: usize,
+        kind: Kind,
+    ) -> Run {
+        self.hand_out(run, padded, slices, align, kind)
+    }
+
+    /// A run of exactly `slices`, where none is ready.
+    #[cold]
+    #[inline(never)]
+    fn take_slow(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
+        if let Some(run) = self.extend(slices, used_bytes, kind, Arenas::New) {
+            return Some(run);
+        }
+        if !self.settles {
+            return None;
+        }
+        self.purge_down_to(0);
+        self.extend(slices, used_bytes, kind, Arenas::New)
+    }
+
+    /// A run from an arena that grows for it, or from a new one.
+    fn extend(
+        &mut self,
+        slices: usize,
+        used_bytes: usize,
+        kind: Kind,
+        arenas: Arenas,
+    ) -> Option<Run> {
+        let _growth = self.lock_growth();
+        let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
+        let live_bytes = self.live_bytes_of_all() + used_bytes;
+        let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, large);
+        // Others may have freed something, or made an arena grow.
+        loop {
+            if let Some(run) = self.take_ready(slices) {
+                return Some(run);
+            }
+            let Some(arena) = self.arena else { break };
+            if !self.commit(arena, slices, huge) {
+                break;
+            }
+        }
+        if arenas == Arenas::ThatAre {
+            return None;
+        }
+        let arena = self.guard.unlocked(|| {
+            let arena = Arena::reserve(slices)?;
+            match arena.commit(arena.front_end(slices)?, huge) {
+                Some(committed) => arena.note_committed(committed),
+                None => {
+                    arena.leave();
+                    // SAFETY: The arena was reserved just now and nothing of it was handed out; who looks at all
+                    // arenas holds the lock of growth.
+                    unsafe { arena.unmap_unused() };
+                    return None;
+                }
+            }
+            Some(arena)
+        })?;
+        let place = self.shared.place();
+        arena.stripe.set(place as u32);
+        if !mem::replace(&mut self.has_begun, true) && stripes::is_first(place) {
+            self.demand = kept::Demand::FIRST;
+        }
+        let first = arena.take_front(slices)?;
+        if !arena.is_dedicated() {
+            self.offer_to_grow(arena);
+        }
+        Some(Run { first, zero: true })
+    }
+
+    /// Bytes that all stripes have handed out.
+    fn live_bytes_of_all(&self) -> usize {
+        self.live_bytes() + stripes::others(self.shared).live_bytes
+    }
+
+    /// Waits for the lock of growth, which comes before this one: others may have changed the ranges.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lock_growth(&mut self) -> Guard<'static, (), false> {
+        self.guard.unlocked(arena::hold_growth)
+    }
+
+    /// Makes an arena grow until it has so many slices at its front, whatever others take of them in between;
+    /// whether it did. The caller holds the lock of growth.
+    fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool) -> bool {
+        let Some(end) = arena.front_end(slices) else { return false };
+        let committed = self.guard.unlocked(|| arena.commit(end, huge));
+        committed.is_some_and(|committed| {
+            arena.note_committed(committed);
+            true
+        })
+    }
+
+    /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
+    /// free; whether it was.
+    #[inline(never)]
+    pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
+        let arena = first.arena();
+        let more = wanted - slices;
+        if arena.is_dedicated() || !self.is_within_limit(more) {
+            return false;
+        }
+        // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
+        let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
+        if arena.is_front(behind) && arena.committed_front_slices() < more {
+            let growth = self.lock_growth();
+            let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
+            let live_bytes = if seems_used { self.live_bytes_of_all() } else { 0 };
+            let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, true);
+            let grown = !arena.is_front(behind)
+                || arena.committed_front_slices() >= more
+                || self.commit(arena, more, huge);
+            drop(growth);
+            if !grown {
+                return false;
+            }
+        }
+        // Others may have taken what was behind it.
+        self.grow_into(arena, behind, more) && {
+            first.count.set(wanted as u32);
+            true
+        }
+    }
+
+    /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
+    /// back for them where it must.
+    #[inline]
+    fn is_within_limit(&mut self, more: usize) -> bool {
+        settings::memory_limit().is_none_or(|limit| self.is_within(limit, more))
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.take_is_within")]
+    fn is_within(&mut self, limit: usize, more: usize) -> bool {
+        // Other stripes hand nothing out under a limit, but may have done so before there was one, and keep what comes back.
+        let others = stripes::others(self.shared);
+        let live_bytes = self.live_bytes() + others.live_bytes;
+        let Some(room) = limit.checked_sub(live_bytes + more * SLICE_BYTES) else { return false };
+        let settles = self.settles;
+        if others.dirty_bytes > 0 && self.dirty_bytes() + others.dirty_bytes > room {
+            let this = self.shared;
+            self.guard.unlocked(|| {
+                let others = stripes::all().iter().filter(|other| *other != this);
+                others.for_each(|other| other.hold_slow(settles).keep_down_to(0));
+            });
+        }
+        self.keep_down_to(room);
+        true
+    }
+
+    /// Keeps at most so many bytes of free memory: gives the rest back now, or has it given back where that cannot be.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.take_keep_down_to")]
+    fn keep_down_to(&mut self, bytes: usize) {
+        if self.settles {
+            self.purge_down_to(bytes);
+        } else {
+            self.owe_down_to(bytes);
+        }
+    }
+}
