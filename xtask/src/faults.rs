@@ -15,7 +15,7 @@ const PAGE: &str = "benches/record/checks/faults.md";
 
 /// The programs that are tried, and the test of each.
 const PROGRAMS: [(&str, &str); 3] = [
-    ("c", "a_refused_call_is_null_or_success_and_the_books_balance"),
+    ("c", "a_refused_call_gives_null_or_success_and_right_statistics"),
     ("rust-glibc", "a_refused_call_is_survived_by_a_rust_program"),
     ("rust-musl", "a_refused_call_is_survived_by_a_rust_program_without_a_c_library"),
 ];

@@ -1,5 +1,5 @@
-//! Machines that give less than usual: sandboxes that refuse system calls, few addresses, no mappings
-//! left, memory that is counted when it is promised. It works there, or says why not.
+//! Constrained machines: sandboxes that refuse system calls, few addresses, no mappings left, strict
+//! overcommit. The library works there, or reports why not.
 //!
 //! It relies on `tests/c/constrained.c`, one program with a group of checks for each test here, on
 //! seccomp filters for the sandboxes, and for `vm.overcommit_memory=2`, which is a setting of the whole
@@ -19,7 +19,7 @@ fn program() -> &'static Path {
     PROGRAM.get_or_init(|| library::compile("constrained.c", "program", &[]))
 }
 
-/// The program's way to say that the kernel takes no filter.
+/// The program's exit code if the kernel takes no filter.
 const NO_FILTER: Option<i32> = Some(77);
 
 fn run(group: &str, answer: &str) -> Output {
@@ -54,7 +54,7 @@ fn ranges_go_back_one_by_one_where_a_sandbox_refuses_process_madvise() {
 }
 
 #[test]
-fn zeros_are_zeros_where_madvise_does_nothing_and_says_that_it_did() {
+fn zeros_are_zeros_where_madvise_does_nothing_and_succeeds() {
     works("madvise_is_refused", &["nothing"]);
 }
 
@@ -64,7 +64,7 @@ fn everything_works_where_a_sandbox_refuses_to_make_memory_writable_by_mprotect(
 }
 
 #[test]
-fn where_no_memory_can_be_mapped_that_is_said_and_malloc_gives_null() {
+fn malloc_gives_null_with_a_message_where_nothing_can_be_mapped() {
     let output = run("mapping_is_refused", "EPERM");
     if output.status.code() != NO_FILTER {
         let printed = library::printed(&output);
@@ -74,7 +74,7 @@ fn where_no_memory_can_be_mapped_that_is_said_and_malloc_gives_null() {
     }
 }
 
-/// The kernel ends the program at once; what it says of that is the shell's "Bad system call".
+/// The kernel ends the program at once; the shell reports "Bad system call".
 #[test]
 fn a_sandbox_that_kills_at_madvise_or_mprotect_kills() {
     const SIGSYS: i32 = 31;
@@ -86,14 +86,14 @@ fn a_sandbox_that_kills_at_madvise_or_mprotect_kills() {
 }
 
 #[test]
-fn a_program_that_used_up_its_mappings_allocates_on() {
+fn a_program_without_mappings_left_still_allocates() {
     library::succeeds(library::preloaded(program()).arg("mappings_are_used_up"));
 }
 
 #[test]
-fn few_addresses_are_used_as_far_as_they_go() {
+fn few_addresses_are_used_up() {
     for kilobytes in ["32768", "65536", "131072", "524288", "4194304", "33554432", "134217728"] {
-        // The limit must hold before the program is loaded, as it would for any user.
+        // The limit must apply before the program is loaded.
         let script = "ulimit -v $2 && LD_PRELOAD=$0 exec \"$1\" few_addresses";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(library::path()).arg(program()).arg(kilobytes);
@@ -102,11 +102,11 @@ fn few_addresses_are_used_as_far_as_they_go() {
     }
 }
 
-/// The end of what the kernel that runs as a program prints.
+/// The last line that the user-mode kernel prints.
 const ALL_KEPT: &str = "promises were counted and kept";
 
 #[test]
-fn memory_that_is_counted_when_promised_is_promised_in_small_steps() {
+fn memory_is_committed_in_small_steps_under_strict_overcommit() {
     if Command::new("linux.uml").arg("--version").output().is_err() {
         eprintln!("not tested: there is no linux.uml (Debian: user-mode-linux)");
         return;
@@ -128,7 +128,7 @@ fn memory_that_is_counted_when_promised_is_promised_in_small_steps() {
     kernel.args(["120", "linux.uml", "mem=256M", "root=/dev/root", "rootfstype=hostfs"]);
     kernel.args(["rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1"]);
     kernel.arg(format!("init={}", init.display())).current_dir(folder.path());
-    // Its own files go where they go with the folder.
+    // Its own files are removed with the folder.
     kernel.env("TMPDIR", folder.path()).env("HOME", folder.path()).stdin(Stdio::null());
     let output = kernel.output().expect("timeout starts");
     let printed = library::printed(&output);

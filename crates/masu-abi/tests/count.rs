@@ -1,8 +1,8 @@
-//! The counting build of the library counts what programs ask for, to the last request.
+//! The counting build of the library counts every request of a program.
 //!
-//! It relies on `tests/c/counted.c`, whose requests are known, and reads the page as
-//! `masu-lab`'s `count.rs` lays it out. What the C library asks for by itself is the same in every
-//! run of a program, so a run of no rounds is subtracted.
+//! It relies on `tests/c/counted.c`, whose requests are known, and reads the page in the layout of
+//! `masu-lab`'s `count.rs`. The C library's own requests are the same in every run of a program, so a
+//! run of no rounds is subtracted.
 
 mod library;
 
@@ -20,8 +20,7 @@ const PAIRS: u64 = 9;
 const RESIZED: u64 = 2;
 const BYTES: u64 = 100 + 100_000 + 21 + 128 + 10 + 5 + 9 + 50 + 5_000 + 60 + 33;
 
-/// The counting library for `target`, in a folder of its own: cargo would else take it for the
-/// ordinary one, whose name it has.
+/// The counting library for `target`, in a folder of its own, because it has the plain one's name.
 fn counting(target: Option<&str>) -> PathBuf {
     let folder = format!("{}/count", env!("CARGO_TARGET_TMPDIR"));
     let mut arguments = vec!["--features", "count", "--target-dir", &folder];
@@ -90,7 +89,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// What a run of `program` adds to a page.
+/// The counts of a run of `program`.
 fn counted(library: &Path, program: &Path, way: &str, rounds: u64) -> Totals {
     let page = Page::new(1);
     let mut command = Command::new(program);
@@ -100,7 +99,7 @@ fn counted(library: &Path, program: &Path, way: &str, rounds: u64) -> Totals {
     page.totals()
 }
 
-/// Holds a way of running the rounds against what they come to when `workers` do them.
+/// Compares the counts of a way to run the rounds with those of `workers`.
 fn counts_exactly(library: &Path, program: &Path, way: &str, workers: u64) {
     let (none, some) = (counted(library, program, way, 0), counted(library, program, way, 1_000));
     assert_eq!(none.0[0], 1, "one program was started: {none:?}");
@@ -156,7 +155,7 @@ fn musl_programs_are_counted() {
 }
 
 #[test]
-fn without_the_variable_nothing_is_counted_and_all_works() {
+fn without_the_variable_nothing_is_counted() {
     let page = Page::new(1);
     let mut command = Command::new(program());
     let output = succeed(command.env("LD_PRELOAD", glibc()).args(["fork", "100"]));
@@ -165,7 +164,7 @@ fn without_the_variable_nothing_is_counted_and_all_works() {
 }
 
 #[test]
-fn what_is_no_page_of_this_version_is_left_alone_and_said() {
+fn a_page_of_another_version_is_reported_and_left_alone() {
     let newer = Page::new(2);
     let short = Page::new(1);
     fs::write(short.path(), b"masucnt\0\x01\0\0\0\0\0\0\0").expect("writable");
@@ -184,7 +183,7 @@ fn what_is_no_page_of_this_version_is_left_alone_and_said() {
 }
 
 #[test]
-fn the_ordinary_library_knows_nothing_of_counting() {
+fn the_plain_library_does_not_count() {
     let has = |library: &Path| {
         let bytes = fs::read(library).expect("the library was built");
         bytes.windows(15).any(|window| window == b"MASU_COUNT_FILE")

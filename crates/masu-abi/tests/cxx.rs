@@ -1,5 +1,4 @@
-//! The operators `new` and `delete` do what C++ asks, seen from C++: handlers, exceptions, late
-//! destructors.
+//! The operators `new` and `delete` in C++: handlers, exceptions, late destructors.
 //!
 //! It relies on `tests/c/cxx.cpp`, one program with a group of checks for each test here, and on
 //! `host.c` and `plugin.cpp` for a C++ runtime that comes late or never.
@@ -21,7 +20,7 @@ macro_rules! groups {
 
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    // The first edition of the language with aligned `new`.
+    // The first version of C++ with aligned `new`.
     let edition = ["-std=c++17", "-fsized-deallocation", "-Wno-mismatched-new-delete"];
     PROGRAM.get_or_init(|| library::compile("cxx.cpp", "program", &edition))
 }

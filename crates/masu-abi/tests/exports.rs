@@ -1,9 +1,9 @@
-//! What `libmasu.so` shows to the dynamic linker: its exports, what it asks of others, its flags.
+//! `libmasu.so` for the dynamic linker: its exports, its imports, its flags.
 //!
-//! It relies on the `object` crate and on this machine's C and C++ libraries, whose own exports say
-//! what the malloc family is. The hard idea: an export that is missing lets a program mix two
-//! mallocs, and one too many takes a name away from the program; so both libraries' lists are read
-//! from the files, and every name left out stands here with its reason.
+//! It relies on the `object` crate and on this machine's C and C++ libraries, whose exports define the
+//! malloc family. The hard idea: a missing export lets a program mix two mallocs, and a surplus one
+//! takes a name from the program. So the lists of both libraries are read from their files, and every
+//! omitted name is listed here with its reason.
 
 mod library;
 
@@ -17,7 +17,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
 type Names = BTreeSet<String>;
 
-/// What glibc exports around memory, and libmasu leaves to it. A `*` stands for any ending.
+/// Exports of glibc around memory that libmasu omits. A `*` is any ending.
 const LEFT_TO_GLIBC: &[(&str, &str)] = &[
     ("_IO_*", "buffers of streams, which come from malloc in turn"),
     ("*obstack_*", "a library of stacks above malloc"),
@@ -54,7 +54,7 @@ const LEFT_TO_GLIBC: &[(&str, &str)] = &[
     ("inet6_option_alloc", "a place in the caller's buffer"),
 ];
 
-/// What libmasu exports although this machine's libraries may not.
+/// Exports of libmasu that this machine's libraries may lack.
 const OURS_TO_HAVE: &[(&str, &str)] = &[
     ("free_sized", "C23, in newer glibc"),
     ("free_aligned_sized", "C23, in newer glibc"),
@@ -119,7 +119,7 @@ fn our_bytes() -> Vec<u8> {
 
 #[test]
 fn the_system_lists_are_as_long_as_expected() {
-    // Guards the two tests below: an empty list would agree with anything.
+    // Guards the two tests below, which an empty list would pass.
     let (family, operators) = (malloc_family_of_glibc(), operators_of_libstdcxx());
     for name in ["malloc", "free", "reallocarray", "malloc_info", "__libc_memalign"] {
         assert!(family.contains(name), "glibc has no {name}: {family:?}");
@@ -173,7 +173,7 @@ fn declared() -> Names {
 }
 
 #[test]
-fn all_that_the_header_declares_is_exported() {
+fn every_function_of_the_header_is_exported() {
     let declared = declared();
     for name in ["malloc", "malloc_info", "masu_version", "masu_option_set"] {
         assert!(declared.contains(name), "the header was not understood: {declared:?}");
@@ -230,7 +230,7 @@ fn dynamic_strings(library: &Library<'_>, tag: elf::DynamicTag) -> Vec<String> {
 }
 
 #[test]
-fn the_c_library_is_all_it_needs() {
+fn it_needs_only_the_c_library() {
     let bytes = our_bytes();
     assert_eq!(dynamic_strings(&parse(&bytes), elf::DT_NEEDED), ["libc.so.6"]);
 }
@@ -242,7 +242,7 @@ fn its_name_is_the_same_wherever_it_was_built() {
 }
 
 #[test]
-fn it_can_never_be_unloaded_and_binds_at_start() {
+fn it_is_never_unloaded_and_binds_at_start() {
     let bytes = our_bytes();
     let [flags] = dynamic_values(&parse(&bytes), elf::DT_FLAGS_1)[..] else {
         panic!("no flags");

@@ -1,8 +1,8 @@
-//! What is set about glibc's malloc: heard where the table says so, and nowhere else.
+//! Settings of glibc's malloc: applied as in the table, and not otherwise.
 //!
-//! It relies on `tests/c/interface.c`, which prints what holds, and on `tests/c/freed.c`, which shows
-//! that it does. The hard idea: these settings were made for another malloc, so each test looks at
-//! what must *not* become of them too.
+//! It relies on `tests/c/interface.c`, which prints the options, and on `tests/c/freed.c`, which shows
+//! their effect. The hard idea: these settings were made for another malloc, so each test also checks
+//! what they must *not* change.
 
 mod library;
 #[path = "../src/glibc/table.rs"]
@@ -16,10 +16,10 @@ use std::process::Command;
 use table::{ALL, Becomes, Setting};
 
 const MIB: usize = 1 << 20;
-/// What `retain_min` is where nothing is heard.
+/// The default of `retain_min`.
 const DEFAULT: usize = 4 * MIB;
 
-/// A command that says what holds for `option`.
+/// A command that prints `option`.
 fn show(option: &str) -> Command {
     let include = format!("-I{}", library::header().parent().expect("in a folder").display());
     let folder = library::path().parent().expect("a file is in a folder").display().to_string();
@@ -41,7 +41,7 @@ fn retain_min(variables: &[(&str, &str)]) -> usize {
 }
 
 #[test]
-fn what_asks_to_keep_more_is_heard() {
+fn settings_that_retain_more_apply() {
     for (variable, value, bytes) in [
         ("MALLOC_TRIM_THRESHOLD_", "67108864", 64 * MIB),
         ("MALLOC_TOP_PAD_", "0x4000000", 64 * MIB),
@@ -56,7 +56,7 @@ fn what_asks_to_keep_more_is_heard() {
 }
 
 #[test]
-fn what_asks_to_keep_less_or_makes_no_sense_is_not() {
+fn settings_that_retain_less_or_are_invalid_do_not_apply() {
     for (variable, value) in [
         ("MALLOC_TRIM_THRESHOLD_", "131072"),
         ("MALLOC_TRIM_THRESHOLD_", "0"),
@@ -75,14 +75,14 @@ fn what_asks_to_keep_less_or_makes_no_sense_is_not() {
 }
 
 #[test]
-fn masu_s_own_variable_counts_more() {
+fn masu_s_variable_overrides_them() {
     let glibc = ("MALLOC_TRIM_THRESHOLD_", "67108864");
     assert_eq!(retain_min(&[glibc, ("MASU_RETAIN_MIN", "1M")]), MIB);
     assert_eq!(held(show("retain_min").args(["67108864"]).env("MASU_RETAIN_MIN", "1M")), MIB);
 }
 
 #[test]
-fn mallopt_is_heard_in_the_same_way() {
+fn mallopt_applies_in_the_same_way() {
     let after = |threshold: &str| held(show("retain_min").arg(threshold));
     assert_eq!(after("67108864"), 64 * MIB);
     assert_eq!(after("-1"), isize::MAX.cast_unsigned());
@@ -91,19 +91,19 @@ fn mallopt_is_heard_in_the_same_way() {
 }
 
 #[test]
-fn huge_pages_that_are_asked_for_begin_with_the_first() {
+fn huge_pages_start_with_the_first_one_if_requested() {
     let tunable = |value| {
         let mut command = show("huge_pages_from");
         command.env("GLIBC_TUNABLES", format!("glibc.malloc.hugetlb={value}"));
         command
     };
     assert_eq!((held(&mut tunable("1")), held(&mut tunable("2"))), (2 * MIB, 2 * MIB));
-    // The default is no number: it follows from how long huge pages are.
+    // The default is no number: it depends on the size of huge pages.
     assert_eq!(held(&mut tunable("0")), usize::MAX);
 }
 
 #[test]
-fn what_is_heard_takes_effect() {
+fn applied_settings_take_effect() {
     let program = library::compile("freed.c", "glibc", &[]);
     let kept = |variables: &[(&str, &str)]| {
         let mut command = library::preloaded(&program);
@@ -116,7 +116,7 @@ fn what_is_heard_takes_effect() {
 }
 
 #[test]
-fn nothing_is_said_about_any_of_them() {
+fn no_setting_causes_a_warning() {
     let program = library::compile("freed.c", "glibc-silent", &[]);
     let mut command = library::preloaded(&program);
     for setting in ALL.iter().filter(|setting| !setting.variable.is_empty()) {
@@ -128,8 +128,8 @@ fn nothing_is_said_about_any_of_them() {
 }
 
 #[test]
-fn the_table_has_what_this_machine_s_glibc_knows() {
-    // Which malloc the dynamic linker lists tunables for is this machine's; it knows no more than these.
+fn the_table_has_every_tunable_of_this_machine_s_glibc() {
+    // This machine's dynamic linker lists the tunables of its malloc.
     let linker = library::succeeds(Command::new("cc").arg("-print-file-name=ld-linux-x86-64.so.2"));
     let listed = Command::new(linker.trim()).arg("--list-tunables").output();
     let Some(listed) = listed.ok().filter(|listed| listed.status.success()) else {

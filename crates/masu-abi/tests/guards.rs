@@ -1,7 +1,7 @@
 //! Sampled guards in C programs under `libmasu.so`: each misuse of a guarded block ends the program with a report
-//! that has the right stacks, faults that are somebody else's stay so, and what is right goes on as ever.
+//! that has the right stacks; other faults and correct programs are not affected.
 //!
-//! It relies on `tests/c/guards.c`, which says where its functions lie, so that the stacks can be held against them.
+//! It relies on `tests/c/guards.c`, which prints the addresses of its functions, to compare with the stacks.
 
 mod library;
 
@@ -24,7 +24,7 @@ fn program() -> &'static Path {
     })
 }
 
-/// The command for one group of the program, with so many blocks guarded.
+/// The command for one group of the program, at a guard rate.
 fn command(group: &str, rate: &str) -> Command {
     let mut command = library::preloaded(program());
     command.arg(group).env("MASU_GUARD_RATE", rate);
@@ -35,7 +35,7 @@ fn run(group: &str, rate: &str) -> Output {
     command(group, rate).output().expect("the program starts")
 }
 
-/// What a program wrote to standard error, and where its functions lie.
+/// The standard error of a program, and the addresses of its functions.
 struct Report {
     text: String,
     functions: Vec<usize>,
@@ -58,7 +58,7 @@ impl Report {
         Report { text: String::from_utf8_lossy(&output.stderr).into_owned(), functions }
     }
 
-    /// The addresses of each stack, by what stands above it; of the access, nothing.
+    /// The addresses of each stack, by the line above it; empty for the access.
     fn stacks(&self) -> BTreeMap<&str, Vec<usize>> {
         let (mut stacks, mut head) = (BTreeMap::<&str, Vec<usize>>::new(), "");
         for line in self.text.lines() {
@@ -84,13 +84,13 @@ impl Report {
             stack.iter().any(|frame| (start..start + LENGTH_MAX).contains(frame))
         });
         assert!(found, "`{head}` without {start:#x}:\n{}", self.text);
-        // Each frame has an object, and a place in it that is less than the object is long.
+        // Each frame has an object and an offset inside it.
         let in_program = self.text.contains("guards.c.program");
         assert!(in_program && self.text.contains("libmasu.so+0x"), "{}", self.text);
     }
 }
 
-/// What is said of a misuse, how it ends the program, and which function stands in which stack.
+/// Checks the report of a misuse, its signal, and the functions in its stacks.
 fn expect(group: &str, said: &str, signal: i32, access: usize, freed: bool) {
     for size in ["32", "4096", "12000"] {
         let output = command(group, "1").arg(size).output().expect("the program starts");
@@ -111,7 +111,7 @@ fn expect(group: &str, said: &str, signal: i32, access: usize, freed: bool) {
 }
 
 #[test]
-fn a_byte_behind_or_before_a_block_is_not_to_be_touched() {
+fn an_access_beside_a_block_is_reported() {
     expect(
         "write_over",
         "buffer overflow: a write at *, 0 bytes behind the end of a block of SIZE bytes at",
@@ -150,7 +150,7 @@ fn a_byte_behind_or_before_a_block_is_not_to_be_touched() {
 }
 
 #[test]
-fn a_freed_block_is_not_to_be_touched() {
+fn an_access_to_a_freed_block_is_reported() {
     expect(
         "write_freed",
         "use after free: a write at *, 3 bytes into a freed block of SIZE bytes",
@@ -170,7 +170,7 @@ fn a_freed_block_is_not_to_be_touched() {
 }
 
 #[test]
-fn a_thread_stands_with_what_it_did() {
+fn a_report_names_the_threads() {
     let report = Report::of(&run("read_freed_by_another", "1"));
     let thread = |head: &str| {
         let (_, behind) = report.text.split_once(head).expect("it is said");
@@ -213,7 +213,7 @@ fn a_wrong_pointer_ends_the_program_at_the_call() {
 }
 
 #[test]
-fn a_freed_block_is_not_to_be_resized_or_asked_for_its_size() {
+fn resizing_or_measuring_a_freed_block_is_reported() {
     for group in ["realloc_freed", "size_of_freed"] {
         let report = Report::of(&run(group, "1"));
         assert!(report.text.starts_with("masu: use after free: realloc or "), "{}", report.text);
@@ -222,9 +222,9 @@ fn a_freed_block_is_not_to_be_resized_or_asked_for_its_size() {
     }
 }
 
-/// On its other side a block has no closed OS page, but a pattern that is looked at when it is freed.
+/// The other side of a block has no guard, but a pattern that is checked when it is freed.
 #[test]
-fn what_was_written_beside_a_block_is_seen_when_it_is_freed() {
+fn a_write_beside_a_block_is_reported_when_it_is_freed() {
     for size in ["32", "100", "5000"] {
         for (group, said) in [
             ("written_behind", "masu: buffer overflow: a write seen when the block was freed, at "),
@@ -233,7 +233,7 @@ fn what_was_written_beside_a_block_is_seen_when_it_is_freed() {
                 "masu: buffer underflow: a write seen when the block was freed, at ",
             ),
         ] {
-            // One of 100 bytes cannot end where an OS page does and be aligned.
+            // A block of 100 bytes cannot end with its OS page and be aligned.
             if (group, size) == ("written_before", "100")
                 || (group, size) == ("written_before", "5000")
             {
@@ -258,7 +258,7 @@ fn a_fault_elsewhere_is_the_program_s_own() {
     }
 }
 
-/// One test for each group of the program that only has to succeed, with so many blocks guarded.
+/// One test for each group that only has to succeed, at a guard rate.
 macro_rules! succeeds {
     ($($group:ident: $($rate:literal),+)*) => {$(
         #[test]
@@ -296,7 +296,7 @@ fn counts(output: &Output) -> [usize; 3] {
 fn every_function_works_with_guarded_blocks() {
     for rate in ["1", "7", "1000"] {
         let [made, live, _] = counts(&run("exercise", rate));
-        // The C library keeps a few.
+        // The C library has a few.
         assert!(made > 50 && live < 50, "{made} made, {live} live");
     }
 }
@@ -311,7 +311,7 @@ fn every_function_works_with_guarded_blocks_in_a_heap_profile() {
         let output = command.output().expect("the program starts");
         let [made, ..] = counts(&output);
         assert!(made > 1000, "{made}");
-        // What was freed has left the profile, guarded or not.
+        // Freed blocks have left the profile, guarded or not.
         let said = String::from_utf8_lossy(&output.stderr);
         let live = said.strip_prefix("masu: about ").and_then(|text| text.split(' ').next());
         let live: usize = live.and_then(|number| number.parse().ok()).expect("it is said");
@@ -320,26 +320,26 @@ fn every_function_works_with_guarded_blocks_in_a_heap_profile() {
 }
 
 #[test]
-fn as_many_are_guarded_as_the_option_says() {
+fn the_share_of_guarded_blocks_is_the_rate() {
     for (rate, expected) in [(1, 2_000), (1000, 1000), (5000, 200)] {
         let mut command = command("count", &rate.to_string());
         let output = command.arg((rate * expected).to_string()).output();
         let [made, ..] = counts(&output.expect("the program starts"));
-        // And the C library's few. Of 1,000 intervals the deviation is 1.8 %, of 200 it is 4.1 %; and five of them.
+        // With the C library's few. The deviation of 1,000 intervals is 1.8 %, of 200 it is 4.1 %; five of them are allowed.
         let share = made as f64 / expected as f64;
         assert!((share - 1.0).abs() < 0.21, "{made} at 1 in {rate}");
     }
 }
 
 #[test]
-fn without_addresses_for_slots_none_is_guarded_and_nothing_is_said() {
+fn without_addresses_for_slots_no_block_is_guarded_and_nothing_is_reported() {
     for kib in [9_000, 60_000, 400_000] {
         let mut shell = Command::new("sh");
         let line = format!("ulimit -v {kib}; exec {} count 3000", program().display());
         shell.args(["-c", &line]).env("LD_PRELOAD", library::path()).env("MASU_GUARD_RATE", "1");
         let output = shell.output().expect("the shell starts");
         let printed = library::printed(&output);
-        // The least of these is too little for the program itself on some machines.
+        // The least is too little for the program itself on some machines.
         if kib > 9_000 {
             assert!(output.status.success(), "{kib}: {}\n{printed}", output.status);
             assert!(output.stderr.is_empty(), "{kib}: {printed}");
@@ -348,8 +348,8 @@ fn without_addresses_for_slots_none_is_guarded_and_nothing_is_said() {
 }
 
 #[test]
-fn the_hardened_build_says_that_it_has_none() {
-    // A library of its own: cargo calls it what it calls the plain one.
+fn the_hardened_build_reports_that_it_has_no_guards() {
+    // In a folder of its own, because it has the plain one's name.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hardened");
     let target = target.to_str().expect("a plain folder");
     let hardened =

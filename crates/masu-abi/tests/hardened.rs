@@ -1,9 +1,8 @@
-//! The hardened build, `libmasu-secure.so`, stops each kind of misuse at the call, and sound programs
-//! never.
+//! The hardened build, `libmasu-secure.so`, ends each kind of misuse at the call, and no correct program.
 //!
-//! It relies on `tests/c/hardened.c`, a kind of misuse a run, which prints the pointer first. Each kind is
-//! run with small, middle and large blocks; under the ordinary build the same program goes on, or ends
-//! otherwise, which shows that these tests can fail.
+//! It relies on `tests/c/hardened.c`, which prints the pointer first, one kind of misuse a run, with small, middle and
+//! large blocks. Under the plain build the same program continues or ends differently, which shows that these tests can
+//! fail.
 
 mod library;
 
@@ -15,7 +14,7 @@ use std::sync::OnceLock;
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 
-/// Sizes of blocks: of classes that are kept apart by lane and not, of several OS pages, and large.
+/// Sizes of blocks: of laned and plain classes, of several OS pages, and large.
 const SIZES: [usize; 6] = [20, 200, 5_000, 40_000, 100_000, 3_000_000];
 /// Those that have pages of their class.
 const SMALL: [usize; 4] = [20, 200, 5_000, 40_000];
@@ -24,7 +23,7 @@ const LARGE: [usize; 2] = [100_000, 3_000_000];
 fn hardened() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        // In a folder of its own: cargo would else take it for the ordinary one, whose name it has.
+        // In a folder of its own, because it has the plain one's name.
         let folder = format!("{}/secure", env!("CARGO_TARGET_TMPDIR"));
         library::build("libmasu.so", &["--features", "secure", "--target-dir", &folder], &[])
     })
@@ -43,8 +42,7 @@ fn run_under(preload: &Path, kind: &str, size: usize) -> Output {
         .expect("the program starts")
 }
 
-/// The misuse ends in `SIGABRT` at the call `call`, with a message that names the pointer and `what` it
-/// is.
+/// Checks that the misuse ends in `SIGABRT` at `call`, with a message that has the pointer and `what`.
 fn is_stopped(kind: &str, size: usize, call: &str, what: &str) {
     let output = run_under(hardened(), kind, size);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -99,7 +97,7 @@ stopped! {
 }
 
 #[test]
-fn a_write_after_free_is_found_when_the_block_leaves_its_rest() {
+fn a_write_after_free_is_found_when_the_block_leaves_quarantine() {
     for size in SMALL {
         let output = run_under(hardened(), "write_after_free", size);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -112,7 +110,7 @@ fn a_write_after_free_is_found_when_the_block_leaves_its_rest() {
 }
 
 #[test]
-fn a_large_block_has_guards_and_is_closed_when_it_is_freed() {
+fn a_large_block_has_guards_and_is_inaccessible_once_freed() {
     for size in LARGE {
         for kind in ["large_guard", "large_before", "large_after_free", "write_after_free"] {
             let output = run_under(hardened(), kind, size);
@@ -122,7 +120,7 @@ fn a_large_block_has_guards_and_is_closed_when_it_is_freed() {
 }
 
 #[test]
-fn the_ordinary_build_goes_on_where_this_one_stops() {
+fn the_plain_build_does_not_stop_these() {
     for kind in ["overflow", "sized"] {
         let output = run_under(library::path(), kind, 200);
         assert!(
@@ -135,7 +133,7 @@ fn the_ordinary_build_goes_on_where_this_one_stops() {
 }
 
 #[test]
-fn a_freed_block_holds_nothing_of_what_it_held() {
+fn a_freed_block_is_cleared() {
     let output = run_under(hardened(), "cleared", 5_000);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n", "{}", library::printed(&output));
     let output = run_under(library::path(), "cleared", 5_000);
@@ -143,7 +141,7 @@ fn a_freed_block_holds_nothing_of_what_it_held() {
 }
 
 #[test]
-fn blocks_lie_elsewhere_in_each_process() {
+fn addresses_differ_between_processes() {
     let places = |library| run_under(library, "places", 0).stdout;
     assert_ne!(places(hardened()), places(hardened()));
     assert_eq!(
@@ -154,7 +152,7 @@ fn blocks_lie_elsewhere_in_each_process() {
 }
 
 #[test]
-fn a_freed_block_rests_before_it_is_handed_out_again() {
+fn a_freed_block_is_quarantined_before_reuse() {
     let freed = |library| -> usize {
         let printed = String::from_utf8(run_under(library, "rest", 0).stdout);
         printed.ok().and_then(|text| text.trim().parse().ok()).expect("a number")
@@ -164,7 +162,7 @@ fn a_freed_block_rests_before_it_is_handed_out_again() {
 }
 
 #[test]
-fn sound_programs_go_on() {
+fn correct_programs_run() {
     for kind in ["sound", "threads_and_forks"] {
         let output = run_under(hardened(), kind, 0);
         let printed = library::printed(&output);

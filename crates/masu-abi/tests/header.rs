@@ -1,9 +1,9 @@
-//! `include/masu.h` by what a compiler says of it, and by what programs that include it do.
+//! `include/masu.h` compiles everywhere, and programs that include it work.
 //!
-//! It relies on gcc and, where they are there, on clang and musl's wrapper of gcc. The hard idea:
-//! a header that redeclares what the C library declares is wrong as soon as one attribute or
-//! exception specification differs, in one mode of one language; so every mode is compiled, with
-//! warnings as errors.
+//! It relies on gcc and, if installed, on clang and musl's wrapper of gcc. The hard idea: the header
+//! redeclares functions of the C library, which is an error as soon as one attribute or exception
+//! specification differs in one mode of one language. So every mode is compiled, with warnings as
+//! errors.
 
 mod library;
 
@@ -51,7 +51,7 @@ fn has(compiler: &str) -> bool {
 }
 
 #[test]
-fn every_c_compiler_takes_it_without_a_word() {
+fn every_c_compiler_accepts_it_without_warnings() {
     for compiler in ["cc", "clang", "musl-gcc"].into_iter().filter(|compiler| has(compiler)) {
         for standard in C {
             is_clean(compiler, "c", standard, &[]);
@@ -60,7 +60,7 @@ fn every_c_compiler_takes_it_without_a_word() {
 }
 
 #[test]
-fn every_cxx_compiler_takes_it_without_a_word() {
+fn every_cxx_compiler_accepts_it_without_warnings() {
     for compiler in ["c++", "clang++"].into_iter().filter(|compiler| has(compiler)) {
         for standard in CXX {
             is_clean(compiler, "c++", standard, &[]);
@@ -87,7 +87,7 @@ fn options_are_set_and_refused_by_name() {
     library::succeeds(Command::new(program).env_remove("MASU_RETAIN").arg("options"));
 }
 
-/// What a program that asks for the library by name is compiled with.
+/// The arguments to link the library by name.
 fn link_arguments() -> [&'static str; 5] {
     let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let library = library::path().parent().expect("a file is in a folder").display();

@@ -1,5 +1,5 @@
-//! First-class heaps as `masu.h` has them, seen from C: `tests/c/heap.c`, a group of checks for each
-//! test here; and from C++, whose `delete` frees a heap's block.
+//! First-class heaps in C: `tests/c/heap.c` has a group of checks for each test here; and in C++,
+//! whose `delete` frees a heap's block.
 
 mod library;
 
@@ -39,7 +39,7 @@ groups! {
     totals
 }
 
-/// Where addresses are limited there is no class map, and each block asks its arena.
+/// With limited addresses there is no class map, and frees look blocks up in their arena.
 #[test]
 fn heaps_work_without_a_class_map() {
     for group in ["plain_free", "rules", "threads"] {
@@ -50,7 +50,7 @@ fn heaps_work_without_a_class_map() {
 }
 
 #[test]
-fn a_heap_that_is_gone_is_named_when_it_is_used() {
+fn use_of_a_destroyed_heap_is_reported() {
     let output = library::preloaded(program()).arg("used_when_gone").output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("after it was destroyed"), "{said}");
@@ -74,7 +74,7 @@ fn delete_frees_a_heap_s_block() {
             return counts.live_blocks != 0;\n\
         }\n";
     fs::write(&source, text).expect("the target folder is writable");
-    // GCC sees blocks from one function freed by another and warns; that is what is tested.
+    // GCC warns of blocks from one function freed by another, which this tests.
     let more: Vec<_> = arguments().into_iter().chain(["-Wno-mismatched-new-delete"]).collect();
     let program = library::compile_with("c++", &source, "heaps", &more);
     library::succeeds(&mut library::preloaded(program));

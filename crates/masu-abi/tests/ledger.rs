@@ -1,10 +1,10 @@
-//! What the library costs a program that hardly allocates: the ledger of OS pages, by owner.
+//! The library's cost in a program that hardly allocates: a ledger of OS pages, by owner.
 //!
-//! It relies on `tests/c/ledger.c`, which prints the kernel's own list of its mappings before it
-//! ends. The hard idea: files are mapped around each fault, sixteen OS pages at a time from an address
-//! that is drawn for each run, so a program's size varies by dozens of OS pages without
-//! any malloc. The library's own mappings do not, so they alone are held to a bound; what the whole
-//! program takes is printed beside them, as the median of several runs.
+//! It relies on `tests/c/ledger.c`, which prints the kernel's list of its mappings before it ends. The
+//! hard idea: the kernel maps sixteen OS pages of a file around each fault, from an address that is
+//! random in each run, so a program's size varies by dozens of OS pages without any malloc. The
+//! library's own mappings do not vary, so only they have a bound; the whole program's size is printed
+//! beside them, as the median of several runs.
 //!
 //! `cargo test -p masu-abi --test ledger -- --nocapture` prints the ledgers.
 
@@ -75,7 +75,7 @@ const HEAP: &str = "the C library's heap";
 const ANONYMOUS: &str = "the dynamic linker's and the program's memory";
 const FILES: &str = "the program, the C library and the like";
 
-/// Whose the mapping at `index` is.
+/// The owner of the mapping at `index`.
 fn owner(mappings: &[Mapping], index: usize) -> &'static str {
     let this = &mappings[index];
     let is_anonymous = |mapping: &Mapping| mapping.path.is_empty();
@@ -94,7 +94,7 @@ fn owner(mappings: &[Mapping], index: usize) -> &'static str {
     if before.is_some_and(|before| of_library(before) && touches(before, this)) {
         return ZEROED;
     }
-    // The class map is far longer than what of it may be written.
+    // The class map is far longer than its writable part.
     let is_map = |mapping: &Mapping| {
         is_anonymous(mapping)
             && mapping.rights.starts_with("r--")
@@ -192,6 +192,6 @@ fn a_program_of_twenty_size_classes_pays_little() {
     );
 }
 
-/// What was achieved, and two OS pages for another linker's layout.
+/// The measured number, and two OS pages for another linker's layout.
 const BOUND_NONE: usize = 24;
 const BOUND_TWENTY: usize = 54;

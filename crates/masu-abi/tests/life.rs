@@ -1,5 +1,5 @@
-//! A process's life under the library: its first allocation, fork, threads, libraries that come and
-//! go, pointers of other mallocs.
+//! A process's life under the library: its first allocation, fork, threads, libraries loaded and
+//! unloaded, pointers of other mallocs.
 //!
 //! It relies on `tests/c/life.c`, `interrupted.c` and `forks.c`, programs with a group of checks for each test here,
 //! and on `guest.c`, a library that the first loads. With `MASU_SOAK` set, a million threads are started and
@@ -124,7 +124,7 @@ fn fork_handlers_may_allocate() {
     let guest = guest().to_str().expect("the target folder has a plain name");
     let arguments = ["-DWITHOUT_EARLIEST", "-Wl,--no-as-needed", guest];
     let program = library::compile("life.c", "with-guest", &arguments);
-    // Named here too, for where a program runs elsewhere with the files that its command names.
+    // Also an argument, because a remote program gets the files that its command names.
     library::succeeds(library::preloaded(program).args(["fork_handlers_may_allocate", guest]));
 }
 
@@ -132,7 +132,7 @@ fn fork_handlers_may_allocate() {
 fn a_pointer_of_nobody_ends_the_program() {
     let output = run("a_pointer_of_nobody_ends_the_program");
     assert!(!output.status.success());
-    // glibc's own words, for such a pointer may be glibc's as far as we know.
+    // glibc's own message, because the pointer may be glibc's.
     let printed = library::printed(&output);
     assert!(printed.contains("invalid pointer") || printed.contains("masu:"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! Memory as the system sees it: locked, limited, given back, and what the library reports of it.
+//! Memory as the system sees it: locked, limited, purged, and reported by the library.
 //!
 //! It relies on `tests/c/limits.c`, one program with a group of checks for each test here.
 
@@ -39,7 +39,7 @@ groups! {
     settings_are_accepted
 }
 
-/// The program's way to say that it may not lock memory here.
+/// The program's exit code if it may not lock memory.
 const NOT_PERMITTED: Option<i32> = Some(77);
 
 fn locked_memory(program: &Path) {
@@ -96,7 +96,7 @@ fn a_user_locks_memory_before_the_first_malloc() {
 
 #[test]
 fn up_to_the_limit_of_addresses_and_back() {
-    // The limit must hold before the program is loaded, as it would for any user.
+    // The limit must apply before the program is loaded.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 262144; LD_PRELOAD=$0 exec \"$1\" up_to_the_limit"]);
     library::succeeds(command.arg(library::path()).arg(program()));

@@ -1,8 +1,8 @@
-//! The library finds the environment however it came into a program, and leaves it alone where the
-//! program has more rights than its user.
+//! The library reads the environment however it was loaded, and ignores it in a program with more
+//! rights than its user.
 //!
-//! What each option does is tested in `crates/masu/tests/options`; here `MASU_RETAIN` stands for
-//! all of them. It relies on `tests/c/freed.c`.
+//! `crates/masu/tests/options` tests the effect of each option; here `MASU_RETAIN` represents all of
+//! them. It relies on `tests/c/freed.c`.
 
 mod library;
 
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// How many MiB the program keeps of 64 that it freed.
+/// The MiB retained of 64 that the program freed.
 fn kept_mib(mut command: Command, retain: &str) -> i64 {
     let printed = library::succeeds(command.env("MASU_RETAIN", retain));
     printed.trim().parse().unwrap_or_else(|error| panic!("{printed}: {error}"))

@@ -1,9 +1,9 @@
-//! The allocation patterns of `workloads/patterns` run under libmasu as they run under the system's
-//! malloc, and they do notice a malloc that is wrong.
+//! The allocation patterns of `workloads/patterns` print the same under libmasu as under the system's
+//! malloc, and they find a faulty malloc.
 //!
-//! It relies on the patterns checking the contents of their blocks and printing a checksum that is
-//! the same in each run. The hard idea: equal output shows that both mallocs did the same work, so
-//! that times compared elsewhere are times of the same thing.
+//! It relies on the patterns, which check the contents of their blocks and print a checksum that is the
+//! same in each run. The hard idea: equal output shows that both mallocs did the same work, so that
+//! benchmarks compare times of the same work.
 
 mod library;
 
@@ -36,7 +36,7 @@ fn program() -> &'static Path {
     })
 }
 
-/// Arguments that make a pattern short but let it do each thing it does at least once.
+/// Arguments for a short run that does everything at least once.
 fn brief(name: &str, group: &str) -> Vec<String> {
     let ops = match (name, group) {
         ("realloc-1k" | "realloc-double", _) => 3_000,
@@ -121,7 +121,7 @@ fn peak_rss_kb(pattern: &str) -> usize {
 }
 
 #[test]
-fn a_block_that_grows_is_resident_as_far_as_it_is_used() {
+fn a_growing_block_is_resident_only_where_it_was_written() {
     // Grown to 64 MiB, one word in each MiB written: huge pages would make most of it resident.
     let sparse = peak_rss_kb("realloc-1m");
     assert!(sparse < 16 << 10, "{sparse} kB");
@@ -130,14 +130,14 @@ fn a_block_that_grows_is_resident_as_far_as_it_is_used() {
 }
 
 #[test]
-fn a_malloc_that_hands_out_a_live_block_is_noticed() {
+fn a_malloc_that_hands_out_a_live_block_is_found() {
     let twice = compile(&[sources().join("smoke/twice.c")], "libtwice.so", &["-shared", "-fPIC"]);
     for name in ["batch-in-order", "tiny", "random-100k", "server", "ring", "mixed-cross", "jsonl"]
     {
         let mut command = Command::new(program());
         command.args([name, "--ops", "20000"]).env("LD_PRELOAD", &twice);
-        // A tree whose pointers were overwritten may be the program's end before its text is compared: about once in
-        // 300 runs. Then it is run once more.
+        // Overwritten pointers of the tree may end the program before its text is compared, about once in 300 runs; then
+        // it runs again.
         let runs = if name == "jsonl" { 20 } else { 1 };
         let is_noticed = (0..runs).any(|_| {
             let output = command.output().expect("the program starts");

@@ -1,8 +1,8 @@
-//! Heap profiles of C programs under `libmasu.so`: what is sampled behaves as any block, what is written
-//! is true, and nothing is written where nobody may ask.
+//! Heap profiles of C programs under `libmasu.so`: sampled blocks behave like any other, the file is right, and a program
+//! with more rights than its user writes none.
 //!
-//! It relies on `tests/c/profile.c`, and on the file's own fields for what can be said without names:
-//! with every byte sampled, sums are exact. Names are tested where they are found, in `masu-cli`.
+//! It relies on `tests/c/profile.c`, and on the file's fields for everything but names: with every byte sampled, sums are
+//! exact. `masu-cli` tests the names.
 
 mod library;
 
@@ -11,7 +11,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of its own, and what a program left in it.
+/// The folder of a run, and its files.
 struct Run {
     folder: tempfile::TempDir,
     said: String,
@@ -44,7 +44,7 @@ impl Run {
         files[0].clone()
     }
 
-    /// Bytes that were live at the end, as was said.
+    /// The reported live bytes at the end.
     fn live(&self) -> usize {
         let text = self.said.strip_prefix("masu: about ").expect("it is said what lives");
         text.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
@@ -81,12 +81,12 @@ fn parts(mut bytes: &[u8]) -> Vec<(usize, &[u8])> {
     parts
 }
 
-/// How many frames each sample's stack has, and its live bytes.
+/// The number of frames of each sample, and its live bytes.
 fn samples(file: &Path) -> Vec<(usize, usize)> {
     values(file).into_iter().map(|(frames, numbers)| (frames, numbers[3])).collect()
 }
 
-/// How many frames each sample's stack has, and its numbers: blocks and bytes ever allocated, blocks and bytes that live.
+/// The number of frames of each sample, and its values: allocated blocks and bytes, live blocks and bytes.
 fn values(file: &Path) -> Vec<(usize, Vec<usize>)> {
     const SAMPLE: usize = 2;
     let bytes = fs::read(file).expect("the profile");
@@ -111,15 +111,15 @@ fn sampled_blocks_are_blocks_like_any_other() {
     for interval in ["1", "1000", "512K"] {
         let run = Run::of(library::preloaded(&program), "exercise", interval);
         let file = run.only_file();
-        // What is freed by whatever thread is gone; the C library keeps a little.
+        // Blocks freed by any thread are gone; the C library keeps a few.
         assert!(run.live() < 256 << 10, "{}", run.said);
         assert!(fs::metadata(file).expect("the file").len() > 100);
     }
 }
 
-/// A request is sampled by the bytes that it asks for, however much longer its block is and whichever way it takes.
+/// A request is sampled by its requested bytes, however much longer its block is, on every path.
 #[test]
-fn what_came_and_went_is_estimated_by_what_was_asked_for() {
+fn freed_blocks_are_estimated_by_their_requested_bytes() {
     let program = library::compile("profile.c", "churn", &["-pthread"]);
     let run = Run::of(library::preloaded(&program), "churn", "4096");
     let sums = values(&run.only_file())
@@ -128,20 +128,20 @@ fn what_came_and_went_is_estimated_by_what_was_asked_for() {
     let mut numbers = run.printed.split_whitespace().map(|number| number.parse::<usize>());
     let mut next = || numbers.next().expect("two numbers").expect("a number") as f64;
     let (blocks, bytes) = (next(), next());
-    // Over 30,000 samples: a deviation of at most 0.6 %, of blocks 0.9 % because small ones count for more; and five of them.
+    // Over 30,000 samples: a deviation of at most 0.6 % for bytes and 0.9 % for blocks; five of them are allowed.
     assert!((sums.1 as f64 / bytes - 1.0).abs() < 0.03, "{sums:?} of {blocks} and {bytes}");
     assert!((sums.0 as f64 / blocks - 1.0).abs() < 0.05, "{sums:?} of {blocks} and {bytes}");
 }
 
 #[test]
-fn what_is_kept_is_there_to_the_byte_with_its_callers() {
+fn live_blocks_are_exact_and_have_their_callers() {
     let program = library::compile("profile.c", "kept", &["-pthread", "-fomit-frame-pointer"]);
     let run = Run::of(library::preloaded(&program), "kept", "1");
     let file = run.only_file();
     let mode = fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let kept: Vec<_> = samples(&file).into_iter().filter(|(_, bytes)| *bytes == 3 << 20).collect();
-    // The allocator's own, the function, main, two of the C library's and the start.
+    // The allocator, the function, main, two of the C library's and the start.
     assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
     let run = Run::of(library::preloaded(&program), "threads", "1");
     let live = run.live();
@@ -149,10 +149,10 @@ fn what_is_kept_is_there_to_the_byte_with_its_callers() {
 }
 
 #[test]
-fn a_program_that_was_linked_statically_has_whole_stacks_too() {
+fn a_static_program_has_whole_stacks_too() {
     let archive = library::static_path();
     let archive = archive.to_str().expect("a plain path");
-    // gcc leaves the table of contents out of static programs; rustc and clang do not.
+    // gcc omits the unwind index of static programs; rustc and clang do not.
     let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", archive];
     let program = library::compile("profile.c", "static", &options);
     let run = Run::of(Command::new(&program), "kept", "1");
@@ -176,14 +176,14 @@ fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
 }
 
 #[test]
-fn children_forked_in_the_midst_of_samples_allocate_on() {
+fn children_forked_during_a_sample_still_allocate() {
     let program = library::compile("profile.c", "midst", &["-pthread"]);
     Run::of(library::preloaded(&program), "fork_beside_samples", "1");
 }
 
-/// What glibc has for this since 2.35 is there wherever these tests are run.
+/// glibc has the function for this since 2.35, as on every machine that runs these tests.
 #[test]
-fn a_child_forked_while_its_parent_asks_the_dynamic_linker_has_whole_stacks() {
+fn a_child_forked_during_a_call_of_the_dynamic_linker_has_whole_stacks() {
     let program = library::compile("profile.c", "asker", &["-pthread"]);
     let run = Run::of(library::preloaded(&program), "fork_beside_asker", "1");
     let child = run.printed.split_whitespace().nth(1).expect("the child's number");
@@ -193,7 +193,7 @@ fn a_child_forked_while_its_parent_asks_the_dynamic_linker_has_whole_stacks() {
 }
 
 #[test]
-fn an_unwind_table_that_is_wrong_ends_a_stack_and_not_the_program() {
+fn a_wrong_unwind_table_ends_the_stack_and_not_the_program() {
     let program = library::compile("profile.c", "mistold", &["-pthread"]);
     let run = Run::of(library::preloaded(&program), "mistold", "1");
     assert!(samples(&run.only_file()).iter().any(|(frames, _)| *frames > 0));
@@ -231,7 +231,7 @@ fn a_limit_on_the_length_of_files_does_not_end_the_program() {
 }
 
 #[test]
-fn a_place_that_takes_no_file_is_said_and_the_program_runs() {
+fn an_unwritable_folder_is_reported_and_the_program_runs() {
     let program = library::compile("profile.c", "nowhere", &["-pthread"]);
     for (prefix, said) in [
         ("/nonexistent/heap", "masu: the heap profile could not be written to /nonexistent/heap."),

@@ -1,5 +1,5 @@
-//! Memory that comes back: after a peak of any kind of block little stays resident, and what a
-//! program asks for again and again stays.
+//! Memory is purged after a peak of any kind of block, and stays resident if a program requests it again
+//! and again.
 //!
 //! It relies on `tests/c/returns.c`, one program with a group of checks for each test here. The peak
 //! is 256 MiB, with `MASU_SOAK=1` it is 2 GiB.

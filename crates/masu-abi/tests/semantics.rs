@@ -1,4 +1,4 @@
-//! The malloc family does what C23, POSIX and glibc's manual say, seen from C.
+//! The malloc family conforms to C23, POSIX and glibc's manual.
 //!
 //! It relies on `tests/c/semantics.c`, one program with a group of checks for each test here.
 
@@ -32,7 +32,7 @@ groups! {
 fn program() -> &'static std::path::Path {
     static PROGRAM: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
     PROGRAM.get_or_init(|| {
-        // Some of the functions are newer or older than the C library: they are ours only.
+        // Some of the functions are newer or older than the C library.
         let library = library::path().to_str().expect("the target folder has a plain name");
         library::compile("semantics.c", "program", &[library])
     })

@@ -1,8 +1,8 @@
-//! Statistics of `libmasu.so`: what C programs ask for, what is written at the end, and the page that
-//! others can read, through everything that happens to a process.
+//! Statistics of `libmasu.so`: the C functions, the text at the end, and the page for other processes,
+//! through a process's whole life.
 //!
-//! It relies on `tests/c/statistics.c`; and on `tests/c/life.c`, whose checks have to hold beside a page
-//! too. That the numbers are true is tested in `crates/masu/tests/statistics.rs`.
+//! It relies on `tests/c/statistics.c`, and on `tests/c/life.c`, whose checks must also pass with a page.
+//! `crates/masu/tests/statistics.rs` tests the numbers.
 
 mod library;
 
@@ -19,7 +19,7 @@ fn program(kind: &str) -> PathBuf {
     library::compile("statistics.c", kind, &arguments.each_ref().map(String::as_str))
 }
 
-/// The program with a group of checks, found its library by preload, whatever else lies about.
+/// The program under the preloaded library.
 fn command(kind: &str) -> Command {
     let mut command = library::preloaded(program(kind));
     command.arg(kind.replace('-', "_")).env_remove("LD_LIBRARY_PATH");
@@ -43,7 +43,7 @@ fn the_page_is_a_process_s_own_through_forks_threads_and_closed_descriptors() {
 }
 
 #[test]
-fn of_what_a_program_takes_in_one_go_at_least_half_is_seen() {
+fn the_page_shows_at_least_half_of_a_sudden_allocation() {
     library::succeeds(command("burst").env("MASU_STATISTICS_PAGE", "1"));
 }
 
@@ -72,7 +72,7 @@ fn statistics_are_written_at_the_end_where_that_is_wanted() {
     };
     assert!(said("1").contains("live_bytes"), "{}", said("1"));
     assert_eq!(said("0"), "");
-    // Standard error that is gone is no failure.
+    // A closed standard error is no failure.
     let mut command = library::preloaded("bash");
     command.args(["-c", "exec 2>&-; :"]).env("MASU_STATISTICS_AT_EXIT", "1").stdin(Stdio::null());
     library::succeeds(&mut command);

@@ -1,9 +1,8 @@
-//! Pointers into the middle of a block, into free memory, into masu's own: `free`, `realloc` and
-//! `malloc_usable_size` of each end the program at the call, by masu's own message.
+//! `free`, `realloc` and `malloc_usable_size` of wrong pointers (into the middle of a block, into free memory, into
+//! metadata) end the program at the call, with masu's message.
 //!
-//! It relies on `tests/c/wrong_pointers.c`, a program with one wrong call for each test here. The data around each pointer
-//! are such that glibc's `free` would take it for a block of its own. Each is made twice: with the class map,
-//! and under a limit on addresses that leaves no room for one.
+//! It relies on `tests/c/wrong_pointers.c`, a program with one wrong call for each test here. glibc's `free` would accept
+//! each pointer, from the data around it. Each runs twice: with the class map, and with too few addresses for one.
 
 mod library;
 
@@ -22,7 +21,7 @@ fn program() -> &'static Path {
     })
 }
 
-/// KiB of addresses where there is room for blocks over 1 GiB, and none for the class map.
+/// A limit with room for blocks over 1 GiB, and none for the class map.
 const FEW_ADDRESSES: &str = "ulimit -v 16000000; exec \"$0\" \"$1\"";
 
 fn run(group: &str) -> Output {
@@ -35,7 +34,7 @@ fn run_with_few_addresses(group: &str) -> Output {
     shell.env("LD_PRELOAD", library::path()).output().expect("the shell starts")
 }
 
-/// What must be said of each wrong call.
+/// The message of each wrong call.
 macro_rules! ended {
     ($($group:ident: $said:literal)*) => {$(
         #[test]
@@ -95,7 +94,7 @@ ended! {
 }
 
 #[test]
-fn another_malloc_may_have_the_addresses_of_an_arena_that_is_gone() {
+fn another_malloc_may_reuse_the_addresses_of_an_unmapped_arena() {
     for run in [run, run_with_few_addresses] {
         let group = "another_malloc_may_have_the_addresses_of_an_arena_that_is_gone";
         let output = run(group);

@@ -254,7 +254,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("oracle", "os_pages", STARTED),
     left_out("oracle", "combinations", STARTED),
     left_out("heaps", "misuse_ends_the_program", STARTED),
-    left_out("profile", "a_profile_that_a_variable_asks_for", STARTED),
+    left_out("profile", "a_profile_from_the_environment", STARTED),
     left_out("life", "fork_while_threads_allocate", FORKED),
     left_out("life", "fork_handlers_may_allocate", FORKED),
     left_out("life", "threads_one_after_another", RESIDENT),
@@ -265,7 +265,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("cxx", "handler_that_finds_memory", LIMITED),
     left_out_in_guests("life", "spawned_while_threads_allocate", NO_SHELL),
     left_out_in_guests("limits", "up_to_the_limit", NO_SHELL),
-    left_out_in_guests("constrained", "memory_that_is_counted", NO_KERNEL),
+    left_out_in_guests("constrained", "memory_is_committed_in_small_steps", NO_KERNEL),
     left_out_in_guests("constrained", "few_addresses", NO_SHELL),
     LeftOut {
         test: "threads_with_the_smallest_stack",

@@ -1,10 +1,10 @@
-//! The kernel refuses a call of the allocator's: the N-th of its kind, or all from there on. A request is then null with
-//! ENOMEM, or succeeds; nothing crashes, hangs or loses a byte, and the books agree afterwards.
+//! The kernel refuses a call of the allocator's: the N-th of its kind, or all from there on. A request then gives null with
+//! ENOMEM, or succeeds; nothing crashes, hangs or loses a byte, and the statistics agree afterwards.
 //!
 //! It relies on programs with every kind of request (`programs.rs`: in C under the library, in Rust with the allocator in
-//! it), and on `supervisor.rs`, which refuses. CI tries the first uses of each call and some drawn ones; `cargo xtask
-//! faults` (`MASU_FAULTS=FOLDER`) tries every use of every call with every error, alone and from there on, and writes what
-//! it tried as a table into FOLDER, a file for each program; `MASU_FAULTS_CALL=mmap` tries that call alone.
+//! it), and on `supervisor.rs`, which refuses the calls. CI tries the first uses of each call and some random ones; `cargo
+//! xtask faults` (`MASU_FAULTS=FOLDER`) tries every use of every call with every error, alone and from there on, and writes
+//! a table of them into FOLDER, a file for each program; `MASU_FAULTS_CALL=mmap` tries that call alone.
 #![cfg(target_arch = "x86_64")]
 
 #[path = "../library/mod.rs"]
@@ -23,7 +23,7 @@ use std::{env, fs, thread};
 use programs::Program;
 use supervisor::{Ended, Fault, Uses};
 
-/// The calls of `crates/masu/src/platform/kernel.rs` that can be refused, and four that the allocator might make one day.
+/// The calls of `crates/masu/src/platform/kernel.rs` that can be refused, and four that it may make later.
 const CALLS: [(&str, i64); 25] = [
     ("mmap", libc::SYS_mmap),
     ("munmap", libc::SYS_munmap),
@@ -60,12 +60,12 @@ const ERRORS: [(&str, i32); 5] = [
     ("EAGAIN", libc::EAGAIN),
 ];
 
-/// Where the tables of the whole run go, if that is asked for.
+/// The folder for the tables of a whole run, if requested.
 fn whole() -> Option<OsString> {
     env::var_os("MASU_FAULTS").filter(|folder| !folder.is_empty())
 }
 
-/// Whether this call is tried: all are, or one that is named.
+/// Whether this call is tried.
 fn is_tried(name: &str) -> bool {
     env::var("MASU_FAULTS_CALL").map_or(true, |only| only == name)
 }
@@ -82,7 +82,7 @@ fn run(program: &Program, fault: Fault) -> std::io::Result<Ended> {
     supervisor::run(command, &program.code, fault)
 }
 
-/// What was tried of one call with one error.
+/// The runs of one call with one error.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tried {
     runs: u64,
@@ -97,7 +97,7 @@ fn survived(ended: &Ended) -> bool {
 }
 
 impl Tried {
-    /// Adds a run, or says what is wrong with it.
+    /// Adds a run; `Err` with its fault.
     fn add(&mut self, name: &str, error: &str, fault: Fault, ended: &Ended) -> Result<(), String> {
         if !survived(ended) {
             let Ended { status, refused, uses, printed, .. } = ended;
@@ -112,13 +112,13 @@ impl Tried {
     }
 }
 
-/// A draw from 0 to `below`, the same in every run.
+/// A pseudo-random number below `below`.
 fn draw(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % below.max(1)
 }
 
-/// How often a run without refusals makes each call; `None` where the kernel takes no filter.
+/// The uses of each call in a run without refusals; `None` if the kernel takes no filter.
 fn uses(program: &Program) -> Option<Vec<u64>> {
     let count = |&(name, call): &(&str, i64)| {
         if !is_tried(name) {
@@ -128,7 +128,7 @@ fn uses(program: &Program) -> Option<Vec<u64>> {
             .map_err(|error| eprintln!("not tested: no filter for {name}: {error}"))
             .ok()?;
         assert!(survived(&ended), "{name}: {} {}", ended.status, ended.printed);
-        // Threads meet at a lock as they like, in one run often and in another never.
+        // Contention for a lock varies from run to run.
         let least = if name == "futex" { 40 } else { 0 };
         Some(ended.uses.max(least))
     };
@@ -138,7 +138,7 @@ fn uses(program: &Program) -> Option<Vec<u64>> {
     })
 }
 
-/// Runs every fault, some at a time; returns what was tried of each call with each error, or what went wrong.
+/// Runs every fault, some at a time; returns the runs by call and error, or the faults found.
 fn run_all(
     program: &Program,
     faults: Vec<(usize, usize, Uses)>,
@@ -171,34 +171,34 @@ fn run_all(
 }
 
 #[test]
-fn a_refused_call_is_null_or_success_and_the_books_balance() {
-    all_is_survived(&Program::in_c());
+fn a_refused_call_gives_null_or_success_and_right_statistics() {
+    assert_survived(&Program::in_c());
 }
 
 #[test]
 fn a_refused_call_is_survived_by_a_rust_program() {
-    all_is_survived(&Program::in_rust("rust-glibc", "x86_64-unknown-linux-gnu"));
+    assert_survived(&Program::in_rust("rust-glibc", "x86_64-unknown-linux-gnu"));
 }
 
 #[test]
 fn a_refused_call_is_survived_by_a_rust_program_without_a_c_library() {
-    all_is_survived(&Program::in_rust("rust-musl", "x86_64-unknown-linux-musl"));
+    assert_survived(&Program::in_rust("rust-musl", "x86_64-unknown-linux-musl"));
 }
 
-fn all_is_survived(program: &Program) {
+fn assert_survived(program: &Program) {
     let Some(uses) = uses(program) else { return };
     assert!(uses.iter().any(|uses| *uses > 0), "{}: no call is the allocator's", program.name);
     let mut faults = Vec::new();
     for (call, &count) in uses.iter().enumerate() {
         for error in 0..ERRORS.len() {
-            // Threads make the number of uses differ from run to run.
+            // With threads the number of uses varies from run to run.
             let last = count + count / 4;
             faults.extend((1..=last).map(|n| (call, error, Uses::Only(n))));
             faults.extend((1..=count).map(|n| (call, error, Uses::From(n))));
         }
     }
     if !is_whole() {
-        // The programs in Rust show the allocator's other interface; what is below it is the same.
+        // The Rust programs differ only in the allocator's interface.
         faults = sample(&faults, if program.is_preloaded() { 30 } else { 8 });
     }
     let tried = run_all(program, faults);
@@ -210,7 +210,7 @@ fn all_is_survived(program: &Program) {
     }
 }
 
-/// The first use of each call with an error in turn, and so many faults drawn from all.
+/// The first use of each call with the errors in turn, and `drawn` random faults.
 fn sample(all: &[(usize, usize, Uses)], drawn: usize) -> Vec<(usize, usize, Uses)> {
     let mut state = 1;
     let is_first = |&(call, error, uses): &(usize, usize, Uses)| match uses {
@@ -225,7 +225,7 @@ fn sample(all: &[(usize, usize, Uses)], drawn: usize) -> Vec<(usize, usize, Uses
     chosen
 }
 
-/// What was tried, as Markdown.
+/// The table of the runs, in Markdown.
 fn table(uses: &[u64], tried: &BTreeMap<(usize, usize), Tried>) -> String {
     let mut text = String::from("| call | uses in a run |");
     for (name, _) in ERRORS {

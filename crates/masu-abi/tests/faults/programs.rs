@@ -1,9 +1,9 @@
-//! The programs that are tried: one in C, which gets its malloc from the preloaded library, and one in Rust, which has the
-//! allocator in it, with glibc and as a file that needs no C library.
+//! The tested programs: one in C under the preloaded library, and one in Rust with the allocator in it, both with glibc and
+//! without a C library.
 //!
-//! They rely on `tests/c/faulted.c` and on the test `faulted` of the package `masu`. The hard idea: where the C library
-//! lies in the same file as the allocator, the names of functions keep them apart, for all system calls of Rust's own library
-//! go through C's.
+//! They rely on `tests/c/faulted.c` and on the test `faulted` of the package `masu`. The hard idea: if the C library is in
+//! the same file as the allocator, function names tell them apart, because Rust's library makes all its system calls through
+//! C's.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -44,7 +44,7 @@ impl Program {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.file);
-        // masu says of names that it does not know that they are no options: one more `write`.
+        // masu would warn of them as unknown options, with one more `write`.
         command.env_remove("MASU_FAULTS").env_remove("MASU_FAULTS_CALL");
         if self.is_preloaded {
             command.env("LD_PRELOAD", library::path());
@@ -74,7 +74,7 @@ fn build(target: &str) -> PathBuf {
     program.unwrap_or_else(|| panic!("cargo made no program:\n{messages}")).to_owned()
 }
 
-/// Where the functions lie that Rust's compiler made, as offsets from the first byte of the file as it is loaded.
+/// The ranges of Rust's functions, as offsets from the first byte of the loaded file.
 fn rust_functions(file: &Path) -> Vec<std::ops::Range<u64>> {
     let bytes = fs::read(file).expect("the program is there");
     let program = object::File::parse(&*bytes).expect("the program is an executable");

@@ -1,7 +1,6 @@
-//! The same program where something is scarce from the start: addresses, mappings, memory that a group of processes
-//! may have; and where there is no `/proc`.
+//! The same program with few addresses, few mappings, a memory cgroup, or without `/proc`.
 //!
-//! It relies on root for the last two, and says so where it is not given.
+//! It relies on root for the last two, and reports it otherwise.
 
 use std::ffi::CString;
 use std::fs;
@@ -21,9 +20,9 @@ fn command() -> Command {
 #[test]
 fn with_few_addresses() {
     let step = if is_whole() { 1 } else { 7 };
-    // From what the program and its libraries take by themselves to more than it needs.
+    // From the program's own need to more than enough.
     for mebibytes in (12..120).step_by(step).chain([200, 400, 1000, 3000, 8000]) {
-        // The limit must hold before the program is loaded, as it would for any user.
+        // The limit must apply before the program is loaded.
         let mut shell = Command::new("sh");
         shell.args(["-c", "ulimit -v $2 && LD_PRELOAD=$0 exec \"$1\""]).arg(library::path());
         library::succeeds(shell.arg(library::faulted()).arg((mebibytes << 10).to_string()));
@@ -38,7 +37,7 @@ fn with_few_mappings_left() {
     }
 }
 
-/// In a view of the file system of its own.
+/// Unmounts `/proc`, in a mount namespace of its own.
 fn take_proc_away() -> io::Result<()> {
     let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     let none = std::ptr::null();
@@ -82,7 +81,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Has the command run in the group.
+    /// Makes the command run in the group.
     fn hold(&self, command: &mut Command) {
         let list = self.0.join("cgroup.procs").into_os_string().into_encoded_bytes();
         let list = CString::new(list).expect("a path");
@@ -101,7 +100,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The last process may still be on its way out.
+        // The last process may still be exiting.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -111,7 +110,7 @@ impl Drop for Group {
     }
 }
 
-/// Memory was promised and cannot be had: the kernel then ends a process of the group.
+/// The kernel kills a process of the group when its memory runs out.
 const SIGKILL: Option<i32> = Some(9);
 
 #[test]
@@ -130,7 +129,7 @@ fn in_a_memory_cgroup() {
         let ended =
             output.status.success() || (mebibytes < 256 && output.status.signal() == SIGKILL);
         let printed = library::printed(&output);
-        // A child that the kernel ended is reported by its parent.
+        // The parent reports a killed child.
         let child = mebibytes < 256 && printed.contains("WIFEXITED(status)");
         assert!(ended || child, "{mebibytes} MiB: {}\n{printed}", output.status);
         println!("{mebibytes} MiB: {}", output.status);

@@ -1,8 +1,8 @@
-//! Runs a program whose system calls of one kind come here first, and refuses some of those that one file's code makes.
+//! Runs a program, intercepts its system calls of one kind, and refuses some of those from one file's code.
 //!
-//! Relies on seccomp's user notification (Linux 5.5 and later): a call that the filter names waits until this
-//! process answers it. The one hard idea: the kernel says at which instruction a call was made, so the allocator's own
-//! calls are known from all others, in every thread and every child.
+//! Relies on seccomp's user notification (Linux 5.5 and later): an intercepted call waits until this process answers it.
+//! The one hard idea: the kernel reports the instruction of each call, which tells the allocator's calls from all others,
+//! in every thread and every child.
 
 use std::fs;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Which uses of a call are refused, the first being number 1.
+/// The refused uses of a call, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Uses {
     /// This one.
@@ -32,12 +32,12 @@ impl Uses {
     }
 }
 
-/// Which code is the allocator's.
+/// The allocator's code.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
-    /// The file that has it.
+    /// The file of the code.
     pub(crate) file: PathBuf,
-    /// Where in the file as it is loaded, if not everywhere: offsets from its first byte.
+    /// Its ranges in the loaded file, if not everywhere: offsets from the first byte.
     pub(crate) functions: Option<Vec<Range<u64>>>,
 }
 
@@ -48,7 +48,7 @@ impl Code {
     }
 }
 
-/// What is refused, and how.
+/// A refused call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     /// The system call's number.
@@ -58,11 +58,11 @@ pub(crate) struct Fault {
     pub(crate) uses: Uses,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// It was killed because it ran longer than it may.
+    /// It was killed after the time limit.
     pub(crate) expired: bool,
     /// How often that code made the call.
     pub(crate) uses: u64,
@@ -71,17 +71,17 @@ pub(crate) struct Ended {
     pub(crate) printed: String,
 }
 
-/// A run that takes longer waits for something that never comes. Where much else runs, one of a second takes half a minute.
+/// A longer run hangs; on a busy machine a second may become half a minute.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The number under which the program inherits its filter's listener; it is in nobody's way there.
+/// The descriptor of the inherited listener, high enough not to disturb the program.
 const LISTENER: RawFd = 900;
 
-/// Runs `command`, refusing what `fault` says where `code` asks for it.
+/// Runs `command`, and refuses the calls of `fault` from `code`.
 ///
 /// # Errors
 ///
-/// Where the kernel has no such filters, or none for this process.
+/// The kernel has no such filters, or none for this process.
 pub(crate) fn run(mut command: Command, code: &Code, fault: Fault) -> io::Result<Ended> {
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: Between fork and exec only system calls are made.
@@ -96,7 +96,7 @@ pub(crate) fn run(mut command: Command, code: &Code, fault: Fault) -> io::Result
         // SAFETY: The group is the child's own, and it is not reaped yet.
         unsafe { libc::kill(-i32::try_from(child.id()).expect("a process number"), libc::SIGKILL) };
     }
-    // A thread that is left in a call waits for no answer any more.
+    // This fails the calls of threads that still wait.
     drop(listener);
     let Supervisor { uses, refused, .. } = supervisor;
     let (status, printed) = end(&mut child)?;
@@ -110,7 +110,7 @@ fn end(child: &mut Child) -> io::Result<(ExitStatus, String)> {
     Ok((child.wait()?, String::from_utf8_lossy(&printed).into_owned()))
 }
 
-/// Has every call of this kind, from here on, wait for the listener's answer.
+/// Makes every call of this kind wait for the listener's answer.
 fn install(call: i64) -> io::Result<()> {
     const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -149,7 +149,7 @@ fn descriptor(call: i64, arguments: [i64; 3]) -> io::Result<OwnedFd> {
 
 struct Supervisor<'a> {
     code: &'a Code,
-    /// Where its file is mapped, once its code made a call. A child has it at the same place.
+    /// The mapping of its file, once its code made a call. It is the same in a child.
     mapped: Option<Range<u64>>,
     fault: Fault,
     uses: u64,
@@ -157,7 +157,7 @@ struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
-    /// Answers all calls until the process ends; whether it did in time.
+    /// Answers all calls until the process ends; returns whether that was in time.
     fn answer_until_it_ends(&mut self, listener: &OwnedFd, process: &OwnedFd) -> bool {
         let start = Instant::now();
         let poll_of =
@@ -176,7 +176,7 @@ impl Supervisor<'_> {
         false
     }
 
-    /// Answers a call that waits. It fails only where the caller is gone.
+    /// Answers a waiting call. It fails only if the caller is gone.
     fn answer(&mut self, listener: &OwnedFd) {
         // _IOWR('!', 0, struct seccomp_notif) and _IOWR('!', 1, struct seccomp_notif_resp).
         const RECEIVE: libc::Ioctl = 0xc050_2100;

@@ -1,16 +1,14 @@
-//! What every test of the library needs: the release `libmasu.so`, C and C++ programs, and running
-//! them under it.
+//! Support of the library's tests: the release `libmasu.so`, C and C++ programs, and runs under it.
 //!
-//! It relies on cargo (which builds the library into the workspace's own target folder, wherever
-//! that is) and on `cc` and `c++`. The hard idea: the tests judge the very file that users preload,
-//! with the release profile's inlining and tail calls, so it is built by a nested cargo and never
-//! linked into the tests.
+//! It relies on cargo (which builds the library into the workspace's target folder) and on `cc` and `c++`. The hard idea:
+//! the tests check the very file that users preload, with the release profile's inlining and tail calls, so a nested cargo
+//! builds it and the tests never link it.
 //!
-//! `TESTED_TARGET` names another target than the tests' own, whose programs `qemu-aarch64` runs, or where there is
-//! one the command in `TESTED_RUNNER`, under a kernel of its own (`cargo xtask boot`); `TESTED_PROFILE=dev` has the
-//! library without optimisation: `cargo xtask matrix` sets them.
+//! `TESTED_TARGET` selects another target, whose programs `qemu-aarch64` runs, or the command in `TESTED_RUNNER`, under a
+//! kernel of its own (`cargo xtask boot`); `TESTED_PROFILE=dev` tests the library without optimization: `cargo xtask
+//! matrix` sets them.
 //!
-//! This is the one `mod.rs` of the house: cargo would take `tests/library.rs` for a test program.
+//! This is the only `mod.rs`: cargo would take `tests/library.rs` for a test program.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
 use std::env;
@@ -24,11 +22,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 struct Foreign {
     compilers: [&'static str; 2],
     emulator: &'static str,
-    /// Where its C library lies.
+    /// The folder of its C library.
     root: &'static str,
 }
 
-/// The name of the target that is tested, if it is not the tests' own, and what it takes.
+/// The tested target, if it is not the tests' own, and its settings.
 fn foreign() -> Option<(String, Foreign)> {
     let name = env::var("TESTED_TARGET").ok()?;
     assert_eq!(name, "aarch64-unknown-linux-gnu", "the tests know how to run no other target");
@@ -64,7 +62,7 @@ pub(crate) fn header() -> PathBuf {
 }
 
 /// Builds the package for release with more arguments and variables; returns the path of the file
-/// called `name` among those that cargo says it made.
+/// called `name` among those that cargo lists.
 pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> PathBuf {
     let profile = env::var("TESTED_PROFILE").unwrap_or_else(|_| "release".to_owned());
     let built = Command::new(env!("CARGO"))
@@ -120,10 +118,10 @@ pub(crate) fn compile_with(
     let result = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{stem}.{kind}{target}"));
     // Another test may compile or run the same program now: write aside, then rename.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    // ORDERING: Relaxed, for the number need only be different each time.
+    // ORDERING: Relaxed: the number only has to differ each time.
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let aside = result.with_extension(format!("{}-{number}", std::process::id()));
-    // Without builtins the compiler may not drop or merge the very calls that are tested.
+    // Without builtins the compiler cannot drop or merge the tested calls.
     let compiled = Command::new(compiler)
         .args([
             "-g",
@@ -162,7 +160,7 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
     }
     let mut command = Command::new(emulator);
     command.args(["-L", root, "-E", &preload]);
-    // Where the emulator runs a program for the program, it looks there too.
+    // The emulator needs it for programs that the program runs.
     command.env("QEMU_LD_PREFIX", root).arg(program);
     command
 }
@@ -171,7 +169,7 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
 ///
 /// # Panics
 ///
-/// If it does not succeed, with all that it printed.
+/// If it does not succeed, with its output.
 pub(crate) fn succeeds(command: &mut Command) -> String {
     let output = command.output().expect("the program starts");
     let printed = printed(&output);
@@ -179,7 +177,7 @@ pub(crate) fn succeeds(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// All that a program printed, to show beside a failure.
+/// The whole output of a program, for a failure.
 pub(crate) fn printed(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     String::from_utf8_lossy(&text).into_owned()

@@ -1,5 +1,5 @@
-//! What the matrix must not let pass: each way in which a program can differ, and each way in which
-//! a library that is preloaded does not serve a program.
+//! Defects that the matrix must find: each way in which a program can differ, and each way in which a
+//! preloaded library does not serve it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,14 +1,13 @@
 //! The matrix of real programs: each gives the same exit status, output and files with
 //! `libmasu.so` preloaded as without, and the library is shown to be at work in it.
 //!
-//! Relies on Linux on x86-64 (the witness sets breakpoints), on `ptrace` of own children, and on
-//! the Debian packages that each test names; a program that is missing fails its test. A newcomer
-//! adds a program with one test of one expression: see `shell.rs`. `MASU_SOAK=1` makes the inputs
-//! larger and runs what takes minutes.
+//! Relies on Linux on x86-64 (the witness sets breakpoints), on `ptrace` of children, and on the Debian
+//! packages that each test names; a missing program fails its test. One test of one expression adds a
+//! program: see `shell.rs`. `MASU_SOAK=1` makes the inputs larger and runs tests of minutes.
 //!
-//! The one hard idea is the proof, in `witness.rs`: that a library is mapped and that a symbol is
-//! bound says little; here every executable of every process tree must have *entered* one of the
-//! library's allocating functions, or be excused by name and reason.
+//! The one hard idea is the proof, in `witness.rs`: a mapped library and a bound symbol prove little, so
+//! every executable of every process tree must have *entered* one of the library's allocating functions,
+//! or be excused by name and reason.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod archives;
@@ -32,7 +31,7 @@ mod tracee;
 mod valgrind;
 mod witness;
 
-/// Whether the long version was asked for.
+/// Whether this is a long run.
 fn soak() -> bool {
     std::env::var_os("MASU_SOAK").is_some_and(|value| value == "1")
 }

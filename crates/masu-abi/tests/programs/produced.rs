@@ -1,7 +1,6 @@
-//! What a run left in its folder: names, kinds, permissions and contents, to be compared with what
-//! another run left there.
+//! The files of a run: names, kinds, permissions and contents, to compare with another run's.
 //!
-//! Times and inode numbers are no part of it: they differ between any two runs.
+//! Times and inode numbers are not compared, because they differ between any two runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -19,7 +19,7 @@ use crate::machine;
 use crate::produced::Produced;
 use crate::witness::{self, Image};
 
-/// Where programs are looked for: Debian's, not those that a developer's shell has in front.
+/// The search path of Debian's programs, without a developer's own.
 const SEARCH_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The name of the folder in which a program runs.
@@ -28,7 +28,7 @@ const FOLDER: &str = "work";
 /// Every program of the matrix ends within seconds; a tree that runs this long hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// A program, what it is given, and what may be said of its runs.
+/// A program, its inputs, and the expectations of its runs.
 pub(crate) struct Program {
     path: PathBuf,
     arguments: Vec<OsString>,
@@ -44,7 +44,7 @@ pub(crate) struct Program {
     limit: Duration,
 }
 
-/// Something done in the folder before a run.
+/// A preparation of the folder before a run.
 type Preparation = Box<dyn Fn(&Path)>;
 
 /// One run.

@@ -1,9 +1,9 @@
-//! Runs a program and says, of every executable in its process tree, whether `libmasu.so` was
+//! Runs a program and reports for every executable in its process tree whether `libmasu.so` was
 //! mapped and whether it served an allocation.
 //!
-//! Relies on `ptrace` alone: nothing in the library is there for its sake, and the program sees
-//! neither an environment variable nor a file of ours. It works for lazy and immediate binding, for
-//! programs that leave by `_exit`, and for children that live a millisecond.
+//! Relies on `ptrace` alone: the library has nothing for it, and the program sees no environment
+//! variable or file of it. It works for lazy and immediate binding, for programs that leave by `_exit`,
+//! and for children that live a millisecond.
 //!
 //! The one hard idea: *served* means that the processor ran the first instruction of one of the
 //! library's doors (`malloc`, `calloc`, `operator new`, …). After each `exec` a breakpoint stands
@@ -185,7 +185,7 @@ impl<'a> Tracer<'a> {
         tracee::go_on(tid, 0)
     }
 
-    /// Deals with a trap that is one of our breakpoints; false where it is the program's own.
+    /// Handles a trap of a breakpoint of this tracer; false if it is the program's own.
     fn breakpoint(&mut self, tid: Tid) -> io::Result<bool> {
         let at = tracee::instruction_pointer(tid)?.wrapping_sub(1);
         if let Some(&(entry, word)) = self.entry_of.get(&tid)
