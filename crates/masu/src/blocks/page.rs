@@ -15,7 +15,7 @@ use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::memory::map;
 use crate::memory::ranges::{SharedRanges, stripes};
-use crate::memory::slice::{Kind, PIECE_BYTES, SLICE_BYTES, Slice};
+use crate::memory::slice::{Kind, Links, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::platform::fault::{self, Fault};
 use crate::platform::kernel::{self, Span};
 use crate::platform::sync::Cell;
@@ -36,6 +36,9 @@ const _: () = {
 /// page's quarter, and less than 64 of the smallest blocks.
 const LINE_BYTES: usize = 64;
 const COLOURS: usize = 15;
+
+/// Words of a bitmap that a slice has room for beside its own data.
+const OWN_WORDS: usize = size_of::<Links>() / size_of::<u64>();
 
 /// A page, named by its first slice. Apart from creation and release, each caller of its functions
 /// holds the lock of the page's shard and class.
@@ -94,9 +97,25 @@ impl Page {
         Some(page)
     }
 
+    /// The bitmap of the page's blocks: a set bit is a free one. It lies in the slice's own line where it fits, so that
+    /// a block is taken or returned with one line of the arena's head and not two.
+    #[inline(always)]
+    fn words(self, class: Class) -> &'static [Cell<u64>] {
+        let words = class.page_blocks().div_ceil(64);
+        // The slices of a heap, and those of the hardened build, need their words for something else.
+        if words <= OWN_WORDS && !cfg!(feature = "secure") && self.0.kind.is(Kind::Page) {
+            let own = (&raw const self.0.dirty_links).cast::<Cell<u64>>();
+            // SAFETY: The links are two words that may hold any number while the slice is in no list of dirty runs, as
+            // a page's is not: `List` writes both when a run enters one. The lock of the page guards them.
+            unsafe { core::slice::from_raw_parts(own, words) }
+        } else {
+            self.0.bitmap(words)
+        }
+    }
+
     fn set_all_free(self, class: Class) {
         let blocks = class.page_blocks();
-        let words = self.0.bitmap(blocks.div_ceil(64));
+        let words = self.words(class);
         for (index, word) in words.iter().enumerate() {
             let left = blocks - index * 64;
             word.set(if left >= 64 { u64::MAX } else { (1 << left) - 1 });
@@ -185,7 +204,7 @@ impl Page {
     /// Takes the lowest free block of a page that has one, of a class that needs no colour.
     #[inline]
     pub(crate) fn take_one(self, class: Class) -> usize {
-        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let words = self.words(class);
         let mut index = self.0.first_free.get() as usize;
         while words[index].get() == 0 {
             index += 1;
@@ -209,7 +228,7 @@ impl Page {
     fn take_coloured(self, class: Class, blocks: &mut [usize]) -> usize {
         let colour = (1 + self.0.index() % COLOURS) * LINE_BYTES;
         let skipped = class.block_index(colour);
-        let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[0];
+        let word = &self.words(class)[0];
         let hidden = word.get() & ((1 << skipped) - 1);
         word.set(word.get() ^ hidden);
         let taken = self.take_lowest(class, blocks);
@@ -222,7 +241,7 @@ impl Page {
 
     fn take_lowest(self, class: Class, blocks: &mut [usize]) -> usize {
         let (size, start) = (class.size(), self.0.address());
-        let words = self.0.bitmap(class.page_blocks().div_ceil(64));
+        let words = self.words(class);
         let mut index = self.0.first_free.get() as usize;
         let mut left = blocks.len();
         while left > 0 && index < words.len() {
@@ -271,7 +290,7 @@ impl Page {
     pub(crate) fn plan_purge(self, class: Class, purge: &mut Purge) {
         let (blocks, size) = (class.page_blocks(), class.size());
         self.0.dirty.set(self.0.free_blocks.get());
-        let words = self.0.bitmap(blocks.div_ceil(64));
+        let words = self.words(class);
         let mut start = next_bit(words, 0, 0);
         while start < blocks {
             let end = next_bit(words, start, u64::MAX).min(blocks);
@@ -339,71 +358,93 @@ impl Page {
     /// The index of the block that starts at this address. Ends the program where none does.
     #[inline]
     pub(crate) fn index_of(self, class: Class, block: usize) -> usize {
-        let offset = block - self.0.address();
-        let index = class.block_index(offset);
-        // Behind the last block there may be room for part of one.
-        if index >= class.page_blocks() || index * class.size() != offset {
-            fault::stop(Fault::NotABlock);
-        }
-        index
+        index_in(class, block - self.0.address())
     }
 
-    /// Marks a block of this page free.
-    #[inline]
-    pub(crate) fn put_one(self, class: Class, block: usize) {
-        let index = self.index_of(class, block);
-        let word = &self.0.bitmap(class.page_blocks().div_ceil(64))[index / 64];
+    /// Marks a block of this page free; returns how many are then.
+    #[inline(always)]
+    pub(crate) fn put_one(self, class: Class, block: usize) -> usize {
+        let home = Home::new(self, class, block);
+        let word = home.mark(class, block);
+        home.note(1, word)
+    }
+}
+
+/// A page that blocks come home to. What is freed together was mostly made together: a list, a tree. So what holds for
+/// the page is looked up once for all of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Home {
+    page: Page,
+    start: usize,
+    words: &'static [Cell<u64>],
+}
+
+impl Home {
+    /// `page`, in which `block` lies.
+    #[inline(always)]
+    pub(crate) fn new(page: Page, class: Class, block: usize) -> Home {
+        // SAFETY: The block lies in one of the page's slices.
+        let back = unsafe { Slice::at(block) }.back.get() as usize;
+        // As the slice says it too, but quicker.
+        let start = (block & !(SLICE_BYTES - 1)) - back * SLICE_BYTES;
+        debug_assert!(start == page.0.address());
+        Home { page, start, words: page.words(class) }
+    }
+
+    /// Whether a block lies in the page.
+    #[inline(always)]
+    pub(crate) fn has(&self, class: Class, block: usize) -> bool {
+        block.wrapping_sub(self.start) < class.page_slices() * SLICE_BYTES
+    }
+
+    /// Marks a block of the page free; returns the word of the bitmap that says so, by number. [`Home::note`] has to follow.
+    #[inline(always)]
+    pub(crate) fn mark(&self, class: Class, block: usize) -> usize {
+        let index = index_in(class, block - self.start);
+        let number = index / 64;
+        // SAFETY: There is a bit for each of the page's blocks.
+        let word = unsafe { self.words.get_unchecked(number) };
         let (free, bit) = (word.get(), 1_u64 << (index % 64));
         if free & bit != 0 {
             fault::stop(Fault::FreedTwice);
         }
         word.set(free | bit);
-        self.0.first_free.set(self.0.first_free.get().min((index / 64) as u32));
-        self.0.free_blocks.set(self.0.free_blocks.get() + 1);
+        number
     }
 
-    /// Marks the first of `blocks` free, and as many behind it as lie in this page too; returns how
-    /// many. What is freed together was mostly made together: a list, a tree. So what holds for the
-    /// page is looked up once for all of them.
-    #[inline]
-    pub(crate) fn put(self, class: Class, blocks: &[usize]) -> usize {
-        let start = self.0.address();
-        let (size, all) = (class.size(), class.page_blocks());
-        let bytes = class.page_slices() * SLICE_BYTES;
-        let words = self.0.bitmap(all.div_ceil(64));
-        let mut lowest = self.0.first_free.get();
-        let mut count = 0;
-        for block in blocks {
-            let offset = block.wrapping_sub(start);
-            if offset >= bytes {
-                break;
-            }
-            let index = class.block_index(offset);
-            // Behind the last block there may be room for part of one.
-            if index >= all || index * size != offset {
-                fault::stop(Fault::NotABlock);
-            }
-            let (word, bit) = (index / 64, 1_u64 << (index % 64));
-            let free = words[word].get();
-            if free & bit != 0 {
-                fault::stop(Fault::FreedTwice);
-            }
-            words[word].set(free | bit);
-            lowest = lowest.min(word as u32);
-            count += 1;
-        }
-        self.0.first_free.set(lowest);
-        self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
-        count
+    /// Notes that `blocks` were marked free, in no word lower than `word`; returns how many are free now.
+    #[inline(always)]
+    pub(crate) fn note(&self, blocks: usize, word: usize) -> usize {
+        let slice = self.page.0;
+        slice.first_free.set(slice.first_free.get().min(word as u32));
+        let free_blocks = slice.free_blocks.get() + blocks as u32;
+        slice.free_blocks.set(free_blocks);
+        free_blocks as usize
     }
+}
+
+/// The index of the block that starts so many bytes into a page of `class`. Ends the program where none does.
+#[inline(always)]
+fn index_in(class: Class, offset: usize) -> usize {
+    let index = class.block_index(offset);
+    // Behind the last block there may be room for part of one.
+    if index >= class.page_blocks() || index * class.size() != offset {
+        fault::stop(Fault::NotABlock);
+    }
+    index
 }
 
 impl Page {
     /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
     #[inline(always)]
     pub(crate) fn check_class(self, class: Class) {
-        let code = self.0.code.get();
-        if code != class.laned().code_in(self.0.shard.get()) {
+        self.check_code(class, class.laned().code_in(self.0.shard.get()));
+    }
+
+    /// The same where `code` is the class's in the page's shard.
+    #[inline(always)]
+    pub(crate) fn check_code(self, class: Class, code: u8) {
+        if self.0.code.get() != code {
             self.check_sampled(class);
         }
     }
@@ -425,6 +466,10 @@ impl Page {
     pub(crate) fn owner(self) -> Shard {
         let shard = self.0.shard.get();
         debug_assert!(whose::is_admitted(shard), "no page was made for it");
+        if cfg!(masu_plant = "samples_as_first") && Shard(shard) == Shard::SAMPLED {
+            // A fault planted for the oracle: sampled blocks are taken for the first shard's.
+            return Shard::default();
+        }
         Shard(shard)
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod hardened;
 pub(crate) mod sampled;
 mod sparse;
 
-use crate::blocks::page::{Page, page_of};
+use crate::blocks::page::{Home, Page, page_of};
 use crate::blocks::slot;
 use crate::blocks::whose::{self, Shard};
 use crate::diagnostics::guards;
@@ -230,28 +230,27 @@ pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     found
 }
 
-/// Blocks looked at together, so that the pages' data are still in the cache in the second pass.
-const CHUNK: usize = 256;
+/// Blocks looked at together: a bit each says which are still to be brought home.
+const CHUNK: usize = u64::BITS as usize;
 
+/// Brings up to [`CHUNK`] blocks home, one shard's after the other's.
 fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
-    let mut shards = [0_u8; CHUNK];
-    let mut present = 1_u64;
-    if !whose::is_always_first() {
-        present = 0;
-        for (block, shard) in blocks.iter().zip(&mut shards) {
-            *shard = page_of(*block).owner().0;
-            present |= 1 << *shard;
+    let mut left = u64::MAX >> (CHUNK - blocks.len());
+    let mut found = Pages::Ordinary;
+    while left != 0 {
+        let block = blocks[left.trailing_zeros() as usize];
+        let shard = page_of(block).owner();
+        let pages = if shard.is_unusual() {
+            left &= left - 1;
+            flush_one(class, block)
+        } else {
+            flush_to(shard, class, blocks, &mut left)
+        };
+        if pages == Pages::Sparse {
+            found = pages;
         }
     }
-    let mut pages = Pages::Ordinary;
-    while present != 0 {
-        let shard = present.trailing_zeros() as u8;
-        present &= present - 1;
-        if flush_to(Shard(shard), class, blocks, &shards) == Pages::Sparse {
-            pages = Pages::Sparse;
-        }
-    }
-    pages
+    found
 }
 
 /// Empty pages of fewer blocks than this are not kept.
@@ -265,55 +264,35 @@ fn kept_pages(class: Class) -> u32 {
 }
 
 /// Pages that became empty in one flush and are released behind the lock.
-const EMPTY_MAX: usize = 32;
+const EMPTY_MAX: usize = 8;
 
-/// Brings those of `blocks` home that belong to `shard`; `shards` says it of each.
-fn flush_to(shard: Shard, class: Class, mut blocks: &[usize], mut shards: &[u8]) -> Pages {
-    if shard.is_unusual() {
-        let pairs = blocks.iter().zip(shards);
-        let mut own = pairs.filter(|(_, owner)| **owner == shard.0).map(|(block, _)| *block);
-        if guards::IS_BUILT_IN && shard == Shard::GUARDED {
-            own.for_each(guarded::put);
-            return Pages::Ordinary;
-        }
-        sampled::forget(&mut own);
+/// The same, out of the books.
+struct Empty {
+    pages: [Option<Page>; EMPTY_MAX],
+    count: usize,
+}
+
+/// Brings those of `blocks` home that are `left` and belong to `shard`, or as many until pages have to be released.
+fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64) -> Pages {
+    let mut empty = Empty { pages: [None; EMPTY_MAX], count: 0 };
+    let mut pages = shard.pages(class).lock();
+    let before = pages.handed_out;
+    *left = pages.put(shard, class, blocks, *left, &mut empty);
+    let found = pages.look(shard, class);
+    let brought = before - pages.handed_out;
+    drop(pages);
+    note_brought(shard, brought);
+    if empty.count > 0 {
+        // SAFETY: `put` took the pages out of their list because every block of them is free.
+        unsafe { Page::release_all(class, &empty.pages[..empty.count]) };
     }
-    loop {
-        let mut empty = [None; EMPTY_MAX];
-        let mut count = 0;
-        let mut pages = shard.pages(class).lock();
-        let before = pages.handed_out;
-        while !blocks.is_empty() && count < EMPTY_MAX {
-            let mut passed = 1;
-            if shards[0] == shard.0 {
-                let released;
-                (passed, released) = pages.put(shard, class, blocks);
-                if released.is_some() {
-                    empty[count] = released;
-                    count += 1;
-                }
-            }
-            (blocks, shards) = (&blocks[passed..], &shards[passed..]);
-        }
-        let found = pages.look(shard, class);
-        let brought = before - pages.handed_out;
-        drop(pages);
-        note_brought(shard, brought);
-        if count > 0 {
-            // SAFETY: `put` took the pages out of their list because every block of them is free.
-            unsafe { Page::release_all(class, &empty[..count]) };
-        }
-        if blocks.is_empty() {
-            return found;
-        }
-    }
+    found
 }
 
 /// Counts blocks that this thread brought home to a shard other than its own.
 #[inline]
 fn note_brought(shard: Shard, blocks: usize) {
-    if !whose::is_always_first()
-        && let Some(own) = slot::get().head()
+    if let Some(own) = slot::get().head()
         && own.shard != shard
     {
         own.brought_blocks.add(blocks);
@@ -412,25 +391,63 @@ impl ClassPages {
         block
     }
 
-    /// Marks the first of `blocks` free, of a page of `owner`, whose books these are, and as many behind it as lie in the
-    /// same page. Returns how many, and their page where that is now empty and out of the books.
+    /// Marks those of `blocks` free that are `left` and of pages of `owner`, whose books these are. Pages that are now
+    /// empty and out of the books join `empty`, until that is full. Returns which are left then.
     #[inline(never)]
-    fn put(&mut self, owner: Shard, class: Class, blocks: &[usize]) -> (usize, Option<Page>) {
-        let page = page_of(blocks[0]);
-        debug_assert!(page.owner() == owner, "the page is in another's books");
-        page.check_class(class);
-        let was_full = page.is_full();
-        let count = page.put(class, blocks);
-        self.handed_out -= count;
-        if was_full {
-            self.link(class, page);
+    fn put(
+        &mut self,
+        owner: Shard,
+        class: Class,
+        blocks: &[usize],
+        left: u64,
+        empty: &mut Empty,
+    ) -> u64 {
+        let code = class.laned().code_in(owner.0);
+        // SAFETY: There is a block for each bit.
+        let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
+        let (mut ahead, mut others, mut is_over) = (left, 0, false);
+        while ahead != 0 && !is_over {
+            let mut block = block_at(ahead);
+            let page = page_of(block);
+            if page.owner() != owner {
+                others |= ahead & ahead.wrapping_neg();
+                ahead &= ahead - 1;
+                continue;
+            }
+            page.check_code(class, code);
+            let home = Home::new(page, class, block);
+            let (mut count, mut lowest) = (0, usize::MAX);
+            loop {
+                lowest = lowest.min(home.mark(class, block));
+                count += 1;
+                ahead &= ahead - 1;
+                if ahead == 0 {
+                    break;
+                }
+                block = block_at(ahead);
+                if !home.has(class, block) {
+                    break;
+                }
+            }
+            self.handed_out -= count;
+            let free = home.note(count, lowest);
+            if free == count {
+                self.link(class, page);
+            }
+            is_over = free == class.page_blocks() && self.note_empty(class, page, empty);
         }
-        let releases =
-            page.is_empty(class) && self.partial_count > kept_pages(class) && !page.is_away();
-        if releases {
+        others | ahead
+    }
+
+    /// A page of which every block is free is kept, or joins `empty`, out of the books; whether that is full now.
+    #[inline(never)]
+    fn note_empty(&mut self, class: Class, page: Page, empty: &mut Empty) -> bool {
+        if self.partial_count > kept_pages(class) && !page.is_away() {
             self.give_up(page);
+            empty.pages[empty.count] = Some(page);
+            empty.count += 1;
         }
-        (count, releases.then_some(page))
+        empty.count == EMPTY_MAX
     }
 
     /// The same for a single block; whether its page, which is `page`, is now empty and out of the
@@ -438,9 +455,9 @@ impl ClassPages {
     #[inline(always)]
     fn put_one(&mut self, class: Class, page: Page, block: usize) -> bool {
         page.check_class(class);
-        page.put_one(class, block);
+        let free = page.put_one(class, block);
         self.handed_out -= 1;
-        let was_full = page.0.free_blocks.get() == 1;
+        let was_full = free == 1;
         let releases = page.is_empty(class)
             && self.partial_count + u32::from(was_full) > kept_pages(class)
             && !page.is_away();

@@ -2,9 +2,8 @@
 //!
 //! Relies on slices. A page's owner is in its first slice, written when the page is made and constant for its life. All code
 //! that returns a block calls `page_of` and `Page::owner` (`blocks/page.rs`); none derives the owner from the number of
-//! threads, shards or heaps. The hard idea is the one shortcut: as long as every page ever made belongs to the first shard,
-//! the owner is not read. A word that the making of a page itself changes ([`note_page`]) allows that, so no feature can add
-//! an owner that the shortcut does not know.
+//! threads, shards or heaps. The making of a page itself notes a new owner ([`note_page`]), so no feature can add one that
+//! is not known here.
 //!
 //! Rules for every feature, each with a `debug_assert` where it could be broken:
 //!
@@ -68,9 +67,7 @@ impl Shard {
 }
 
 /// The owners that may have pages, a bit each. The first shard is one from the start, because threads without a cache use it.
-static OWNERS: AtomicUsize = AtomicUsize::new(FIRST);
-
-const FIRST: usize = 1;
+static OWNERS: AtomicUsize = AtomicUsize::new(1);
 
 const _: () = assert!(NO_SHARD < 64 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
 
@@ -85,18 +82,6 @@ pub(crate) fn admit(shard: u8) {
 pub(crate) fn is_admitted(shard: u8) -> bool {
     // ORDERING: Relaxed, as above.
     OWNERS.load(Ordering::Relaxed) & 1 << shard != 0
-}
-
-/// Whether every page ever made belongs to the first shard.
-#[inline]
-pub(crate) fn is_always_first() -> bool {
-    // ORDERING: Relaxed, as above.
-    let owners = OWNERS.load(Ordering::Relaxed);
-    if cfg!(masu_plant = "samples_as_first") {
-        // A planted fault for the oracle: the pages of sampled blocks are forgotten.
-        return owners & ((1 << SHARDS_MAX) - 1) == FIRST;
-    }
-    owners == FIRST
 }
 
 /// Makes the page or the mixed slice that begins with `slice` belong to `shard`, or to none with [`NO_SHARD`]. No block of it

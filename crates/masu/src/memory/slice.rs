@@ -124,7 +124,8 @@ pub(crate) struct Slice {
     /// it was sampled. Else 0.
     pub(crate) sampled: Cell<u8>,
     /// Links of the list of dirty runs that this free run is in: the ranges' lock. In slices that a
-    /// first-class heap owns, whose they are: see [`Slice::belongs`].
+    /// first-class heap owns, whose they are: see [`Slice::belongs`]. Of a page of few blocks, its bitmap
+    /// (`blocks/page.rs`).
     pub(crate) dirty_links: Links,
 }
 

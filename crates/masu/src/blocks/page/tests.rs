@@ -32,6 +32,15 @@ fn read(page: Page, offset: usize) -> u8 {
     unsafe { byte_at(page, offset).read_volatile() }
 }
 
+/// Brings the first of `blocks` home, and as many behind it as lie in the page too; returns how many.
+fn put(page: Page, class: Class, blocks: &[usize]) -> usize {
+    let home = Home::new(page, class, blocks[0]);
+    let own = blocks.iter().take_while(|block| home.has(class, **block)).count();
+    let words = blocks[..own].iter().map(|block| home.mark(class, *block));
+    home.note(own, words.min().unwrap_or(usize::MAX));
+    own
+}
+
 /// Gives the free memory of a page back, if that is worth it.
 fn purge_free(page: Page, class: Class) {
     let mut purge = Purge::new();
@@ -47,14 +56,14 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     let class = Class::of_size(BLOCK_BYTES);
     let page = create(class).expect("memory");
     assert_eq!(class.page_blocks(), 64);
-    let put = |page: Page, blocks: core::ops::Range<usize>| {
+    let bring = |page: Page, blocks: core::ops::Range<usize>| {
         let address = |index| page.0.address() + index * BLOCK_BYTES;
         let blocks: std::vec::Vec<_> = blocks.map(address).collect();
-        assert_eq!(page.put(class, &blocks), blocks.len());
+        assert_eq!(put(page, class, &blocks), blocks.len());
     };
     assert_eq!(page.take(class, &mut [0; 64]), 64);
     write(page, 40 * KIB);
-    put(page, 16..64);
+    bring(page, 16..64);
     purge_free(page, class);
     if kernel::page_size() > 16 * KIB {
         return;
@@ -62,13 +71,13 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     assert_eq!(read(page, 40 * KIB), 0, "three quarters of the page are free, in a row");
     // Nobody's block: what is written here shows whether the kernel is asked again.
     write(page, 40 * KIB);
-    put(page, 0..8);
+    bring(page, 0..8);
     purge_free(page, class);
     assert_eq!(read(page, 40 * KIB), 1, "it was given back before");
     assert_eq!(page.take(class, &mut [0; 40]), 40);
     page.note_taken();
-    put(page, 0..8);
-    put(page, 16..48);
+    bring(page, 0..8);
+    bring(page, 16..48);
     purge_free(page, class);
     assert_eq!(read(page, 40 * KIB), 0, "it was handed out since");
 }
@@ -116,9 +125,9 @@ fn blocks_come_home_as_far_as_they_lie_in_one_page() {
             assert!(page.is_full());
         }
         let taken: std::vec::Vec<_> = blocks(one).chain(blocks(other)).collect();
-        assert_eq!(one.put(class, &taken), all, "{size}: not the other page's");
+        assert_eq!(put(one, class, &taken), all, "{size}: not the other page's");
         assert!(one.is_empty(class) && other.is_full());
-        assert_eq!(other.put(class, &taken[2 * all - 1..]), 1);
+        assert_eq!(put(other, class, &taken[2 * all - 1..]), 1);
         assert_eq!(other.is_empty(class), all == 1);
     }
 }

@@ -4,7 +4,7 @@ extern crate std;
 
 use super::*;
 use crate::blocks::page::page_of;
-use crate::blocks::shard::flush_to;
+use crate::blocks::shard;
 use crate::blocks::whose;
 use crate::memory::ranges::CALLS_MAX;
 use crate::platform::kernel;
@@ -13,9 +13,8 @@ use std::vec::Vec;
 const BLOCK_BYTES: usize = 2048;
 const PAGES: usize = 256;
 
-/// Returns blocks of one shard to their pages.
-fn flush(shard: Shard, class: Class, blocks: &[usize]) {
-    let _ = flush_to(shard, class, blocks, &std::vec![shard.0; blocks.len()]);
+fn flush(class: Class, blocks: &[usize]) {
+    let _ = shard::flush(class, blocks);
 }
 
 /// Fills pages of a shard of the test's own, and frees all blocks but the first of each page.
@@ -35,7 +34,7 @@ fn make_sparse(shard: Shard, class: Class) -> Vec<Page> {
         unsafe { page.0.start().write_bytes(1, SLICE_BYTES) };
         let freed: Vec<_> = (1..blocks).map(|i| page.0.address() + i * BLOCK_BYTES).collect();
         let before = kernel::advised_here();
-        flush(shard, class, &freed);
+        flush(class, &freed);
         assert_eq!(kernel::advised_here(), before, "a flush begins a pass and does nothing of it");
     }
     pages
@@ -90,7 +89,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
     let (first, second): (Vec<_>, Vec<_>) =
         taken.chunks(blocks).enumerate().partition(|(i, _)| i % 2 == 0);
     let before = kernel::advised_here();
-    first.iter().for_each(|(_, page)| flush(shard, class, page));
+    first.iter().for_each(|(_, page)| flush(class, page));
     assert_eq!(kernel::advised_here(), before, "a flush leaves it to its slow call");
     let longest = class.page_slices() * SLICE_BYTES / kernel::page_size();
     let mut steps = 0;
@@ -103,7 +102,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
         assert!(steps <= 64 * PAGES, "each step gives something back");
     }
     assert!(steps > 1, "it is too much to stay");
-    second.iter().for_each(|(_, page)| flush(shard, class, page));
+    second.iter().for_each(|(_, page)| flush(class, page));
 }
 
 #[test]
@@ -115,7 +114,7 @@ fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
     assert_eq!(shard.refill_from_new(class, &mut taken), blocks);
     // SAFETY: The block was taken from a page just now.
     let page = Page(unsafe { Slice::at(taken[0]) }.page());
-    flush(shard, class, &taken[1..]);
+    flush(class, &taken[1..]);
     let mut step = Step { ranges: 1, bytes: 1, pages: 1 };
     let mut away = Away::new();
     let mut pages = shard.pages(class).lock();
@@ -128,7 +127,7 @@ fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
     let sent = away.pages[0].map(|sent| sent.0.address());
     assert!(sent == Some(page.0.address()) && away.count == 1 && step.is_over());
     assert_eq!(shard.pages(class).lock().take(class, &mut [0; 4]), 0, "its blocks are not free");
-    flush(shard, class, &taken[..1]);
+    flush(class, &taken[..1]);
     assert!(page.is_empty(class), "a block came home");
     let mut pages = shard.pages(class).lock();
     assert_eq!((pages.pages, pages.partial_count), (1, 0), "it is in the books and in no list");
