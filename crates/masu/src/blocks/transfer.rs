@@ -128,13 +128,15 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     if !keeps(class) || sampled::are_sampled(blocks) {
         return shard::flush(class, blocks);
     }
-    let mut stale = [0; HOMEWARD_MAX];
     let code = class.code_in(shard.0);
     let mut batch = line(code).batch.lock();
-    let (kept, stale_count) = batch.take_in(class, blocks, &mut stale);
+    let kept = batch.take_in(class, blocks);
+    let decays = batch.visits >= DECAY_EVERY;
     line(code).note(&batch);
     drop(batch);
-    let _ = shard::flush(class, &stale[..stale_count]);
+    if decays {
+        decay(code, class);
+    }
     if kept == blocks.len() {
         return Pages::Ordinary;
     }
@@ -179,23 +181,17 @@ impl Batch {
         }
     }
 
-    /// Keeps as many of `blocks` as fit, the last ones, and moves blocks that no thread fetched into `stale`. Returns how
-    /// many of each.
-    fn take_in(
-        &mut self,
-        class: Class,
-        blocks: &[usize],
-        stale: &mut [usize; HOMEWARD_MAX],
-    ) -> (usize, usize) {
-        let stale_count = self.decay(stale);
+    /// Keeps as many of `blocks` as fit, the last ones. Returns how many.
+    fn take_in(&mut self, class: Class, blocks: &[usize]) -> usize {
+        self.visits += 1;
         if self.closed {
-            return (0, stale_count);
+            return 0;
         }
         if self.blocks.is_none() {
             let capacity = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
             self.blocks = metadata::words(capacity).map(|words| &mut words[..capacity]);
         }
-        let Some(kept) = &mut self.blocks else { return (0, stale_count) };
+        let Some(kept) = &mut self.blocks else { return 0 };
         let count = self.count as usize;
         let most = settings::transfer_size().map_or(usize::MAX, |bytes| bytes / class.size());
         let taken = most.min(kept.len()).saturating_sub(count).min(blocks.len());
@@ -204,14 +200,11 @@ impl Batch {
         kept[count..count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
         self.count += taken as u32;
         self.given += taken;
-        (taken, stale_count)
+        taken
     }
 
+    /// Moves what nobody fetched since the last time into `stale`; returns how many.
     fn decay(&mut self, stale: &mut [usize; HOMEWARD_MAX]) -> usize {
-        self.visits += 1;
-        if self.visits < DECAY_EVERY {
-            return 0;
-        }
         self.visits = 0;
         let count = (self.low_water as usize).min(HOMEWARD_MAX);
         if let Some(kept) = &mut self.blocks {
@@ -236,8 +229,21 @@ pub(crate) fn trim() {
     codes().for_each(|(code, class)| send_home(code, class));
 }
 
+/// Flushes blocks that no thread fetched for a while. A call of its own, so that others have no array to clear.
+#[cold]
+#[inline(never)]
+fn decay(code: u8, class: Class) {
+    let mut stale = [0; HOMEWARD_MAX];
+    let mut batch = batch(code).lock();
+    let count = batch.decay(&mut stale);
+    line(code).note(&batch);
+    drop(batch);
+    let _ = shard::flush(class, &stale[..count]);
+}
+
 /// Flushes all blocks under a code.
 #[cold]
+#[inline(never)]
 fn send_home(code: u8, class: Class) {
     let mut blocks = [0; HOMEWARD_MAX];
     loop {
