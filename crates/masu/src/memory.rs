@@ -5,7 +5,7 @@
 // Size classes and their codes.
 pub(crate) mod class;
 
-// 64 KiB slices, lists of them, the map from an address to the class of what lies there.
+// 64 KiB slices, lists of them, and the map from an address to the code of its memory.
 pub(crate) mod slice;
 
 pub(crate) mod list;

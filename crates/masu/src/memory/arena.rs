@@ -1,10 +1,10 @@
 //! Arenas: ranges of addresses reserved from the kernel, cut into slices of 64 KiB.
 //!
-//! Relies on the kernel door and the class map. An arena's head holds what [`crate::memory::slice`] lays out;
-//! the rest is reserved without access and committed from the front in growing steps, so that
-//! little programs stay little even where the kernel backs everything with huge pages.
+//! Relies on the kernel door and the class map. An arena's head has the layout of [`crate::memory::slice`]; the rest is
+//! reserved without access and committed from the front in growing steps, so that small programs stay small even where the
+//! kernel backs everything with huge pages.
 //!
-//! What this room never does: decide which slices are handed out; that is [`crate::memory::ranges`].
+//! It does not decide which slices are handed out; that is [`crate::memory::ranges`].
 
 mod pieces;
 
@@ -22,25 +22,25 @@ use crate::settings;
 
 /// Slices of the head of an arena that holds one block only and has no bitmaps.
 const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
-/// Slices that stay closed behind an arena's head, and as many at its end: in the hardened build.
+/// Inaccessible slices behind an arena's head, and as many at its end, in the hardened build.
 const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
-/// The shortest arena worth reserving when the kernel refuses longer ones.
+/// The shortest arena to reserve when the kernel refuses longer ones.
 const SHORTEST_ARENA_BYTES: usize = 4 << 20;
-/// The first and smallest step of committing.
+/// The first and smallest commit step.
 const COMMIT_STEP_MIN: usize = 256 << 10;
-/// The shortest huge page that there is, the unit of bigger steps.
+/// The shortest huge page of any system, the unit of larger steps.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// A huge page is worth its memory from a heap of so many on, where small blocks will fill it.
+/// The live bytes, in huge pages, from which huge pages are worth it for small blocks, which fill them.
 const HUGE_PAGES_MIN: usize = 2;
-/// The same for a large block, of which a program may use little.
+/// The same for a large block, which a program may leave mostly untouched.
 const HUGE_PAGES_MIN_LARGE: usize = 8;
 /// The most arenas at once: 16 TiB.
 const ARENAS_MAX: usize = 16 << 10;
 
-/// An arena, at the start of its own addresses, in the slots of the head's own slices.
+/// An arena, at the start of its addresses, in the slots of the head's slices.
 #[repr(C)]
 pub(crate) struct Arena {
-    /// Slices that it may have, the head's included, a guard at the end left out.
+    /// Its slices, the head's included, without a guard at the end.
     slices: Cell<usize>,
     /// Slices of the head, and of a guard behind it.
     head: Cell<usize>,
@@ -50,13 +50,13 @@ pub(crate) struct Arena {
     committed: Cell<usize>,
     /// The place in the table of arenas.
     place: Cell<u32>,
-    /// The place of the stripe whose ranges its runs are in.
+    /// The place of the stripe that its runs belong to.
     pub(crate) stripe: Cell<u32>,
     /// The first slice not reserved. Changed under the lock of growth.
     reserved: Count,
     /// Slices of the head that are not reserved, before the bitmaps.
     hole: Cell<usize>,
-    /// The next of the arenas that are to be unmapped. The ranges' lock.
+    /// The next of the arenas to be unmapped. The ranges' lock.
     pub(crate) next_leaving: Cell<Option<&'static Arena>>,
 }
 
@@ -64,28 +64,28 @@ const _: () =
     assert!(size_of::<Arena>() <= size_of::<Slice>(), "the others' slots are not touched");
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
-/// Held while arenas are reserved or grow, which needs the kernel; taken before the ranges' lock. Only those
-/// wait that need the same.
+/// Held while arenas are reserved or grow, which takes system calls; taken before the ranges' lock. Only threads that need
+/// the same wait for it.
 pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
 
-/// Waits for the lock of growth: one copy, for that takes long enough.
+/// Waits for the lock of growth. Not inlined, because it takes long enough.
 #[inline(never)]
 pub(crate) fn hold_growth() -> Guard<'static, (), false> {
     GROWTH.lock()
 }
 
-/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so
-/// that a search for an address need not touch arenas that are being released. Entered under the lock
-/// of growth, left under the ranges' lock, read by anyone.
+/// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so that a search for
+/// an address does not touch arenas that are being released. Entered under the lock of growth, removed under the ranges'
+/// lock, read by anyone.
 static ARENAS: Table<ARENAS_MAX> =
     Table::of([const { AtomicUsize::new(0) }; ARENAS_MAX], AtomicUsize::new(0));
-/// Where to try to reserve next. The lock of growth, or for a hint the ranges' lock.
+/// The address to try next. The lock of growth, or the ranges' lock for a hint.
 static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 /// The length of ordinary arenas; shorter where address space is limited. The lock of growth.
 static ORDINARY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The arenas there are. The caller holds the lock of growth: one that leaves the table is unmapped only after that was
-/// free once.
+/// All arenas. The caller holds the lock of growth: an arena that left the table is unmapped only after that lock was free
+/// once.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
     // SAFETY: An arena in the table is reserved, and its head committed.
     ARENAS
@@ -99,8 +99,7 @@ fn holds(entry: usize, address: usize) -> bool {
     address.wrapping_sub(start) < slices * SLICE_BYTES
 }
 
-/// Whether there is an arena whose bytes of the class map are made writable together with those at
-/// `address`.
+/// Whether an arena shares the writable part of the class map with `address`.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.arena_shares_unit")]
@@ -108,7 +107,7 @@ fn shares_unit(address: usize) -> bool {
     ARENAS.entries().any(|other| map::is_one_unit(other, address))
 }
 
-/// Whose the memory at `address` is: its code.
+/// The code of the memory at `address`.
 #[inline]
 pub(crate) fn code_of(address: usize) -> u8 {
     match (map::double_code(address) >> 1) as u8 {
@@ -117,7 +116,7 @@ pub(crate) fn code_of(address: usize) -> u8 {
     }
 }
 
-/// Where an address lies.
+/// The place of an address.
 pub(crate) enum Place {
     /// In no arena.
     Outside,
@@ -127,7 +126,7 @@ pub(crate) enum Place {
     In(&'static Slice),
 }
 
-/// Where `address` lies, asked of the arenas themselves.
+/// The place of `address`, from the table of arenas.
 pub(crate) fn place_of(address: usize) -> Place {
     let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
         return Place::Outside;
@@ -139,8 +138,7 @@ pub(crate) fn place_of(address: usize) -> Place {
     Place::In(unsafe { Slice::at(address) })
 }
 
-/// The code of the memory at `address`, asked of the arenas themselves: the slow way, for when
-/// there is no class map.
+/// The code of the memory at `address` when there is no class map, from the table of arenas.
 pub(crate) fn code_at(address: usize) -> u8 {
     match place_of(address) {
         Place::In(slice) => code_in(slice),
@@ -148,19 +146,18 @@ pub(crate) fn code_at(address: usize) -> u8 {
     }
 }
 
-/// The code of the memory of a slice, as that itself knows it.
+/// The code of the memory of a slice, from the slice.
 pub(crate) fn code_in(slice: &'static Slice) -> u8 {
     match slice.kind.get() {
         Kind::Page => slice.page().code.get(),
-        // A parked block's is known to be free there.
+        // A parked block is known to be free in the slice.
         Kind::Large | Kind::Parked => crate::memory::class::LARGE,
         Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::memory::class::HEAP,
         Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
     }
 }
 
-/// The slice that holds `address`, wherever in an arena that is; `None` outside all of them. For
-/// the code that says what a wrong pointer is.
+/// The slice of an arena that holds `address`; `None` outside all of them. For reports of wrong pointers.
 #[cfg(feature = "secure")]
 #[cold]
 pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
@@ -175,7 +172,7 @@ impl Slice {
         unsafe { &*ptr::with_exposed_provenance(self.arena_address()) }
     }
 
-    /// The slice `distance` slots further on, or `None` at the end of the arena.
+    /// The slice `distance` slots further on; `None` at the end of the arena.
     ///
     /// # Safety
     ///
@@ -188,13 +185,12 @@ impl Slice {
 }
 
 impl Arena {
-    /// Reserves an arena in which `slices` slices fit in one piece; `None` where there is no
-    /// address space left.
+    /// Reserves an arena in which `slices` slices fit in one piece; `None` without addresses.
     pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
         if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
             return Arena::reserve_dedicated(slices);
         }
-        // Where addresses are limited, arenas are short; a long block gets one that holds it.
+        // With limited addresses, arenas are short; a long block gets one that holds it.
         let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
         let ordinary = prepare();
         match Arena::reserve_in_pieces(slices) {
@@ -227,8 +223,8 @@ impl Arena {
         Arena::found(start, total, DEDICATED_HEAD_SLICES, total, 0)
     }
 
-    /// Reserves `slices` slices in an arena of their own, which hands out no others; returns the first. They are closed,
-    /// and never given back. `None` where there are no addresses, or more are asked for than one GiB holds.
+    /// Reserves `slices` slices in an arena of their own; returns the first. They stay inaccessible and reserved for good.
+    /// `None` without addresses, or if `slices` is over one GiB.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.guards.arena_reserve_closed")]
@@ -244,8 +240,8 @@ impl Arena {
         Some(unsafe { Slice::at(arena.address() + first * SLICE_BYTES) })
     }
 
-    /// Makes a reserved range an arena: commits the head and enters it into the table. It is reserved up to
-    /// slice `reserved` but for `hole` slices of the head.
+    /// Makes a reserved range an arena: commits the head and enters it into the table. Slices up to `reserved` are reserved,
+    /// except for `hole` slices of the head.
     #[inline(never)]
     fn found(
         start: NonNull<u8>,
@@ -259,8 +255,8 @@ impl Arena {
         pieces::for_each_part(start, hole, head, |part, bytes| {
             // SAFETY: The range was reserved for this arena.
             committed &= unsafe { kernel::commit(part, bytes) }.is_ok();
-            // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge
-            // pages for everything.
+            // SAFETY: As above. Without the advice the head may cost 2 MiB where the kernel uses huge pages for
+            // everything.
             let _ = unsafe { kernel::advise(part, bytes, Advice::NoHugePage) };
         });
         let opened =
@@ -279,7 +275,7 @@ impl Arena {
             }
         }
         pieces::for_each_part(start, hole, reserved, |part, bytes| {
-            // SAFETY: Nobody else knows of the range.
+            // SAFETY: No other code knows of the range.
             let _ = unsafe { kernel::unmap_unused(part, bytes) };
         });
         None
@@ -292,20 +288,20 @@ impl Arena {
         place.is_some()
     }
 
-    /// Takes the arena out of the table, to be unmapped. Under the ranges' lock, or before anyone knows of it.
+    /// Removes the arena from the table, to be unmapped. Under the ranges' lock, or before any other code knows of it.
     pub(crate) fn leave(&self) {
         ARENAS.leave(self.place.get() as usize);
-        // The next reservation looks below this address, so it finds the hole.
+        // The next reservation starts below this address, so it finds the hole.
         let end = self.address() + (self.slices.get() * SLICE_BYTES).next_multiple_of(ARENA_BYTES);
         // ORDERING: Relaxed: a hint.
         NEXT_ADDRESS.store(end, Ordering::Relaxed);
     }
 
-    /// Gives the whole arena back to the kernel.
+    /// Unmaps the whole arena.
     ///
     /// # Safety
     ///
-    /// - Nobody uses its memory or holds a reference to its slices any more, and it left the table.
+    /// - Nothing uses its memory or holds a reference to its slices any more, and it left the table.
     pub(crate) unsafe fn unmap(&'static self) {
         self.for_each_part(|part, bytes| {
             // SAFETY: The caller's condition; the range was reserved for this arena.
@@ -313,11 +309,11 @@ impl Arena {
         });
     }
 
-    /// The same for one of which nothing was handed out.
+    /// [`Arena::unmap`] for an arena of which nothing was handed out.
     ///
     /// # Safety
     ///
-    /// - As [`Arena::unmap`].
+    /// - The conditions of [`Arena::unmap`].
     pub(crate) unsafe fn unmap_unused(&'static self) {
         self.for_each_part(|part, bytes| {
             // SAFETY: The caller's condition, as above.
@@ -329,7 +325,7 @@ impl Arena {
         ptr::from_ref(self).addr()
     }
 
-    /// Whether this arena holds one block that is longer than ordinary arenas.
+    /// Whether this arena holds one block longer than ordinary arenas.
     pub(crate) fn is_dedicated(&self) -> bool {
         self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
     }
@@ -349,8 +345,7 @@ impl Arena {
         self.committed.get()
     }
 
-    /// Asks for no more huge pages up to slice `end`, which is committed: what is touched there from now on is mapped by OS
-    /// pages.
+    /// Cancels huge pages up to slice `end`, which is committed: memory touched from now on is mapped in OS pages.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.arena_call_huge_pages_off")]
@@ -359,16 +354,16 @@ impl Arena {
         let start = ptr::with_exposed_provenance_mut(self.address() + from);
         // SAFETY: No arena starts at address 0.
         let start = unsafe { NonNull::new_unchecked(start) };
-        // SAFETY: The range belongs to this arena. The advice changes no contents; refused, all works as before.
+        // SAFETY: The range belongs to this arena. The advice changes no contents, and may be refused.
         let _ = unsafe { kernel::advise(start, end * SLICE_BYTES - from, Advice::NoHugePage) };
     }
 
-    /// Whether the run of `count` slices from `first` on is all that was ever handed out.
+    /// Whether the run of `count` slices from `first` is everything that was ever handed out.
     pub(crate) fn is_whole(&self, first: &Slice, count: usize) -> bool {
         first.index() == self.head.get() && count == self.front.get() - self.head.get()
     }
 
-    /// Slices never handed out that are committed already.
+    /// Committed slices never handed out.
     pub(crate) fn committed_front_slices(&self) -> usize {
         self.committed.get() - self.front.get()
     }
@@ -378,7 +373,7 @@ impl Arena {
         slice.index() == self.front.get()
     }
 
-    /// Whether `slice` was handed out at some time: it is neither the head's nor one that was never used.
+    /// Whether `slice` was ever handed out: it is in neither the head nor the front.
     pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
         (self.head.get()..self.front.get()).contains(&slice.index())
     }
@@ -388,26 +383,24 @@ impl Arena {
         self.slices.get() - self.front.get()
     }
 
-    /// Hands out `slices` slices that were never used, which therefore read as zero. `None` where so many are
-    /// not committed.
+    /// Hands out `slices` slices that were never used, and so read as zero. `None` if too few are committed.
     pub(crate) fn take_front(&'static self, slices: usize) -> Option<&'static Slice> {
         if slices > self.committed_front_slices() {
             return None;
         }
         let front = self.front.get();
         self.front.set(front + slices);
-        // SAFETY: The first slice of what is handed out lies within the first GiB even in a
-        // dedicated arena.
+        // SAFETY: The first slice handed out lies within the first GiB even in a dedicated arena.
         Some(unsafe { Slice::at(self.address() + front * SLICE_BYTES) })
     }
 
-    /// The end of `slices` slices at the front; `None` where they do not fit.
+    /// The end of `slices` slices at the front; `None` if they do not fit.
     pub(crate) fn front_end(&self, slices: usize) -> Option<usize> {
         (slices <= self.front_slices()).then(|| self.front.get() + slices)
     }
 
-    /// Commits up to slice `end`, and some way ahead: returns how far, to be noted. `None` where the kernel commits no
-    /// more. `huge` asks for huge pages. The caller holds the lock of growth.
+    /// Commits up to slice `end`, and some way ahead; returns the new end, to be noted. `None` if the kernel commits no
+    /// more. `huge` requests huge pages. The caller holds the lock of growth.
     pub(crate) fn commit(&self, end: usize, huge: bool) -> Option<usize> {
         let committed = self.committed.get();
         if end <= committed {
@@ -425,8 +418,8 @@ impl Arena {
         [ahead, end].into_iter().find(|end| self.commit_exactly(*end, huge))
     }
 
-    /// Notes how far the arena is committed. The caller holds the lock of growth and the ranges' lock, or nobody knows of
-    /// the arena yet.
+    /// Notes the end of the committed part. The caller holds the lock of growth and the ranges' lock, or no other code knows
+    /// of the arena yet.
     pub(crate) fn note_committed(&self, end: usize) {
         self.committed.set(end);
     }
@@ -455,47 +448,47 @@ impl Arena {
     }
 }
 
-/// Whether memory that joins a heap of `live_bytes` is worth huge pages; `large` where it is for a large block, and not for
-/// pages of small ones.
+/// Whether memory that joins `live_bytes` of live memory is worth huge pages; `large` for a large block, else for pages of
+/// small blocks.
 pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
     if let Some(from) = settings::huge_pages_from() {
         return live_bytes >= from;
     }
-    // A huge page is worth its memory where it is a small part of what the program holds.
+    // A huge page is worth it only as a small part of the program's memory.
     let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
-    // A little program does not ask how long they are here.
+    // Compared with a constant first, so that a small program does not find out the size of huge pages.
     live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
 }
 
-/// Whether addresses are limited, so that arenas are reserved piece by piece.
+/// Whether addresses are limited, so that arenas are reserved in pieces.
 pub(crate) fn are_limited() -> bool {
     pieces::limit().is_some()
 }
 
-/// Bytes of a huge page here: it stands for an OS page full of addresses of OS pages. 2 MiB where those are of 4
-/// KiB, 32 MiB of 16 KiB, 512 MiB of 64 KiB.
+/// Bytes of a huge page: an OS page full of page table entries maps it. 2 MiB with OS pages of 4 KiB, 32 MiB with 16 KiB,
+/// 512 MiB with 64 KiB.
 fn huge_page_bytes() -> usize {
     let os_page = kernel::page_size();
     os_page / size_of::<u64>() * os_page
 }
 
-/// Slices that the head of an ordinary arena of `slices` slices takes.
+/// Slices of the head of an ordinary arena of `slices` slices.
 const fn head_slices(slices: usize) -> usize {
     (BITMAPS_AT + slices * BITMAP_WORDS * size_of::<u64>()).div_ceil(SLICE_BYTES)
 }
 
-/// Decides once on the class map and on the length of ordinary arenas; returns the latter.
+/// Decides once on the class map and the length of ordinary arenas; returns the latter.
 fn prepare() -> usize {
-    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and other threads write only a hint.
     let known = ORDINARY_BYTES.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
     let limit = kernel::address_space_limit();
-    // A map of 2 GiB and arenas of 1 GiB must not eat up what the program was given.
+    // A map of 2 GiB and arenas of 1 GiB must not use up a limit on addresses.
     let near = if limit > 64 * ARENA_BYTES { map::establish() } else { None };
     if near.is_none() {
-        // The map may have been refused because all that is mapped is locked (`mlockall`), and may be no more.
+        // The map may be refused because all mappings are locked (`mlockall`) under a limit on locked memory.
         let is_few = limit <= 64 * ARENA_BYTES;
         pieces::limit_to(if is_few { limit } else { limit.min(kernel::locked_memory_limit()) });
     }
@@ -507,7 +500,7 @@ fn prepare() -> usize {
     length
 }
 
-/// How many places are tried for an arena before the kernel is left to choose.
+/// The number of addresses to try for an arena before the kernel chooses.
 const TRIES: usize = 64;
 
 /// Reserves `length` bytes at `address`.
@@ -520,7 +513,7 @@ fn reserve_at(address: usize, length: usize) -> Result<NonNull<u8>, kernel::Errn
 /// Reserves `length` bytes at a multiple of [`ARENA_BYTES`].
 fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
     let step = length.next_multiple_of(ARENA_BYTES);
-    // ORDERING: Relaxed in this function: the lock of growth is held, and what others write is a hint.
+    // ORDERING: Relaxed in this function: the lock of growth is held, and other threads write only a hint.
     let mut address = NEXT_ADDRESS.load(Ordering::Relaxed);
     for _ in 0..TRIES {
         address = match address.checked_sub(step) {
@@ -540,7 +533,7 @@ fn reserve_aligned(length: usize) -> Option<NonNull<u8>> {
     reserve_and_cut(length)
 }
 
-/// The way for kernels and emulators that take no wishes: reserves more and cuts off both ends.
+/// Reserves more and cuts both ends off, for kernels and emulators that ignore address hints.
 fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
     let whole = length.checked_add(ARENA_BYTES)?;
     let start = kernel::map(whole, Protection::None).ok()?;

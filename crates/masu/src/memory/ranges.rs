@@ -1,9 +1,9 @@
-//! Runs of slices: which are free, which are handed out, and when free ones go back to the kernel.
+//! Runs of slices: the free ones, the live ones, and when free ones are purged.
 //!
-//! Relies on arenas for addresses and commitment. Free runs are merged with their free neighbours
-//! and kept in lists by length; which of them stay resident is decided in `memory/ranges/kept.rs`. The hard
-//! idea is the merging: the first and the last slice of a free run say so, which is all that a
-//! neighbour needs to join it. Purging happens inside `free`; there is no hidden thread.
+//! Relies on arenas for addresses and committed memory. Free runs are merged with their free neighbors and kept in lists by
+//! length; `memory/ranges/kept.rs` decides which of them stay resident. The hard idea is the merging: the first and the last
+//! slice of a free run say that it is free, which is all that a neighbor needs to join it. Purging happens inside `free`;
+//! there is no background thread.
 
 mod held;
 mod kept;
@@ -36,14 +36,14 @@ use usage::Usage;
 const EXACT_LISTS: usize = 64;
 /// Longer runs share four lists a doubling.
 const LISTS: usize = 128;
-/// Runs looked at in a list that mixes lengths before the next list is taken.
+/// Runs checked in a list of mixed lengths before the next list is taken.
 const TRIES: usize = 16;
-/// So many other stripes are looked at before the kernel is asked for more.
+/// Other stripes checked before the kernel is asked for more.
 const LOOKS: usize = 4;
-/// A stripe of which nothing was taken or freed for so many milliseconds gives what it has to others.
+/// A stripe of which nothing was taken or freed for so many milliseconds gives runs to others.
 const IDLE_MS: usize = 1000;
 
-/// A run that was handed out.
+/// A run handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     /// Its first slice.
@@ -52,69 +52,69 @@ pub(crate) struct Run {
     pub(crate) zero: bool,
 }
 
-/// Free runs, and the books of what is handed out.
-// What every program touches comes first, to lie on one OS page.
+/// Free runs, and the counts of live ones.
+// Fields that every program touches come first, to share one OS page.
 #[repr(C)]
 pub(crate) struct Ranges {
-    /// The lists that hold a run.
+    /// The lists that are not empty.
     occupied: Occupied,
-    /// The dirty lists that hold a run.
+    /// The dirty lists that are not empty.
     dirty_occupied: Occupied,
     /// The arena that grows.
     arena: Option<&'static Arena>,
     live_slices: usize,
     dirty_bytes: usize,
-    /// Large blocks among what is live, and their slices.
+    /// Live large blocks, and their slices.
     large_blocks: usize,
     large_slices: usize,
     /// Large blocks ever handed out.
     large_made: usize,
-    /// Bytes of large blocks that the program may not use: in the hardened build, else 0.
+    /// Bytes of large blocks that the program may not use, in the hardened build.
     large_unused_bytes: usize,
-    /// Slices of the allocator's own among what is live.
+    /// Live slices of metadata.
     metadata_slices: usize,
     /// Slices that threads have the right to park.
     parking_slices: usize,
-    /// The most that was live, fading towards what is.
+    /// The peak of live bytes, fading towards the current number.
     peak_bytes: usize,
     demand: Demand,
-    /// What was purged a short while ago and was not wanted again yet.
+    /// Bytes that were purged recently and not reused yet.
     just_purged_bytes: usize,
-    /// Free bytes of other stripes that may be resident, as this one found them when it last looked.
+    /// Dirty bytes of other stripes when this one last checked.
     others_dirty_bytes: usize,
-    /// Runs that were reused or freed.
+    /// Runs reused or freed.
     ticks: u32,
-    /// Calls that had to wait for another thread, of late, and `ticks` at the first of them.
+    /// Recent calls that waited for another thread, and `ticks` at the first of them.
     waits: u32,
     waits_since: u32,
-    /// `ticks` when another stripe looked whether this one is in use, and the first time that it found so many, in
-    /// milliseconds.
+    /// `ticks` when another stripe checked whether this one is in use, and the time of the first check that found the same
+    /// number, in milliseconds.
     looked_ticks: u32,
     looked_at: usize,
-    /// Where this one looks next for such a stripe.
+    /// The place from which this stripe looks for an idle one next.
     looks: usize,
-    /// Free memory is to be given back until at most so much of it may be resident.
+    /// Free memory must be purged until at most so much of it is dirty.
     owed_down_to: Option<usize>,
-    /// Arenas that are to be unmapped.
+    /// Arenas to be unmapped.
     leaving: Option<&'static Arena>,
-    /// The end of the arena that grows is to be given back, where addresses are limited.
+    /// The end of the growing arena must be unmapped, because addresses are limited.
     shrinks: bool,
     /// It is time to look after another stripe.
     visits: bool,
-    /// Something was taken from here, or a program said that it wants nothing back.
+    /// Something was taken from here, or the program expects no reuse.
     has_begun: bool,
-    /// Threads without the lock know that something is owed.
+    /// Other threads know that purging is owed.
     is_known_to_owe: bool,
-    /// Bytes handed out, or freed and maybe resident, since something was given back last.
+    /// Bytes handed out, or freed and perhaps dirty, since the last purge.
     moved_bytes: usize,
-    /// Runs on their way back to the kernel.
+    /// Runs being purged.
     away: List,
-    /// How much of what went back was used.
+    /// The sampled use of purged memory.
     usage: Usage,
     lists: [List; LISTS],
-    /// The runs among them that may be resident, in lists of the same lengths.
+    /// The dirty runs among them, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
-    /// The time that free memory is left, where that was set.
+    /// The time that free memory stays, if that option is set.
     period: Period,
 }
 
@@ -160,27 +160,27 @@ impl Ranges {
         }
     }
 
-    /// Bytes handed out as runs.
+    /// Bytes of live runs.
     pub(crate) fn live_bytes(&self) -> usize {
         self.live_slices * SLICE_BYTES
     }
 
-    /// Bytes of runs that hold the allocator's own memory.
+    /// Bytes of live runs of metadata.
     pub(crate) fn metadata_bytes(&self) -> usize {
         self.metadata_slices * SLICE_BYTES
     }
 
-    /// How many large blocks are handed out or parked, and their bytes.
+    /// Large blocks, live or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
         (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
     }
 
-    /// Large blocks ever handed out from here; parked ones that were taken again are not among them.
+    /// Large blocks ever handed out from here, except parked ones taken again.
     pub(crate) fn large_made(&self) -> usize {
         self.large_made
     }
 
-    /// Notes a change in the number of large blocks and in their slices.
+    /// Counts a change in the number of large blocks and in their slices.
     #[inline]
     pub(crate) fn count_large(&mut self, blocks: isize, slices: isize) {
         self.large_blocks = self.large_blocks.wrapping_add_signed(blocks);
@@ -188,18 +188,18 @@ impl Ranges {
         self.large_slices = self.large_slices.wrapping_add_signed(slices);
     }
 
-    /// Notes a change in the bytes of large blocks that the program may not use.
+    /// Counts a change in the bytes of large blocks that the program may not use.
     #[cfg(feature = "secure")]
     pub(crate) fn count_unused(&mut self, bytes: isize) {
         self.large_unused_bytes = self.large_unused_bytes.wrapping_add_signed(bytes);
     }
 
-    /// Bytes of free runs that may be resident.
+    /// Bytes of dirty runs.
     pub(crate) fn dirty_bytes(&self) -> usize {
         self.dirty_bytes
     }
 
-    /// Takes a run into the books that is handed out.
+    /// Counts a run that is handed out.
     #[inline(always)]
     fn note_allocated(&mut self, run: Run, slices: usize, kind: Kind) {
         run.first.kind.set(kind);
@@ -207,7 +207,7 @@ impl Ranges {
         self.add_live(slices);
         match kind {
             Kind::Metadata => self.metadata_slices += slices,
-            // Here, for the books of a block are those of its run's stripe, which may not be the thread's.
+            // Counted here, in the stripe of the run, which may not be the thread's.
             Kind::Large | Kind::HeapLarge => self.count_large(1, slices.cast_signed()),
             _ => {}
         }
@@ -215,7 +215,7 @@ impl Ranges {
         self.bound_total();
     }
 
-    /// Gives back what lies before and behind the aligned part of a run.
+    /// Frees the parts before and behind the aligned part of a run.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.ranges_cut_to_align")]
     fn cut_to_align(&mut self, run: Run, padded: usize, slices: usize, align: usize) -> Run {
@@ -239,7 +239,7 @@ impl Ranges {
         Run { first, zero: run.zero }
     }
 
-    /// A run of exactly `slices`, from the free ones or from what is committed of an arena's front.
+    /// A run of exactly `slices`, free or committed at an arena's front.
     #[inline(never)]
     fn take_ready(&mut self, slices: usize) -> Option<Run> {
         if let Some(run) = self.take_free(slices) {
@@ -249,8 +249,8 @@ impl Ranges {
         Some(Run { first, zero: true })
     }
 
-    /// Lets the arena grow from here on that has more left. What the other one has committed
-    /// becomes a free run; the rest of it stays reserved for its last run to grow into.
+    /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the rest
+    /// stays reserved for its last run to grow into.
     fn offer_to_grow(&mut self, offered: &'static Arena) {
         let Some(growing) = self.arena.replace(offered) else { return };
         let retired = if growing.front_slices() > offered.front_slices() {
@@ -268,7 +268,7 @@ impl Ranges {
     }
 
     fn take_free(&mut self, slices: usize) -> Option<Run> {
-        // Resident memory first, for it costs no fault and makes nothing else resident.
+        // Resident memory first: it costs no fault and makes nothing else resident.
         let run = fitting(&self.dirty_lists, &self.dirty_occupied, slices)
             .or_else(|| fitting(&self.lists, &self.occupied, slices))?;
         Some(self.split(run, slices))
@@ -289,11 +289,11 @@ impl Ranges {
         Run { first: run, zero }
     }
 
-    /// Takes a run of `slices` slices back, of which `dirty` bytes may be resident.
+    /// Frees a run of `slices` slices, of which `dirty` bytes may be resident.
     ///
     /// # Safety
     ///
-    /// - It was handed out by `allocate` as (part of) one run, and nobody uses it any more.
+    /// - It was handed out by `allocate` as one run or a part of one, and nothing uses it any more.
     pub(crate) unsafe fn free(&mut self, first: &'static Slice, slices: usize, dirty: usize) {
         self.live_slices -= slices;
         let arena = first.arena();
@@ -312,7 +312,7 @@ impl Ranges {
         }
     }
 
-    /// Takes the run of a large block back that nobody uses any more.
+    /// Frees the run of a large block that nothing uses any more.
     ///
     /// # Safety
     ///
@@ -325,7 +325,7 @@ impl Ranges {
         unsafe { self.free(first, slices, slices * SLICE_BYTES) };
     }
 
-    /// Takes back the right to park, and what was parked by it.
+    /// Takes back the right to park, and the run parked by it.
     #[inline(never)]
     fn take_home(&mut self, parked: &Parked) {
         let (right, run) = parked.give_up();
@@ -336,7 +336,7 @@ impl Ranges {
         }
     }
 
-    /// Notes that a call had to wait for another thread; returns how many did of late.
+    /// Notes a call that waited for another thread; returns the number of recent ones.
     fn note_wait(&mut self) -> u32 {
         if self.ticks.wrapping_sub(self.waits_since) >= stripes::CALLS {
             self.forget_waits();
@@ -345,7 +345,7 @@ impl Ranges {
         self.waits
     }
 
-    /// Whether nothing was taken or freed here for a while, as looks from other stripes find; it is `now`, in milliseconds.
+    /// Whether nothing was taken or freed here for a while, by the checks of other stripes; it is `now`, in milliseconds.
     fn is_idle(&mut self, now: usize) -> bool {
         if self.looked_ticks != self.ticks {
             (self.looked_ticks, self.looked_at) = (self.ticks, now);
@@ -353,7 +353,7 @@ impl Ranges {
         now.wrapping_sub(self.looked_at) >= IDLE_MS
     }
 
-    /// What was taken here just now another stripe took, which found this one idle: it still is.
+    /// Ignores the run that another stripe took just now, which found this one idle.
     fn stays_idle(&mut self) {
         self.looked_ticks = self.ticks;
     }
@@ -362,8 +362,7 @@ impl Ranges {
         (self.waits, self.waits_since) = (0, self.ticks);
     }
 
-    /// Gives an arena back whose memory is all free, unless it is the one that grows; whether it
-    /// was.
+    /// Releases an arena whose memory is all free, unless it is the growing one; returns whether it was released.
     #[inline(never)]
     fn release_whole(&mut self, run: &'static Slice) -> bool {
         let arena = run.arena();
@@ -376,8 +375,7 @@ impl Ranges {
         true
     }
 
-    /// Gives back the arena that grows, whose last free run this is, if that is all that was handed out of it; whether
-    /// it was.
+    /// Releases the growing arena, whose last free run this is, if nothing of it is live; returns whether it was released.
     fn release_growing(&mut self, run: &'static Slice) -> bool {
         let growing = self.arena.take();
         let released = self.release_whole(run);
@@ -387,20 +385,20 @@ impl Ranges {
         released
     }
 
-    /// Has an arena unmapped when the lock is let go. Nobody has memory of it, and no run of it is in a list.
+    /// Has an arena unmapped when the lock is released. Nothing of it is live or in a list.
     fn release(&mut self, arena: &'static Arena) {
         arena.leave();
         arena.next_leaving.set(self.leaving.replace(arena));
     }
 
-    /// An arena that is to be unmapped; the caller does that.
+    /// Takes an arena to be unmapped by the caller.
     fn leaving_arena(&mut self) -> Option<&'static Arena> {
         let arena = self.leaving?;
         self.leaving = arena.next_leaving.get();
         Some(arena)
     }
 
-    /// Takes `more` slices for the run in front of `behind`, if they are free; whether they were.
+    /// Takes `more` slices for the run in front of `behind`, if they are free; returns whether they were.
     fn grow_into(&mut self, arena: &'static Arena, behind: &'static Slice, more: usize) -> bool {
         if arena.is_front(behind) {
             if arena.take_front(more).is_none() {
@@ -422,7 +420,7 @@ impl Ranges {
         self.peak_bytes = self.peak_bytes.max(self.live_bytes());
     }
 
-    /// Makes a run free, merged with its free neighbours; returns the first slice of the whole.
+    /// Frees a run, merged with its free neighbors; returns the first slice of the whole.
     fn insert(
         &mut self,
         run: &'static Slice,
@@ -485,8 +483,7 @@ impl Ranges {
     }
 }
 
-/// The run in the lists that is the shortest of at least `slices`, or nearly so; `occupied` are the ones
-/// that hold a run.
+/// The shortest run of at least `slices` in the lists, or nearly so; `occupied` are the lists that are not empty.
 fn fitting<const DIRTY: bool>(
     lists: &[List<DIRTY>; LISTS],
     occupied: &Occupied,
@@ -503,7 +500,7 @@ fn fitting<const DIRTY: bool>(
     None
 }
 
-/// The time in milliseconds, as of the last tick of the kernel.
+/// The time in milliseconds, as of the kernel's last tick.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.ranges_now_ms")]
 fn now_ms() -> usize {

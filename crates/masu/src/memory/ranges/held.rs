@@ -1,13 +1,13 @@
-//! The ranges in the hands of a thread: their lock, what is done when it is let go, and `fork`.
+//! The lock of the ranges, the work at its release, and `fork`.
 //!
-//! Relies on the books that the ranges keep. All threads of a stripe wait for one lock here, so no call of the kernel that
-//! may take long is made under it: what is under way is nobody's, as `take.rs` and `purge.rs` beside this say. What a
-//! free or an allocation finds to be too much is *owed*, and given back by *steps* of few system calls and bytes, or several
-//! times the bytes that the call itself moved. Where a run is taken or freed by itself, that is when the lock is let go; a
-//! flush, which may release pages many times, leaves it to the end of the slow call ([`SharedRanges::go_on`]).
+//! Relies on its parent's counts. All threads of a stripe wait for one lock, so no long system call is made under it: runs in
+//! such a call belong to nobody, see `take.rs` and `purge.rs`. Memory that a free or an allocation finds to be too much is
+//! *owed*, and purged in *steps* of few system calls and bytes, or a multiple of the bytes that the call itself moved. A
+//! single free or allocation takes its step when it releases the lock; a flush, which may release many pages, leaves it to
+//! the end of the slow call ([`SharedRanges::go_on`]).
 //!
-//! In a child that was forked while runs were away they are free again; an arena that a thread was just about to
-//! unmap stays mapped there.
+//! In a child forked while runs were away they are free again; an arena that another thread was about to unmap stays mapped
+//! there.
 
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
@@ -17,20 +17,18 @@ use super::{Parked, Ranges, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::{self, Count, Guard, Lock};
 
-/// What a call that takes or frees a run gives back at most, but for the bytes where it moved more: system calls, and
-/// bytes. A run that is freed leaves at most one more to give back, and the longest go first.
+/// The bound of a step after a call that takes or frees one run: system calls, and bytes unless the call moved more. A freed
+/// run adds at most one more to purge, and the longest go first.
 const STEP_CALLS: usize = 4;
 pub(super) const STEP_BYTES: usize = 1 << 20;
-/// The same for the bytes that a call frees or allocates by itself: the books of what may stay change by little more
-/// than that, twice at most.
+/// Bytes of a step for each byte that a call frees or allocates: the budget changes by little more than that, twice at most.
 const STEP_TIMES: usize = 4;
-/// System calls of a step, however much was left.
+/// The most system calls of a step.
 pub(crate) const CALLS_MAX: usize = 32;
 /// Ranges that threads share. Equal only to themselves.
 #[repr(C, align(128))]
 pub(crate) struct SharedRanges {
-    /// Bytes that are handed out, and free ones that may be resident, as the last call left them. The lock's holder
-    /// writes, anyone reads.
+    /// Live bytes, and dirty ones, after the last call. The lock's holder writes them, anyone reads them.
     pub(super) live_bytes: Count,
     pub(super) dirty_bytes: Count,
     ranges: Lock<Ranges>,
@@ -51,8 +49,7 @@ impl SharedRanges {
         }
     }
 
-    /// Waits until the ranges are this thread's, which holds no other shared lock: it may have to give memory back when it
-    /// lets go.
+    /// Waits for the ranges. The thread holds no other shared lock, because it may have to purge when it releases this one.
     #[inline]
     pub(crate) fn lock(&self) -> Held<'_> {
         // A handler of `fork` may interrupt the holder of any.
@@ -63,12 +60,12 @@ impl SharedRanges {
         self.hold_with(true)
     }
 
-    /// The same for a thread that gives nothing back when it lets go: it may hold other locks, or goes on later.
+    /// [`SharedRanges::lock`] for a thread that does not purge at the release: it may hold other locks, or purges later.
     pub(crate) fn lock_in_others(&self) -> Held<'_> {
         self.hold_slow(false)
     }
 
-    /// The same as either, one copy for the rare ways.
+    /// The slow part of both.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.held_hold_slow")]
     pub(super) fn hold_slow(&self, settles: bool) -> Held<'_> {
@@ -81,7 +78,7 @@ impl SharedRanges {
         Held { guard: ManuallyDrop::new(guard), shared: self, settles }
     }
 
-    /// The same where no other thread holds them; nothing is given back at the end.
+    /// [`SharedRanges::lock_in_others`] if no other thread holds the ranges.
     pub(super) fn try_lock_in_others(&self) -> Option<Held<'_>> {
         let guard = ManuallyDrop::new(self.ranges.try_lock()?);
         Some(Held { guard, shared: self, settles: false })
@@ -98,8 +95,8 @@ impl SharedRanges {
         self.ranges.lock()
     }
 
-    /// Takes a step of giving back what is owed: a few system calls, and one for each slice that flushes left since the
-    /// last step, so that no debt grows. The caller holds no lock.
+    /// Takes a step of purging what is owed: a few system calls, and one for each slice that flushes released since the last
+    /// step, so that the debt does not grow. The caller holds no lock.
     pub(crate) fn go_on(&self, few: usize) {
         let mut held = self.lock();
         held.settles = false;
@@ -115,8 +112,8 @@ impl SharedRanges {
         self.ranges.hold();
     }
 
-    /// Takes back, in the child, what other threads had away in the parent. What this thread itself has away, where a
-    /// signal handler forked, it puts back when it goes on; and where it was changing the ranges it goes on with that.
+    /// In the child, takes back runs that other threads had away in the parent. Runs of this thread, if a signal handler
+    /// forked, are put back when it continues; and if it was changing the ranges it continues with that.
     ///
     /// # Safety
     ///
@@ -143,11 +140,11 @@ impl SharedRanges {
     }
 }
 
-/// The ranges, while this thread has them.
+/// The ranges, locked by this thread.
 pub(crate) struct Held<'a> {
     pub(super) guard: ManuallyDrop<Guard<'a, Ranges>>,
     pub(super) shared: &'a SharedRanges,
-    /// Whether what is owed may be given back.
+    /// Whether to purge what is owed at the release.
     pub(super) settles: bool,
 }
 
@@ -168,17 +165,17 @@ impl DerefMut for Held<'_> {
 }
 
 impl Drop for Held<'_> {
-    // One for all callers.
+    // Not inlined: one copy for all callers.
     #[inline(never)]
     fn drop(&mut self) {
         self.end_call();
-        // SAFETY: Nobody uses the guard after this.
+        // SAFETY: The guard is not used after this.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
     }
 }
 
 impl Held<'_> {
-    /// Gives back what is owed, as far as one call has to.
+    /// Purges what is owed, as far as one call has to.
     #[inline]
     pub(super) fn end_call(&mut self) {
         let bytes = STEP_BYTES.max(STEP_TIMES * self.moved_bytes);
@@ -194,8 +191,8 @@ impl Held<'_> {
         self.shared.dirty_bytes.set(self.dirty_bytes());
     }
 
-    /// Takes back what a thread has parked, and the right to: before anything else is taken or given
-    /// by it. A thread without a cache parks nothing.
+    /// Takes back a thread's parked run and the right to park: before the thread takes or frees anything else. A thread
+    /// without a cache parks nothing.
     #[inline]
     pub(crate) fn bring_home(&mut self, parked: Option<&Parked>) {
         let Some(parked) = parked else { return };
@@ -206,7 +203,7 @@ impl Held<'_> {
         }
     }
 
-    /// The same where the stripe at `place` gave the right.
+    /// [`Held::bring_home`] if the stripe at `place` gave the right.
     #[inline(never)]
     fn bring_home_from(&mut self, place: usize, parked: &Parked) {
         match stripes::at(place) {
@@ -218,13 +215,12 @@ impl Held<'_> {
         }
     }
 
-    /// Notes the run of a large block that was just handed out to a thread: if it asks for runs of
-    /// this length again and again, it may park this one.
+    /// Notes the run of a large block handed out to a thread: if the thread repeats this length, it may park the run.
     pub(crate) fn note_handed_out(&mut self, parked: &Parked, first: &'static Slice) {
         let slices = first.count.get() as usize;
         let may_park = parked.repeats(slices)
             && !first.arena().is_dedicated()
-            // Of another stripe's run this one's books know nothing.
+            // Another stripe counts its own runs.
             && first.arena().stripe.get() as usize == self.shared.place()
             && self.may_park(slices);
         if may_park {

@@ -1,84 +1,80 @@
-//! What of the free memory stays resident, and what goes back to the kernel.
+//! The hysteresis: which free memory stays resident, and which is purged.
 //!
-//! Relies on the books that the ranges keep. The hard idea is the hysteresis: a free run stays
-//! resident ("dirty") while the sum of such runs is within a budget: a small share of what is live,
-//! plus a *demand* that only purging too early creates, but for some at first, and hardly more than what
-//! was live at the last peak. So a program whose memory goes up and down soon makes no system calls, and
-//! one that has shrunk for good gives memory back. Where less may stay, a long run is purged from its
-//! end, no further than it must be: the rest is what the next request takes.
+//! Relies on its parent's counts. The hard idea: a free run stays resident ("dirty") while the sum of such runs is within a
+//! budget. The budget is a small share of live memory plus a *demand*, which grows only when memory was purged too early
+//! (except for an initial amount), and hardly exceeds the live memory of the last peak. So a program whose memory goes up and
+//! down soon makes no system calls, and one that has shrunk for good returns memory. If less may stay, a long run is purged
+//! from its end, no further than necessary: the next request takes the rest.
 //!
-//! With several stripes each has a demand and a peak of its own, and what is kept at least is kept by all together
-//! (`stripes/README.md`).
+//! Each stripe has a demand and a peak of its own; the minimum that is kept is shared by all (`stripes/README.md`).
 //!
-//! Where an option says how long free memory stays (`purge_delay_ms`), neither a thread that waits nor a time for each run
-//! is needed: the fewest dirty bytes there were in a *period* are bytes that nobody wanted in all of it, so that many go
-//! back at its end, whichever runs they are. What was freed during a period may be wanted yet and waits for the end of the
-//! next one. A program that neither frees nor allocates runs keeps what it has.
+//! The option `purge_delay_ms`, the time that free memory stays, needs neither a waiting thread nor a time for each run: the
+//! fewest dirty bytes in a *period* are bytes that nothing reused in all of it, so that many are purged at its end, whichever
+//! runs they are. Memory freed during a period waits for the end of the next one. A program that neither frees nor allocates
+//! runs keeps its memory.
 
 use super::{Ranges, now_ms, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
 use crate::settings;
 
-/// What a program that begins is expected to want back of the first memory that it frees, lest it teach the opposite by
-/// faults. What it frees for good uses that up.
+/// The initial demand: a starting program usually reuses the first memory that it frees, and should not have to prove that by
+/// faults. Memory that it frees for good uses the demand up.
 const FIRST_BYTES: usize = 32 << 20;
 
-/// What that is unless an option says otherwise.
+/// The default of the minimum that is kept.
 const KEPT_BYTES_MIN: usize = 4 << 20;
-/// How far live and dirty memory together may pass the last peak of live memory, in bytes or as a
-/// share, whichever is more. A share of a large heap must leave room for free runs of the wrong
-/// lengths, or they are purged again and again; in a small one it would only show as memory.
+/// The excess of live and dirty memory together over the last peak of live memory, in bytes or as a share, whichever is
+/// more. A share of a large heap must leave room for free runs of the wrong lengths, or they are purged again and again; in a
+/// small heap it would only cost memory.
 const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
 const OVER_PEAK_SHARE: usize = 16;
 const OVER_LARGE_PEAK_SHARE: usize = 8;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
-/// This share of live memory may stay resident while free.
+/// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
-/// After so many runs reused or freed, what is remembered fades: of the demand a sixteenth, of what
-/// was just purged a half.
+/// Runs reused or freed after which the past fades: the demand by a sixteenth, the recently purged bytes by half.
 pub(super) const FADES_EVERY: u32 = 1024;
-/// What is remembered lasts up to so many bytes, and fades only every so many times, as the peak does:
-/// programs of this size go up and down in more runs than that, and cost no more than this.
+/// A demand up to so many bytes fades only every so many times, as the peak does: programs of this size go up and down in
+/// more runs than that, and cost no more than this.
 const LASTING_BYTES: usize = 64 << 20;
 const LASTS: u32 = 64;
-/// So much more is purged than must be, or a share of the last peak if that is more, lest the next free
-/// purges again; but no more than a share of what may stay.
+/// Excess purged at once, or a share of the last peak if that is more, so that the next free does not purge again; but no
+/// more than a share of the budget.
 const MORE_BYTES_MIN: usize = 256 << 10;
 const MORE_PEAK_SHARE: usize = 128;
 const MORE_SHARE: usize = 4;
-/// After so many runs reused or freed another stripe is looked after: a divisor of [`FADES_EVERY`].
+/// Runs reused or freed after which a stripe looks after another one: a divisor of [`FADES_EVERY`].
 pub(super) const VISITS_EVERY: u32 = 128;
-/// The clock is asked at every so many runs reused or freed, where a time was set: it costs more than those do.
+/// Runs reused or freed between two readings of the clock with `purge_delay_ms`, because a reading costs more than those.
 const LOOKS_EVERY: u32 = 16;
 
-/// How much free memory is expected to be wanted back soon.
+/// The free memory that is expected to be reused soon.
 pub(super) struct Demand {
-    /// Grows when free memory is used again, shrinks when memory is freed: what a program in full
-    /// swing will soon want back, and one that is clearing up will not.
+    /// Grows when free memory is reused, shrinks when memory is freed: a program in full swing soon reuses memory, one that
+    /// is clearing up does not.
     bytes: usize,
-    /// The most that it may be. Grows only when memory had been purged too early, and fades.
+    /// Its bound. Grows only when memory was purged too early, and fades.
     bytes_max: usize,
 }
 
 impl Demand {
     pub(super) const NONE: Demand = Demand { bytes: 0, bytes_max: 0 };
-    /// Of a program that begins.
+    /// Of a starting program.
     pub(super) const FIRST: Demand = Demand { bytes: FIRST_BYTES, bytes_max: 2 * FIRST_BYTES };
 
-    /// `bytes` of free memory are used again, `too_early` of which had just been purged; no more than
-    /// `most` is ever wanted.
+    /// Notes the reuse of `bytes` of free memory, `too_early` of which were purged recently; the demand never exceeds `most`.
     fn note_reuse(&mut self, bytes: usize, too_early: usize, most: usize) {
         self.bytes_max = (self.bytes_max + 2 * too_early).min(most);
         self.bytes = (self.bytes + too_early + bytes).min(self.bytes_max);
     }
 }
 
-/// A period of the length that free memory is left, where that was set.
+/// A period of `purge_delay_ms`.
 pub(super) struct Period {
-    /// When it began, in milliseconds.
+    /// Its start, in milliseconds.
     began: usize,
-    /// The fewest dirty bytes since.
+    /// The fewest dirty bytes since then.
     fewest: usize,
 }
 
@@ -89,8 +85,7 @@ impl Period {
 }
 
 impl Ranges {
-    /// Free memory is used again, `clean` bytes of it not resident; what was purged a short while ago
-    /// was purged too early.
+    /// Notes the reuse of free memory, `clean` bytes of it not resident: recently purged memory was purged too early.
     pub(super) fn note_reuse(&mut self, bytes: usize, clean: usize) {
         let too_early = clean.min(self.just_purged_bytes);
         self.just_purged_bytes -= too_early;
@@ -103,7 +98,7 @@ impl Ranges {
         self.tick();
     }
 
-    /// Time passes: what is remembered fades.
+    /// Counts a reused or freed run; the past fades.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1);
         if let Some(delay) = settings::purge_delay_ms() {
@@ -126,7 +121,7 @@ impl Ranges {
         }
     }
 
-    /// A run was taken or freed, and a time is set.
+    /// Reads the clock now and then, if `purge_delay_ms` is set.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.kept_note_time")]
@@ -137,7 +132,7 @@ impl Ranges {
         }
     }
 
-    /// It is `now`: ends the period if its time is over, and gives back what nobody wanted in it.
+    /// Ends a period that is over at `now`, and purges what nothing reused in it.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.kept_pass_time")]
     pub(super) fn pass_time(&mut self, now: usize, delay: usize) {
@@ -150,7 +145,7 @@ impl Ranges {
         self.period = Period { began: now, fewest: self.dirty_bytes.min(kept) };
     }
 
-    /// Nobody uses the stripe now: what may stay is no longer what was wanted back when somebody did.
+    /// Ends the demand of an idle stripe.
     pub(super) fn come_to_rest(&mut self) {
         if let Some(delay) = settings::purge_delay_ms() {
             return self.pass_time(now_ms(), delay);
@@ -159,7 +154,7 @@ impl Ranges {
         self.owe_down_to(settings::retain().map_or_else(|| self.least_bytes(), stripes::share));
     }
 
-    /// How much free memory may stay resident now.
+    /// The bytes of free memory that may stay resident now.
     #[inline]
     pub(super) fn budget_bytes(&self) -> usize {
         if let Some(bytes) = settings::retain() {
@@ -174,44 +169,42 @@ impl Ranges {
         self.kept_bytes(live).saturating_sub(parking).saturating_add(wanted_back)
     }
 
-    /// Whether a run of `slices` slices that is live now may be parked: as part of what may stay
-    /// resident however little of it is wanted back.
+    /// Whether a live run of `slices` slices may be parked: it counts as memory that may stay without any demand.
     pub(super) fn may_park(&self, slices: usize) -> bool {
         let parking = (self.parking_slices + slices) * SLICE_BYTES;
         let live = (self.live_slices - slices) * SLICE_BYTES;
         !is_set() && parking <= self.kept_bytes(live)
     }
 
-    /// Free memory that may stay with so many bytes live, however little of it is wanted back.
+    /// Free memory that may stay with so many live bytes and no demand.
     fn kept_bytes(&self, live: usize) -> usize {
         self.least_bytes().max(live / KEPT_SHARE)
     }
 
-    /// The same however little is live.
+    /// The same without live memory.
     fn least_bytes(&self) -> usize {
         self.part_of(settings::retain_min().unwrap_or(KEPT_BYTES_MIN))
     }
 
-    /// Free memory that is to stay here whatever else holds, if that was set.
+    /// Free memory that must stay here, if that option is set.
     fn set_bytes_min(&self) -> usize {
         settings::retain_min().map_or(0, |bytes| self.part_of(bytes))
     }
 
-    /// What this stripe keeps of bytes that all keep together: what others lack, and a share at least.
+    /// This stripe's part of bytes that all keep together: what the others lack, but at least a share.
     fn part_of(&self, bytes: usize) -> usize {
         stripes::share(bytes).max(bytes.saturating_sub(self.others_dirty_bytes))
     }
 
-    /// How much may be live and dirty together.
+    /// The bound of live and dirty memory together.
     fn most_bytes(&self) -> usize {
         let large = self.peak_bytes >= LARGE_PEAK_BYTES;
         let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
         self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share)
     }
 
-    /// Keeps what is live and what is dirty together near the most that was ever live: free runs
-    /// that did not fit the last requests would add to the peak. Not where it was said how much may
-    /// stay, nor below what is to be kept at least.
+    /// Bounds live and dirty memory together near the peak of live memory, because free runs that did not fit the last
+    /// requests would add to it. Not if an option sets what may stay, nor below the minimum that is kept.
     pub(super) fn bound_total(&mut self) {
         if is_set() {
             return;
@@ -223,7 +216,7 @@ impl Ranges {
         }
     }
 
-    /// Takes a free run among the dirty ones, if it is dirty; `list` is the one for its length.
+    /// Enters a free run into the dirty lists, if it is dirty; `list` is the one for its length.
     #[inline]
     pub(super) fn insert_dirty(&mut self, run: &'static Slice, list: usize) {
         let dirty = run.dirty.get() as usize;
@@ -234,7 +227,7 @@ impl Ranges {
         }
     }
 
-    /// Takes a free run out of the dirty ones, if it is one of them. `list` is the one for its length.
+    /// Removes a free run from the dirty lists, if it is in one; `list` is the one for its length.
     #[inline]
     pub(super) fn remove_dirty(&mut self, run: &'static Slice, list: usize) {
         let dirty = run.dirty.get() as usize;
@@ -247,8 +240,7 @@ impl Ranges {
         }
     }
 
-    /// Has free memory given back, where more than `bytes` of it may be resident, until it is somewhat less; what was
-    /// owed before no longer is.
+    /// If more than `bytes` of free memory are dirty, owes purging until somewhat fewer are; replaces the previous debt.
     pub(super) fn owe_below(&mut self, bytes: usize) {
         if self.dirty_bytes <= bytes {
             self.owed_down_to = None;
@@ -258,20 +250,20 @@ impl Ranges {
         self.owed_down_to = Some(bytes - more);
     }
 
-    /// Has free memory given back until at most `bytes` of it may be resident.
+    /// Owes purging until at most `bytes` of free memory are dirty.
     pub(super) fn owe_down_to(&mut self, bytes: usize) {
         self.owed_down_to = Some(bytes);
     }
 
-    /// Whether anything is owed. What was given back or taken since no longer is.
+    /// Whether purging is owed, after reuse and purging since.
     #[inline]
     pub(super) fn owes(&mut self) -> bool {
         self.owed_down_to = self.owed_down_to.filter(|bytes| self.dirty_bytes > *bytes);
         self.owed_down_to.is_some() || self.leaving.is_some() || self.shrinks || self.visits
     }
 
-    /// Cuts a free run that may be resident off, and sends it away, where more than `bytes` of them all are: no more than must be of
-    /// the longest, and about `most` bytes at most.
+    /// If more than `bytes` of free memory are dirty, cuts off a part of the longest dirty run and sends it away: no more
+    /// than necessary, and about `most` bytes at most.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_send_away")]
@@ -296,24 +288,24 @@ impl Ranges {
         Some(end)
     }
 
-    /// Takes a free run that is in no list among those that are away, as this thread's.
+    /// Notes a free run that is in no list as away because of this thread.
     fn note_away(&mut self, run: &'static Slice) {
         run.free_blocks.set(this_holder());
         self.away.push_first(run);
     }
 
-    /// A run that is away because of another thread than this one.
+    /// A run that is away because of another thread.
     pub(super) fn away_by_others(&self) -> Option<&'static Slice> {
         let this = this_holder();
         self.away.iter().find(|run| run.free_blocks.get() != this)
     }
 
-    /// The same for what is owed.
+    /// [`Ranges::send_away`] for the debt.
     pub(super) fn send_owed_away(&mut self, most: usize) -> Option<&'static Slice> {
         self.send_away(self.owed_down_to?, most)
     }
 
-    /// Sends runs away that are in the books as not resident but may be; returns how many.
+    /// Sends runs away that count as clean but may be dirty; returns their number.
     pub(super) fn send_uncertain_away(&mut self, away: &mut [Option<&'static Slice>]) -> usize {
         let runs = self.lists.iter().flat_map(|list| list.iter());
         let uncertain = runs.filter(|run| run.dirty.get() == 0 && !run.zero.get());
@@ -325,7 +317,7 @@ impl Ranges {
         count
     }
 
-    /// Takes a run back that was away, and reads as zero now or may be resident no more than it was before.
+    /// Takes back a run that was away, which now reads as zero or is unchanged.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_put_back")]
@@ -337,20 +329,20 @@ impl Ranges {
         }
     }
 
-    /// Expects no free memory to be wanted again.
+    /// Ends the demand: no free memory is expected to be reused.
     pub(super) fn expect_nothing_back(&mut self) {
         self.peak_bytes = self.live_bytes();
         self.demand = Demand::NONE;
         self.has_begun = true;
     }
 
-    /// Nothing counts as purged a short while ago.
+    /// Forgets the recently purged bytes.
     pub(super) fn forget_purged(&mut self) {
         self.just_purged_bytes = 0;
     }
 }
 
-/// Whether it was said how much free memory may stay, or for how long.
+/// Whether an option sets how much free memory may stay, or for how long.
 pub(super) fn is_set() -> bool {
     settings::retain().is_some() || settings::purge_delay_ms().is_some()
 }

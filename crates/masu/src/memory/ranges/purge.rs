@@ -1,7 +1,7 @@
-//! How free memory goes back to the kernel: at once, where it is asked for or there is no other, or in steps of bounded work.
+//! Purging of free memory: at once on request or as a last resort, else in steps of bounded work.
 //!
-//! Relies on `kept.rs` beside this for how much stays and which runs go. The hard idea is that a run on its way back
-//! is *away*, free and in no list, so that the ranges can be let go while the kernel works.
+//! Relies on `kept.rs` for how much stays and which runs go. The hard idea is that a run being purged is *away*, free and in
+//! no list, so that the lock can be released during the system call.
 
 use core::mem;
 
@@ -11,33 +11,31 @@ use crate::memory::arena::Arena;
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Span};
 
-/// Runs that go back together.
+/// Runs purged by one call.
 pub(crate) const RUNS_MAX: usize = 16;
 
 impl Held<'_> {
-    /// Gives all free memory but about `bytes` back, and expects none of it to be wanted again;
-    /// whether anything was given back.
+    /// Purges all free memory but about `bytes`, and expects none of it to be reused; returns whether anything was purged.
     pub(crate) fn trim(&mut self, bytes: usize) -> bool {
         self.expect_nothing_back();
         let purged = self.purge_down_to(bytes) | self.purge_uncertain();
-        // Who asks for this does not purge too early, whatever is allocated next.
+        // A trim is not purging too early, whatever is allocated next.
         self.forget_purged();
         purged
     }
 
-    /// Gives all free memory back that a request may be refused for, the arena that grows among it if nothing of it is
-    /// handed out; whether there was any.
+    /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live;
+    /// returns whether there was any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = self.purge_down_to(0);
         let growing = self.arena.and_then(Arena::free_end);
         growing.is_some_and(|run| self.release_growing(run)) || any
     }
 
-    /// Gives free memory back to the kernel, longest runs first, until at most `bytes` of it may be
-    /// resident. Returns whether anything was given back.
+    /// Purges free memory, longest runs first, until at most `bytes` of it are dirty. Returns whether anything was purged.
     ///
-    /// Not the runs with the most dirty bytes first: that makes 7 % fewer calls where memory is freed
-    /// in random order, but 16 % more faults where large buffers come and go.
+    /// Not the runs with the most dirty bytes first: that makes 7 % fewer calls if memory is freed in random order, but 16 %
+    /// more faults if large buffers come and go.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_down_to")]
     pub(super) fn purge_down_to(&mut self, bytes: usize) -> bool {
@@ -49,9 +47,8 @@ impl Held<'_> {
         any
     }
 
-    /// Gives back the free runs that are in the books as not resident but may be: a run knows how
-    /// much of it is dirty, not where, so what is cut off one may be counted as the other part.
-    /// Returns whether anything was given back.
+    /// Purges free runs that count as clean but may be dirty: a run knows how much of it is dirty, not where, so a part that
+    /// is cut off may be counted wrongly. Returns whether anything was purged.
     pub(super) fn purge_uncertain(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -59,14 +56,14 @@ impl Held<'_> {
             let count = self.send_uncertain_away(&mut runs);
             let purged = count > 0 && self.purge(&runs);
             any |= purged;
-            // What is refused is found again.
+            // A refused run would be found again.
             if count < RUNS_MAX || !purged {
                 return any;
             }
         }
     }
 
-    /// Drops the contents of runs that are away, and takes them back; whether they read as zero now.
+    /// Purges runs that are away, and takes them back; returns whether they now read as zero.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_purge")]
     fn purge(&mut self, runs: &[Option<&'static Slice>]) -> bool {
@@ -79,17 +76,16 @@ impl Held<'_> {
         if let Some(Some(run)) = runs.first() {
             self.look_at(run);
         }
-        // SAFETY: The runs are free, so nobody needs their contents.
+        // SAFETY: The runs are free, so their contents are not needed.
         let zero = self.guard.unlocked(|| unsafe { kernel::drop_contents(&spans[..count]) });
-        // Refused (locked memory, a sandbox): the memory stays as it is, and is not asked about again
-        // until it was used again.
+        // Refused (locked memory, a sandbox): the memory is unchanged, and is not tried again until it was reused.
         for run in runs.iter().flatten() {
             self.put_back(run, zero);
         }
         zero
     }
 
-    /// Looks at how much of a run was used that is away, and calls huge pages off where that is mostly little.
+    /// Samples the use of a run that is away, and cancels huge pages if most memory is hardly used.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_look_at")]
     fn look_at(&mut self, run: &'static Slice) {
@@ -104,7 +100,7 @@ impl Held<'_> {
         let end = arena.committed_end();
         let look = self.guard.unlocked(|| {
             if makes_plain {
-                // It stays as long as a run of it is away.
+                // The arena stays as long as a run of it is away.
                 arena.call_huge_pages_off(end);
             }
             usage::look(run, slices)
@@ -114,7 +110,7 @@ impl Held<'_> {
         }
     }
 
-    /// Takes a step of so many system calls and bytes; whether nothing is owed any more.
+    /// Takes a step of so many system calls and bytes; returns whether nothing is owed any more.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_settle")]
@@ -126,9 +122,9 @@ impl Held<'_> {
             self.visit();
         }
         while let Some(arena) = self.leaving_arena() {
-            // A thread that found it in the table holds this lock while it looks at it.
+            // A thread that found it in the table holds this lock while it uses it.
             drop(self.lock_growth());
-            // SAFETY: Nobody has memory of this arena, and it left the table.
+            // SAFETY: Nothing of this arena is live, and it left the table.
             self.guard.unlocked(|| unsafe { arena.unmap() });
         }
         loop {
@@ -151,12 +147,12 @@ impl Held<'_> {
         }
     }
 
-    /// Gives the addresses back behind what is handed out of the arena that grows, if they are many.
+    /// Returns the addresses behind the live part of the growing arena, if they are many.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink")]
     fn shrink(&mut self) {
         let _growth = self.lock_growth();
-        // Others may have taken it, or made another arena grow.
+        // Another thread may have taken it, or made another arena the growing one.
         if let Some(arena) = self.arena
             && let Some(run) = arena.free_end()
             && arena.ends_in(run)

@@ -1,11 +1,11 @@
 //! The ranges of the process, in stripes, so that threads need not wait for each other's runs.
 //!
-//! Relies on its parent for what a stripe is: ranges like any others, with a lock, arenas and books of their own. A run
-//! goes back to the stripe that its arena belongs to, whichever thread frees it. The hard idea is how many there are.
-//! One keeps all free memory in one place, where every request finds it, and is best as long as nobody waits. So there is
-//! one at first, and twice as many each time that many calls had to wait, up to one a shard. Before a stripe asks the kernel
-//! for more, it takes what is free and resident in another one that nobody has used for a while. `stripes/README.md` has
-//! what is promised of all of them together, and the races that must not be.
+//! Relies on its parent for a stripe: ranges with a lock, arenas and counts of their own. A freed run returns to the stripe
+//! of its arena, whichever thread frees it. The hard idea is the number of stripes. One stripe keeps all free memory in one
+//! place, where every request finds it, and is best as long as no thread waits. So there is one at first, and twice as many
+//! each time that many calls had to wait, up to one a shard. Before a stripe asks the kernel for more, it takes dirty runs of
+//! another one that was idle for a while. `stripes/README.md` has the invariants of all stripes together, and the races that
+//! must not happen.
 
 use core::ptr;
 
@@ -16,28 +16,28 @@ use crate::memory::slice::Slice;
 use crate::platform::sync::{AtomicUsize, Guard, Ordering};
 use crate::settings;
 
-/// The most stripes there may be: one a shard.
+/// The most stripes: one a shard.
 pub(super) const STRIPES_MAX: usize = settings::SHARDS_MAX;
 
-/// With fewer CPUs, and so fewer shards, threads wait because the holder of a lock lost its CPU, which more locks do not mend.
+/// With fewer CPUs, and so fewer shards, threads wait because a lock's holder lost its CPU, which more locks do not help.
 const SHARDS_MIN: usize = 4;
 
-/// Calls that had to wait, of [`CALLS`] that took or freed a run, until there are more stripes.
+/// The number of waiting calls, of [`CALLS`] that took or freed a run, after which there are more stripes.
 const WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
 pub(super) const CALLS: u32 = 1024;
 
 static STRIPES: [SharedRanges; STRIPES_MAX] = [const { SharedRanges::new() }; STRIPES_MAX];
 
-/// What all slow calls read and few write: on a cache line of its own, and the one that some CPUs fetch with it.
+/// Words that all slow calls read and few write: on their own pair of cache lines, which some CPUs fetch together.
 #[repr(align(128))]
 struct Common {
-    /// How many stripes there are besides the first. Changed under the lock of a stripe, of which `fork` holds all.
+    /// The number of stripes besides the first. Changed under the lock of a stripe, of which `fork` holds all.
     more: AtomicUsize,
-    /// How many there may be.
+    /// Its maximum.
     more_max: AtomicUsize,
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
-    /// How many steps of giving it back there were.
+    /// The number of steps of purging.
     steps: AtomicUsize,
 }
 
@@ -50,38 +50,38 @@ static COMMON: Common = Common {
 
 const _: () = assert!(STRIPES_MAX <= usize::BITS as usize, "a bit each");
 
-/// How many stripes there are.
+/// The number of stripes.
 #[inline]
 pub(super) fn count() -> usize {
-    // ORDERING: Relaxed: with fewer or more, a thread asks another stripe. Each is its lock's, and `fork` holds all.
+    // ORDERING: Relaxed: a thread that sees an old number uses another stripe, whose lock `fork` holds too.
     1 + COMMON.more.load(Ordering::Relaxed)
 }
 
-/// A stripe's share of some bytes, as if there were a power of two.
+/// A stripe's share of some bytes, with the number of stripes rounded to a power of two.
 #[inline]
 pub(super) fn share(bytes: usize) -> usize {
     // ORDERING: Relaxed, as in `count`.
     bytes >> (usize::BITS - COMMON.more.load(Ordering::Relaxed).leading_zeros())
 }
 
-/// The stripes there are.
+/// All stripes.
 pub(crate) fn all() -> &'static [SharedRanges] {
     STRIPES.get(..count()).unwrap_or_default()
 }
 
-/// The stripe at this place, if there can be one.
+/// The stripe at this place, if there may be one.
 #[inline]
 pub(super) fn at(place: usize) -> Option<&'static SharedRanges> {
     STRIPES.get(place)
 }
 
-/// The stripe that memory is taken from where no thread's is asked for.
+/// The stripe for memory that belongs to no thread.
 #[inline]
 pub(crate) fn first() -> &'static SharedRanges {
     &STRIPES[0]
 }
 
-/// The stripe for threads of the shard with this number. Under a limit on memory that is the first, which knows all.
+/// The stripe for threads of a shard. Under a memory limit that is the first, which knows all memory.
 #[inline]
 pub(crate) fn for_shard(shard: u8) -> &'static SharedRanges {
     let count = count();
@@ -91,13 +91,13 @@ pub(crate) fn for_shard(shard: u8) -> &'static SharedRanges {
     at(usize::from(shard) % count).unwrap_or(first())
 }
 
-/// The stripe of a run, or of the slices of one, that is handed out.
+/// The stripe of a live run, or of a slice of one.
 #[inline]
 pub(crate) fn of(slice: &Slice) -> &'static SharedRanges {
     at(slice.arena().stripe.get() as usize).unwrap_or(first())
 }
 
-/// There may be threads of so many shards.
+/// Sets the number of shards that threads may have.
 pub(crate) fn allow(shards: usize) {
     let has_one = cfg!(feature = "secure") || shards < SHARDS_MIN;
     let most = if has_one { 1 } else { shards.min(STRIPES_MAX) };
@@ -105,25 +105,25 @@ pub(crate) fn allow(shards: usize) {
     COMMON.more_max.store(most - 1, Ordering::Relaxed);
 }
 
-/// Whether there may be more stripes: a limit is for all memory together, and a delay passes for ranges that are used.
+/// Whether there may be more stripes: a memory limit is for all memory together, and a delay needs ranges in use.
 fn may_widen() -> bool {
     settings::memory_limit().is_none()
         && settings::purge_delay_ms().is_none()
         && !arena::are_limited()
 }
 
-/// Makes the stripes twice as many, or as many as there may be. The caller holds the lock of one.
+/// Doubles the number of stripes, up to the maximum. The caller holds the lock of one.
 fn widen() {
     // ORDERING: Relaxed in all three, as in `count`.
     let (relaxed, more) = (Ordering::Relaxed, COMMON.more.load(Ordering::Relaxed));
     let doubled = (2 * more + 1).min(COMMON.more_max.load(relaxed));
     if more < doubled {
-        // Where a thread in another stripe did the same just now, that will do.
+        // If a thread in another stripe did the same just now, that is enough.
         let _ = COMMON.more.compare_exchange(more, doubled, relaxed, relaxed);
     }
 }
 
-/// For tests: makes the stripes more as if many calls had waited, where that may be; returns how many there are.
+/// For tests: adds stripes as if many calls had waited; returns their number.
 pub(crate) fn widen_now() -> usize {
     let _ranges = first().lock_waiting();
     if may_widen() && !first().is_held_for_fork() {
@@ -135,14 +135,14 @@ pub(crate) fn widen_now() -> usize {
 /// Whether any stripe owes memory.
 #[inline]
 pub(crate) fn any_owes() -> bool {
-    // ORDERING: Relaxed: a thread that misses what was just left goes on with it the next time.
+    // ORDERING: Relaxed: a thread that misses a new debt takes a step the next time.
     COMMON.owing.load(Ordering::Relaxed) != 0
 }
 
-/// Takes a step of giving back what is owed: see [`SharedRanges::go_on`]. Of the stripes that owe it is `own` before others
-/// every other time, and each in turn in between, lest a debt wait behind a busy stripe.
+/// Takes a step of purging: see [`SharedRanges::go_on`]. Every other time the stripe is `own`, if it owes, and in between each
+/// owing stripe in turn, so that no debt waits behind a busy stripe.
 pub(crate) fn go_on(own: &'static SharedRanges, few: usize) {
-    // ORDERING: Relaxed, as above; steps that are counted as one begin at the same stripe.
+    // ORDERING: Relaxed, as above; steps counted as one start at the same stripe.
     let (owing, step) =
         (COMMON.owing.load(Ordering::Relaxed), COMMON.steps.load(Ordering::Relaxed));
     // ORDERING: As above.
@@ -151,14 +151,14 @@ pub(crate) fn go_on(own: &'static SharedRanges, few: usize) {
     at(next_from(from, owing)).unwrap_or(own).go_on(few);
 }
 
-/// The place of the first bit that is set from bit `from` on, around the end.
+/// The first bit that is set from bit `from` on, around the end.
 fn next_from(from: usize, bits: usize) -> usize {
     let from = from % usize::BITS as usize;
     let distance = bits.rotate_right(from as u32).trailing_zeros() as usize;
     (from + distance) % usize::BITS as usize
 }
 
-/// Gives all free memory but about `bytes` back; whether anything was given back.
+/// Purges all free memory but about `bytes`; returns whether anything was purged.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.stripes_trim")]
@@ -166,13 +166,13 @@ pub(crate) fn trim(bytes: usize) -> bool {
     let (mut kept, mut any) = (bytes, false);
     for stripe in all() {
         any |= stripe.hold_slow(true).trim(kept);
-        // What may stay is the first one's.
+        // The first stripe keeps the rest.
         kept = 0;
     }
     any
 }
 
-/// Before a request fails: gives back what is free in every stripe, held or not; whether there was anything.
+/// Before a request fails, returns the free memory of every stripe; returns whether there was any.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.reclaim.stripes_give_up")]
@@ -180,15 +180,15 @@ pub(crate) fn give_up() -> bool {
     all().iter().fold(false, |any, stripe| any | stripe.hold_slow(true).give_up())
 }
 
-/// What the other stripes hold, as the last call of each left it, in bytes.
+/// The bytes of the other stripes, after the last call of each.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Others {
     pub(super) live_bytes: usize,
-    /// Free and maybe resident.
+    /// Dirty.
     pub(super) dirty_bytes: usize,
 }
 
-/// What the stripes but `this` hold.
+/// The bytes of all stripes but `this`.
 #[inline(never)]
 pub(super) fn others(this: &SharedRanges) -> Others {
     let others = all().iter().filter(|other| *other != this);
@@ -198,19 +198,19 @@ pub(super) fn others(this: &SharedRanges) -> Others {
     })
 }
 
-/// Whether the stripe at this place, or ranges that are none of the process's, begin with what a program expects that begins.
+/// Whether a stripe has the initial demand: the first one, and ranges of tests.
 pub(super) fn is_first(place: usize) -> bool {
     place.is_multiple_of(STRIPES_MAX)
 }
 
-/// What all stripes hold, in bytes where nothing else is said.
+/// Sums over all stripes, in bytes unless noted.
 #[derive(Default)]
 pub(crate) struct Sums {
     pub(crate) live_bytes: usize,
-    /// Free and maybe resident.
+    /// Dirty.
     pub(crate) dirty_bytes: usize,
     pub(crate) metadata_bytes: usize,
-    /// Large blocks, as a number and in bytes, and how many there ever were.
+    /// Large blocks, their number, their bytes, and the number ever made.
     pub(crate) large_blocks: usize,
     pub(crate) large_bytes: usize,
     pub(crate) large_made: usize,
@@ -219,8 +219,8 @@ pub(crate) struct Sums {
     pub(crate) reserved_bytes: usize,
 }
 
-/// What all stripes hold, each at a moment of its own: one is held at a time, for a thread that holds one and waits for the
-/// next would have a `fork` wait that interrupted the holder of that. The caller holds no lock of theirs.
+/// Sums over all stripes, each at a moment of its own. One is locked at a time, because a thread that holds one and waits for
+/// the next would block a `fork` that interrupted the holder of that. The caller holds no lock of a stripe.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.stripes_read")]
@@ -236,7 +236,7 @@ pub(crate) fn read() -> Sums {
         sums.large_bytes += bytes;
         sums.large_made += ranges.large_made();
     }
-    // No arena is unmapped that is found while this is held.
+    // No arena found here is unmapped while this is held.
     let _growth = arena::hold_growth();
     for arena in arena::all() {
         sums.committed_bytes += arena.committed_bytes();
@@ -245,7 +245,7 @@ pub(crate) fn read() -> Sums {
     sums
 }
 
-/// Some of the stripes.
+/// A set of stripes.
 pub(crate) struct Set(usize);
 
 impl Set {
@@ -262,7 +262,7 @@ impl Set {
     }
 }
 
-/// Holds all stripes across `fork`, and what grows arenas.
+/// Holds all stripes across `fork`, and the lock of growth.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.stripes_hold")]
 pub(crate) fn hold() {
@@ -277,7 +277,7 @@ pub(crate) fn hold() {
     }
 }
 
-/// What a child does for each stripe: see [`SharedRanges::take_back_after_fork`].
+/// Repairs each stripe in a child: see [`SharedRanges::take_back_after_fork`].
 ///
 /// # Safety
 ///
@@ -297,9 +297,9 @@ pub(crate) unsafe fn take_back_after_fork() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.stripes_let_go")]
 pub(crate) unsafe fn let_go() {
-    // The number of stripes cannot grow until one of them is let go, and those that come then are not held.
+    // The number of stripes cannot grow until one of them is released, and later ones are not held.
     for stripe in all() {
-        // SAFETY: The caller's condition. What is not held stays as it is.
+        // SAFETY: The caller's condition. A stripe that is not held is unchanged.
         unsafe { stripe.let_go() };
     }
     // SAFETY: As above.
@@ -307,7 +307,7 @@ pub(crate) unsafe fn let_go() {
 }
 
 impl SharedRanges {
-    /// The stripe's place; [`STRIPES_MAX`] for ranges that are none of the process's, as tests have.
+    /// The stripe's place; [`STRIPES_MAX`] for ranges of tests.
     pub(super) fn place(&self) -> usize {
         let distance = ptr::from_ref(self).addr().wrapping_sub((&raw const STRIPES).addr());
         (distance / size_of::<SharedRanges>()).min(STRIPES_MAX)
@@ -327,12 +327,12 @@ impl SharedRanges {
         }
     }
 
-    /// Waits for the ranges, which another thread holds, and has more stripes made where that is often so.
+    /// Waits for the ranges, which another thread holds, and adds stripes if that is frequent.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.stripes_wait")]
     pub(super) fn wait(&self) -> Guard<'_, Ranges> {
-        // `fork` holds the stripes that there are, and lets go of those.
+        // `fork` holds the existing stripes, and releases those.
         if self.is_held_for_fork() {
             return self.lock_waiting();
         }
@@ -347,7 +347,7 @@ impl SharedRanges {
 }
 
 impl Held<'_> {
-    /// The next other stripe, if no thread has it now and nobody used it for a while.
+    /// The next other stripe, if it is not locked and idle.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.stripes_idle_one")]
     pub(super) fn idle_one(&mut self) -> Option<Held<'static>> {
@@ -357,8 +357,7 @@ impl Held<'_> {
         other.is_idle(now_ms()).then_some(other)
     }
 
-    /// Looks how much others keep, and has another stripe that nobody uses keep no more than its part: time passes there by
-    /// what is done here.
+    /// Updates the bytes of other stripes, and limits an idle one to its share, because its own time does not pass.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.stripes_visit")]
@@ -371,6 +370,6 @@ impl Held<'_> {
     }
 }
 
-// The hardened build has one.
+// The hardened build has one stripe.
 #[cfg(all(test, not(loom), not(feature = "secure")))]
 mod tests;

@@ -1,8 +1,8 @@
-//! How runs are taken: from free ones, from what arenas have ready, from other stripes, and at last from the kernel.
+//! Taking runs: from free ones, from committed fronts of arenas, from other stripes, and last from the kernel.
 //!
-//! Relies on the books that the ranges keep, and on arenas. The hard idea is that the ranges are let go while the kernel
-//! works: an arena grows under a lock of its own, for which only those wait that need it to have grown, and nobody holds
-//! two stripes at once.
+//! Relies on its parent's counts, and on arenas. The hard idea is that the lock of the ranges is released during system
+//! calls: an arena grows under a lock of its own, for which only threads that need its growth wait, and no thread holds two
+//! stripes at once.
 
 use core::mem;
 
@@ -13,22 +13,22 @@ use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::Guard;
 use crate::settings;
 
-/// Which arenas give a run.
+/// The arenas that may give a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arenas {
     ThatAre,
-    /// One that is made for it, if no other can.
+    /// A new one, if no other can.
     New,
 }
 
 impl Held<'_> {
-    /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of
-    /// two; `None` where the kernel gives no more, even after everything free went back.
+    /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of two; `None` if the kernel
+    /// gives no more, even after all free memory was returned.
     pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
         self.allocate_for(0, slices, align, kind)
     }
 
-    /// The same for a request of which `used_bytes` will soon be written, most likely.
+    /// [`Held::allocate`] for a request of which `used_bytes` will probably be written soon.
     #[inline(never)]
     pub(crate) fn allocate_for(
         &mut self,
@@ -52,8 +52,8 @@ impl Held<'_> {
         Some(self.hand_out(run, padded, slices, align, kind))
     }
 
-    /// Hands out the aligned part of a run where none is ready and there are other stripes: of those that nobody uses one
-    /// gives it, rather than more memory be made resident, and where the kernel refuses any does.
+    /// Hands out the aligned part of a run if none is ready and there are other stripes: from an idle one first, rather than
+    /// making more memory resident, and from any if the kernel refuses.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_among_many")]
@@ -72,7 +72,7 @@ impl Held<'_> {
         if let Some(run) = self.take_slow(padded, used_bytes, kind) {
             return Some(self.hand_out_slow(run, padded, slices, align, kind));
         }
-        // Each is waited for: whatever it has may be what keeps this request from failing.
+        // Each one is waited for: its free memory may save this request.
         let (this, settles) = (self.shared, self.settles);
         self.guard.unlocked(|| {
             stripes::all().iter().filter(|other| *other != this).find_map(|other| {
@@ -83,7 +83,7 @@ impl Held<'_> {
         })
     }
 
-    /// The same of the next other stripe, if nobody uses that.
+    /// Hands out a run of the next other stripe, if that is idle.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_from_idle")]
     fn take_from_idle(
@@ -116,7 +116,7 @@ impl Held<'_> {
         run
     }
 
-    /// The same, one copy for the rare ways.
+    /// [`Held::hand_out`], not inlined, for the rare paths.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_hand_out_slow")]
     fn hand_out_slow(
@@ -130,7 +130,7 @@ impl Held<'_> {
         self.hand_out(run, padded, slices, align, kind)
     }
 
-    /// A run of exactly `slices`, where none is ready.
+    /// A run of exactly `slices`, if none is ready.
     #[cold]
     #[inline(never)]
     fn take_slow(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
@@ -144,7 +144,7 @@ impl Held<'_> {
         self.extend(slices, used_bytes, kind, Arenas::New)
     }
 
-    /// A run from an arena that grows for it, or from a new one.
+    /// A run from a growing arena, or from a new one.
     fn extend(
         &mut self,
         slices: usize,
@@ -156,7 +156,7 @@ impl Held<'_> {
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all() + used_bytes;
         let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, large);
-        // Others may have freed something, or made an arena grow.
+        // Other threads may have freed something, or made an arena grow.
         loop {
             if let Some(run) = self.take_ready(slices) {
                 return Some(run);
@@ -175,7 +175,7 @@ impl Held<'_> {
                 Some(committed) => arena.note_committed(committed),
                 None => {
                     arena.leave();
-                    // SAFETY: The arena was reserved just now and nothing of it was handed out; who looks at all
+                    // SAFETY: The arena was reserved just now and nothing of it was handed out; a thread that reads all
                     // arenas holds the lock of growth.
                     unsafe { arena.unmap_unused() };
                     return None;
@@ -195,20 +195,20 @@ impl Held<'_> {
         Some(Run { first, zero: true })
     }
 
-    /// Bytes that all stripes have handed out.
+    /// Live bytes of all stripes.
     fn live_bytes_of_all(&self) -> usize {
         self.live_bytes() + stripes::others(self.shared).live_bytes
     }
 
-    /// Waits for the lock of growth, which comes before this one: others may have changed the ranges.
+    /// Waits for the lock of growth, which precedes this one: other threads may have changed the ranges.
     #[cold]
     #[inline(never)]
     pub(super) fn lock_growth(&mut self) -> Guard<'static, (), false> {
         self.guard.unlocked(arena::hold_growth)
     }
 
-    /// Makes an arena grow until it has so many slices at its front, whatever others take of them in between;
-    /// whether it did. The caller holds the lock of growth.
+    /// Commits until an arena has so many slices at its front, whatever others take of them in between; returns whether it
+    /// did. The caller holds the lock of growth.
     fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };
         let committed = self.guard.unlocked(|| arena.commit(end, huge));
@@ -218,8 +218,7 @@ impl Held<'_> {
         })
     }
 
-    /// Enlarges a run in place, from `slices` to `wanted` slices, where what lies behind it is
-    /// free; whether it was.
+    /// Enlarges a run in place, from `slices` to `wanted` slices, if the slices behind it are free; returns whether they were.
     #[inline(never)]
     pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
         let arena = first.arena();
@@ -242,15 +241,14 @@ impl Held<'_> {
                 return false;
             }
         }
-        // Others may have taken what was behind it.
+        // Other threads may have taken the slices behind it.
         self.grow_into(arena, behind, more) && {
             first.count.set(wanted as u32);
             true
         }
     }
 
-    /// Whether `more` slices may be taken under the limit that was set, if one was: gives free memory
-    /// back for them where it must.
+    /// Whether `more` slices fit the memory limit, if there is one: returns free memory if it must.
     #[inline]
     fn is_within_limit(&mut self, more: usize) -> bool {
         settings::memory_limit().is_none_or(|limit| self.is_within(limit, more))
@@ -260,7 +258,7 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_is_within")]
     fn is_within(&mut self, limit: usize, more: usize) -> bool {
-        // Other stripes hand nothing out under a limit, but may have done so before there was one, and keep what comes back.
+        // Other stripes hand out nothing under a limit, but may have done so before, and keep what is freed.
         let others = stripes::others(self.shared);
         let live_bytes = self.live_bytes() + others.live_bytes;
         let Some(room) = limit.checked_sub(live_bytes + more * SLICE_BYTES) else { return false };
@@ -276,7 +274,7 @@ impl Held<'_> {
         true
     }
 
-    /// Keeps at most so many bytes of free memory: gives the rest back now, or has it given back where that cannot be.
+    /// Keeps at most so many bytes of free memory: purges the rest now, or owes it.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_keep_down_to")]
     fn keep_down_to(&mut self, bytes: usize) {

@@ -1,4 +1,4 @@
-//! Properties of free runs, on ranges of this test's own.
+//! Properties of free runs, on ranges of the test's own.
 
 extern crate std;
 
@@ -20,13 +20,13 @@ fn list_of_is_monotonic() {
     }
 }
 
-/// Calls `check` with ranges of its own.
+/// Calls `check` with new ranges.
 fn with_new_ranges(check: impl FnOnce(&mut Held<'_>)) {
     let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
     check(&mut ranges.lock());
 }
 
-/// The same with ranges that expect nothing back, as after the first blocks that were freed for good.
+/// The same with ranges without demand, as after the first blocks freed for good.
 fn with_ranges(check: impl FnOnce(&mut Held<'_>)) {
     with_new_ranges(|ranges| {
         ranges.trim(0);
@@ -134,7 +134,7 @@ fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
         assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
         (0..8).for_each(|_| rise_and_fall(ranges, 24));
         assert_eq!(ranges.dirty_bytes(), 24 << 20);
-        // Many short-lived runs do not make it forget.
+        // Many short-lived runs do not reset it.
         for _ in 0..2 * FADES_EVERY {
             rise_and_fall(ranges, 1);
         }
@@ -287,14 +287,14 @@ fn what_is_owed_goes_back_in_calls_of_bounded_work() {
             let before = kernel::advised_here();
             ranges.end_call();
             let now = kernel::advised_here();
-            // The end of a run goes back, whatever is in the books of it.
+            // The end of a run is purged, whatever is counted of it.
             assert_eq!(now.0 - before.0, 1);
             calls += 1;
             assert_eq!(ranges.dirty_bytes(), 32 * MIB - calls * STEP_BYTES);
         }
         assert_eq!(calls, 28 * MIB / STEP_BYTES);
         assert!(!ranges.owes());
-        // A call that frees much gives as much back.
+        // A call that frees much purges as much.
         let run = run_of(ranges, 400);
         ranges.end_call();
         ranges.expect_nothing_back();
@@ -321,7 +321,7 @@ fn a_run_that_is_away_is_nobody_s_and_its_neighbours_are_not_merged_with_it() {
     });
 }
 
-/// Ranges from which one run of four slices is away because of the thread that asks for them.
+/// Ranges from which a run of four slices is away because of this thread.
 fn with_a_run_away() -> (&'static SharedRanges, usize) {
     let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
     let mut held = ranges.lock();
@@ -333,7 +333,7 @@ fn with_a_run_away() -> (&'static SharedRanges, usize) {
     (ranges, run.address())
 }
 
-/// What a child does with its copy of the ranges.
+/// The work of a child on its copy of the ranges.
 fn fork(ranges: &SharedRanges) {
     ranges.hold();
     // SAFETY: The lock is held, as in the child.
