@@ -1,15 +1,15 @@
-//! Pages: runs of slices cut into blocks of one size class, with a bitmap of the free ones.
+//! Pages: runs of slices divided into blocks of one size class, with a bitmap of the free ones.
 //!
-//! Relies on ranges for slices, on the class map to be found by `free`. The hard idea is that free
-//! space is a bitmap apart from the page: no link is ever written into a free block, so taking and
-//! returning blocks touches one cache line of bits, not the blocks' own lines. Measured for 64-byte
-//! blocks that another core frees in random order: 16–167 ns a block with links, 1–2.5 with bits.
+//! Relies on ranges for slices, and on the class map, by which `free` finds a page's class. The hard idea is that the bitmap
+//! of free blocks lies apart from the page: no link is ever written into a free block, so taking and returning blocks touches
+//! one cache line of bits, not the blocks' own lines. Measured for 64-byte blocks that another core frees in random order:
+//! 16–167 ns a block with links, 1–2.5 with bits.
 
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;
 
+use crate::blocks::ownership::{self, NO_SHARD, Shard};
 use crate::blocks::slot;
-use crate::blocks::whose::{self, NO_SHARD, Shard};
 use crate::diagnostics::stale;
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
@@ -20,11 +20,10 @@ use crate::platform::fault::{self, Fault};
 use crate::platform::kernel::{self, Span};
 use crate::platform::sync::Cell;
 
-/// Fewer free OS pages in a row are not worth it.
+/// Fewer free OS pages in a row are not purged.
 const PURGE_OS_PAGES_MIN: usize = 2;
 
-/// Ranges of OS pages that go back together: no fewer than one page may have, between two of which lies an OS page that does
-/// not go back.
+/// The most ranges of OS pages in one purge: at least as many as one page may have, with an OS page between any two of them.
 const SPANS_MAX: usize = 64;
 
 const _: () = {
@@ -32,21 +31,21 @@ const _: () = {
     assert!(pieces.div_ceil(PURGE_OS_PAGES_MIN + 1) <= SPANS_MAX);
 };
 
-/// A cache line, and how many of them a page's first blocks may start at: together less than an OS
-/// page's quarter, and less than 64 of the smallest blocks.
+/// A cache line, and the number of lines at which a page's first block may start: together less than a quarter of an OS page,
+/// and less than 64 of the smallest blocks.
 const LINE_BYTES: usize = 64;
-const COLOURS: usize = 15;
+const COLORS: usize = 15;
 
-/// Words of a bitmap that a slice has room for beside its own data.
+/// Words of a bitmap that fit in a slice's own record.
 const OWN_WORDS: usize = size_of::<Links>() / size_of::<u64>();
 
-/// A page, named by its first slice. Apart from creation and release, each caller of its functions
-/// holds the lock of the page's shard and class.
+/// A page, named by its first slice. Except for creation and release, a caller of its functions holds the lock of the page's
+/// shard and class.
 #[derive(Clone, Copy)]
 pub(crate) struct Page(pub(crate) &'static Slice);
 
 impl Page {
-    /// A new page of `class` that belongs to `shard`, all blocks free; `None` for want of memory.
+    /// A new page of `class` that belongs to `shard`, all blocks free; `None` without memory.
     #[inline(never)]
     pub(crate) fn create(class: Class, shard: u8) -> Option<Page> {
         let page = Page::allocate(class, Kind::Page)?;
@@ -54,16 +53,16 @@ impl Page {
         let code = if is_sampled { SAMPLED } else { class.laned().code_in(shard) };
         page.0.code.set(code);
         page.0.sampled.set(if is_sampled { class.code_in(0) } else { 0 });
-        whose::note_page(page.0, shard);
+        ownership::note_page(page.0, shard);
         map::set(page.0.address(), class.page_slices(), code);
         stale::mark();
         Some(page)
     }
 
-    /// A new page of `class` that belongs to a first-class heap, likewise: `take_in` is called with each of its slices.
+    /// A new page of `class` that belongs to a first-class heap; calls `take_in` with each of its slices.
     pub(crate) fn create_in_heap(class: Class, take_in: impl Fn(&Slice)) -> Option<Page> {
         let page = Page::allocate(class, Kind::HeapPage)?;
-        whose::note_page(page.0, NO_SHARD);
+        ownership::note_page(page.0, NO_SHARD);
         for distance in 0..class.page_slices() {
             // SAFETY: The slice lies in the run just handed out.
             let slice = unsafe { page.0.ahead(distance) };
@@ -97,16 +96,16 @@ impl Page {
         Some(page)
     }
 
-    /// The bitmap of the page's blocks: a set bit is a free one. It lies in the slice's own line where it fits, so that
-    /// a block is taken or returned with one line of the arena's head and not two.
+    /// The bitmap of the page's blocks: a set bit is a free one. It lies in the slice's own record if it fits, so that taking
+    /// or returning a block touches one line of the arena's head and not two.
     #[inline(always)]
     fn words(self, class: Class) -> &'static [Cell<u64>] {
         let words = class.page_blocks().div_ceil(64);
-        // The slices of a heap, and those of the hardened build, need their words for something else.
+        // Slices of heaps and of the hardened build use these words otherwise.
         if words <= OWN_WORDS && !cfg!(feature = "secure") && self.0.kind.is(Kind::Page) {
             let own = (&raw const self.0.dirty_links).cast::<Cell<u64>>();
-            // SAFETY: The links are two words that may hold any number while the slice is in no list of dirty runs, as
-            // a page's is not: `List` writes both when a run enters one. The lock of the page guards them.
+            // SAFETY: The links are two words that may hold any number while the slice is in no list of dirty runs, like a
+            // page's: `List` writes both when a run enters one. The lock of the page guards them.
             unsafe { core::slice::from_raw_parts(own, words) }
         } else {
             self.0.bitmap(words)
@@ -122,7 +121,7 @@ impl Page {
         }
     }
 
-    /// Gives the page's slices back.
+    /// Frees the page's slices.
     ///
     /// # Safety
     ///
@@ -132,20 +131,20 @@ impl Page {
         unsafe { Page::release_all(class, &[Some(self)]) };
     }
 
-    /// Gives the slices of some pages back.
+    /// Frees the slices of some pages.
     ///
     /// # Safety
     ///
-    /// - As [`Page::release`], of each.
+    /// - The condition of [`Page::release`], for each.
     #[inline(never)]
     pub(crate) unsafe fn release_all(class: Class, pages: &[Option<Page>]) {
         for page in pages.iter().flatten() {
             page.0.dirty.set(page.close(class) as u32);
         }
-        // Each group is found before any of it is freed: a page's arena may go with it.
+        // Each group is found before any of it is freed, because a page's arena may be unmapped with it.
         for group in pages.chunk_by(|one, next| one.map(Page::stripe) == next.map(Page::stripe)) {
             let Some(Some(first)) = group.first() else { continue };
-            // One call may release many times: what is too much then goes back in its one step.
+            // One call may release many pages, and purges in its one step.
             let mut ranges = first.stripe().lock_in_others();
             ranges.bring_home(slot::parked());
             for page in group.iter().flatten() {
@@ -161,8 +160,8 @@ impl Page {
         stripes::of(self.0)
     }
 
-    /// Makes the page a run of slices again, without giving it back; returns how many bytes of it may
-    /// be resident. No block of it may be used from here on.
+    /// Makes the page a run of slices again, without freeing it; returns the bytes of it that may be resident. No block of it
+    /// may be used from here on.
     pub(crate) fn close(self, class: Class) -> usize {
         let slices = class.page_slices();
         map::set(self.0.address(), slices, FOREIGN);
@@ -191,17 +190,17 @@ impl Page {
         self.0.free_blocks.get() as usize == class.page_blocks()
     }
 
-    /// Takes free blocks, lowest address first, into the *end* of `blocks`, in descending order,
-    /// so that a stack filled with them gives the lowest first. Returns how many.
+    /// Takes free blocks, lowest address first, into the *end* of `blocks`, in descending order, so that a stack filled with
+    /// them gives the lowest first. Returns their number.
     pub(crate) fn take(self, class: Class, blocks: &mut [usize]) -> usize {
         if class.size() < LINE_BYTES && self.is_empty(class) {
-            self.take_coloured(class, blocks)
+            self.take_colored(class, blocks)
         } else {
             self.take_lowest(class, blocks)
         }
     }
 
-    /// Takes the lowest free block of a page that has one, of a class that needs no colour.
+    /// Takes the lowest free block of a page that has one, of a class without colors.
     #[inline]
     pub(crate) fn take_one(self, class: Class) -> usize {
         let words = self.words(class);
@@ -220,14 +219,13 @@ impl Page {
         self.0.address() + offset
     }
 
-    /// Takes blocks of a page of which every block is free: from its *colour* on, a cache line that
-    /// differs from page to page and is never the first. Programs have tables of their own at the
-    /// start of OS pages; a loop that wrote to blocks there and read such a table took up to six
-    /// times as long, most likely because some CPUs take one address for the other. The blocks
-    /// before the colour are next.
-    fn take_coloured(self, class: Class, blocks: &mut [usize]) -> usize {
-        let colour = (1 + self.0.index() % COLOURS) * LINE_BYTES;
-        let skipped = class.block_index(colour);
+    /// Takes blocks of a page of which every block is free: from its *color* on, a cache line that differs from page to page
+    /// and is never the first. Programs have tables of their own at the start of OS pages; a loop that wrote to blocks there
+    /// and read such a table took up to six times as long, probably because some CPUs confuse equal page offsets. The blocks
+    /// before the color come next.
+    fn take_colored(self, class: Class, blocks: &mut [usize]) -> usize {
+        let color = (1 + self.0.index() % COLORS) * LINE_BYTES;
+        let skipped = class.block_index(color);
         let word = &self.words(class)[0];
         let hidden = word.get() & ((1 << skipped) - 1);
         word.set(word.get() ^ hidden);
@@ -247,7 +245,7 @@ impl Page {
         while left > 0 && index < words.len() {
             let mut word = words[index].get();
             let first = start + index * 64 * size;
-            // Whole words first: neighbours in memory go to one thread.
+            // Whole words first, so that one thread gets neighbors in memory.
             while word != 0 && left > 0 {
                 let skipped = word.trailing_zeros() as usize;
                 left -= 1;
@@ -268,22 +266,21 @@ impl Page {
         taken
     }
 
-    /// Notes that blocks were taken; returns how many of them may lie in memory that was purged.
+    /// Counts blocks taken; returns how many of them may lie in purged memory.
     pub(crate) fn note_taken(self) -> usize {
         let (purged, free) = (self.0.dirty.get(), self.0.free_blocks.get());
         self.0.dirty.set(purged.min(free));
         purged.saturating_sub(free) as usize
     }
 
-    /// Whether the page is mostly free, and a good part of that was not given back before.
+    /// Whether the page is mostly free, and a good part of that was not purged before.
     pub(crate) fn is_worth_purging(self, class: Class) -> bool {
         let (blocks, free) = (class.page_blocks(), self.0.free_blocks.get() as usize);
         let before = self.0.dirty.get() as usize;
         free >= blocks / 4 * 3 && free - before >= (blocks / 8).max(1)
     }
 
-    /// Adds whole OS pages to a purge that free blocks fill and that are worth it, and notes in the books that they were
-    /// given back.
+    /// Adds whole OS pages of free blocks to a purge, if they are worth it, and records them as purged.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.page_plan_purge")]
@@ -306,8 +303,7 @@ impl Page {
         if end < start + PURGE_OS_PAGES_MIN * os_page {
             return;
         }
-        // If the kernel refuses, they only stay resident, and are not asked about again until they were
-        // used again.
+        // If the kernel refuses, they only stay resident, and are not tried again until they were reused.
         let mut is_new = false;
         for (slice, bits) in self.pieces(start, end) {
             is_new |= slice.purged.get() & bits != bits;
@@ -323,18 +319,18 @@ impl Page {
         purge.bytes += end - start;
     }
 
-    /// Whether the page is in no list because its free memory is on the way to the kernel. No block of it is
-    /// handed out then; blocks come home to it as always.
+    /// Whether the page is in no list because its free memory is being purged. No block of it is handed out then; blocks are
+    /// returned to it as always.
     pub(crate) fn is_away(self) -> bool {
         self.0.zero.get()
     }
 
-    /// Notes that it is, or no longer is.
+    /// Changes that.
     pub(crate) fn set_away(self, away: bool) {
         self.0.zero.set(away);
     }
 
-    /// Notes that blocks between two offsets were handed out.
+    /// Records that blocks between two offsets were handed out.
     #[cold]
     #[inline(never)]
     fn mark_used(self, start: usize, end: usize) {
@@ -343,8 +339,7 @@ impl Page {
             .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() & !bits));
     }
 
-    /// The slices that lie between two offsets, multiples of a piece, with the bits of the pieces
-    /// in between.
+    /// The slices between two offsets, which are multiples of a piece, with the bits of the pieces in between.
     fn pieces(self, start: usize, end: usize) -> impl Iterator<Item = (&'static Slice, u16)> {
         (start / SLICE_BYTES..end.div_ceil(SLICE_BYTES)).map(move |distance| {
             let first = start.saturating_sub(distance * SLICE_BYTES) / PIECE_BYTES;
@@ -355,40 +350,40 @@ impl Page {
         })
     }
 
-    /// The index of the block that starts at this address. Ends the program where none does.
+    /// The index of the block that starts at this address. Ends the program if none does.
     #[inline]
     pub(crate) fn index_of(self, class: Class, block: usize) -> usize {
         index_in(class, block - self.0.address())
     }
 
-    /// Marks a block of this page free; returns how many are then.
+    /// Marks a block of this page free; returns the number of free blocks.
     #[inline(always)]
     pub(crate) fn put_one(self, class: Class, block: usize) -> usize {
-        let home = Home::new(self, class, block);
+        let home = PageView::new(self, class, block);
         let word = home.mark(class, block);
         home.note(1, word)
     }
 }
 
-/// A page that blocks come home to. What is freed together was mostly made together: a list, a tree. So what holds for
-/// the page is looked up once for all of them.
+/// A page with its bitmap looked up, to return several blocks to it: blocks freed together (a list, a tree) were mostly made
+/// together.
 #[derive(Clone, Copy)]
-pub(crate) struct Home {
+pub(crate) struct PageView {
     page: Page,
     start: usize,
     words: &'static [Cell<u64>],
 }
 
-impl Home {
+impl PageView {
     /// `page`, in which `block` lies.
     #[inline(always)]
-    pub(crate) fn new(page: Page, class: Class, block: usize) -> Home {
+    pub(crate) fn new(page: Page, class: Class, block: usize) -> PageView {
         // SAFETY: The block lies in one of the page's slices.
         let back = unsafe { Slice::at(block) }.back.get() as usize;
-        // As the slice says it too, but quicker.
+        // The address of the page's first slice, computed faster.
         let start = (block & !(SLICE_BYTES - 1)) - back * SLICE_BYTES;
         debug_assert!(start == page.0.address());
-        Home { page, start, words: page.words(class) }
+        PageView { page, start, words: page.words(class) }
     }
 
     /// Whether a block lies in the page.
@@ -397,7 +392,7 @@ impl Home {
         block.wrapping_sub(self.start) < class.page_slices() * SLICE_BYTES
     }
 
-    /// Marks a block of the page free; returns the word of the bitmap that says so, by number. [`Home::note`] has to follow.
+    /// Marks a block of the page free; returns the number of its word in the bitmap. A call of `note` must follow.
     #[inline(always)]
     pub(crate) fn mark(&self, class: Class, block: usize) -> usize {
         let index = index_in(class, block - self.start);
@@ -412,7 +407,7 @@ impl Home {
         number
     }
 
-    /// Notes that `blocks` were marked free, in no word lower than `word`; returns how many are free now.
+    /// Counts `blocks` marked free, in no word before `word`; returns the number of free blocks.
     #[inline(always)]
     pub(crate) fn note(&self, blocks: usize, word: usize) -> usize {
         let slice = self.page.0;
@@ -423,11 +418,11 @@ impl Home {
     }
 }
 
-/// The index of the block that starts so many bytes into a page of `class`. Ends the program where none does.
+/// The index of the block at this offset in a page of `class`. Ends the program if none starts there.
 #[inline(always)]
 fn index_in(class: Class, offset: usize) -> usize {
     let index = class.block_index(offset);
-    // Behind the last block there may be room for part of one.
+    // Behind the last block there may be room for a part of one.
     if index >= class.page_blocks() || index * class.size() != offset {
         fault::stop(Fault::NotABlock);
     }
@@ -435,13 +430,13 @@ fn index_in(class: Class, offset: usize) -> usize {
 }
 
 impl Page {
-    /// Ends the program where this is no page of `class`, as a layout may say of a block that has another one.
+    /// Ends the program if this is no page of `class`, after a free with a wrong layout.
     #[inline(always)]
     pub(crate) fn check_class(self, class: Class) {
         self.check_code(class, class.laned().code_in(self.0.shard.get()));
     }
 
-    /// The same where `code` is the class's in the page's shard.
+    /// [`Page::check_class`] for `code`, the class's in the page's shard.
     #[inline(always)]
     pub(crate) fn check_code(self, class: Class, code: u8) {
         if self.0.code.get() != code {
@@ -449,7 +444,7 @@ impl Page {
         }
     }
 
-    /// The same where its code is not that class's: it may be that of sampled blocks.
+    /// The slow part: the code may be that of sampled blocks.
     #[cold]
     #[inline(never)]
     fn check_sampled(self, class: Class) {
@@ -461,32 +456,32 @@ impl Page {
         }
     }
 
-    /// Who owns this page.
+    /// The shard that owns this page.
     #[inline(always)]
     pub(crate) fn owner(self) -> Shard {
         let shard = self.0.shard.get();
-        debug_assert!(whose::is_admitted(shard), "no page was made for it");
+        debug_assert!(ownership::is_admitted(shard), "no page was made for it");
         if cfg!(masu_plant = "samples_as_first") && Shard(shard) == Shard::SAMPLED {
-            // A fault planted for the oracle: sampled blocks are taken for the first shard's.
+            // A fault planted for the oracle: the first shard is taken for the owner of sampled blocks.
             return Shard::default();
         }
         Shard(shard)
     }
 }
 
-/// The page in which a block lies. Ends the program where it lies in none: a layout's free looks at nothing before a
-/// block comes here.
+/// The page of a block. Ends the program if there is none, because a free by layout checks nothing before its block is
+/// returned here.
 #[inline(always)]
 pub(crate) fn page_of(block: usize) -> Page {
     let code = (map::double_code(block) >> 1) as u8;
     if code < SAMPLED {
         check_unmapped(block, code);
     }
-    // SAFETY: The class map, or its arena, says that it lies in a page or in a mixed slice.
+    // SAFETY: By the class map, or its arena, it lies in a page or in a mixed slice.
     Page(unsafe { Slice::at(block) }.page())
 }
 
-/// Ends the program because of an address for which the class map has this code, unless that is for want of a map.
+/// Ends the program because of this code in the class map, unless there is no map.
 #[cold]
 #[inline(never)]
 fn check_unmapped(block: usize, code: u8) {
@@ -505,9 +500,9 @@ fn check_unmapped(block: usize, code: u8) {
     });
 }
 
-/// What goes back to the kernel together, of one page or more.
+/// Memory of one page or more, to be purged together.
 pub(crate) struct Purge {
-    /// Ranges of whole OS pages that free blocks fill.
+    /// Ranges of whole OS pages of free blocks.
     spans: [Span; SPANS_MAX],
     count: usize,
     bytes: usize,
@@ -518,41 +513,40 @@ impl Purge {
         Purge { spans: [Span::NONE; SPANS_MAX], count: 0, bytes: 0 }
     }
 
-    /// Whether there is room for what one more page of `class` may add.
+    /// Whether one more page of `class` fits.
     pub(crate) fn has_room_for(&self, class: Class) -> bool {
         let pieces = class.page_slices() * (SLICE_BYTES / PIECE_BYTES);
         self.count + pieces.div_ceil(PURGE_OS_PAGES_MIN + 1) <= SPANS_MAX
     }
 
-    /// Makes it empty.
+    /// Empties it.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
         self.bytes = 0;
     }
 
-    /// How many ranges they are.
+    /// The number of ranges.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// How many bytes go back.
+    /// Their bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives them back.
+    /// Purges them.
     ///
     /// # Safety
     ///
     /// - No block of the pages was handed out since it was planned, and none is in between.
-    pub(crate) unsafe fn carry_out(&self) {
-        // SAFETY: The blocks there are free (the caller's condition), so nobody needs their contents.
+    pub(crate) unsafe fn run(&self) {
+        // SAFETY: The blocks there are free (the caller's condition), so their contents are not needed.
         let _ = unsafe { kernel::drop_contents(&self.spans[..self.count]) };
     }
 }
 
-/// The index of the first bit from `index` on that is set, once `flipped` was applied to its word; behind
-/// the last word where none is.
+/// The index of the first set bit from `index` on, with `flipped` applied to its word; behind the last word if there is none.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.page_next_bit")]
 fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {
@@ -567,7 +561,7 @@ fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {
     word * 64 + left.trailing_zeros() as usize
 }
 
-const _: () = assert!(COLOURS * LINE_BYTES / MIN_ALIGN < 64, "a word of the bitmap hides them");
+const _: () = assert!(COLORS * LINE_BYTES / MIN_ALIGN < 64, "a word of the bitmap hides them");
 
 #[cfg(test)]
 #[path = "page/tests.rs"]

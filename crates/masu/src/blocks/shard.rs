@@ -1,10 +1,9 @@
-//! Shards: who owns the pages. Threads own only their caches.
+//! Shards: the owners of pages. Threads own only their caches.
 //!
-//! Relies on pages; thread caches and the transfer cache come here for blocks and bring them back,
-//! as arrays of pointers. There is about one shard a CPU, and each keeps, for every class, a list of
-//! its pages with free blocks behind a lock of its own. The hard idea: because pages never belong
-//! to a thread, a thread's end is at most a flush, and a block freed by any thread goes the same
-//! way home.
+//! Relies on pages; thread caches and the transfer cache take and return blocks as arrays of pointers. There is about one
+//! shard a CPU, and each has for every class a list of its pages with free blocks, behind a lock of its own. The hard idea:
+//! because pages never belong to a thread, a thread's end is at most a flush, and a block freed by any thread returns the
+//! same way.
 
 pub(crate) mod guarded;
 #[cfg(feature = "secure")]
@@ -12,9 +11,9 @@ pub(crate) mod hardened;
 pub(crate) mod sampled;
 mod sparse;
 
-use crate::blocks::page::{Home, Page, page_of};
+use crate::blocks::ownership::{self, Shard};
+use crate::blocks::page::{Page, PageView, page_of};
 use crate::blocks::slot;
-use crate::blocks::whose::{self, Shard};
 use crate::diagnostics::guards;
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
@@ -22,23 +21,23 @@ use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicUsize, Lock, Ordering};
 use crate::settings::{self, SHARDS_MAX};
 use sparse::{LeftAlone, Place};
-pub(crate) use sparse::{go_on, go_on_at_end};
+pub(crate) use sparse::{purge_step, purge_steps_at_exit};
 
 /// The pages of one class in one shard.
 pub(crate) struct ClassPages {
     /// Pages with a free block, roughly lowest address first.
     partial: List,
-    /// How many pages `partial` holds.
+    /// The number of pages in `partial`.
     partial_count: u32,
-    /// How many pages there are, full ones too.
+    /// The number of pages, full ones too.
     pages: u32,
-    /// Blocks handed out from these pages: in the hands of the program or of caches.
+    /// Blocks taken from these pages, live or in caches.
     handed_out: usize,
-    /// `handed_out` when the last pass through sparse pages began, or the most it was since; 0 at first.
+    /// `handed_out` when the last pass through sparse pages began, or its maximum since; 0 at first.
     handed_out_at_purge: usize,
-    /// Sparse pages are left alone up to this size together.
+    /// Sparse pages up to this size together are left alone.
     left_alone: LeftAlone,
-    /// Where a pass through sparse pages has come to.
+    /// The next page of a pass through sparse pages.
     place: Place,
     /// Blocks ever taken from these pages.
     taken: usize,
@@ -52,7 +51,7 @@ const _: () = assert!(size_of::<Line>() == 64, "no longer than its line");
 
 static SHARDS: [[Line; CLASSES]; SHARDS_MAX] =
     [const { [const { Line(Lock::new(ClassPages::new())) }; CLASSES] }; SHARDS_MAX];
-/// The shards that have free blocks of a class, or had when a thread last looked there: a bit each. Written under the lock of the
+/// The shards that have free blocks of a class, or had when a thread last checked: a bit each. Written under the lock of the
 /// class's pages.
 static FREE: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 /// The pages of [`Shard::SAMPLED`], apart from those that every program touches.
@@ -60,22 +59,21 @@ static SAMPLED: [Line; CLASSES] = [const { Line(Lock::new(ClassPages::new())) };
 
 impl Shard {
     fn pages(self, class: Class) -> &'static Lock<ClassPages> {
-        let shard = SHARDS.get(usize::from(self.0)).unwrap_or_else(|| self.unusual_pages());
+        let shard = SHARDS.get(usize::from(self.0)).unwrap_or_else(|| self.special_pages());
         &shard[class.page_index()].0
     }
 
-    /// The pages of sampled blocks. Those of first-class heaps belong to no shard: their blocks are freed
-    /// to their heap, or by plain `free`.
+    /// The pages of sampled blocks. Pages of first-class heaps belong to no shard: their blocks return to their heap.
     #[cold]
-    fn unusual_pages(self) -> &'static [Line; CLASSES] {
+    fn special_pages(self) -> &'static [Line; CLASSES] {
         if self != Shard::SAMPLED {
             fault::stop(Fault::NotTheHeaps);
         }
         &SAMPLED
     }
 
-    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`; the lowest address comes
-    /// last. Returns how many; 0 only for want of memory.
+    /// Takes up to `blocks.len()` free blocks into the *end* of `blocks`; the lowest address comes last. Returns their
+    /// number; 0 only without memory.
     pub(crate) fn refill(self, class: Class, blocks: &mut [usize]) -> usize {
         let mut pages = self.pages(class).lock();
         let taken = pages.take(class, blocks);
@@ -84,14 +82,14 @@ impl Shard {
         }
         let own_bytes = pages.handed_out * class.size();
         drop(pages);
-        // Blocks of other shards would be freed back to them one and all, never used again at once.
+        // Blocks of other shards would all be freed to those shards, and not be reused here.
         if class.is_laned() && own_bytes < OWN_BYTES_MIN {
             let taken = self.refill_from_new(class, blocks);
             if taken > 0 {
                 return taken;
             }
         }
-        // Before a new page is made, the others' free blocks are used up.
+        // The free blocks of other shards are used up before a new page is made.
         match self
             .first_of_others(class, |pages| Some(pages.take(class, blocks)).filter(|n| *n > 0))
         {
@@ -100,13 +98,13 @@ impl Shard {
         }
     }
 
-    /// One block of a class that needs no colour, as big ones are asked for; 0 for want of memory.
+    /// Takes one block of a class without colors, as big ones are; 0 without memory.
     pub(crate) fn refill_one(self, class: Class) -> usize {
         let taken = self.pages(class).lock().take_one(class);
         if taken != 0 { taken } else { self.refill_one_slow(class) }
     }
 
-    /// The same where none of this shard's pages has one.
+    /// The slow part: no page of this shard has a free block.
     #[inline(never)]
     fn refill_one_slow(self, class: Class) -> usize {
         let taken =
@@ -120,7 +118,7 @@ impl Shard {
         block
     }
 
-    /// What `take` finds in the pages of the first other shard that has free blocks of `class`.
+    /// The result of `take` for the first other shard with free blocks of `class`.
     fn first_of_others<T>(
         self,
         class: Class,
@@ -145,7 +143,7 @@ impl Shard {
         None
     }
 
-    /// The same as [`Shard::refill`] from a new page.
+    /// [`Shard::refill`] from a new page.
     #[inline(never)]
     fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
         let Some(page) = Page::create(class, self.0) else { return 0 };
@@ -155,18 +153,17 @@ impl Shard {
     }
 }
 
-/// Notes that `shard` has free blocks of `class`. The caller holds the lock of its pages.
+/// Records that `shard` has free blocks of `class`. The caller holds the lock of its pages.
 fn note_free(shard: Shard, class: Class) {
     let (free, bit) = (&FREE[class.page_index()], 1 << shard.0);
-    // Most of the time it is known. Sampled blocks are nobody else's.
+    // Mostly the bit is set. Sampled blocks are not for other shards.
     // ORDERING: Relaxed, as in `first_of_others`.
-    if !shard.is_unusual() && free.load(Ordering::Relaxed) & bit == 0 {
+    if !shard.is_special() && free.load(Ordering::Relaxed) & bit == 0 {
         free.fetch_or(bit, Ordering::Relaxed);
     }
 }
 
-/// Shards that handed out less than this of a laned class make pages of their own before they take
-/// from others.
+/// The bytes of a laned class that a shard hands out from its own pages before it takes blocks of others.
 const OWN_BYTES_MIN: usize = 1 << 20;
 
 /// Whether these blocks of a laned class are all of the lane of `shard`.
@@ -177,22 +174,22 @@ pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool 
     })
 }
 
-/// Lets sampled blocks have pages; the caller holds the lock of all threads.
+/// Admits pages of sampled blocks; the caller holds the lock of all threads.
 pub(crate) fn prepare_samples() {
-    whose::admit(Shard::SAMPLED.0);
+    ownership::admit(Shard::SAMPLED.0);
 }
 
-/// What a flush found out about the pages.
+/// The state of the pages after a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Pages {
-    /// Nothing that needs doing.
+    /// Nothing to do.
     Ordinary,
-    /// Few blocks keep many pages: those among them that caches hold had better go home too.
+    /// Few blocks keep many pages, so cached blocks should be flushed too.
     Sparse,
 }
 
-/// Brings blocks home to their pages.
+/// Returns blocks to their pages.
 pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
     if let [block] = blocks {
         return flush_one(class, *block);
@@ -206,12 +203,12 @@ pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
     pages
 }
 
-/// The same for a single block, as big ones come.
+/// [`flush`] for one block, as big ones come.
 #[inline(never)]
 pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     let page = page_of(block);
     let shard = page.owner();
-    if shard.is_unusual() {
+    if shard.is_special() {
         if guards::IS_BUILT_IN && shard == Shard::GUARDED {
             guarded::put(block);
             return Pages::Ordinary;
@@ -220,27 +217,27 @@ pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     }
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
-    let found = pages.look(shard, class);
+    let found = pages.check_sparse(shard, class);
     drop(pages);
-    note_brought(shard, 1);
+    count_returned(shard, 1);
     if releases {
-        // SAFETY: `put_one` took the page out of its list because every block of it is free.
+        // SAFETY: `put_one` removed the page from its list because every block of it is free.
         unsafe { page.release(class) };
     }
     found
 }
 
-/// Blocks looked at together: a bit each says which are still to be brought home.
+/// Blocks flushed together: a bit each says which are left.
 const CHUNK: usize = u64::BITS as usize;
 
-/// Brings up to [`CHUNK`] blocks home, one shard's after the other's.
+/// Returns up to [`CHUNK`] blocks, one shard after another.
 fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut left = u64::MAX >> (CHUNK - blocks.len());
     let mut found = Pages::Ordinary;
     while left != 0 {
         let block = blocks[left.trailing_zeros() as usize];
         let shard = page_of(block).owner();
-        let pages = if shard.is_unusual() {
+        let pages = if shard.is_special() {
             left &= left - 1;
             flush_one(class, block)
         } else {
@@ -253,49 +250,49 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     found
 }
 
-/// Empty pages of fewer blocks than this are not kept.
+/// Empty pages of fewer blocks are not kept.
 const KEPT_BLOCKS_MIN: usize = 64;
 
-/// How many pages of `class` are kept when empty: one, so that blocks freed and allocated in turns
-/// cost no page, unless it holds so few that caches see to that.
+/// The number of empty pages of `class` that are kept: one, so that blocks freed and allocated in turns cost no page, unless
+/// it has so few blocks that caches suffice.
 fn kept_pages(class: Class) -> u32 {
     let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && settings::retain() != Some(0);
     u32::from(keeps)
 }
 
-/// Pages that became empty in one flush and are released behind the lock.
+/// Pages that become empty in one flush and are released outside the lock.
 const EMPTY_MAX: usize = 8;
 
-/// The same, out of the books.
+/// Empty pages, removed from their list.
 struct Empty {
     pages: [Option<Page>; EMPTY_MAX],
     count: usize,
 }
 
-/// Brings those of `blocks` home that are `left` and belong to `shard`, or as many until pages have to be released.
+/// Returns those of `blocks` that are `left` and belong to `shard`, until pages have to be released.
 fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64) -> Pages {
     let mut empty = Empty { pages: [None; EMPTY_MAX], count: 0 };
     let mut pages = shard.pages(class).lock();
     let before = pages.handed_out;
     *left = pages.put(shard, class, blocks, *left, &mut empty);
-    let found = pages.look(shard, class);
+    let found = pages.check_sparse(shard, class);
     let brought = before - pages.handed_out;
     drop(pages);
-    note_brought(shard, brought);
+    count_returned(shard, brought);
     if empty.count > 0 {
-        // SAFETY: `put` took the pages out of their list because every block of them is free.
+        // SAFETY: `put` removed the pages from their list because every block of them is free.
         unsafe { Page::release_all(class, &empty.pages[..empty.count]) };
     }
     found
 }
 
-/// Counts blocks that this thread brought home to a shard other than its own.
+/// Counts blocks that this thread returned to another shard than its own.
 #[inline]
-fn note_brought(shard: Shard, blocks: usize) {
+fn count_returned(shard: Shard, blocks: usize) {
     if let Some(own) = slot::get().head()
         && own.shard != shard
     {
-        own.brought_blocks.add(blocks);
+        own.returned_blocks.add(blocks);
     }
 }
 
@@ -313,8 +310,7 @@ impl ClassPages {
         }
     }
 
-    /// Takes a new page into the books, of which `taken` blocks were taken: into the list only if some
-    /// are left.
+    /// Adds a new page, of which `taken` blocks were taken; to the list only if some are left.
     #[inline]
     fn enter(&mut self, class: Class, page: Page, taken: usize) {
         self.pages += 1;
@@ -325,8 +321,7 @@ impl ClassPages {
         }
     }
 
-    /// Takes a page with free blocks into the list: lower addresses to the front, so that high
-    /// ones empty.
+    /// Enters a page with free blocks into the list: lower addresses at the front, so that higher ones become empty.
     #[inline(never)]
     fn link(&mut self, class: Class, page: Page) {
         if self.partial.is_empty() {
@@ -348,8 +343,8 @@ impl ClassPages {
         self.partial_count -= 1;
     }
 
-    /// Takes a page that is to be released out of the books.
-    fn give_up(&mut self, page: Page) {
+    /// Removes a page that is to be released.
+    fn remove(&mut self, page: Page) {
         self.unlink(page);
         self.pages -= 1;
     }
@@ -368,13 +363,13 @@ impl ClassPages {
                 self.unlink(page);
             }
         }
-        // What was taken lies at the end of `blocks`, as promised, also if it is less.
+        // The blocks taken lie at the end of `blocks`, also if they are fewer.
         self.handed_out += wanted - left;
         self.taken += wanted - left;
         wanted - left
     }
 
-    /// Takes one block of a class that needs no colour; 0 where no page has one.
+    /// Takes one block of a class without colors; 0 if no page has one.
     #[inline(always)]
     fn take_one(&mut self, class: Class) -> usize {
         let Some(first) = self.partial.first() else { return 0 };
@@ -391,8 +386,8 @@ impl ClassPages {
         block
     }
 
-    /// Marks those of `blocks` free that are `left` and of pages of `owner`, whose books these are. Pages that are now
-    /// empty and out of the books join `empty`, until that is full. Returns which are left then.
+    /// Marks those of `blocks` free that are `left` and belong to pages of `owner`, which these are. Pages that become empty
+    /// and are removed join `empty`, until that is full. Returns the blocks that are still left.
     #[inline(never)]
     fn put(
         &mut self,
@@ -415,7 +410,7 @@ impl ClassPages {
                 continue;
             }
             page.check_code(class, code);
-            let home = Home::new(page, class, block);
+            let home = PageView::new(page, class, block);
             let (mut count, mut lowest) = (0, usize::MAX);
             loop {
                 lowest = lowest.min(home.mark(class, block));
@@ -439,19 +434,18 @@ impl ClassPages {
         others | ahead
     }
 
-    /// A page of which every block is free is kept, or joins `empty`, out of the books; whether that is full now.
+    /// Keeps an empty page, or removes it and adds it to `empty`; returns whether that is now full.
     #[inline(never)]
     fn note_empty(&mut self, class: Class, page: Page, empty: &mut Empty) -> bool {
         if self.partial_count > kept_pages(class) && !page.is_away() {
-            self.give_up(page);
+            self.remove(page);
             empty.pages[empty.count] = Some(page);
             empty.count += 1;
         }
         empty.count == EMPTY_MAX
     }
 
-    /// The same for a single block; whether its page, which is `page`, is now empty and out of the
-    /// books.
+    /// [`ClassPages::put`] for one block; returns whether its page, which is `page`, is now empty and removed.
     #[inline(always)]
     fn put_one(&mut self, class: Class, page: Page, block: usize) -> bool {
         page.check_class(class);
@@ -465,7 +459,7 @@ impl ClassPages {
         match (was_full, releases) {
             (true, true) => self.pages -= 1,
             (true, false) => self.link(class, page),
-            (false, true) => self.give_up(page),
+            (false, true) => self.remove(page),
             (false, false) => {}
         }
         releases
@@ -474,7 +468,7 @@ impl ClassPages {
     /// Takes an empty page out of the list, to be released.
     fn take_empty(&mut self, class: Class) -> Option<Page> {
         let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
-        self.give_up(page);
+        self.remove(page);
         Some(page)
     }
 }
@@ -497,17 +491,17 @@ pub(crate) fn trim() {
     }
 }
 
-/// What the pages of a class hold, over all shards.
+/// The counts of a class's pages, over all shards.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) pages: usize,
-    /// Blocks handed out now, to the program or to caches.
+    /// Blocks out of pages, live or in caches.
     pub(crate) handed_out: usize,
     /// Blocks ever taken from pages.
     pub(crate) taken: usize,
 }
 
-/// What the pages of `class`, which has no home, hold.
+/// The counts of `class`, a plain one.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.shard_counts")]
 pub(crate) fn counts(class: Class) -> Counts {
@@ -522,7 +516,7 @@ pub(crate) fn counts(class: Class) -> Counts {
     })
 }
 
-/// How many shards have handed blocks out, to the program or to caches.
+/// The number of shards with blocks that are live or in caches.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.shard_active")]
 pub(crate) fn active() -> usize {
@@ -530,7 +524,7 @@ pub(crate) fn active() -> usize {
     Shard::used().filter(|shard| has_any(*shard)).count()
 }
 
-/// Holds every lock of this room across `fork`.
+/// Holds every lock of this module across `fork`.
 pub(crate) fn hold_for_fork() {
     for shard in Shard::all() {
         Class::all().for_each(|class| shard.pages(class).hold());

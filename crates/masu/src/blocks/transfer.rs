@@ -6,9 +6,9 @@
 
 use core::mem;
 
+use crate::blocks::ownership::Shard;
 use crate::blocks::shard::{self, Pages, sampled};
 use crate::blocks::slot;
-use crate::blocks::whose::Shard;
 use crate::memory::class::{CODES, Class};
 use crate::memory::metadata;
 use crate::platform::sync::{AtomicBool, Lock, Ordering};
@@ -20,7 +20,7 @@ const BLOCKS_MAX: usize = 2048;
 /// After so many visits, blocks that were there all the time are flushed.
 const DECAY_EVERY: u32 = 64;
 /// Blocks flushed at a time.
-const HOMEWARD_MAX: usize = 256;
+const FLUSH_MAX: usize = 256;
 
 /// Free blocks under one code.
 struct Batch {
@@ -69,14 +69,14 @@ fn batch(code: u8) -> &'static Lock<Batch> {
 
 /// Where fetched blocks go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whom {
+enum Target {
     Cache,
     Pages,
 }
 
 /// Takes up to `blocks.len()` blocks into the end of `blocks`; returns how many.
 #[inline(always)]
-fn fetch(code: u8, blocks: &mut [usize], whom: Whom) -> usize {
+fn fetch(code: u8, blocks: &mut [usize], target: Target) -> usize {
     let line = line(code);
     // ORDERING: Relaxed: a thread that misses a batch given just now takes the longer way.
     if !line.filled.load(Ordering::Relaxed) {
@@ -91,7 +91,7 @@ fn fetch(code: u8, blocks: &mut [usize], whom: Whom) -> usize {
     }
     batch.count = rest as u32;
     batch.low_water = batch.low_water.min(rest as u32);
-    if whom == Whom::Cache {
+    if target == Target::Cache {
         batch.fetched += taken;
     }
     line.note(&batch);
@@ -104,7 +104,7 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
     if !keeps(class) {
         return shard.refill(class, blocks);
     }
-    match fetch(class.code_in(shard.0), blocks, Whom::Cache) {
+    match fetch(class.code_in(shard.0), blocks, Target::Cache) {
         0 => shard.refill(class, blocks),
         taken => taken,
     }
@@ -145,7 +145,7 @@ pub(crate) fn give(class: Class, shard: Shard, blocks: &[usize]) -> Pages {
     let sparse = pages == Pages::Sparse;
     let was_closed = mem::replace(&mut line(code).batch.lock().closed, sparse);
     if sparse && !was_closed {
-        send_home(code, class);
+        flush_batch(code, class);
     }
     pages
 }
@@ -204,9 +204,9 @@ impl Batch {
     }
 
     /// Moves what nobody fetched since the last time into `stale`; returns how many.
-    fn decay(&mut self, stale: &mut [usize; HOMEWARD_MAX]) -> usize {
+    fn decay(&mut self, stale: &mut [usize; FLUSH_MAX]) -> usize {
         self.visits = 0;
-        let count = (self.low_water as usize).min(HOMEWARD_MAX);
+        let count = (self.low_water as usize).min(FLUSH_MAX);
         if let Some(kept) = &mut self.blocks {
             stale[..count].copy_from_slice(&kept[..count]);
             kept.copy_within(count..self.count as usize, 0);
@@ -226,14 +226,14 @@ fn codes() -> impl Iterator<Item = (u8, Class)> {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.transfer_trim")]
 pub(crate) fn trim() {
-    codes().for_each(|(code, class)| send_home(code, class));
+    codes().for_each(|(code, class)| flush_batch(code, class));
 }
 
 /// Flushes blocks that no thread fetched for a while. A call of its own, so that others have no array to clear.
 #[cold]
 #[inline(never)]
 fn decay(code: u8, class: Class) {
-    let mut stale = [0; HOMEWARD_MAX];
+    let mut stale = [0; FLUSH_MAX];
     let mut batch = batch(code).lock();
     let count = batch.decay(&mut stale);
     line(code).note(&batch);
@@ -244,14 +244,14 @@ fn decay(code: u8, class: Class) {
 /// Flushes all blocks under a code.
 #[cold]
 #[inline(never)]
-fn send_home(code: u8, class: Class) {
-    let mut blocks = [0; HOMEWARD_MAX];
+fn flush_batch(code: u8, class: Class) {
+    let mut blocks = [0; FLUSH_MAX];
     loop {
-        let taken = fetch(code, &mut blocks, Whom::Pages);
+        let taken = fetch(code, &mut blocks, Target::Pages);
         if taken == 0 {
             break;
         }
-        let _ = shard::flush(class, &blocks[HOMEWARD_MAX - taken..]);
+        let _ = shard::flush(class, &blocks[FLUSH_MAX - taken..]);
     }
 }
 

@@ -1,9 +1,8 @@
-//! Slices: the 64 KiB units that arenas are cut into, and what is known of each.
+//! Slices: the 64 KiB units of arenas, with a record for each.
 //!
-//! Relies on the layout of an arena's head: an arena starts at a multiple of 1 GiB, there lie 64
-//! bytes for each of its slices, and behind those the bitmaps of its pages, 512 bytes a slice. So
-//! what is known of a pointer's slice is a mask, a shift and an addition away, and lies together
-//! and far from the blocks: a header in front of each page would put all headers into the same few
+//! Relies on the layout of an arena's head: an arena starts at a multiple of 1 GiB with 64 bytes for each of its slices, and
+//! the bitmaps of its pages follow, 512 bytes a slice. So the record of a pointer's slice is a mask, a shift and an addition
+//! away. Records lie together, apart from the blocks, because headers in front of pages would all fall into the same few
 //! cache sets.
 
 use core::ptr::{self, NonNull};
@@ -11,23 +10,22 @@ use core::ptr::{self, NonNull};
 pub(crate) use crate::memory::class::{SLICE_BYTES, SLICE_SHIFT};
 use crate::platform::sync::{AtomicU8, Cell, Ordering};
 
-/// What is purged is remembered in pieces of so many bytes: the smallest OS page.
+/// The unit of the record of purged memory: the smallest OS page.
 pub(crate) const PIECE_BYTES: usize = SLICE_BYTES / u16::BITS as usize;
-/// Bytes of an arena's addresses, and its alignment. One block over this size has a longer arena
-/// of its own.
+/// Bytes of an arena's addresses, and its alignment. A longer block has a longer arena of its own.
 pub(crate) const ARENA_BYTES: usize = 1 << 30;
 /// Slices of a whole arena.
 pub(crate) const ARENA_SLICES: usize = ARENA_BYTES / SLICE_BYTES;
-/// Where the bitmaps start, behind the slices' data.
+/// The offset of the bitmaps, behind the slices' records.
 pub(crate) const BITMAPS_AT: usize = ARENA_SLICES * size_of::<Slice>();
 /// Words of a slice's bitmap: one bit for each 16 bytes.
 pub(crate) const BITMAP_WORDS: usize = SLICE_BYTES / 16 / 64;
 
-/// What a slice is used for.
+/// The use of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Head of the arena, never handed out yet, or inside a run whose first slice says more.
+    /// Head of the arena, never handed out, or inside a run, whose first slice has its kind.
     Opaque = 0,
     /// First or last slice of a free run.
     Free = 1,
@@ -35,7 +33,7 @@ pub(crate) enum Kind {
     Page = 2,
     /// First slice of a large block.
     Large = 3,
-    /// Memory of the allocator's own.
+    /// Metadata.
     Metadata = 4,
     /// First slice of a large block that is free and parked.
     Parked = 5,
@@ -47,7 +45,7 @@ pub(crate) enum Kind {
     HeapMixed = 8,
 }
 
-/// A [`Kind`] that neighbours may look at while it changes.
+/// A [`Kind`] that neighbors may read while it changes.
 #[repr(transparent)]
 pub(crate) struct AtomicKind(AtomicU8);
 
@@ -67,7 +65,7 @@ impl AtomicKind {
         }
     }
 
-    /// Whether it is this one.
+    /// Whether it is `kind`.
     #[inline(always)]
     pub(crate) fn is(&self, kind: Kind) -> bool {
         // ORDERING: Relaxed, as above.
@@ -80,59 +78,56 @@ impl AtomicKind {
     }
 }
 
-/// A slice's place in a [`List`](crate::memory::list::List). All zero: in none, or alone in one.
+/// A slice's links in a [`List`](crate::memory::list::List). All zero: in none, or alone in one.
 #[repr(C)]
 pub(crate) struct Links {
     pub(crate) next: Cell<Option<&'static Slice>>,
     pub(crate) previous: Cell<Option<&'static Slice>>,
 }
 
-/// What is known of a slice, or of the run of slices that it starts.
+/// The record of a slice, or of the run that it starts.
 #[repr(C, align(64))]
 pub(crate) struct Slice {
-    /// Links of the list this run is in: free runs (the ranges' lock) or pages with free blocks
-    /// (the lock of the page's shard and class).
+    /// Links of the run's list: free runs (the ranges' lock), or pages with free blocks (the lock of the page's shard and
+    /// class).
     pub(crate) links: Links,
-    /// Slices of the run: of a free one the ranges' lock, of a large block its owner.
+    /// Slices of the run: of a free one under the ranges' lock, of a large block its owner's.
     pub(crate) count: Cell<u32>,
-    /// Slices back to the first of the run, in its other slices (of pages and of free runs'
-    /// ends). Constant for a page's life, so that `free` reads it without a lock.
+    /// The distance to the first slice of the run, in its other slices (of pages and at the ends of free runs). Constant for
+    /// a page's life, so that `free` reads it without a lock.
     pub(crate) back: Cell<u32>,
-    /// Bytes of a free run that may be resident: the ranges' lock. Of a page: how many blocks were
-    /// free when it was last purged, the lock of the page's shard and class.
+    /// Bytes of a free run that may be resident: the ranges' lock. Of a page: the free blocks at its last purge, under the
+    /// lock of the page's shard and class.
     pub(crate) dirty: Cell<u32>,
-    /// Free blocks of a page. The lock of the page's shard and class, as for `first_free`. Of a free run that is
-    /// away, whose thread's that is: the ranges' lock.
+    /// Free blocks of a page, under the lock of the page's shard and class, like `first_free`. Of a free run that is away,
+    /// the thread that has it: the ranges' lock.
     pub(crate) free_blocks: Cell<u32>,
-    /// No word of the page's bitmap before this one has a bit set.
+    /// Words of the page's bitmap before this one are zero.
     pub(crate) first_free: Cell<u32>,
-    /// What the slice is used for. Only the ranges' lock makes a slice free or takes that back;
-    /// neighbours look at any time.
+    /// The use of the slice. It changes from and to free only under the ranges' lock; neighbors read it at any time.
     pub(crate) kind: AtomicKind,
-    /// Code of the page's class, of a first-class heap's page in each of its slices. Constant for a
-    /// page's life, like `shard`.
+    /// The code of the page's class; of a first-class heap's page in each of its slices. Constant for a page's life, like
+    /// `shard`.
     pub(crate) code: Cell<u8>,
     /// The shard that owns the page.
     pub(crate) shard: Cell<u8>,
-    /// Whether a free run is known to read as zero. The ranges' lock. Of a page: whether it is away, its
-    /// free memory on the way to the kernel; the lock of the page's shard and class.
+    /// Whether a free run is known to read as zero: the ranges' lock. Of a page: whether it is away, its free memory being
+    /// purged; the lock of the page's shard and class.
     pub(crate) zero: Cell<bool>,
-    /// A page's slice: bit *i* is set while the *i*th [`PIECE_BYTES`] were purged and none of their
-    /// blocks was handed out since. The lock of the page's shard and class. Else 0.
+    /// A page's slice: bit *i* is set if the *i*th [`PIECE_BYTES`] were purged and none of their blocks was handed out since.
+    /// The lock of the page's shard and class. Else 0.
     pub(crate) purged: Cell<u16>,
-    /// Of a page that sampled blocks come from, the code of their class; of a large block, whether
-    /// it was sampled. Else 0.
+    /// Of a page of sampled blocks, the code of their class; of a large block, whether it was sampled. Else 0.
     pub(crate) sampled: Cell<u8>,
-    /// Links of the list of dirty runs that this free run is in: the ranges' lock. In slices that a
-    /// first-class heap owns, whose they are: see [`Slice::belongs`]. Of a page of few blocks, its bitmap
-    /// (`blocks/page.rs`).
+    /// Links of a free run in the list of dirty runs: the ranges' lock. In slices of a first-class heap, their owner: see
+    /// [`Slice::belongs`]. Of a page of few blocks, its bitmap (`blocks/page.rs`).
     pub(crate) dirty_links: Links,
 }
 
-/// Which first-class heap a slice belongs to.
+/// The first-class heap that a slice belongs to.
 #[repr(C)]
 pub(crate) struct Belongs {
-    /// Where what owns it lies; [`crate::blocks::owner`] knows what that is.
+    /// Its owner, of a type that [`crate::blocks::owner`] knows.
     pub(crate) owner: Cell<*const ()>,
     /// The heap's number.
     pub(crate) number: Cell<usize>,
@@ -151,15 +146,15 @@ impl Slice {
         unsafe { Slice::in_slot(arena + ((address - arena) >> SLICE_SHIFT) * size_of::<Slice>()) }
     }
 
-    /// The slice whose slot lies at an address.
+    /// The slice in a slot.
     ///
     /// # Safety
     ///
     /// - It is a slot in the head of an arena that stays reserved.
     #[inline(always)]
     unsafe fn in_slot(slot: usize) -> &'static Slice {
-        // SAFETY: The head of an arena is committed as long as the arena is reserved, and holds a
-        // slot for each of its slices; zero bytes are a valid slice.
+        // SAFETY: The head of an arena is committed while the arena is reserved, and has a slot for each of its slices; zero
+        // bytes are a valid slice.
         unsafe { &*ptr::with_exposed_provenance(slot) }
     }
 
@@ -214,29 +209,29 @@ impl Slice {
         unsafe { self.behind(self.back.get() as usize) }
     }
 
-    /// Which heap this slice belongs to, where it is a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first
-    /// of a [`Kind::HeapLarge`]. Constant for the life of that, so that `free` reads it without a lock.
+    /// The heap of this slice, which is a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first of a [`Kind::HeapLarge`].
+    /// Constant for its life, so that `free` reads it without a lock.
     #[inline]
     pub(crate) fn belongs(&self) -> &Belongs {
-        // SAFETY: The links are two words that may hold null or any number, and only those of free
-        // runs are ever read as links: `List` writes both when a run enters one.
+        // SAFETY: The links are two words that may hold null or any number, and only those of free runs are ever read as
+        // links: `List` writes both when a run enters one.
         unsafe { &*(&raw const self.dirty_links).cast() }
     }
 
-    /// Makes this slice the heap's that has this number, and this owner.
+    /// Gives this slice to the heap with this number and owner.
     pub(crate) fn set_belongs(&self, owner: *const (), number: usize) {
         self.belongs().owner.set(owner);
         self.belongs().number.set(number);
     }
 
-    /// The bitmap of the page that starts at this slice: a set bit is a free block. Its words are
-    /// guarded by the lock of the page's shard and class.
+    /// The bitmap of the page that starts at this slice: a set bit is a free block. The lock of the page's shard and class
+    /// guards its words.
     #[inline]
     pub(crate) fn bitmap(&self, words: usize) -> &'static [Cell<u64>] {
         let start =
             self.arena_address() + BITMAPS_AT + self.index() * BITMAP_WORDS * size_of::<u64>();
-        // SAFETY: The head holds the bitmaps of all slices one after another; a page's bitmap is
-        // as long as those of its slices together.
+        // SAFETY: The head holds the bitmaps of all slices one after another; a page's bitmap is as long as those of its
+        // slices together.
         unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(start), words) }
     }
 }

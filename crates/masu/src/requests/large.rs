@@ -91,7 +91,7 @@ pub(crate) unsafe fn free(first: &'static Slice) {
             return;
         }
         cache.count_slow_call(None);
-        shard::go_on();
+        shard::purge_step();
     }
     // SAFETY: The run is the block's, which nothing uses.
     unsafe { free_run(first, slices, cache) };

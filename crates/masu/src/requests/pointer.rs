@@ -12,8 +12,8 @@
 use core::ptr::NonNull;
 
 use crate::blocks::owner::{Owner, owner_of};
+use crate::blocks::ownership::Shard;
 use crate::blocks::page::Page;
-use crate::blocks::whose::Shard;
 use crate::diagnostics::guards;
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, SAMPLED};

@@ -15,10 +15,10 @@ mod report;
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
+use crate::blocks::ownership::Shard;
 use crate::blocks::page::hardened::LIVE_MAX;
 use crate::blocks::shard::hardened::{self, Held, Wrong};
 use crate::blocks::slot;
-use crate::blocks::whose::Shard;
 use crate::diagnostics::sampling;
 use crate::memory::arena::code_of;
 use crate::memory::class::{Class, HEAP, LARGE, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};

@@ -19,8 +19,8 @@ mod traffic;
 use core::ops::Deref;
 use core::ptr;
 
+use crate::blocks::ownership::Shard;
 use crate::blocks::slot::{CacheHead, LANED_STEPS, OFFSETS, Shared, Stack, Stacks};
-use crate::blocks::whose::Shard;
 use crate::memory::class::{CLASSES, Class};
 use crate::platform::libc::Key;
 use crate::platform::sync::{Cell, Count};

@@ -275,7 +275,7 @@ impl ThreadStatistics {
             flushes: traffic.flushes.get(),
             flushed_blocks: traffic.flushed_blocks.get(),
             lane_blocks: traffic.lane_blocks.get(),
-            shard_blocks: cache.brought_blocks.get(),
+            shard_blocks: cache.returned_blocks.get(),
             ..Default::default()
         };
         for class in Class::all() {
@@ -308,7 +308,7 @@ impl Statistics {
         add(&mut self.flushes, &traffic.flushes);
         add(&mut self.flushed_blocks, &traffic.flushed_blocks);
         add(&mut self.lane_blocks, &traffic.lane_blocks);
-        add(&mut self.shard_blocks, &cache.brought_blocks);
+        add(&mut self.shard_blocks, &cache.returned_blocks);
         match traffic.user() {
             User::Nobody => self.idle_caches += 1,
             User::Unknown | User::Thread(_) => self.threads += 1,

@@ -130,7 +130,7 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     }
     cache.flush_heaps();
     idle::put(cache);
-    shard::go_on_at_end();
+    shard::purge_steps_at_exit();
 }
 
 /// Takes every lock, so that the child finds none held by a thread that it does not have. A program with one thread needs

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, begin, check};
-use crate::blocks::whose::Shard;
+use crate::blocks::ownership::Shard;
 use crate::blocks::{slot, transfer};
 use crate::memory::class::Class;
 use crate::platform::atomics;

@@ -260,7 +260,7 @@ impl Holdings {
             }
         }
         // SAFETY: The lock around this keeps the blocks from being handed out.
-        unsafe { purge.carry_out() };
+        unsafe { purge.run() };
     }
 
     /// The next page of the pass, which moves on to the one behind it.

@@ -7,8 +7,8 @@
 //! the slice's 64 bytes have no room for it, and the heap's memory holds only blocks.
 
 use super::Owner;
+use crate::blocks::ownership::{self, NO_SHARD};
 use crate::blocks::slot;
-use crate::blocks::whose::{self, NO_SHARD};
 use crate::memory::class::{Class, FIRST, FOREIGN, HEAP};
 use crate::memory::map;
 use crate::memory::slice::{BITMAP_WORDS, Kind, SLICE_BYTES, Slice};
@@ -92,7 +92,7 @@ impl Mixed {
         slice.back.set(0);
         slice.purged.set(0);
         slice.sampled.set(0);
-        whose::note_page(slice, NO_SHARD);
+        ownership::note_page(slice, NO_SHARD);
         owner.take_in(slice);
         map::set(slice.address(), 1, HEAP);
         self.slice = Some(slice);

@@ -8,7 +8,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use super::Page;
-use crate::blocks::whose;
+use crate::blocks::ownership;
 use crate::memory::class::{Class, LARGEST_SMALL};
 use crate::memory::map;
 use crate::memory::metadata;
@@ -72,7 +72,7 @@ impl Page {
         page.0.first_free.set(0);
         page.0.dirty.set(0);
         page.0.code.set(code);
-        whose::note_page(page.0, shard);
+        ownership::note_page(page.0, shard);
         page.0.belongs().number.set(words.as_mut_ptr().expose_provenance());
         let first = if run.zero { Record::Zeroed } else { Record::Unknown };
         (0..blocks).for_each(|index| page.set_record(index, first));

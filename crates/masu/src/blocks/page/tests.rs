@@ -3,14 +3,14 @@
 extern crate std;
 
 use super::*;
-use crate::blocks::whose;
+use crate::blocks::ownership;
 
 /// A shard that no thread of the tests belongs to.
 const UNUSED_SHARD: u8 = 14;
 
 /// A page of a shard that no thread has.
 fn create(class: Class) -> Option<Page> {
-    whose::admit(UNUSED_SHARD);
+    ownership::admit(UNUSED_SHARD);
     Page::create(class, UNUSED_SHARD)
 }
 
@@ -32,23 +32,23 @@ fn read(page: Page, offset: usize) -> u8 {
     unsafe { byte_at(page, offset).read_volatile() }
 }
 
-/// Brings the first of `blocks` home, and as many behind it as lie in the page too; returns how many.
+/// Returns the first of `blocks` to its page, and as many behind it as lie there too; returns their number.
 fn put(page: Page, class: Class, blocks: &[usize]) -> usize {
-    let home = Home::new(page, class, blocks[0]);
+    let home = PageView::new(page, class, blocks[0]);
     let own = blocks.iter().take_while(|block| home.has(class, **block)).count();
     let words = blocks[..own].iter().map(|block| home.mark(class, *block));
     home.note(own, words.min().unwrap_or(usize::MAX));
     own
 }
 
-/// Gives the free memory of a page back, if that is worth it.
+/// Purges the free memory of a page, if that is worth it.
 fn purge_free(page: Page, class: Class) {
     let mut purge = Purge::new();
     if page.is_worth_purging(class) {
         page.plan_purge(class, &mut purge);
     }
     // SAFETY: The page is the test's, and nothing of it was handed out since.
-    unsafe { purge.carry_out() };
+    unsafe { purge.run() };
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
         return;
     }
     assert_eq!(read(page, 40 * KIB), 0, "three quarters of the page are free, in a row");
-    // Nobody's block: what is written here shows whether the kernel is asked again.
+    // Written without a block there, to show whether the kernel is called again.
     write(page, 40 * KIB);
     bring(page, 0..8);
     purge_free(page, class);
@@ -92,7 +92,7 @@ fn the_first_blocks_of_pages_do_not_start_where_os_pages_do() {
         blocks[7] - page.0.address()
     });
     assert!(first.iter().all(|offset| (1..1024).contains(offset)), "{first:?}");
-    assert!(first.iter().any(|offset| *offset != first[0]), "one colour for all: {first:?}");
+    assert!(first.iter().any(|offset| *offset != first[0]), "one color for all: {first:?}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn blocks_come_home_as_far_as_they_lie_in_one_page() {
         let all = class.page_blocks();
         let blocks = |page: Page| (0..all).map(move |index| page.0.address() + index * size);
         for page in [one, other] {
-            // Those before the page's colour come second.
+            // The blocks before the page's color come second.
             (0..2).for_each(|_| _ = page.take(class, &mut [0; 4096]));
             assert!(page.is_full());
         }

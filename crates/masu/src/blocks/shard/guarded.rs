@@ -4,14 +4,14 @@
 //! profile: in pages that no thread's shard owns, with the same code, and returned here.
 
 use super::Shard;
-use crate::blocks::whose;
+use crate::blocks::ownership;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::slice::Slice;
 
 /// Makes a slice hold guarded blocks.
 pub(crate) fn admit(slice: &'static Slice) {
-    whose::admit(Shard::GUARDED.0);
-    whose::note_page(slice, Shard::GUARDED.0);
+    ownership::admit(Shard::GUARDED.0);
+    ownership::note_page(slice, Shard::GUARDED.0);
 }
 
 /// Frees a guarded block. Ends the program with a report where there is none.

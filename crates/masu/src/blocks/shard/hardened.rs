@@ -174,7 +174,7 @@ impl ClassPages {
             && self.partial_count > super::kept_pages(class)
             && !page.is_away();
         if releases {
-            self.give_up(page);
+            self.remove(page);
         }
         Ok(releases.then_some(page))
     }
@@ -308,14 +308,14 @@ impl Held {
         let leaving = quarantine.exchange(class, block);
         let is_round = quarantine.next == 0;
         let empty = if leaving == 0 { Ok(None) } else { self.pages.end_quarantine(class, leaving) };
-        let _ = self.pages.look(self.shard, class);
+        let _ = self.pages.check_sparse(self.shard, class);
         drop(self.pages);
-        super::note_brought(self.shard, 1);
+        super::count_returned(self.shard, 1);
         if let Some(page) = empty? {
             // SAFETY: Every block of it is free, and it is in no list.
             unsafe { page.release_hardened(class) };
         }
-        super::go_on();
+        super::purge_step();
         Ok(is_round)
     }
 }

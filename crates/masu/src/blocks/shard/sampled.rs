@@ -37,5 +37,5 @@ pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
 pub(crate) fn are_sampled(blocks: &[usize]) -> bool {
     (sampling::is_running() || guards::are_on())
         && !slot::get().head().is_some_and(CacheHead::has_noticed)
-        && blocks.iter().any(|block| page_of(*block).owner().is_unusual())
+        && blocks.iter().any(|block| page_of(*block).owner().is_special())
 }

@@ -118,7 +118,7 @@ static RANGES_NEXT: AtomicBool = AtomicBool::new(false);
 /// Continues to purge, once in each slow call: a step of bounded work, of a pass or of what the ranges owe. The caller holds
 /// no lock.
 #[inline]
-pub(crate) fn go_on() {
+pub(crate) fn purge_step() {
     if is_due() {
         take_step();
     }
@@ -147,11 +147,11 @@ fn is_under_way() -> bool {
 /// Takes many steps at the end of a thread, because it makes no more slow calls and its blocks were just flushed.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.sparse_go_on_at_end")]
-pub(crate) fn go_on_at_end() {
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_steps_at_exit")]
+pub(crate) fn purge_steps_at_exit() {
     let mut steps = STEPS_AT_END;
     while steps > 0 && is_due() {
-        go_on();
+        purge_step();
         steps -= 1;
     }
 }
@@ -175,7 +175,7 @@ fn take_step() {
     // ORDERING: As above.
     RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
     if stripes::any_owes() && (ranges_next || !is_under_way()) {
-        stripes::go_on(slot::ranges(), step_ranges().min(RUNS_MAX / 2));
+        stripes::purge_step(slot::ranges(), step_ranges().min(RUNS_MAX / 2));
     } else {
         take_pass_step();
     }
@@ -227,7 +227,7 @@ impl Shard {
                 return;
             }
             // SAFETY: The pages are away, so no block of them is handed out.
-            unsafe { away.purge.carry_out() };
+            unsafe { away.purge.run() };
         }
     }
 
@@ -249,7 +249,7 @@ impl Shard {
 impl ClassPages {
     /// Checks the pages after a flush, and begins a pass where few blocks keep many.
     #[inline]
-    pub(super) fn look(&mut self, shard: Shard, class: Class) -> Pages {
+    pub(super) fn check_sparse(&mut self, shard: Shard, class: Class) -> Pages {
         if !self.is_sparse(class) {
             return Pages::Ordinary;
         }

@@ -8,7 +8,7 @@
 use core::mem::offset_of;
 use core::ptr;
 
-use crate::blocks::whose::Shard;
+use crate::blocks::ownership::Shard;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, CODES, Class, LANED, TABLE_LENGTH};
 use crate::memory::ranges::Parked;
@@ -110,7 +110,7 @@ pub(crate) struct CacheHead {
     /// The large block that was freed last, where the next one is likely to have its size.
     pub(crate) parked: Parked,
     /// Blocks that this thread returned to pages of other shards.
-    pub(crate) brought_blocks: Count,
+    pub(crate) returned_blocks: Count,
 }
 
 impl CacheHead {
@@ -121,7 +121,7 @@ impl CacheHead {
             shard,
             session: Cell::new(0),
             parked: Parked::new(),
-            brought_blocks: Count::new(0),
+            returned_blocks: Count::new(0),
         }
     }
 

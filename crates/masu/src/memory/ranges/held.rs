@@ -4,7 +4,7 @@
 //! such a call belong to nobody, see `take.rs` and `purge.rs`. Memory that a free or an allocation finds to be too much is
 //! *owed*, and purged in *steps* of few system calls and bytes, or a multiple of the bytes that the call itself moved. A
 //! single free or allocation takes its step when it releases the lock; a flush, which may release many pages, leaves it to
-//! the end of the slow call ([`SharedRanges::go_on`]).
+//! the end of the slow call ([`SharedRanges::purge_step`]).
 //!
 //! In a child forked while runs were away they are free again; an arena that another thread was about to unmap stays mapped
 //! there.
@@ -97,7 +97,7 @@ impl SharedRanges {
 
     /// Takes a step of purging what is owed: a few system calls, and one for each slice that flushes released since the last
     /// step, so that the debt does not grow. The caller holds no lock.
-    pub(crate) fn go_on(&self, few: usize) {
+    pub(crate) fn purge_step(&self, few: usize) {
         let mut held = self.lock();
         held.settles = false;
         let moved = core::mem::take(&mut held.moved_bytes);

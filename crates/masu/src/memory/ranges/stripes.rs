@@ -139,16 +139,16 @@ pub(crate) fn any_owes() -> bool {
     COMMON.owing.load(Ordering::Relaxed) != 0
 }
 
-/// Takes a step of purging: see [`SharedRanges::go_on`]. Every other time the stripe is `own`, if it owes, and in between each
+/// Takes a step of purging: see [`SharedRanges::purge_step`]. Every other time the stripe is `own`, if it owes, and in between each
 /// owing stripe in turn, so that no debt waits behind a busy stripe.
-pub(crate) fn go_on(own: &'static SharedRanges, few: usize) {
+pub(crate) fn purge_step(own: &'static SharedRanges, few: usize) {
     // ORDERING: Relaxed, as above; steps counted as one start at the same stripe.
     let (owing, step) =
         (COMMON.owing.load(Ordering::Relaxed), COMMON.steps.load(Ordering::Relaxed));
     // ORDERING: As above.
     COMMON.steps.store(step.wrapping_add(1), Ordering::Relaxed);
     let from = if step.is_multiple_of(2) { own.place() } else { step / 2 };
-    at(next_from(from, owing)).unwrap_or(own).go_on(few);
+    at(next_from(from, owing)).unwrap_or(own).purge_step(few);
 }
 
 /// The first bit that is set from bit `from` on, around the end.

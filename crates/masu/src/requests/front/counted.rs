@@ -7,10 +7,10 @@
 
 use core::ptr;
 
+use crate::blocks::ownership::Shard;
 use crate::blocks::page::page_of;
 use crate::blocks::shard::{guarded, sampled};
 use crate::blocks::slot;
-use crate::blocks::whose::Shard;
 use crate::diagnostics::guards::{self, Request};
 use crate::memory::class::{Class, SAMPLED};
 use crate::memory::map;

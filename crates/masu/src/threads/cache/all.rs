@@ -5,7 +5,7 @@
 use core::ptr;
 
 use super::{ThreadCache, User, are_counted};
-use crate::blocks::whose::Shard;
+use crate::blocks::ownership::Shard;
 use crate::blocks::{shard, slot, transfer};
 use crate::diagnostics::sampling::Refusal;
 use crate::diagnostics::{guards, sampling};

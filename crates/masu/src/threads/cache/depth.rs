@@ -221,7 +221,7 @@ impl ThreadCache {
         if !block.is_null() {
             return block;
         }
-        shard::go_on();
+        shard::purge_step();
         self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base.get().is_null() {
@@ -301,7 +301,7 @@ impl ThreadCache {
                 depth.overflowed.set(true);
                 self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
                 // The program may not call for a long time.
-                shard::go_on();
+                shard::purge_step();
             }
         }
         let pushed = self.stack(class).push(block);

@@ -10,9 +10,9 @@ use core::ptr::{self, NonNull};
 
 use super::depth::{self, Destination};
 use super::{Shared, Stack, ThreadCache};
+use crate::blocks::ownership::Shard;
 use crate::blocks::shard;
 use crate::blocks::transfer;
-use crate::blocks::whose::Shard;
 use crate::memory::class::{Class, LANED, LANED_FIRST, LANES};
 use crate::memory::metadata;
 use crate::platform::sync::{Cell, Count};
@@ -107,7 +107,7 @@ impl ThreadCache {
             if !depth::budget_is_strict() {
                 self.set_remote_limit(code, class, stack, (2 * entries).min(ENTRIES));
             }
-            shard::go_on();
+            shard::purge_step();
         } else if !self.open_remote(code, class, stack) {
             let _ = shard::flush(class, &[block.expose_provenance()]);
             return;

@@ -33,7 +33,7 @@ impl ThreadCache {
         if !block.is_null() {
             return block;
         }
-        shard::go_on();
+        shard::purge_step();
         self.count_slow_call(Some(class));
         let depth = self.depth(class);
         if depth.base().is_null() {
@@ -86,7 +86,7 @@ impl ThreadCache {
         depth.overflowed.set(true);
         self.push_over_oldest(class, block);
         // As in `push_batch`.
-        shard::go_on();
+        shard::purge_step();
     }
 
     /// Pushes a block onto a full stack: sends away the older half of it, at least one block.

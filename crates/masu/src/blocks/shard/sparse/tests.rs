@@ -3,9 +3,9 @@
 extern crate std;
 
 use super::*;
+use crate::blocks::ownership;
 use crate::blocks::page::page_of;
 use crate::blocks::shard;
-use crate::blocks::whose;
 use crate::memory::ranges::CALLS_MAX;
 use crate::platform::kernel;
 use std::vec::Vec;
@@ -19,7 +19,7 @@ fn flush(class: Class, blocks: &[usize]) {
 
 /// Fills pages of a shard of the test's own, and frees all blocks but the first of each page.
 fn make_sparse(shard: Shard, class: Class) -> Vec<Page> {
-    whose::admit(shard.0);
+    ownership::admit(shard.0);
     let blocks = class.page_blocks();
     let pages: Vec<_> = (0..PAGES)
         .map(|_| {
@@ -78,7 +78,7 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
 #[test]
 fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() {
     let (shard, class) = (Shard(9), Class::of_size(BLOCK_BYTES));
-    whose::admit(shard.0);
+    ownership::admit(shard.0);
     let blocks = class.page_blocks();
     stripes::trim(0);
     let mut taken = std::vec![0; blocks * 4 * PAGES];
@@ -95,7 +95,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
     let mut steps = 0;
     while is_due() {
         let (before, _) = kernel::advised_here();
-        go_on();
+        purge_step();
         let calls = kernel::advised_here().0 - before;
         assert!(calls <= CALLS_MAX + longest, "{calls} in one call");
         steps += 1;
@@ -108,7 +108,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
 #[test]
 fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
     let (shard, class) = (Shard(11), Class::of_size(BLOCK_BYTES));
-    whose::admit(shard.0);
+    ownership::admit(shard.0);
     let blocks = class.page_blocks();
     let mut taken = std::vec![0; blocks];
     assert_eq!(shard.refill_from_new(class, &mut taken), blocks);
@@ -138,7 +138,7 @@ fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
 #[test]
 fn a_pass_moves_on_when_its_page_leaves_the_list() {
     let (shard, class) = (Shard(10), Class::of_size(BLOCK_BYTES));
-    whose::admit(shard.0);
+    ownership::admit(shard.0);
     let [first, second] = [(); 2].map(|()| Page::create(class, shard.0).expect("memory"));
     let mut pages = shard.pages(class).lock();
     for page in [first, second] {
@@ -159,7 +159,7 @@ fn a_pass_moves_on_when_its_page_leaves_the_list() {
 #[test]
 fn a_page_that_was_away_is_found_again_by_other_shards() {
     let (class, own, other) = (Class::of_size(BLOCK_BYTES + 1), Shard(16), Shard(17));
-    [own, other].iter().for_each(|shard| whose::admit(shard.0));
+    [own, other].iter().for_each(|shard| ownership::admit(shard.0));
     let mut block = [0];
     assert_eq!(own.refill_from_new(class, &mut block), 1);
     // SAFETY: The block was taken from a page just now.

@@ -53,7 +53,7 @@ fn leave_dirty(stripe: &SharedRanges, mib: usize) {
 fn settle_all() {
     for _ in 0..10_000 {
         if any_owes() {
-            go_on(first(), 8);
+            purge_step(first(), 8);
         }
     }
     assert!(!any_owes());
@@ -265,7 +265,7 @@ fn a_debt_does_not_wait_behind_a_busy_stripe() {
         }
         busy.owe_down_to(0);
         drop(busy);
-        go_on(first(), 8);
+        purge_step(first(), 8);
         steps += 1;
         assert!(steps < 10_000, "it waits behind the first one");
     }

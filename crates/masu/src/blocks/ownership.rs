@@ -50,7 +50,7 @@ impl Shard {
 
     /// Whether no thread can have it.
     #[inline(always)]
-    pub(crate) fn is_unusual(self) -> bool {
+    pub(crate) fn is_special(self) -> bool {
         self.0 >= Shard::SAMPLED.0
     }
 
