@@ -2,10 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::panic::catch_unwind;
 use std::rc::Rc;
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 #[global_allocator]
@@ -57,38 +54,6 @@ fn collections_of_threads_keep_their_contents() {
     let mut sums = threads.into_iter().map(|thread| thread.join().expect("works"));
     let first = sums.next();
     assert!(sums.all(|sum| Some(sum) == first));
-}
-
-#[test]
-fn strings_sent_to_other_threads_arrive_unchanged() {
-    let (sender, receiver) = channel::<(usize, String)>();
-    let senders: Vec<_> = (0..4)
-        .map(|_| {
-            let sender = sender.clone();
-            let send = move |n: usize| sender.send((n, "x".repeat(n % 300))).expect("received");
-            thread::spawn(move || (0..50_000).for_each(send))
-        })
-        .collect();
-    drop(sender);
-    let arrived = receiver.into_iter().filter(|(n, text)| text.len() == n % 300).count();
-    senders.into_iter().for_each(|thread| thread.join().expect("sends"));
-    assert_eq!(arrived, 4 * 50_000);
-}
-
-#[test]
-fn a_panic_frees_the_blocks_that_it_unwinds() {
-    let shared = Arc::new(Mutex::new(Vec::new()));
-    for n in 0..100 {
-        let held = Arc::clone(&shared);
-        let result = catch_unwind(move || {
-            let _block = vec![n; 1_000];
-            held.lock().expect("panics come after").push(Box::new(n));
-            std::panic::resume_unwind(Box::new(format!("number {n}")));
-        });
-        let message = result.expect_err("panics").downcast::<String>().expect("a string");
-        assert_eq!(*message, format!("number {n}"));
-    }
-    assert_eq!(Arc::strong_count(&shared), 1);
 }
 
 /// Sizes at the limits of the fast paths: units of 16 bytes, ends of short copies, the end of the table of sizes, the

@@ -1,15 +1,13 @@
-//! Guarded blocks of a Rust program, freed by layout: each misuse ends a child process with a report, and threads that
-//! started before the option was set stay correct.
+//! Guarded blocks of a Rust program, freed by layout: each misuse ends a child process with a report.
+//! `tests/oracle/combinations.rs` changes the options of guards while threads allocate.
 //!
 //! A block with a layout is as long as its class, so sizes here are those of classes. The hardened build has no such guards.
 #![cfg(not(feature = "secure"))]
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::env;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::{env, thread};
 
 use masu::{Masu, options, statistics};
 
@@ -106,59 +104,4 @@ fn misuse_ends_the_program_with_a_report() {
             assert_eq!(printed.contains("  freed by thread "), is_freed, "{name}: {printed}");
         }
     }
-}
-
-/// Older threads free each other's guarded blocks by layout and reuse their memory.
-#[test]
-fn threads_that_have_not_noticed_the_option_stay_correct() {
-    const THREADS: usize = 4;
-    const SIZES: [usize; 6] = [16, 40, 100, 700, 4096, 20_000];
-    let stop = AtomicBool::new(false);
-    let (barrier, boxes) = (Barrier::new(THREADS + 1), std::sync::Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for number in 0..THREADS {
-            let (stop, barrier, boxes) = (&stop, &barrier, &boxes);
-            scope.spawn(move || {
-                let mut random = number;
-                barrier.wait();
-                // ORDERING: Relaxed: it ends some time.
-                while !stop.load(Ordering::Relaxed) {
-                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(11);
-                    let size = SIZES[(random >> 33) % SIZES.len()];
-                    let block = allocate(size);
-                    let mut held = boxes.lock().expect("no thread panicked");
-                    held.push((block.expose_provenance(), size));
-                    let length = held.len();
-                    let other = (length > 64).then(|| held.swap_remove((random >> 40) % length));
-                    drop(held);
-                    let Some((address, size)) = other else { continue };
-                    let block: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
-                    for at in [0, size / 2, size - 1] {
-                        // SAFETY: It is that long, and this thread's.
-                        assert_eq!(unsafe { block.add(at).read() }, 1, "{at} of {size}");
-                    }
-                    // SAFETY: It was allocated so, and nobody else has it.
-                    unsafe { free(block, size) };
-                }
-            });
-        }
-        barrier.wait();
-        for round in 0..20 {
-            let before = statistics::now().guarded_made;
-            options::set("guard_rate", Some([1, 3, 50][round % 3])).expect("a rate");
-            while statistics::now().guarded_made < before + 20 {
-                thread::yield_now();
-            }
-            options::set("guard_rate", Some(0)).expect("none");
-        }
-        // ORDERING: As above.
-        stop.store(true, Ordering::Relaxed);
-    });
-    for (address, size) in boxes.into_inner().expect("no thread panicked") {
-        // SAFETY: As above.
-        unsafe { free(std::ptr::with_exposed_provenance_mut(address), size) };
-    }
-    masu::c::trim(0);
-    // Caches of ended threads were flushed.
-    assert_eq!(statistics::now().live_bytes, 0);
 }

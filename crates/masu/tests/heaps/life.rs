@@ -74,31 +74,6 @@ fn plain_free_and_realloc_keep_a_block_in_its_heap() {
 }
 
 #[test]
-fn blocks_are_zeroed_and_keep_alignment_and_contents_when_resized() {
-    let heap = Heap::new();
-    for align in (0..=20).map(|power| 1 << power) {
-        for size in [0, 1, 17, 1_000, 9_000, 100_000] {
-            let layout = Layout::from_size_align(size, align).expect("small");
-            let block = heap.alloc_zeroed(layout).expect("there is memory");
-            assert!(block.addr().get().is_multiple_of(align));
-            assert!(is_filled(block, size, 0));
-            // SAFETY: The block is `size` bytes long.
-            unsafe { block.write_bytes(3, size) };
-            let new_size = size * 2 + 5;
-            // SAFETY: The block is the heap's, of this layout.
-            let block = unsafe { heap.realloc(block, layout, new_size) }.expect("there is memory");
-            assert!(block.addr().get().is_multiple_of(align) && is_filled(block, size, 3));
-            // SAFETY: As above, and not used any more.
-            unsafe {
-                block.write_bytes(4, new_size);
-                heap.dealloc(block, Layout::from_size_align(new_size, align).expect("small"));
-            }
-        }
-    }
-    assert_eq!(heap.statistics().live_blocks, 0);
-}
-
-#[test]
 fn an_impossible_size_is_refused_and_keeps_the_old_block() {
     let heap = Heap::new();
     let much = Layout::from_size_align(1 << 60, 8).expect("a layout");
@@ -200,31 +175,4 @@ fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
         }
     }
     assert!(heaps.iter().all(|heap| heap.statistics().live_blocks == 0));
-}
-
-#[test]
-fn a_child_uses_and_destroys_the_heaps_of_its_parent() {
-    let heap = Heap::new();
-    let block = filled(&heap, 64, 2);
-    let other = Heap::new();
-    filled(&other, 64, 2);
-    // SAFETY: The child calls what a child may call, and ends at once.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let more: Vec<_> = (0..1_000).map(|size| (filled(&heap, size, 6), size)).collect();
-        let right = is_filled(block, 64, 2)
-            && more.iter().all(|(block, size)| is_filled(*block, *size, 6))
-            && heap.statistics().live_blocks == 1_001;
-        drop(other);
-        drop(heap);
-        let third = Heap::new();
-        let right = right && is_filled(filled(&third, 10_000, 8), 10_000, 8);
-        // SAFETY: Ends the child without its parent's destructors.
-        unsafe { libc::_exit(if right { 0 } else { 1 }) };
-    }
-    let mut status = 0;
-    // SAFETY: It is this process's child.
-    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0);
-    assert!(is_filled(block, 64, 2));
 }

@@ -13,26 +13,6 @@ struct Sent(std::ptr::NonNull<u8>);
 // SAFETY: A block is memory that only its holder uses.
 unsafe impl Send for Sent {}
 
-#[test]
-fn a_heap_may_be_made_used_and_dropped_by_different_threads() {
-    for _ in 0..100 {
-        let heap = thread::spawn(Heap::new).join().expect("no thread panics");
-        thread::scope(|scope| {
-            let heap = &heap;
-            let work = |fill| {
-                move || {
-                    let blocks: Vec<_> =
-                        (1..300).map(|size| (filled(heap, size, fill), size)).collect();
-                    assert!(blocks.iter().all(|(block, size)| is_filled(*block, *size, fill)));
-                }
-            };
-            run_all(scope, (0..3).map(work));
-        });
-        assert_eq!(heap.statistics().live_blocks, 3 * 299);
-        thread::spawn(move || drop(heap)).join().expect("no thread panics");
-    }
-}
-
 /// A thread still caches blocks of dropped heaps; the next heap, which has the same owner, must not get them.
 #[test]
 fn a_thread_that_outlives_heaps_is_served_by_the_next_one() {
