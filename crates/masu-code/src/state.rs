@@ -266,7 +266,7 @@ impl State {
         Ok(start + at..start + at + size)
     }
 
-    /// Gives room back, and the memory of OS pages that are thereby free as a whole.
+    /// Gives room back, and the memory of OS pages that are now free as a whole.
     pub(crate) fn free(&mut self, region: Region, bytes: &Bytes<usize>) {
         if bytes.is_empty() {
             return;

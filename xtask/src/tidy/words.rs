@@ -12,7 +12,7 @@ use super::tree::{File, Tree};
 const RULE: &str = "words";
 
 /// Each with what to write in its place.
-const RETIRED: [(&str, &str); 8] = [
+const RETIRED: [(&str, &str); 15] = [
     ("whoever", "name the caller, the reader, the thread"),
     ("anew", "again, or nothing"),
     ("told", "say what it knows, reads or is given"),
@@ -21,6 +21,13 @@ const RETIRED: [(&str, &str); 8] = [
     ("dearer", "more expensive"),
     ("dearest", "most expensive"),
     ("house's", "masu's, or nothing"),
+    ("lest", "so that … not"),
+    ("deeds", "actions, operations"),
+    ("doings", "work, operations"),
+    ("homed", "laned"),
+    ("whence", "from which"),
+    ("thereby", "so, or nothing"),
+    ("whatsoever", "nothing"),
 ];
 
 /// Folders and files whose words are not looked at: what was written then, and this list.

@@ -4,7 +4,7 @@
 //! whatever the length and compares byte by byte; programs with many strings take half as long again as on glibc. The
 //! linker takes this crate's functions before it searches the C library, so all code of a static program uses them.
 //!
-//! Three functions in assembly, lest the compiler turn the body of `memcpy` into a call of `memcpy`. The hard idea: lengths
+//! Three functions in assembly, because the compiler turns the body of `memcpy` into a call of `memcpy`. The hard idea: lengths
 //! up to 128 bytes are copied without a loop, in steps, from both ends with vectors of one width that may overlap. Within a
 //! step all is read before any is written, and loops run in the direction that an overlap needs, so one function is both
 //! `memcpy` and `memmove`. Long copies and fills use vectors of 32 bytes where the CPU has AVX2. The first long one finds out

@@ -2,7 +2,7 @@
 //!
 //! The axis is logarithmic, so that half and double are equally far from 1. An interval that leaves
 //! out 1 is filled and coloured; one that does not is hollow and grey. One that reaches far beyond
-//! all estimates ends in an arrow, lest it squeeze the others; its figures stand beside it.
+//! all estimates ends in an arrow, so that it does not squeeze the others; its figures stand beside it.
 
 use super::axis::Axis;
 use super::{LEFT, NOTES, RIGHT, Rows};

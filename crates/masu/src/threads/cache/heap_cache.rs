@@ -4,7 +4,7 @@
 //! The hard idea: threads are not notified of a heap's end. Cached blocks carry their heap's number, and numbers are never
 //! reused, so blocks of a destroyed heap are never found, and are dropped unread when another heap needs the place. Only
 //! blocks up to [`SIZE_MAX`] are cached. A heap that finds another one's blocks in its place is served from pages for a while
-//! before it takes the place over, lest two heaps that are used in turn flush each other's blocks all the time.
+//! before it takes the place over, because two heaps used in turn would flush each other's blocks all the time.
 
 use core::ptr;
 
