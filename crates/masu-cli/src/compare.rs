@@ -14,12 +14,13 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
-use masu_lab::report::{self, Document, Format, Table};
+use masu_lab::report::{self, Document, Format};
 use masu_lab::results::{self, LeftOut, Record, Rounds};
 use masu_lab::server::{Asked, urls_of};
 use masu_lab::statistics::DEFAULT_PRECISION;
 use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
 use masu_lab::summary::{Criterion, Gate, Held, Standing, decide, gate};
+use masu_lab::tables::Table;
 use masu_lab::{
     Catalogue, CompareOptions, Comparison, Hooks, Input, Libc, Limits, Places, Plan, Redact,
     Scratch, ServerPlan, Stop, Suite, compare,

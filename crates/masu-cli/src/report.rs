@@ -9,7 +9,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use masu_lab::report::{Document, Format, render, set_width};
+use masu_lab::page::{Form, Page, set_width};
+use masu_lab::report::{Document, Format, render};
 use ratatui::crossterm;
 
 use crate::arguments;
@@ -48,37 +49,64 @@ impl Request {
         Ok(Self { document: Document::read(&files)?, format, output })
     }
 
-    /// Writes the page.
+    /// Writes the report.
     pub(crate) fn perform(self) -> Result<Ending> {
-        let mut page = render(&self.document, self.format);
-        match &self.output {
-            Some(path) => {
-                if self.format == Format::Text {
-                    // Styles are for terminals; a file is read as it is.
-                    page = anstream::adapter::strip_str(&page).to_string();
-                }
-                fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
-                aside::say(format_args!("The report is in {}.", path.display()));
-            }
-            None if self.format == Format::Text => {
-                write!(anstream::stdout(), "{page}").context("printing the report")?;
-            }
-            None => {
-                let mut stdout = std::io::stdout().lock();
-                stdout.write_all(page.as_bytes()).context("printing the report")?;
-            }
-        }
+        write(render(&self.document, self.format), self.format, self.output.as_deref())?;
         Ok(Ending::Done)
     }
 }
 
+/// The form of a page: JSON where that is asked for, else what the output's name says.
+pub(crate) fn format_of(json: bool, output: Option<&Path>) -> Result<Format> {
+    match output {
+        _ if json => Ok(Format::Json),
+        None => Ok(Format::Text),
+        Some(path) => match asked_for_by(path)? {
+            Format::Csv => bail!("{}: only runs are a table of CSV: masu report", path.display()),
+            format => Ok(format),
+        },
+    }
+}
+
+/// Prints or saves `page`; `json` says the same for programs.
+pub(crate) fn write_page(
+    page: &Page,
+    json: impl FnOnce() -> serde_json::Result<String>,
+    format: Format,
+    output: Option<&Path>,
+) -> Result<()> {
+    let text = match format {
+        Format::Markdown => page.render(Form::Markdown, ""),
+        Format::Html => page.render(Form::Html, ""),
+        Format::Json => format!("{}\n", json().context("writing JSON")?),
+        _ => page.render(Form::Text, ""),
+    };
+    write(text, format, output)
+}
+
+fn write(mut page: String, format: Format, output: Option<&Path>) -> Result<()> {
+    let Some(path) = output else {
+        return match format {
+            Format::Text => write!(anstream::stdout(), "{page}"),
+            _ => io::stdout().lock().write_all(page.as_bytes()),
+        }
+        .context("printing the report");
+    };
+    if format == Format::Text {
+        // Styles are for terminals; a file is read as it is.
+        page = anstream::adapter::strip_str(&page).to_string();
+    }
+    fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
+    aside::say(format_args!("The report is in {}.", path.display()));
+    Ok(())
+}
+
 fn asked_for_by(path: &Path) -> Result<Format> {
     let Some(format) = Format::of_file(path) else {
-        let names: Vec<&str> = Format::ALL.iter().map(|(_, name)| *name).collect();
         bail!(
             "{}: the name says no format; end it in .txt, .md, .csv, .html or .json, or give --format ({})",
             path.display(),
-            names.join(", ")
+            Format::ALL.map(Format::name).join(", ")
         );
     };
     Ok(format)

@@ -3,11 +3,12 @@
 //! Relies on the lab for what is tried, how often, and what is shown. The arguments become a suite of one
 //! command, as those of `masu compare` do.
 
-use std::io::Write;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use masu_lab::diagnose::{self, diagnose};
 use masu_lab::plan::Ground;
+use masu_lab::report::Format;
 use masu_lab::results::Rounds;
 use masu_lab::suite::{Choice, Entry, Named, Source};
 use masu_lab::tune::{Event, Form, Goal, named_by, worth_trying};
@@ -19,6 +20,7 @@ use masu_lab::{
 use crate::compare::{ground, own_input};
 use crate::exit::Ending;
 use crate::progress::{Progress, Ticking};
+use crate::report::{format_of, write_page};
 use crate::{arguments, aside};
 
 /// A search ready to be made.
@@ -28,7 +30,8 @@ pub(crate) struct Request {
     budget: std::time::Duration,
     options: CompareOptions,
     forms: Vec<Form>,
-    json: bool,
+    format: Format,
+    output: Option<PathBuf>,
     stop: Stop,
 }
 
@@ -39,6 +42,7 @@ const FIRST_LOOK: u32 = 10;
 impl Request {
     /// Looks up the program and what there is to try on it.
     pub(crate) fn prepare(arguments: arguments::Tune) -> Result<Self> {
+        let format = format_of(arguments.json, arguments.output.as_deref())?;
         let stop = Stop::on_signals()?;
         let words = arguments.program.words.clone();
         let first = words.first().cloned().unwrap_or_default();
@@ -80,8 +84,8 @@ impl Request {
         let usual = || vec![Form::Environment, Form::Systemd, Form::Docker];
         let forms = if arguments.forms.is_empty() { usual() } else { arguments.forms };
         let options = CompareOptions { seed: arguments.seed, ..CompareOptions::default() };
-        let (goal, budget, json) = (arguments.primary, arguments.budget, arguments.json);
-        Ok(Self { plan, goal, budget, options, forms, json, stop })
+        let (goal, budget, output) = (arguments.primary, arguments.budget, arguments.output);
+        Ok(Self { plan, goal, budget, options, forms, format, output, stop })
     }
 
     /// Searches and prints what came of it.
@@ -99,13 +103,10 @@ impl Request {
         });
         progress.finish();
         let tuning = made?;
-        let page = if self.json {
-            format!("{}\n", serde_json::to_string_pretty(&tuning).context("writing JSON")?)
-        } else {
-            aside::say("");
-            report::tuned(&tuning, &self.forms)
-        };
-        write!(anstream::stdout(), "{page}").context("printing what was found")?;
+        aside::say("");
+        let page = report::tuned(&tuning, &self.forms);
+        let json = || serde_json::to_string_pretty(&tuning);
+        write_page(&page, json, self.format, self.output.as_deref())?;
         Ok(if tuning.stopped { Ending::Stopped } else { Ending::Done })
     }
 }

@@ -67,6 +67,8 @@ pub struct Heading {
     pub text: Text,
     /// How it is said.
     pub tone: Tone,
+    /// What stands below it in small; empty for nothing.
+    pub below: Text,
     /// By what a table's row leads to it; empty for none.
     pub id: String,
 }

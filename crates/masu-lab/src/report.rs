@@ -5,10 +5,10 @@
 //! one idea is the [`Document`]: a comparison that has just been made and a results file that was
 //! read back become the same thing, so that both are shown by the same code.
 
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::named::{find, named};
 use crate::page::{Form, wrapped};
 use crate::results::Row;
 use crate::{Error, Measure};
@@ -17,6 +17,7 @@ use comparison::Detail;
 mod across;
 mod comparison;
 mod csv;
+mod diagnosed;
 mod document;
 mod drawn;
 #[cfg(test)]
@@ -32,44 +33,37 @@ mod sheets;
 mod tuned;
 mod verdict;
 
-pub use crate::page::{set_width, width};
+pub use crate::page::width;
 pub use crate::quantity::{about, bytes, count};
-pub(crate) use crate::quantity::{percent, ratio, seconds};
-pub use crate::tables::{Extent, Source, Table};
+pub(crate) use crate::quantity::{ratio, seconds};
+pub use diagnosed::diagnosed;
+pub(crate) use diagnosed::findings;
 pub use document::Document;
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};
-pub use proved::proved;
 pub use settings::plan;
 pub use tuned::tuned;
 
-/// How a report is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Format {
-    /// A page for the terminal, with its styles.
-    #[default]
-    Text,
-    /// For an issue or a wiki.
-    Markdown,
-    /// A line for every run.
-    Csv,
-    /// One file with plots, for a browser.
-    Html,
-    /// Medians, ratios and verdicts as one object.
-    Json,
+named! {
+    /// How a report is written.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    #[non_exhaustive]
+    pub enum Format {
+        /// A page for the terminal, with its styles.
+        #[default]
+        Text = "text",
+        /// For an issue or a wiki.
+        Markdown = "markdown",
+        /// A line for every run.
+        Csv = "csv",
+        /// One file with plots, for a browser.
+        Html = "html",
+        /// Medians, ratios and verdicts as one object.
+        Json = "json",
+    }
 }
 
 impl Format {
-    /// Every format with its name.
-    pub const ALL: [(Format, &str); 5] = [
-        (Format::Text, "text"),
-        (Format::Markdown, "markdown"),
-        (Format::Csv, "csv"),
-        (Format::Html, "html"),
-        (Format::Json, "json"),
-    ];
-
     /// The format that a file's name asks for; none where it says nothing.
     ///
     /// ```
@@ -90,13 +84,6 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Format::ALL.iter().find(|(format, _)| format == self).map(|(_, name)| *name);
-        f.write_str(name.unwrap_or_default())
-    }
-}
-
 impl FromStr for Format {
     type Err = Error;
 
@@ -106,11 +93,7 @@ impl FromStr for Format {
     ///
     /// [`Error::Report`] for any other, listing them.
     fn from_str(text: &str) -> Result<Format, Error> {
-        let found = Format::ALL.iter().find(|(_, name)| *name == text);
-        found.map(|(format, _)| *format).ok_or_else(|| {
-            let names: Vec<&str> = Format::ALL.iter().map(|(_, name)| *name).collect();
-            Error::Report(format!("no format `{text}`; there are {}", names.join(", ")))
-        })
+        find("format", &Format::ALL, Format::name, text).map_err(Error::Report)
     }
 }
 

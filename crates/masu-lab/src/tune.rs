@@ -8,12 +8,12 @@
 //! The hard idea is that the best of many is often a lucky one too. So the runs that
 //! choose say nothing in the end: what is left is run again, and only those fresh runs count.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::named::{find, named};
 use crate::prove::{self, Proof, Shown, Values};
 use crate::results::{LeftOut, Rounds};
 use crate::statistics::Ratio;
@@ -43,24 +43,22 @@ pub const DEFAULT_BUDGET: Duration = Duration::from_secs(300);
 const SLOWER_TIMES: f64 = 10.0;
 const SLOWER_BEYOND_S: f64 = 5.0;
 
-/// What is to become less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Goal {
-    /// Wall-clock time.
-    #[default]
-    Wall,
-    /// CPU time, in the program's code and in the kernel.
-    Cpu,
-    /// Peak resident memory.
-    PeakRss,
+named! {
+    /// What is to become less.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Goal {
+        /// Wall-clock time.
+        #[default]
+        Wall = "wall",
+        /// CPU time, in the program's code and in the kernel.
+        Cpu = "cpu",
+        /// Peak resident memory.
+        PeakRss = "peak_rss",
+    }
 }
 
 impl Goal {
-    /// Every goal with its name.
-    pub const ALL: [(Goal, &str); 3] =
-        [(Goal::Wall, "wall"), (Goal::Cpu, "cpu"), (Goal::PeakRss, "peak_rss")];
-
     /// The measure that carries the verdicts.
     #[must_use]
     pub fn primary(self) -> Measure {
@@ -83,13 +81,6 @@ impl Goal {
     }
 }
 
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Goal::ALL.iter().find(|(goal, _)| goal == self).map(|(_, name)| *name);
-        f.write_str(name.unwrap_or_default())
-    }
-}
-
 impl FromStr for Goal {
     type Err = Error;
 
@@ -99,11 +90,7 @@ impl FromStr for Goal {
     ///
     /// [`Error::Tune`] for any other, listing them.
     fn from_str(text: &str) -> Result<Goal, Error> {
-        let found = Goal::ALL.iter().find(|(_, name)| *name == text);
-        found.map(|(goal, _)| *goal).ok_or_else(|| {
-            let names: Vec<&str> = Goal::ALL.iter().map(|(_, name)| *name).collect();
-            Error::Tune(format!("no goal `{text}`; there are {}", names.join(", ")))
-        })
+        find("goal", &Goal::ALL, Goal::name, text).map_err(Error::Tune)
     }
 }
 
@@ -330,7 +317,7 @@ impl About<'_> {
                 found.confirmed.iter().map(|index| &candidates[*index]).collect();
             let chosen = choice::choose(&confirmed, proof, &found.values, goal)?;
             let variant = self.variants[found.confirmed[chosen.smallest]];
-            let pasted = |(form, _): (Form, &str)| Pasted { form, text: paste(variant, form) };
+            let pasted = |form: Form| Pasted { form, text: paste(variant, form) };
             let smaller = |part: &choice::Part| Smaller {
                 variant: confirmed[part.place].label.clone(),
                 share: part.share,

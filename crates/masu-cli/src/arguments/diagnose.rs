@@ -1,6 +1,7 @@
 //! The arguments of `masu diagnose`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -33,7 +34,7 @@ Ctrl-C, and whatever else ends masu.
 Examples:
   masu diagnose -- sed -rf script.sed input
   masu diagnose --prove -- ./job input
-  masu diagnose --json -- ./job > why.json
+  masu diagnose -o why.html -- ./job
   masu diagnose -p 1234
   masu diagnose -p 1234 --attach --for 2s")]
 pub(crate) struct Diagnose {
@@ -65,6 +66,9 @@ pub(crate) struct Diagnose {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write it here: .html, .md, .txt or .json
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Kill it when it takes longer: 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "pid")]
     pub(crate) timeout: Option<Duration>,

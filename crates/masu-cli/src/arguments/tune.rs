@@ -3,6 +3,7 @@
 //! Relies on clap for the grammar, as its parent module does.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
@@ -40,6 +41,7 @@ Examples:
   masu tune --budget 10m --scratch=tree -- make -j2
   masu tune --budget 1h --primary peak_rss --as systemd -- ./nightly
   masu tune -a glibc:arenas=1 -a glibc:arenas=2 -a masu -- ./threads
+  masu tune -o tuned.html -- ./job input
 
 Exit: 0 done, 2 usage or failure, 130 stopped")]
 pub(crate) struct Tune {
@@ -90,6 +92,9 @@ pub(crate) struct Tune {
     /// As JSON
     #[arg(long, help_heading = RESULT)]
     pub(crate) json: bool,
+    /// Write it here: .html, .md, .txt or .json
+    #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
+    pub(crate) output: Option<PathBuf>,
     /// The order of runs, to have the same again
     #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
     #[arg(hide_short_help = true)]

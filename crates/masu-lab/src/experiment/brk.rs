@@ -15,9 +15,10 @@ use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim}
 use crate::calls::Call;
 use crate::error::Doing;
 use crate::prices::Service;
-use crate::report::{self, Bar, Table, count, seconds};
+use crate::report::{self, Bar, count, seconds};
 use crate::statistics::Ratio;
 use crate::suite::Suite;
+use crate::tables::Table;
 use crate::{Calls, Error, Measure, Variant};
 
 /// The suite and the script.

@@ -13,7 +13,7 @@ use super::field_report::FieldReport;
 use super::series::row;
 use super::{Block, Experiment, Outcome, Series, Workbench};
 use crate::Error;
-use crate::report::Table;
+use crate::tables::Table;
 
 mod layouts;
 mod requests;

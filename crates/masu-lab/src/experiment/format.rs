@@ -3,8 +3,9 @@
 use super::series::{Series, row};
 use super::{Block, Sheet, claim};
 use crate::Measure;
-use crate::diagnose::{Diagnosis, Finding, Kind, Remedy};
-use crate::report::{Table, bytes, count, percent, seconds};
+use crate::diagnose::{Diagnosis, Finding, Kind};
+use crate::report::{bytes, count, seconds};
+use crate::tables::Table;
 
 /// Findings that a page has room for.
 const FINDINGS: usize = 4;
@@ -21,23 +22,9 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     if findings.iter().any(|finding| finding.id.kind() == Kind::Cause) {
         findings.retain(|finding| finding.id.kind() != Kind::AllClear);
     }
-    for finding in findings.into_iter().take(FINDINGS) {
-        let share = finding.share.map(|share| format!(", {}", percent(share))).unwrap_or_default();
-        let (name, sure) = (finding.id.name(), finding.confidence.name());
-        blocks.push(Block::marked(format!(
-            "**{}** ({name}{share}; confidence {sure})",
-            finding.title
-        )));
-        let mut points = finding.evidence.clone();
-        points.extend(finding.remedies.iter().map(remedy));
-        blocks.push(Block::points(points));
-    }
+    let few = findings.into_iter().take(FINDINGS);
+    blocks.extend(crate::report::findings(few, &diagnosis.command, usize::MAX));
     blocks
-}
-
-fn remedy(remedy: &Remedy) -> String {
-    let how = remedy.variant.as_ref().map(|variant| format!(" (`masu run -a {variant}`)"));
-    format!("→ {}{}", remedy.what, how.unwrap_or_default())
 }
 
 /// The wall time and the memory of every row of `table` that has these values, over the first one's.

@@ -14,8 +14,9 @@ use super::series::row;
 use super::workbench::{in_one_table, set};
 use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
 use crate::error::Doing;
-use crate::report::{self, Bar, Table, count, seconds};
+use crate::report::{self, Bar, count, seconds};
 use crate::suite::Suite;
+use crate::tables::Table;
 use crate::{Error, Measure, Parameter};
 
 const REPORT: &str = include_str!("../../experiments/reports/parallel.toml");

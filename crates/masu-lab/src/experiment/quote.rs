@@ -11,7 +11,8 @@ use super::field_report::{FieldReport, Today};
 use super::format::{self, time};
 use super::series::row;
 use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
-use crate::report::{self, Chart, Line, Table, bytes, count, seconds};
+use crate::report::{self, Chart, Line, bytes, count, seconds};
+use crate::tables::Table;
 use crate::{Error, Measure, Variant};
 
 const REPORT: &str = include_str!("../../experiments/reports/quote.toml");

@@ -7,7 +7,7 @@
 
 use super::{Depth, Experiment, Outcome, Workbench};
 use crate::Error;
-use crate::report::Table;
+use crate::tables::Table;
 
 mod claims;
 mod documents;

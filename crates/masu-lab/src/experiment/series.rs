@@ -9,8 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::parameter;
-use crate::report::Table;
 use crate::statistics::{self, Level, Ratio};
+use crate::tables::Table;
 use crate::{Measure, Run, summary};
 
 /// One figure of one row, in each round whose run counts.

@@ -17,9 +17,9 @@ use crate::diagnose::{self, Options as DiagnoseOptions};
 use crate::error::Doing;
 use crate::execute::{self, Conditions};
 use crate::plan::Ground;
-use crate::report::Table;
 use crate::results::Rounds;
 use crate::suite::Entry;
+use crate::tables::Table;
 use crate::{
     Checkup, CompareOptions, Comparison, Error, Input, Libc, Limits, Parameter, Plan, Prices,
     Program, Spec, Stop, Suite, Variant, Workload, compare,

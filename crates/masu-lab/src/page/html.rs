@@ -28,7 +28,10 @@ fn show(block: &mut Block) {
     let string = |text: &mut String| *text = visible(text).into_owned();
     let text = |text: &mut Text| text.0.iter_mut().for_each(|(_, text)| string(text));
     match block {
-        Block::Heading(heading) => text(&mut heading.text),
+        Block::Heading(heading) => {
+            text(&mut heading.text);
+            text(&mut heading.below);
+        }
         Block::Text(words, _) => text(words),
         Block::List(points) => points.iter_mut().for_each(|point| {
             text(&mut point.text);

@@ -28,6 +28,9 @@ fn block(page: &mut String, block: &Block, files: &str) {
         Block::Heading(heading) => {
             let marks = "#".repeat(usize::from(heading.level) + 1);
             paragraph(page, &format!("{marks} {}", spans(&heading.text)));
+            if !heading.below.0.is_empty() {
+                paragraph(page, &spans(&heading.below));
+            }
         }
         Block::Text(text, Tone::Plain | Tone::Dim) => paragraph(page, &spans(text)),
         Block::Text(text, _) => paragraph(page, &format!("**{}**", spans(text))),

@@ -65,6 +65,10 @@ fn block(page: &mut String, block: &Block) {
         Block::Heading(heading) => {
             let tone = if heading.tone == Tone::Plain { Tone::Strong } else { heading.tone };
             hung(page, "", &heading.text.words(), tone);
+            if !heading.below.0.is_empty() {
+                page.push_str("  ");
+                line(page, &visible(&heading.below.words()), Tone::Dim);
+            }
         }
         Block::Text(text, tone) => hung(page, "", &text.words(), *tone),
         Block::List(points) => points.iter().for_each(|point| self::point(page, point)),

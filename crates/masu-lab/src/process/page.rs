@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-// COUPLING: the layout stands in `crates/masu/src/threads/books/page.rs`, the names of the numbers in
-// `crates/masu/src/threads/books.rs`. Words of 64 bits in the machine's byte order.
+// COUPLING: the layout stands in `crates/masu/src/threads/statistics/page.rs`, the names of the numbers in
+// `crates/masu/src/threads/statistics.rs`. Words of 64 bits in the machine's byte order.
 const MAGIC: [u8; 8] = *b"masustat";
 const VERSION: u64 = 1;
 const WORD_BYTES: usize = 8;

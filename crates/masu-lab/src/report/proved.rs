@@ -5,17 +5,9 @@
 
 use super::measure;
 use crate::Measure;
-use crate::page::{Block, Form, Page, Statement, Tone};
+use crate::page::{Block, Page, Statement, Tone};
 use crate::prove::{Medians, Proof, Proved, Shown};
 use crate::quantity;
-
-/// The page for `proof`, ready to print.
-#[must_use]
-pub fn proved(proof: &Proof) -> String {
-    let mut page = Page::default();
-    statements(&mut page, proof, str::to_owned);
-    page.render(Form::Text, "")
-}
 
 /// What was shown of the reference and of each remedy, called as `name` says; `remarks` stand below.
 pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> String) {
@@ -88,6 +80,7 @@ fn words(remedy: &Proved, primary: Measure) -> (String, Tone) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::Form;
     use crate::results::LeftOut;
     use crate::statistics::Ratio;
 
@@ -117,7 +110,9 @@ mod tests {
 
     #[test]
     fn each_remedy_has_its_verdict_and_its_ratios() {
-        let page = anstream::adapter::strip_str(&proved(&fixture())).to_string();
+        let mut page = Page::default();
+        statements(&mut page, &fixture(), str::to_owned);
+        let page = anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string();
         let expected = "\
 glibc           the reference: 1.20 s, 27.3 MiB
 glibc:top_pad=64M,trim_threshold=64M

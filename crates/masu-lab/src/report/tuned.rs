@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::measure;
 use super::proved::statements;
 use crate::Measure;
-use crate::page::{Block, Form as PageForm, Page, Statement, Text, Tone};
+use crate::page::{Block, Page, Statement, Text, Tone};
 use crate::prove::{Proof, Shown};
 use crate::quantity;
 use crate::results::LeftOut;
@@ -20,13 +20,9 @@ use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning
 /// So many names of variants that may be better are enough.
 const DOUBTFUL_MOST: usize = 3;
 
-/// The page for `tuning` with lines to paste in these forms, ready to print.
+/// The page for `tuning` with lines to paste in these forms.
 #[must_use]
-pub fn tuned(tuning: &Tuning, forms: &[Form]) -> String {
-    page(tuning, forms).render(PageForm::Text, "")
-}
-
-fn page(tuning: &Tuning, forms: &[Form]) -> Page {
+pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
     let command = tuning.command.join(" ");
     let mut page = Page { title: format!("Tuning {command}"), ..Page::default() };
     page.heading(1, Text::code(command));
@@ -231,9 +227,10 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     let labels: Vec<&str> = saving.map(|it| it.medians.label.as_str()).collect();
     if !labels.is_empty() {
         let text = format!(
-            "There may be {} to gain ({}): --primary {goal} searches for that.",
+            "There may be {} to gain ({}): --primary {} searches for that.",
             measure::name(other),
-            labels.join("; ")
+            labels.join("; "),
+            goal.name()
         );
         page.say(text, Tone::Plain);
     }
@@ -361,7 +358,8 @@ mod tests {
     }
 
     fn page(tuning: &Tuning) -> String {
-        anstream::adapter::strip_str(&tuned(tuning, &[Form::Environment])).to_string()
+        let page = tuned(tuning, &[Form::Environment]).render(crate::page::Form::Text, "");
+        anstream::adapter::strip_str(&page).to_string()
     }
 
     #[test]

@@ -3,42 +3,27 @@
 //! Relies on [`Variant::changes`] for what is set. The hard part is that each of the three has quotes and
 //! special characters of its own, and that a container has files of its own.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::named::{find, named};
 use crate::{Error, Variant};
 
-/// Where a line is pasted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Form {
-    /// Before a command in a shell.
-    Environment,
-    /// The drop-in of a service: `systemctl edit NAME`.
-    Systemd,
-    /// A Dockerfile.
-    Docker,
-    /// A container of a pod, in Kubernetes' YAML.
-    Kubernetes,
-}
-
-impl Form {
-    /// Every form with its name.
-    pub const ALL: [(Form, &str); 4] = [
-        (Form::Environment, "env"),
-        (Form::Systemd, "systemd"),
-        (Form::Docker, "docker"),
-        (Form::Kubernetes, "kubernetes"),
-    ];
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Form::ALL.iter().find(|(form, _)| form == self).map(|(_, name)| *name);
-        f.write_str(name.unwrap_or_default())
+named! {
+    /// Where a line is pasted.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Form {
+        /// Before a command in a shell.
+        Environment = "env",
+        /// The drop-in of a service: `systemctl edit NAME`.
+        Systemd = "systemd",
+        /// A Dockerfile.
+        Docker = "docker",
+        /// A container of a pod, in Kubernetes' YAML.
+        Kubernetes = "kubernetes",
     }
 }
 
@@ -51,11 +36,7 @@ impl FromStr for Form {
     ///
     /// [`Error::Tune`] for any other, listing them.
     fn from_str(text: &str) -> Result<Form, Error> {
-        let found = Form::ALL.iter().find(|(_, name)| *name == text);
-        found.map(|(form, _)| *form).ok_or_else(|| {
-            let names: Vec<&str> = Form::ALL.iter().map(|(_, name)| *name).collect();
-            Error::Tune(format!("no form `{text}`; there are {}", names.join(", ")))
-        })
+        find("form", &Form::ALL, Form::name, text).map_err(Error::Tune)
     }
 }
 
@@ -240,10 +221,10 @@ mod tests {
 
     #[test]
     fn what_sets_nothing_is_nothing_to_paste() {
-        for (form, name) in Form::ALL {
+        for form in Form::ALL {
+            let name = form.name();
             assert_eq!(paste(&Variant::default(), form), "");
             assert_eq!(name.parse::<Form>().unwrap(), form);
-            assert_eq!(form.to_string(), name);
         }
         assert!("bash".parse::<Form>().unwrap_err().to_string().contains("docker, kubernetes"));
     }

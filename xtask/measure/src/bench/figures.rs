@@ -5,8 +5,8 @@
 //! the same runs it is then judged by, so that luck counts for it and against masu. That is the
 //! cautious side.
 
-use masu_lab::report::Table;
 use masu_lab::statistics::{self, Level, Measure, Ratio};
+use masu_lab::tables::Table;
 use masu_lab::{Ending, Run};
 
 use super::pattern::Pattern;

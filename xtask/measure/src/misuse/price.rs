@@ -208,7 +208,7 @@ impl Places {
         if compared.stopped {
             bail!("stopped; the runs made so far are in {}", results.display());
         }
-        let of_table = |table: masu_lab::report::Table| {
+        let of_table = |table: masu_lab::tables::Table| {
             let labels = table.case.labels();
             let runs = table.runs.into_iter().filter(|run| !run.replaced).filter_map(|mut run| {
                 let label = labels.get(run.variant)?;

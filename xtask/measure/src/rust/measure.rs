@@ -9,9 +9,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
 use masu_lab::plan::Prepared;
-use masu_lab::report::Extent::Whole;
 use masu_lab::results::Rounds;
 use masu_lab::statistics::{self, Level, Measure, Ratio, pairs_needed};
+use masu_lab::tables::Extent::Whole;
 use masu_lab::{
     CompareOptions, Ending, Event, Input, Limits, Plan, Row, Run, Stop, Variant, Workload, compare,
 };

@@ -10,8 +10,9 @@ use crate::experiment::field_report::{FieldReport, Today};
 use crate::experiment::format::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, keep, set};
 use crate::experiment::{Block, Claim, Figure, Series, Sheet, Workbench, claim};
-use crate::report::{self, Chart, Line, Table};
+use crate::report::{self, Chart, Line};
 use crate::suite::Suite;
+use crate::tables::Table;
 
 const SUITE: &str = include_str!("../../../experiments/layout.toml");
 

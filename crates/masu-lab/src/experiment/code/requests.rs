@@ -12,8 +12,9 @@ use crate::experiment::field_report::{FieldReport, Today};
 use crate::experiment::format::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, set};
 use crate::experiment::{Block, Claim, Figure, Series, Sheet, Workbench, claim};
-use crate::report::{self, Chart, Line, Table, count, seconds};
+use crate::report::{self, Chart, Line, count, seconds};
 use crate::suite::Suite;
+use crate::tables::Table;
 use crate::{Error, Parameter};
 
 const SUITE: &str = include_str!("../../../experiments/jit.toml");

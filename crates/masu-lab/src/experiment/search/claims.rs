@@ -5,8 +5,8 @@ use crate::Measure;
 use crate::experiment::field_report::{FieldReport, Today};
 use crate::experiment::series::row;
 use crate::experiment::{Claim, Series};
-use crate::report::Table;
 use crate::statistics::Ratio;
+use crate::tables::Table;
 
 /// The malloc that the others were held against.
 pub(super) const REFERENCE: &str = "glibc";

@@ -10,9 +10,9 @@ use std::process::Command;
 use super::solr::write;
 use crate::experiment::workbench::set;
 use crate::experiment::{Depth, Workbench};
-use crate::report::Table;
 use crate::results::Rounds;
 use crate::suite::Suite;
+use crate::tables::Table;
 use crate::{Error, Program};
 
 const SUITE: &str = include_str!("../../../experiments/search/mariadb.toml");

@@ -6,9 +6,10 @@ use crate::experiment::field_report::FieldReport;
 use crate::experiment::format::{malloc, memory, time};
 use crate::experiment::series::row;
 use crate::experiment::{Block, Figure, Outcome, Series, Sheet, claim};
-use crate::report::{self, Bar, Chart, Line, Table, count, seconds};
+use crate::report::{self, Bar, Chart, Line, count, seconds};
 use crate::results::Row;
 use crate::statistics::median;
+use crate::tables::Table;
 use crate::{Measure, Variant};
 
 pub(super) const REPORT: &str = include_str!("../../../experiments/reports/search.toml");

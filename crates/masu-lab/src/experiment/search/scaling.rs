@@ -6,9 +6,9 @@ use super::solr::write;
 use crate::Error;
 use crate::experiment::Workbench;
 use crate::experiment::workbench::set;
-use crate::report::Table;
 use crate::results::Rounds;
 use crate::suite::Suite;
+use crate::tables::Table;
 
 const SUITE: &str = include_str!("../../../experiments/search/scaling.toml");
 const SOURCE: &str = include_str!("../../../experiments/search/scaling.c");

@@ -15,9 +15,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::documents;
 use crate::error::Doing;
 use crate::experiment::{Block, Workbench};
-use crate::report::{Table, count};
+use crate::report::count;
 use crate::results::Rounds;
 use crate::suite::Suite;
+use crate::tables::Table;
 use crate::{Error, Parameter};
 
 /// The files it takes, by name.

@@ -4,8 +4,8 @@ use super::claims::REFERENCE;
 use crate::Measure;
 use crate::experiment::series::row;
 use crate::experiment::{Expect, Held, Series, claim};
-use crate::report::Table;
 use crate::statistics::Ratio;
+use crate::tables::Table;
 
 /// The malloc that is ours.
 const OURS: &str = "masu";

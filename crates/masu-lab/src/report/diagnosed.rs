@@ -1,0 +1,259 @@
+//! The page of a diagnosis: why a program is slow, with evidence and what to do.
+//!
+//! Relies on the diagnosis for every number and every judgement. The reader has a slow program and little time: the cause
+//! comes first, in one sentence.
+
+use super::document::quoted;
+use super::proved;
+use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
+use crate::page::{Block, Heading, Page, Point, Text, Tone};
+use crate::quantity::bytes;
+
+/// The page for `diagnosis`, its command cut to about so many `columns`.
+#[must_use]
+pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
+    let command = shortened(&diagnosis.command, columns);
+    let mut page = Page { title: format!("Why {command} is slow"), ..Page::default() };
+    page.heading(1, Text::code(command));
+    page.say(ran(diagnosis), Tone::Dim);
+    let names_places = diagnosis.findings.iter().any(|finding| finding.id == Id::CpuBound);
+    let places = diagnosis.facts.sampled().map(|sampled| sampled.told()).unwrap_or_default();
+    if !names_places && !places.is_empty() {
+        page.say(format!("Most of its own code's time: {places}."), Tone::Dim);
+    }
+    page.blocks.extend(findings(&diagnosis.findings, &diagnosis.command, columns));
+    if diagnosis.findings.is_empty() {
+        let why = match diagnosis.facts.ending {
+            Some(_) => "it is over too soon, or its time goes into many things",
+            None => "in this time it did little, or many things",
+        };
+        page.push(Block::Gap);
+        page.say(format!("Nothing stands out: {why}."), Tone::Plain);
+    }
+    if let Some(proof) = &diagnosis.proof {
+        page.push(Block::Gap);
+        page.heading(2, format!("Proof, by {} runs", proof.runs));
+        proved::statements(&mut page, proof, str::to_owned);
+    }
+    if !diagnosis.not_seen.is_empty() {
+        page.push(Block::Gap);
+        page.heading(2, "Not seen");
+        let point = |one: &String| Point { text: one.as_str().into(), ..Point::default() };
+        page.push(Block::List(diagnosis.not_seen.iter().map(point).collect()));
+    }
+    page.foot = format!("Made by masu diagnose {}", env!("CARGO_PKG_VERSION")).into();
+    page
+}
+
+/// Findings, each with those of its remedies that none before it named.
+pub(crate) fn findings<'a>(
+    findings: impl IntoIterator<Item = &'a Finding>,
+    command: &[String],
+    columns: usize,
+) -> Vec<Block> {
+    let mut said: Vec<&str> = Vec::new();
+    let mut blocks = Vec::new();
+    for finding in findings {
+        let mut points: Vec<Point> = finding
+            .evidence
+            .iter()
+            .map(|one| Point { text: one.as_str().into(), ..Point::default() })
+            .collect();
+        for remedy in &finding.remedies {
+            let key = remedy.variant.as_ref().unwrap_or(&remedy.what);
+            if !said.contains(&key.as_str()) {
+                said.push(key);
+                points.push(remedied(remedy, command, columns));
+            }
+        }
+        let tone = match finding.id.kind() {
+            Kind::Failure | Kind::Cause => Tone::Bad,
+            Kind::Remark => Tone::Caution,
+            Kind::AllClear => Tone::Good,
+        };
+        let (text, below) = (finding.title.as_str().into(), about(finding).into());
+        blocks.push(Block::Gap);
+        blocks.push(Block::Heading(Heading { level: 2, text, tone, below, id: String::new() }));
+        blocks.push(Block::List(points));
+    }
+    blocks
+}
+
+/// `heap-call-storm · 20 % of the run · confidence high`.
+fn about(finding: &Finding) -> String {
+    let mut about = vec![finding.id.name().to_owned()];
+    if let Some(share) = finding.share {
+        let of = match finding.id {
+            Id::Growth | Id::Retention | Id::HugePageWaste | Id::Swap => "memory",
+            _ => "the run",
+        };
+        about.push(format!("{:.0} % of {of}", share * 100.0));
+    }
+    about.push(format!("confidence {}", finding.confidence.name()));
+    about.join(" · ")
+}
+
+fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
+    let kind = match remedy.kind {
+        RemedyKind::Setting => "setting",
+        RemedyKind::Allocator => "allocator",
+        RemedyKind::NeedsCode => "needs code",
+    };
+    let run = remedy.variant.as_ref().map(|variant| {
+        let variant = if variant == "masu" { String::new() } else { format!("-a {variant} ") };
+        format!("masu run {variant}-- {}", shortened(command, columns / 2))
+    });
+    let paste = remedy.paste.clone().filter(|paste| !paste.is_empty());
+    let has_cost = remedy.kind != RemedyKind::NeedsCode;
+    Point {
+        text: format!("{kind}: {}", remedy.what).into(),
+        is_advice: true,
+        code: run.into_iter().chain(paste).collect(),
+        more: if has_cost { format!("cost: {}", remedy.cost).into() } else { Text::default() },
+    }
+}
+
+/// How the run went, in one line.
+fn ran(diagnosis: &Diagnosis) -> String {
+    let Facts { ending, clock, memory, threads, .. } = &diagnosis.facts;
+    #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
+    let peak = memory.peak_rss_bytes as f64;
+    let mut parts = Vec::new();
+    match ending {
+        Some(ending) => parts.push(format!("It {ending} after {}", seconds(clock.wall_s))),
+        None => parts.push(format!("Looked at for {}", seconds(clock.wall_s))),
+    }
+    if clock.counting_s >= 0.01 * clock.wall_s {
+        parts.push(format!("about {} of it for counting", seconds(clock.counting_s)));
+    }
+    parts.push(format!("CPU {} user, {} kernel", seconds(clock.user_s), seconds(clock.sys_s)));
+    parts.push(format!("{} at the peak", bytes(peak)));
+    if threads.most_at_once > 1 {
+        parts.push(format!("{} threads", threads.most_at_once));
+    }
+    if diagnosis.variant != "system" {
+        parts.push(format!("under {}", diagnosis.variant));
+    }
+    let mut said = format!("{}.", parts.join("; "));
+    let others = &diagnosis.facts.others;
+    if others.taken_share() >= BUSY_SAID {
+        let taken = 100.0 * others.taken_share();
+        said.push_str(&format!(" The machine was busy: others had {taken:.0} % of its CPUs"));
+        if clock.queued_s >= 0.01 * clock.wall_s {
+            let waited = seconds(clock.queued_s);
+            said.push_str(&format!(", and the program's threads waited {waited} for one"));
+        }
+        said.push('.');
+    }
+    said
+}
+
+/// From this share of the CPUs on, what others took is said.
+const BUSY_SAID: f64 = 0.1;
+
+/// The command as a shell would take it, cut to about `width`.
+fn shortened(command: &[String], width: usize) -> String {
+    let mut line = String::new();
+    for word in command {
+        let word = quoted(word);
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        if line.chars().count() + word.chars().count() > width && !line.is_empty() {
+            line.push('…');
+            break;
+        }
+        line.push_str(&word);
+    }
+    line
+}
+
+fn seconds(value: f64) -> String {
+    match value {
+        _ if value < 0.0995 => format!("{:.0} ms", value * 1e3),
+        _ if value < 9.995 => format!("{value:.2} s"),
+        _ => format!("{value:.1} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::Confidence;
+    use crate::diagnose::facts::{Clock, Memory};
+    use crate::page::Form;
+
+    fn finding(id: Id, title: &str, share: Option<f64>, remedies: Vec<Remedy>) -> Finding {
+        let evidence = vec!["17,100 brk, up and down = 17.1 ms".to_owned()];
+        let confidence = Confidence::High;
+        Finding { id, title: title.to_owned(), confidence, share, evidence, remedies }
+    }
+
+    fn storm() -> Diagnosis {
+        let setting = Remedy {
+            kind: RemedyKind::Setting,
+            rung: 2,
+            what: "keep free memory".to_owned(),
+            variant: Some("glibc:top_pad=64M,trim_threshold=64M".to_owned()),
+            cost: "64.0 MiB stay resident".to_owned(),
+            paste: Some("GLIBC_TUNABLES=glibc.malloc.top_pad=67108864".to_owned()),
+        };
+        let allocator = Remedy {
+            kind: RemedyKind::Allocator,
+            rung: 3,
+            what: "a malloc that adapts".to_owned(),
+            variant: Some("masu".to_owned()),
+            cost: "another malloc under the program".to_owned(),
+            paste: None,
+        };
+        let storm = "It gives memory back and asks for it again, 17,100 times";
+        let remedies = vec![setting, allocator.clone()];
+        Diagnosis {
+            schema: "masu-diagnosis",
+            version: 1,
+            command: ["sed", "-rf", "primes 49.sed"].map(str::to_owned).to_vec(),
+            variant: "system".to_owned(),
+            changed: Vec::new(),
+            findings: vec![
+                finding(Id::HeapCallStorm, storm, Some(0.2), remedies),
+                finding(Id::MallocLock, "Threads wait", Some(0.1), vec![allocator]),
+            ],
+            not_seen: vec!["/usr/bin/sudo as it is: it is setuid".to_owned()],
+            proof: None,
+            trial: None,
+            facts: Facts {
+                ending: Some("returned 0".to_owned()),
+                clock: Clock {
+                    wall_s: 27.34,
+                    user_s: 23.0,
+                    sys_s: 3.48,
+                    counting_s: 0.4,
+                    ..Clock::default()
+                },
+                memory: Memory { peak_rss_bytes: 36 << 20, ..Memory::default() },
+                ..Facts::default()
+            },
+        }
+    }
+
+    #[test]
+    fn the_cause_stands_first_with_the_line_to_paste() {
+        let page = diagnosed(&storm(), 80);
+        let text = anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string();
+        snapbox::assert_data_eq!(text, snapbox::file!["diagnosed/tests/storm.txt"]);
+        let markdown = page.render(Form::Markdown, "");
+        snapbox::assert_data_eq!(markdown, snapbox::file!["diagnosed/tests/storm.md"].raw());
+        let html = page.render(Form::Html, "");
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
+        assert_eq!(tree.descendants().filter(|it| it.tag_name().name() == "pre").count(), 2);
+        assert!(html.contains("<li class=\"advice\">setting: keep free memory<pre><code>masu run"));
+    }
+
+    #[test]
+    fn a_command_is_cut_between_its_words() {
+        let words = ["prog", "a", "b c", "d"].map(str::to_owned);
+        assert_eq!(shortened(&words, 80), "prog a 'b c' d");
+        assert_eq!(shortened(&words, 8), "prog a …");
+    }
+}
