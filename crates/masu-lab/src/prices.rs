@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::named::named;
+
 use crate::execute;
 
 mod measured;
@@ -23,79 +25,44 @@ const BATCHES_MIN: usize = 5;
 /// The longest that a price is measured, apart from the fewest batches.
 const PATIENCE: Duration = Duration::from_millis(350);
 
-/// A service of the kernel's that has a price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Service {
-    /// A system call that does nothing: `getppid`.
-    SystemCall,
-    /// The first write to an OS page: the kernel finds one, clears it and maps it.
-    PageFault,
-    /// An OS page that was written to is given back, by `munmap`.
-    PageReturn,
-    /// The first write to a huge page.
-    HugePageFault,
-    /// `brk` one OS page up, and back down; the page is not touched.
-    BreakPair,
-    /// `mmap` of 256 KiB and `munmap`, not touched.
-    MapPair,
-    /// A thread that does nothing, started and joined.
-    Thread,
-    /// A thread wakes another on the same CPU and sleeps until it is woken in turn: the system calls of one
-    /// side and one switch.
-    ContextSwitch,
-    /// `FUTEX_WAKE` of a thread that sleeps, for the one that calls it: what a contended lock costs when it
-    /// is released.
-    FutexWake,
-    /// `write` of 16 bytes into a pipe that has room.
-    SmallWrite,
-    /// `write` of a line of 16 bytes to a terminal that has room. What the one who shows it does is not in it.
-    TerminalWrite,
-    /// What a call takes longer that a program is stopped at to be counted; see [`calls`](crate::calls).
-    CountedCall,
-    /// The part of it that counts as CPU time of the program.
-    CountedCallCpu,
+named! {
+    /// A service of the kernel's that has a price.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Service {
+        /// A system call that does nothing: `getppid`.
+        SystemCall = "system call",
+        /// The first write to an OS page: the kernel finds one, clears it and maps it.
+        PageFault = "page fault",
+        /// An OS page that was written to is given back, by `munmap`.
+        PageReturn = "page given back",
+        /// The first write to a huge page.
+        HugePageFault = "huge-page fault",
+        /// `brk` one OS page up, and back down; the page is not touched.
+        BreakPair = "brk up and down",
+        /// `mmap` of 256 KiB and `munmap`, not touched.
+        MapPair = "mmap + munmap",
+        /// A thread that does nothing, started and joined.
+        Thread = "thread start + join",
+        /// A thread wakes another on the same CPU and sleeps until it is woken in turn: the system calls of one
+        /// side and one switch.
+        ContextSwitch = "context switch",
+        /// `FUTEX_WAKE` of a thread that sleeps, for the one that calls it: what a contended lock costs when it
+        /// is released.
+        FutexWake = "futex wake",
+        /// `write` of 16 bytes into a pipe that has room.
+        SmallWrite = "small write",
+        /// `write` of a line of 16 bytes to a terminal that has room. What the one who shows it does is not in it.
+        TerminalWrite = "write to a terminal",
+        /// What a call takes longer that a program is stopped at to be counted; see [`calls`](crate::calls).
+        CountedCall = "counted call",
+        /// The part of it that counts as CPU time of the program.
+        CountedCallCpu = "counted call, CPU",
+    }
 }
 
 impl Service {
-    /// Every service, in the order of the page.
-    pub const ALL: [Service; 13] = [
-        Service::SystemCall,
-        Service::PageFault,
-        Service::PageReturn,
-        Service::HugePageFault,
-        Service::BreakPair,
-        Service::MapPair,
-        Service::Thread,
-        Service::ContextSwitch,
-        Service::FutexWake,
-        Service::SmallWrite,
-        Service::TerminalWrite,
-        Service::CountedCall,
-        Service::CountedCallCpu,
-    ];
-
-    /// Its name on a page, of at most 20 characters.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Service::SystemCall => "system call",
-            Service::PageFault => "page fault",
-            Service::PageReturn => "page given back",
-            Service::HugePageFault => "huge-page fault",
-            Service::BreakPair => "brk up and down",
-            Service::MapPair => "mmap + munmap",
-            Service::Thread => "thread start + join",
-            Service::ContextSwitch => "context switch",
-            Service::FutexWake => "futex wake",
-            Service::SmallWrite => "small write",
-            Service::TerminalWrite => "write to a terminal",
-            Service::CountedCall => "counted call",
-            Service::CountedCallCpu => "counted call, CPU",
-        }
-    }
-
     /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so expensive that programs which use it much will be slow here, with
     /// what makes it so. `docs/doctor.md` has the reason for each.
     fn dear(self) -> (f64, &'static str) {

@@ -17,6 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::named::named;
 use crate::{Run, quantity};
 
 mod few;
@@ -33,59 +34,44 @@ pub(crate) const CONFIDENCE: f64 = 0.99;
 /// Valid pairs without which there is no verdict, however few the variants.
 pub(crate) const PAIRS_MIN: usize = 8;
 
-/// What is measured of a run. The primary one, wall-clock time unless another was named beforehand,
-/// carries the verdict; the others inform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Measure {
-    /// Wall-clock seconds.
-    #[default]
-    Wall,
-    /// CPU seconds in the program's code.
-    User,
-    /// CPU seconds in the kernel.
-    Sys,
-    /// Peak resident bytes of the process tree.
-    PeakRss,
-    /// Page faults without disk.
-    MinorFaults,
-    /// Page faults with disk.
-    MajorFaults,
-    /// Context switches, voluntary and not.
-    Switches,
-    /// CPU seconds, in the program's code and in the kernel.
-    Cpu,
-    /// Answers a second of a server.
-    Throughput,
-    /// Seconds to the answer of half the requests.
-    LatencyP50,
-    /// Seconds to the answer of 99 per cent of the requests.
-    LatencyP99,
-    /// Seconds to the answer of 99.9 per cent of the requests.
-    LatencyP999,
-    /// CPU seconds of the server a request.
-    CpuPerRequest,
+named! {
+    /// What is measured of a run. The primary one, wall-clock time unless another was named beforehand,
+    /// carries the verdict; the others inform.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Measure {
+        /// Wall-clock seconds.
+        #[default]
+        Wall = "wall",
+        /// CPU seconds in the program's code.
+        User = "user",
+        /// CPU seconds in the kernel.
+        Sys = "sys",
+        /// Peak resident bytes of the process tree.
+        PeakRss = "peak_rss",
+        /// Page faults without disk.
+        MinorFaults = "minor_faults",
+        /// Page faults with disk.
+        MajorFaults = "major_faults",
+        /// Context switches, voluntary and not.
+        Switches = "switches",
+        /// CPU seconds, in the program's code and in the kernel.
+        Cpu = "cpu",
+        /// Answers a second of a server.
+        Throughput = "throughput",
+        /// Seconds to the answer of half the requests.
+        LatencyP50 = "latency_p50",
+        /// Seconds to the answer of 99 per cent of the requests.
+        LatencyP99 = "latency_p99",
+        /// Seconds to the answer of 99.9 per cent of the requests.
+        LatencyP999 = "latency_p999",
+        /// CPU seconds of the server a request.
+        CpuPerRequest = "cpu_per_request",
+    }
 }
 
 impl Measure {
-    /// Every measure, in the order of tables.
-    pub const ALL: [Measure; 13] = [
-        Measure::Wall,
-        Measure::User,
-        Measure::Sys,
-        Measure::PeakRss,
-        Measure::MinorFaults,
-        Measure::MajorFaults,
-        Measure::Switches,
-        Measure::Cpu,
-        Measure::Throughput,
-        Measure::LatencyP50,
-        Measure::LatencyP99,
-        Measure::LatencyP999,
-        Measure::CpuPerRequest,
-    ];
-
     /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run
     /// has no such thing.
     #[must_use]

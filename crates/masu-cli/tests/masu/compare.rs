@@ -222,7 +222,7 @@ fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
         assert_eq!(code, 2, "{message}");
         message
     };
-    assert!(refused("masu if speed <= 1").contains("known: wall"));
+    assert!(refused("masu if speed <= 1").contains("there are wall"));
     assert!(refused("jemalloc if wall <= 1").contains("there are masu"));
     assert!(refused("masu if throughput >= 1").contains("only a server"));
 }

@@ -2,129 +2,70 @@
 
 use serde::Serialize;
 
-/// What was found. Its name in JSON and in `docs/findings.md` is the same, with hyphens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Id {
-    /// The program failed.
-    ProgramFailed,
-    /// Memory goes back to the kernel and comes again, in many small calls.
-    HeapCallStorm,
-    /// Threads wait for the malloc's lock.
-    MallocLock,
-    /// Threads are started for little work each.
-    ThreadChurn,
-    /// Threads wait for one lock of the program's.
-    OneLock,
-    /// One thread frees what another allocates.
-    RemoteFrees,
-    /// Memory that was given back is touched again, page for page.
-    FaultStorm,
-    /// The malloc holds much more than the program.
-    Retention,
-    /// Huge pages hold memory that nobody uses.
-    HugePageWaste,
-    /// Memory comes back from the disk.
-    Swap,
-    /// Asking for memory is itself the work.
-    ManyAllocations,
-    /// Touching memory for the first time takes its time.
-    FirstTouch,
-    /// Runs beside the program showed that another malloc, or a setting, is faster.
-    GainShown,
-    /// Memory grows all the time.
-    Growth,
-    /// Processes are started for little work each.
-    ForkStorm,
-    /// Threads wait without sleeping.
-    Spinning,
-    /// A system call for a few bytes.
-    SmallWrites,
-    /// One thread works while the others wait.
-    SerialPhase,
-    /// One worker has more to do than the others.
-    UnevenCores,
-    /// The program was compiled without optimisation.
-    UnoptimisedBuild,
-    /// What was measured only starts what works.
-    Wrapper,
-    /// Code lies in many small mappings.
-    ScatteredCode,
-    /// It computes.
-    CpuBound,
-    /// It waits for data or for time to pass.
-    IoBound,
-    /// Whether memory is the problem could not be shown.
-    MemoryOpen,
-    /// Memory is not the problem.
-    MemoryIsFine,
+use crate::named::named;
+
+named! {
+    /// What was found. Its name in JSON and in `docs/findings.md` is the same, with hyphens.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum Id {
+        /// The program failed.
+        ProgramFailed = "program-failed",
+        /// Memory goes back to the kernel and comes again, in many small calls.
+        HeapCallStorm = "heap-call-storm",
+        /// Threads wait for the malloc's lock.
+        MallocLock = "malloc-lock",
+        /// Threads are started for little work each.
+        ThreadChurn = "thread-churn",
+        /// Threads wait for one lock of the program's.
+        OneLock = "one-lock",
+        /// One thread frees what another allocates.
+        RemoteFrees = "remote-frees",
+        /// Memory that was given back is touched again, page for page.
+        FaultStorm = "fault-storm",
+        /// The malloc holds much more than the program.
+        Retention = "retention",
+        /// Huge pages hold memory that nobody uses.
+        HugePageWaste = "huge-page-waste",
+        /// Memory comes back from the disk.
+        Swap = "swap",
+        /// Asking for memory is itself the work.
+        ManyAllocations = "many-allocations",
+        /// Touching memory for the first time takes its time.
+        FirstTouch = "first-touch",
+        /// Runs beside the program showed that another malloc, or a setting, is faster.
+        GainShown = "gain-shown",
+        /// Memory grows all the time.
+        Growth = "growth",
+        /// Processes are started for little work each.
+        ForkStorm = "fork-storm",
+        /// Threads wait without sleeping.
+        Spinning = "spinning",
+        /// A system call for a few bytes.
+        SmallWrites = "small-writes",
+        /// One thread works while the others wait.
+        SerialPhase = "serial-phase",
+        /// One worker has more to do than the others.
+        UnevenCores = "uneven-cores",
+        /// The program was compiled without optimisation.
+        UnoptimisedBuild = "unoptimised-build",
+        /// What was measured only starts what works.
+        Wrapper = "wrapper",
+        /// Code lies in many small mappings.
+        ScatteredCode = "scattered-code",
+        /// It computes.
+        CpuBound = "cpu-bound",
+        /// It waits for data or for time to pass.
+        IoBound = "io-bound",
+        /// Whether memory is the problem could not be shown.
+        MemoryOpen = "memory-open",
+        /// Memory is not the problem.
+        MemoryIsFine = "memory-is-fine",
+    }
 }
 
 impl Id {
-    /// Every one, in the order of the documentation.
-    pub const ALL: [Id; 26] = [
-        Id::ProgramFailed,
-        Id::HeapCallStorm,
-        Id::MallocLock,
-        Id::ThreadChurn,
-        Id::OneLock,
-        Id::RemoteFrees,
-        Id::FaultStorm,
-        Id::Retention,
-        Id::HugePageWaste,
-        Id::Swap,
-        Id::ManyAllocations,
-        Id::FirstTouch,
-        Id::GainShown,
-        Id::Growth,
-        Id::ForkStorm,
-        Id::Spinning,
-        Id::SmallWrites,
-        Id::SerialPhase,
-        Id::UnevenCores,
-        Id::UnoptimisedBuild,
-        Id::Wrapper,
-        Id::ScatteredCode,
-        Id::CpuBound,
-        Id::IoBound,
-        Id::MemoryOpen,
-        Id::MemoryIsFine,
-    ];
-
-    /// Its name: `heap-call-storm`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Id::ProgramFailed => "program-failed",
-            Id::HeapCallStorm => "heap-call-storm",
-            Id::MallocLock => "malloc-lock",
-            Id::ThreadChurn => "thread-churn",
-            Id::OneLock => "one-lock",
-            Id::RemoteFrees => "remote-frees",
-            Id::FaultStorm => "fault-storm",
-            Id::Retention => "retention",
-            Id::HugePageWaste => "huge-page-waste",
-            Id::Swap => "swap",
-            Id::ManyAllocations => "many-allocations",
-            Id::FirstTouch => "first-touch",
-            Id::GainShown => "gain-shown",
-            Id::Growth => "growth",
-            Id::ForkStorm => "fork-storm",
-            Id::Spinning => "spinning",
-            Id::SmallWrites => "small-writes",
-            Id::SerialPhase => "serial-phase",
-            Id::UnevenCores => "uneven-cores",
-            Id::UnoptimisedBuild => "unoptimised-build",
-            Id::Wrapper => "wrapper",
-            Id::ScatteredCode => "scattered-code",
-            Id::CpuBound => "cpu-bound",
-            Id::IoBound => "io-bound",
-            Id::MemoryOpen => "memory-open",
-            Id::MemoryIsFine => "memory-is-fine",
-        }
-    }
-
     /// What kind of finding it is.
     #[must_use]
     pub fn kind(self) -> Kind {

@@ -2,31 +2,26 @@
 
 use std::path::Path;
 
-/// One of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A table for the terminal.
-    Text,
-    /// Folded stacks, which flame-graph tools read.
-    Folded,
-    /// A flame graph, one SVG file that needs no other.
-    Flame,
-    /// The JSON of speedscope.app: a sampled profile whose weights are what is counted.
-    Speedscope,
-    /// pprof's `profile.proto` with names in it, compressed by gzip.
-    Pprof,
+use crate::named::{find, named};
+
+named! {
+    /// One of them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Shape {
+        /// A table for the terminal.
+        Text = "text",
+        /// Folded stacks, which flame-graph tools read.
+        Folded = "folded",
+        /// A flame graph, one SVG file that needs no other.
+        Flame = "svg",
+        /// The JSON of speedscope.app: a sampled profile whose weights are what is counted.
+        Speedscope = "speedscope",
+        /// pprof's `profile.proto` with names in it, compressed by gzip.
+        Pprof = "pprof",
+    }
 }
 
 impl Shape {
-    /// All of them with their names.
-    pub const ALL: [(Shape, &'static str); 5] = [
-        (Shape::Text, "text"),
-        (Shape::Folded, "folded"),
-        (Shape::Flame, "svg"),
-        (Shape::Speedscope, "speedscope"),
-        (Shape::Pprof, "pprof"),
-    ];
-
     /// The one that a file's name asks for by its ending.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Shape> {
@@ -49,9 +44,6 @@ impl std::str::FromStr for Shape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Shape, String> {
-        let found = Shape::ALL.iter().find(|(_, name)| *name == text);
-        found
-            .map(|(shape, _)| *shape)
-            .ok_or_else(|| "write text, folded, svg, speedscope or pprof".to_owned())
+        find("format", &Shape::ALL, Shape::name, text)
     }
 }

@@ -32,8 +32,7 @@ pub(super) fn command(source: &Source) -> Option<String> {
     }
     words.extend(["--seed".to_owned(), source.header.seed.to_string()]);
     if table.case.primary != usual(is_server) {
-        let name = serde_json::to_value(table.case.primary).ok()?;
-        words.extend(["--primary".to_owned(), name.as_str()?.to_owned()]);
+        words.extend(["--primary".to_owned(), table.case.primary.name().to_owned()]);
     }
     let mut input = "";
     for (name, value) in &table.case.settings {

@@ -10,6 +10,7 @@ use toml::de::DeTable;
 use super::table::{Table, Text, Value};
 use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite};
 use crate::error::Doing;
+use crate::named::find;
 use crate::parameter::Values;
 use crate::results::Rounds;
 use crate::server::{Asked, urls_of};
@@ -272,26 +273,16 @@ fn scratch(written: &Value<'_>) -> Result<Scratch, Error> {
 }
 
 fn measure(primary: &Value<'_>) -> Result<Measure, Error> {
-    let name = primary.text()?;
-    parse_measure(name)
-        .map_err(|known| primary.wrong(format!("no measure is called `{name}`; known: {known}")))
+    parse_measure(primary.text()?).map_err(|reason| primary.wrong(reason))
 }
 
 /// The measure that results call `name`; a `-` may stand for `_`.
 ///
 /// # Errors
 ///
-/// The names there are, separated by commas.
+/// A sentence with the names there are.
 pub fn parse_measure(name: &str) -> Result<Measure, String> {
-    let own_name = |measure: &Measure| match serde_json::to_value(measure) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    };
-    let asked = name.replace('-', "_");
-    Measure::ALL
-        .into_iter()
-        .find(|measure| own_name(measure) == asked)
-        .ok_or_else(|| Measure::ALL.iter().map(own_name).collect::<Vec<_>>().join(", "))
+    find("measure", &Measure::ALL, Measure::name, &name.replace('-', "_"))
 }
 
 fn parameters(table: &Value<'_>) -> Result<Vec<Parameter>, Error> {

@@ -124,7 +124,7 @@ fn what_is_missing_or_of_another_kind_is_named_with_its_line() {
     refused(&format!("budget = \"soon\"\n{ONE}"), 1, "a time such as");
     refused(&format!("precision = -1\n{ONE}"), 1, "above 0");
     refused(&format!("rounds = 3\nbudget = 9\n{ONE}"), 1, "exclude each other");
-    refused(&format!("primary = \"speed\"\n{ONE}"), 1, "known: wall, user");
+    refused(&format!("primary = \"speed\"\n{ONE}"), 1, "there are wall, user");
     refused(&format!("variants = \"all\"\n{ONE}"), 1, "write \"found\"");
     refused(&format!("variants = []\n{ONE}"), 1, "the list is empty");
     refused(&format!("variants = [\n\":\"]\n{ONE}"), 2, "no allocator named");

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::named::find;
 use crate::results::Summary;
 use crate::statistics::Ratio;
 use crate::{Error, Measure, Verdict};
@@ -66,20 +67,10 @@ fn condition(text: &str) -> Result<Condition, String> {
     let is_at_most = rest.starts_with(['<', '≤']);
     let bound = rest.trim_start_matches(['<', '>', '≤', '≥', '=']).trim().trim_start_matches('×');
     let name = name.trim();
-    let measure = serde_json::from_value(serde_json::Value::String(name.to_owned()));
-    let measure: Measure = measure.map_err(|_| {
-        let known: Vec<String> = Measure::ALL.into_iter().map(name_of).collect();
-        format!("no measure is called `{name}`; known: {}", known.join(", "))
-    })?;
+    let measure = find("measure", &Measure::ALL, Measure::name, name)?;
     let bound = bound.parse::<f64>().ok().filter(|bound| bound.is_finite() && *bound > 0.0);
     let bound = bound.ok_or(format!("`{}` ends in no ratio", text.trim()))?;
     Ok(Condition { measure, is_at_most, bound })
-}
-
-/// The measure's name, as it is written.
-fn name_of(measure: Measure) -> String {
-    let name = serde_json::to_value(measure).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl fmt::Display for Criterion {
@@ -91,7 +82,7 @@ impl fmt::Display for Criterion {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", name_of(self.measure), self.sign(), self.bound)
+        write!(f, "{} {} {}", self.measure.name(), self.sign(), self.bound)
     }
 }
 
@@ -215,7 +206,7 @@ mod tests {
             ("masu", "` if `"),
             (" if wall <= 1", "names no variant"),
             ("masu if wall", "no <= or >="),
-            ("masu if speed <= 1", "known: wall, "),
+            ("masu if speed <= 1", "there are wall, "),
             ("masu if wall <= fast", "no ratio"),
             ("masu if wall <= -1", "no ratio"),
         ] {
