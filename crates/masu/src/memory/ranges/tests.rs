@@ -56,7 +56,7 @@ fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
 }
 
 #[test]
-fn trimming_leaves_nothing_resident_wherever_in_a_run_it_is() {
+fn trimming_leaves_nothing_resident_anywhere_in_a_run() {
     with_ranges(|ranges| {
         let [run, _] = [4, 1].map(|slices| run_of(ranges, slices));
         // SAFETY: The slice lies in the run.
@@ -75,7 +75,7 @@ fn trimming_leaves_nothing_resident_wherever_in_a_run_it_is() {
 }
 
 #[test]
-fn a_long_run_is_purged_from_its_end_and_no_further_than_it_must_be() {
+fn a_long_run_is_purged_from_its_end_no_further_than_necessary() {
     with_ranges(|ranges| {
         let [run, _] = [40, 1].map(|slices| run_of(ranges, slices));
         // SAFETY: The slice lies in the run.
@@ -128,7 +128,7 @@ fn rise_and_fall(ranges: &mut Held<'_>, mib: usize) {
 }
 
 #[test]
-fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
+fn memory_that_goes_up_and_down_is_retained_and_a_single_peak_is_not() {
     with_ranges(|ranges| {
         rise_and_fall(ranges, 24);
         assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
@@ -147,7 +147,7 @@ fn memory_that_goes_up_and_down_stays_and_a_single_peak_does_not() {
 }
 
 #[test]
-fn the_first_memory_that_is_freed_stays_and_after_it_no_more_than_usual() {
+fn the_first_freed_memory_is_retained_and_later_memory_as_usual() {
     with_new_ranges(|ranges| {
         rise_and_fall(ranges, 16);
         assert_eq!(ranges.dirty_bytes(), 16 << 20);
@@ -159,7 +159,7 @@ fn the_first_memory_that_is_freed_stays_and_after_it_no_more_than_usual() {
 }
 
 #[test]
-fn memory_given_back_before_counts_as_clean_when_its_run_is_freed() {
+fn purged_memory_counts_as_clean_when_its_run_is_freed() {
     with_ranges(|ranges| {
         let [run, _] = [4, 1].map(|slices| run_of(ranges, slices));
         // SAFETY: The run was handed out just now, and nobody uses it.
@@ -187,7 +187,7 @@ fn a_grown_block_seems_used_only_where_most_of_its_end_was_written() {
 }
 
 #[test]
-fn only_the_run_handed_out_last_is_parked_and_only_if_the_one_before_was_as_long() {
+fn only_the_last_of_two_runs_of_one_length_is_parked() {
     with_ranges(|ranges| {
         let [other, first, second] = [3, 2, 2].map(|slices| run_of(ranges, slices));
         let parked = Parked::new();
@@ -209,7 +209,7 @@ fn only_the_run_handed_out_last_is_parked_and_only_if_the_one_before_was_as_long
 }
 
 #[test]
-fn a_parked_run_comes_home_before_another_is_taken() {
+fn a_parked_run_is_returned_before_another_is_taken() {
     with_ranges(|ranges| {
         let parked = Parked::new();
         let [first, second] = [2, 2].map(|slices| run_of(ranges, slices));
@@ -228,7 +228,7 @@ fn a_parked_run_comes_home_before_another_is_taken() {
 }
 
 #[test]
-fn threads_may_park_no_more_together_than_may_stay_resident() {
+fn parked_runs_together_stay_within_the_budget() {
     with_ranges(|ranges| {
         let threads = [const { Parked::new() }; 6];
         for parked in &threads {
@@ -246,7 +246,7 @@ fn threads_may_park_no_more_together_than_may_stay_resident() {
 }
 
 #[test]
-fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
+fn memory_unused_for_a_whole_period_is_purged_at_its_end() {
     const DELAY: usize = 100;
     with_ranges(|ranges| {
         let runs = [run_of(ranges, 64), run_of(ranges, 32)];
@@ -275,7 +275,7 @@ fn what_nobody_wanted_for_a_whole_period_goes_back_at_its_end() {
 }
 
 #[test]
-fn what_is_owed_goes_back_in_calls_of_bounded_work() {
+fn a_debt_is_purged_in_bounded_calls() {
     const MIB: usize = 1 << 20;
     with_ranges(|ranges| {
         let [run, _] = [512, 1].map(|slices| run_of(ranges, slices));
@@ -306,7 +306,7 @@ fn what_is_owed_goes_back_in_calls_of_bounded_work() {
 }
 
 #[test]
-fn a_run_that_is_away_is_nobody_s_and_its_neighbours_are_not_merged_with_it() {
+fn a_run_that_is_away_is_not_taken_or_merged() {
     with_ranges(|ranges| {
         let [before, run, behind, _] = [2, 4, 2, 1].map(|slices| run_of(ranges, slices));
         ranges.insert(run, 4, 4 * SLICE_BYTES, false);
@@ -343,14 +343,14 @@ fn fork(ranges: &SharedRanges) {
 }
 
 #[test]
-fn a_child_has_again_what_other_threads_had_away_in_the_parent() {
+fn a_child_gets_back_the_runs_that_other_threads_had_away() {
     let (ranges, address) = std::thread::spawn(with_a_run_away).join().expect("no panic there");
     fork(ranges);
     assert_eq!(run_of(&mut ranges.lock(), 4).address(), address);
 }
 
 #[test]
-fn what_the_interrupted_thread_itself_has_away_it_puts_back_itself() {
+fn an_interrupted_thread_puts_its_own_runs_back() {
     let (ranges, address) = with_a_run_away();
     fork(ranges);
     let mut held = ranges.lock();

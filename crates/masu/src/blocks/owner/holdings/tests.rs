@@ -12,7 +12,7 @@ const BLOCKS: usize = (16 << 20) / BLOCK_BYTES;
 const FLUSH: usize = 32;
 
 #[test]
-fn one_flush_of_a_heaps_blocks_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
+fn flushes_of_a_heap_stay_within_their_bound_and_release_all() {
     if kernel::page_size() > 16 << 10 {
         return;
     }

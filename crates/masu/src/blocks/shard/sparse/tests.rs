@@ -46,7 +46,7 @@ fn is_purged(page: &Page) -> bool {
 }
 
 #[test]
-fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
+fn steps_of_a_pass_stay_within_their_bound_and_purge_all() {
     if kernel::page_size() > 16 << 10 {
         return;
     }
@@ -76,7 +76,7 @@ fn one_step_gives_back_no_more_than_its_bound_and_further_ones_the_rest() {
 }
 
 #[test]
-fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() {
+fn pages_released_by_a_flush_are_purged_in_bounded_slow_calls() {
     let (shard, class) = (Shard(9), Class::of_size(BLOCK_BYTES));
     ownership::admit(shard.0);
     let blocks = class.page_blocks();
@@ -106,7 +106,7 @@ fn pages_that_a_flush_releases_go_back_in_slow_calls_of_few_system_calls_each() 
 }
 
 #[test]
-fn of_a_page_that_is_away_nothing_is_handed_out_and_what_comes_home_stays() {
+fn a_page_that_is_away_takes_blocks_and_hands_none_out() {
     let (shard, class) = (Shard(11), Class::of_size(BLOCK_BYTES));
     ownership::admit(shard.0);
     let blocks = class.page_blocks();
@@ -157,7 +157,7 @@ fn a_pass_moves_on_when_its_page_leaves_the_list() {
 }
 
 #[test]
-fn a_page_that_was_away_is_found_again_by_other_shards() {
+fn other_shards_find_a_page_that_was_away() {
     let (class, own, other) = (Class::of_size(BLOCK_BYTES + 1), Shard(16), Shard(17));
     [own, other].iter().for_each(|shard| ownership::admit(shard.0));
     let mut block = [0];

@@ -30,15 +30,15 @@ macro_rules! each_alone {
 
 each_alone! {
     a_request_waits_for_a_stripe_that_may_have_its_memory
-    before_a_request_fails_every_stripe_gives_its_free_memory_back
-    a_stripe_that_nobody_uses_gives_back_all_that_it_does_not_have_to_keep
+    before_a_request_fails_every_stripe_returns_its_free_memory
+    an_idle_stripe_purges_all_that_it_need_not_keep
     an_idle_stripe_gives_one_run_after_another
     readers_hold_one_stripe_at_a_time
     no_arena_is_unmapped_while_all_are_read
     a_heap_locks_no_stripes_but_its_own
     a_limit_set_late_counts_what_other_stripes_keep
     a_debt_does_not_wait_behind_a_busy_stripe
-    what_is_kept_at_least_is_kept_by_all_together
-    further_stripes_expect_nothing_back
-    a_block_is_in_the_books_of_its_run_s_stripe
+    the_minimum_is_kept_by_all_stripes_together
+    later_stripes_start_without_demand
+    a_block_is_counted_by_the_stripe_of_its_run
 }

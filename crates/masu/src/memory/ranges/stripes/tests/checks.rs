@@ -121,7 +121,7 @@ fn a_request_waits_for_a_stripe_that_may_have_its_memory() {
 
 #[test]
 #[ignore = "run by the test of this name, in a process of its own"]
-fn before_a_request_fails_every_stripe_gives_its_free_memory_back() {
+fn before_a_request_fails_every_stripe_returns_its_free_memory() {
     begin_with(4);
     let own = c::malloc(100_000);
     (1..4).for_each(|place| leave_dirty(stripe(place), 8));
@@ -136,7 +136,7 @@ fn before_a_request_fails_every_stripe_gives_its_free_memory_back() {
 
 #[test]
 #[ignore = "run by the test of this name, in a process of its own"]
-fn a_stripe_that_nobody_uses_gives_back_all_that_it_does_not_have_to_keep() {
+fn an_idle_stripe_purges_all_that_it_need_not_keep() {
     begin_with(8);
     let kept = take(stripe(0), 1).expect("memory");
     (1..8).for_each(|place| leave_dirty(stripe(place), 16));
@@ -280,7 +280,7 @@ fn the_next_bit_is_found_around_the_end() {
 
 #[test]
 #[ignore = "run by the test of this name, in a process of its own"]
-fn what_is_kept_at_least_is_kept_by_all_together() {
+fn the_minimum_is_kept_by_all_stripes_together() {
     begin_with(8);
     options::set("retain_min", Some(32 * MIB)).expect("an option");
     let runs: Vec<_> = (0..64).map(|_| take(stripe(3), MIB_SLICES).expect("memory")).collect();
@@ -304,7 +304,7 @@ fn what_is_kept_at_least_is_kept_by_all_together() {
 
 #[test]
 #[ignore = "run by the test of this name, in a process of its own"]
-fn further_stripes_expect_nothing_back() {
+fn later_stripes_start_without_demand() {
     begin_with(8);
     for place in 0..8 {
         let runs: Vec<_> =
@@ -318,7 +318,7 @@ fn further_stripes_expect_nothing_back() {
 
 #[test]
 #[ignore = "run by the test of this name, in a process of its own"]
-fn a_block_is_in_the_books_of_its_run_s_stripe() {
+fn a_block_is_counted_by_the_stripe_of_its_run() {
     begin_with(2);
     leave_dirty(stripe(1), 1);
     make_idle(stripe(1));
