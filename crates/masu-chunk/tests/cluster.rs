@@ -1,7 +1,7 @@
-//! A job of several processes on loopback: what it gives, and what each process says when a chunk
-//! fails, a process never comes, or one is killed in the middle.
+//! A job of several processes on loopback: its results, and the errors in each process when a chunk
+//! fails, a process never comes, or one is killed.
 //!
-//! Each process is this test program again; its environment says which one it is.
+//! Each process is this test program again, with its number in the environment.
 
 use std::env;
 use std::fs::File;
@@ -19,10 +19,10 @@ use masu_chunk::{Block, Chunk, Place};
 /// `PROCESS;ADDRESSES;JOB`.
 const TOLD: &str = "MASU_CHUNK_TEST_CLUSTER";
 
-/// How long a process may take before it counts as hanging: far more than any of them needs.
+/// The time after which a process counts as hanging, far more than any needs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// Not a test of its own: what a process of a cluster does.
+/// Not a test of its own: the work of a process of a cluster.
 #[test]
 fn process_of_a_cluster() {
     let Ok(told) = env::var(TOLD) else { return };
@@ -42,7 +42,7 @@ fn numbers() -> Vec<u64> {
     (0..1050).collect()
 }
 
-/// What jobs give that end well.
+/// The results of jobs that end well.
 fn outcome(job: &str, cluster: &Cluster, process: usize) -> Option<String> {
     Some(match job {
         "range" => format!("{:?}", cluster.range(0..1050).map(sum)),
@@ -86,11 +86,11 @@ fn outcome(job: &str, cluster: &Cluster, process: usize) -> Option<String> {
     })
 }
 
-/// What jobs say that do not end well.
+/// The errors of jobs that fail.
 fn error(job: &str, cluster: Cluster, process: usize) -> Option<String> {
     Some(match job {
         "window" => {
-            // An endless iterator: it must be asked for no more than the window beyond what was taken.
+            // An endless iterator: at most the window beyond the taken results may be pulled.
             let (asked, mut most, mut taken) = (AtomicU64::new(0), 0, Vec::new());
             let endless = (0_u64..).inspect(|_| {
                 asked.fetch_add(1, Ordering::SeqCst);
@@ -144,7 +144,7 @@ fn error(job: &str, cluster: Cluster, process: usize) -> Option<String> {
             format!("{:?}", cluster.range(0..10).map(sum))
         }
         "killed" | "killed-iterator" => {
-            // Says that the job is under way, and never ends it.
+            // Reports that the job runs, and never ends it.
             let begun = AtomicU64::new(0);
             let slowly = || {
                 if begun.fetch_add(1, Ordering::SeqCst) == 2 {
@@ -177,7 +177,7 @@ fn start(process: usize, addresses: &str, job: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What a process said at its end, which must come.
+/// The output of a process, which must end.
 fn said(mut child: Child, mut rest: impl Read) -> String {
     let begin = Instant::now();
     while child.try_wait().unwrap().is_none() {
@@ -193,7 +193,7 @@ fn said(mut child: Child, mut rest: impl Read) -> String {
     line.unwrap_or_else(|| panic!("nothing said: {output}")).to_owned()
 }
 
-/// What each of three processes says.
+/// The output of each of three processes.
 fn all_say(job: &str) -> Vec<String> {
     let addresses = addresses(3);
     let children: Vec<_> = (0..3).map(|process| start(process, &addresses, job)).collect();
@@ -239,7 +239,7 @@ fn no_more_is_read_than_the_window_has_room_for_and_the_taker_ends_the_job() {
 }
 
 #[test]
-fn what_stands_before_an_error_has_been_taken() {
+fn results_before_an_error_are_taken() {
     let error = "chunk 57, which is 5700 to 5799, failed: bad";
     let expected = [format!("{error} 57"), format!("{error} 0"), format!("{error} 0")];
     assert_eq!(all_say("error"), expected);
@@ -279,7 +279,7 @@ fn a_process_that_never_comes_is_an_error() {
 
 #[test]
 fn a_killed_process_is_an_error_in_the_others_and_nobody_hangs() {
-    // The first one deals, so that another's end and its own are different stories.
+    // The first process deals, so its end is a case of its own.
     for (job, victim) in [("killed", 1), ("killed-iterator", 2), ("killed", 0)] {
         kill(job, victim);
     }

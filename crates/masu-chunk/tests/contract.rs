@@ -1,4 +1,4 @@
-//! What the executor promises, for each kind of data: results, order, bounds, failures, cleanup.
+//! The contract of the executor for each kind of data: results, order, bounds, failures, cleanup.
 
 use std::convert::Infallible;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use masu_chunk::{Cancel, Cause, Executor, Failure, execute};
 
-/// Runs with panics that print nothing: they are what is tested.
+/// Runs without printing panics, which are tested.
 fn quietly<R>(body: impl FnOnce() -> R) -> R {
     static QUIET: Mutex<()> = Mutex::new(());
     let _one = QUIET.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -21,7 +21,7 @@ fn quietly<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Counts how many of it there are.
+/// Counts its instances.
 struct Counted<'a>(&'a AtomicI64, u64);
 
 impl<'a> Counted<'a> {
@@ -111,7 +111,7 @@ fn a_slice_can_be_changed_in_place() {
 }
 
 #[test]
-fn handed_over_items_are_given_away_or_dropped_once_each() {
+fn owned_items_are_moved_out_or_dropped_once_each() {
     let alive = AtomicI64::new(0);
     let data: Vec<_> = (0..1000).map(|number| Counted::new(&alive, number)).collect();
     // Of each chunk the first item is kept, and the others are dropped with the chunk.
@@ -169,7 +169,7 @@ fn an_error_stops_the_rest_promptly() {
 }
 
 #[test]
-fn what_stands_before_a_failure_has_been_delivered() {
+fn results_before_a_failure_are_delivered() {
     let mut delivered = Vec::new();
     let executor = Executor::new().chunk(1).workers(4);
     let failure = executor.range(0..1000).deliver(
@@ -184,7 +184,7 @@ fn what_stands_before_a_failure_has_been_delivered() {
 }
 
 #[test]
-fn what_the_taker_says_ends_the_job() {
+fn an_error_of_the_taker_ends_the_job() {
     let executor = Executor::new().chunk(1).workers(3);
     let take = |place: masu_chunk::Place, _| if place.index == 5 { Err("full") } else { Ok(()) };
     let failure = executor.iter(0_u64..).deliver(|_| Ok(()), take);
@@ -193,7 +193,7 @@ fn what_the_taker_says_ends_the_job() {
 }
 
 #[test]
-fn a_cancelled_job_says_what_was_not_begun() {
+fn a_cancelled_job_reports_its_first_missing_chunk() {
     let cancel = Cancel::new();
     let executor = Executor::new().chunk(1).workers(2).cancelled_by(&cancel);
     let work = |place: &masu_chunk::Place| {
@@ -252,8 +252,8 @@ fn jobs_within_jobs_end() {
 
 #[test]
 fn one_long_chunk_does_not_keep_others_from_the_rest() {
-    // The first chunk waits for all others: that ends only if somebody else does them. It was taken
-    // alone, because how long chunks are is not known yet.
+    // The first chunk waits for all others, which other workers must do. It was taken alone, because the
+    // duration of chunks is not known yet.
     let (done, all) = (AtomicUsize::new(0), 5000);
     let executor = Executor::new().chunk(1).workers(2);
     let statistics = executor.range(0..all).for_each(|chunk| {
@@ -278,7 +278,7 @@ fn progress_ends_with_everything() {
     assert_eq!((progress.chunks, progress.items, progress.items_total), (10, 95, None));
 }
 
-/// Gives at most so many bytes at a time, and then perhaps an error.
+/// A reader of at most so many bytes at a time, and then perhaps an error.
 struct Dribble<'a>(&'a [u8], usize, Option<io::ErrorKind>);
 
 impl Read for Dribble<'_> {
@@ -322,7 +322,7 @@ fn records_error(outcome: Result<(), Failure<Infallible>>) -> String {
 }
 
 #[test]
-fn what_was_read_before_an_error_is_worked_on() {
+fn bytes_read_before_an_error_are_worked_on() {
     let reader = Dribble(b"abcdef", 4, Some(io::ErrorKind::ConnectionReset));
     let mut taken = Vec::new();
     let take = |_, bytes: Vec<u8>| {
@@ -335,8 +335,8 @@ fn what_was_read_before_an_error_is_worked_on() {
     assert_eq!((failure.place.index, taken), (2, b"abcdef".to_vec()));
 }
 
-/// Most chunks cost nothing, so they are taken many at once; some last, and what was taken with them is
-/// taken back by others.
+/// Most chunks cost nothing, so many are taken at once; some are long, and other workers steal the rest of
+/// their batch.
 #[test]
 fn each_chunk_is_done_once_however_uneven_they_are() {
     let spin = |times: u64| (0..times).fold(0, |sum, number| std::hint::black_box(sum ^ number));

@@ -38,7 +38,7 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// A job as `indexed.rs` runs it: what a worker does between two chunks.
+/// A job as `indexed.rs` runs it.
 struct Job {
     spans: Spans,
     idle: Idle,
@@ -70,7 +70,7 @@ impl Job {
             let mut at = self.spans.batch(worker).at();
             loop {
                 self.done[at as usize].with_mut(|done| {
-                    // SAFETY: Loom watches that nobody else is at it: that is what is tested.
+                    // SAFETY: Loom checks that no other thread accesses it.
                     unsafe { *done += 1 };
                 });
                 at += 1;
@@ -104,7 +104,7 @@ impl Job {
 }
 
 #[test]
-fn every_chunk_is_done_once_and_no_worker_sleeps_for_ever() {
+fn every_chunk_is_done_once_and_no_worker_sleeps_forever() {
     every_chunk_is_done_once();
 }
 
@@ -121,12 +121,12 @@ fn every_chunk_is_done_once() {
     });
 }
 
-/// A batch of all three chunks, which its worker works off while another takes of it what it can get.
+/// A batch of all three chunks, from which another worker steals.
 fn a_batch_is_robbed() {
     model(|| {
         let batch = Arc::new(Batch::new());
         let done: Arc<Vec<_>> = Arc::new((0..3).map(|_| UnsafeCell::new(0_u32)).collect());
-        // SAFETY: Loom watches that nobody else is at it: that is what is tested.
+        // SAFETY: Loom checks that no other thread accesses it.
         let work = |done: &[UnsafeCell<u32>], at: u64| {
             done[at as usize].with_mut(|done| unsafe { *done += 1 })
         };
@@ -162,13 +162,13 @@ fn a_chunk_of_a_batch_has_one_worker() {
 }
 
 #[test]
-fn a_chunk_of_a_batch_has_one_worker_where_there_is_no_fence_for_two() {
+fn a_chunk_of_a_batch_has_one_worker_without_a_fence_for_two() {
     sync::REFUSES.set(true);
     a_batch_is_robbed();
 }
 
 #[test]
-fn nobody_sleeps_for_ever_where_there_is_no_fence_for_two() {
+fn no_worker_sleeps_forever_without_a_fence_for_two() {
     sync::REFUSES.set(true);
     every_chunk_is_done_once();
 }
@@ -213,7 +213,7 @@ fn stream(
             *next - 1
         };
         window.put(index, index, |result| {
-            // SAFETY: Loom watches that one thread at a time delivers: that is what is tested.
+            // SAFETY: Loom checks that one thread at a time delivers.
             taken.with_mut(|taken| unsafe { (*taken).push(result) });
             Next::Go
         });
@@ -240,7 +240,7 @@ fn results_are_delivered_in_order_and_by_one_thread_at_a_time() {
 }
 
 #[test]
-fn a_window_that_closes_lets_those_go_who_wait_for_room() {
+fn a_closing_window_releases_waiting_workers() {
     model(|| {
         let window = Arc::new(Window::new(1, true));
         let helper = thread::spawn({
@@ -262,7 +262,7 @@ fn a_withdrawn_job_is_touched_by_nobody() {
             let (seats, body) = (Arc::clone(&seats), Arc::clone(&body));
             move || {
                 let taken = seats.sit_down();
-                // The second job has nothing to do: it is there so that this thread ends.
+                // The second job is empty, and ends this thread.
                 if taken.body == 7 {
                     // SAFETY: Loom watches that the owner is done waiting only after this.
                     body.with_mut(|body| unsafe { *body += 1 });
@@ -271,7 +271,7 @@ fn a_withdrawn_job_is_touched_by_nobody() {
             }
         });
         seats.withdraw(job);
-        // SAFETY: Nobody works on the job any more: that is what is tested.
+        // SAFETY: No thread works on the job any more, which loom checks.
         body.with_mut(|body| unsafe { *body += 1 });
         let (last, _) = seats.offer(8, 1);
         helper.join().unwrap();

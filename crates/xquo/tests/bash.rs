@@ -1,4 +1,4 @@
-//! What xquo prints, evaluated by bash, gives back exactly the bytes.
+//! bash evaluates the output of xquo to exactly the input bytes.
 
 mod process;
 
@@ -8,7 +8,7 @@ use process::{outcome, xquo};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Takes the words of a script apart again: bash prints each, followed by NUL.
+/// The words of a script, each printed by bash and followed by NUL.
 fn words_by_bash(script: &[u8], locale: &str) -> Vec<u8> {
     let mut bash = Command::new("bash");
     let echo = r#"words=$(cat); eval "words=( $words )"; [ ${#words[@]} = 0 ] || printf '%s\0' "${words[@]}""#;

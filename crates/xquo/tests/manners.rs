@@ -1,5 +1,4 @@
-//! How xquo behaves as a filter: the same bytes as xquo 0.2.3, whatever the options, and what the
-//! user sees when something is wrong.
+//! xquo as a filter: the same bytes as xquo 0.2.3 for all options, and its errors.
 
 mod process;
 
@@ -31,7 +30,7 @@ fn varied() -> Vec<u8> {
     input
 }
 
-/// Hashes of what the published xquo 0.2.3 printed.
+/// Hashes of the output of the published xquo 0.2.3.
 const PUBLISHED: &[(&[&str], u64, u64)] = &[
     (&[], 0x62c7_01fb_ca40_8b9f, 0x1e09_bd79_6bb2_061a),
     (&["-n"], 0x3799_fb50_250f_248f, 0x4b7b_17e5_a4a2_21e6),
@@ -72,7 +71,7 @@ fn ten_million_records_are_quoted_as_the_published_xquo_does() {
 
 /// `MASU_XQUO` names the published program: `cargo install xquo --version 0.2.3 --root FOLDER`.
 #[test]
-fn the_published_xquo_beside_it_says_the_same() {
+fn the_published_xquo_prints_the_same() {
     let Some(published) = std::env::var_os("MASU_XQUO") else {
         println!("skipped: MASU_XQUO names no xquo 0.2.3; its hashes are compared elsewhere");
         return;
@@ -106,7 +105,7 @@ fn the_input_delimiter_is_a_choice() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_output_is_no_error() {
     let mut command = xquo(&[]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -170,7 +169,7 @@ fn a_record_is_quoted_before_the_next_one_comes() {
     assert!(child.wait().unwrap().success());
 }
 
-/// What comes slowly is quoted by one thread, what comes fast by several.
+/// One thread quotes slow input, several quote fast input.
 #[test]
 fn a_record_that_begins_slowly_may_go_on_fast() {
     let mut child = xquo(&["-w2"]).stdin(Stdio::piped()).spawn().unwrap();
@@ -244,7 +243,7 @@ fn partitions_quoted_apart_are_the_whole_quoted_at_once() {
 }
 
 #[test]
-fn the_manual_page_and_the_completions_are_what_they_should_be() {
+fn the_manual_page_and_the_completions_are_complete() {
     let page = outcome(xquo(&["--man"]), b"").stdout;
     let mut groff = Command::new("groff");
     groff.args(["-man", "-ww", "-Tutf8"]).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -91,7 +91,7 @@ fn every_byte_at_every_place_of_a_block_follows_the_rules() {
 }
 
 #[test]
-fn what_can_grow_most_fits() {
+fn the_longest_output_fits() {
     for len in [1, 63, 64, 65, 1000] {
         let input = vec![b'\n'; len];
         for (name, quoted) in by_each_way(&input, &[], (0, b'\n', true)) {
