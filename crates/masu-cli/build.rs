@@ -4,11 +4,12 @@
 //! `libmasu/` holds links to the sources of `masu` and `masu-abi`; `cargo package` puts what they
 //! point to into this crate, so an installed `masu` is built from its own package and never asks
 //! the network. The hard part is a cargo inside a cargo: the sources are copied into a workspace
-//! of their own under `OUT_DIR`, whose target folder nobody else locks.
+//! of their own, whose target folder nobody else locks. It lies in the target folder of the outer
+//! build, so that all profiles, clippy and tests carry libraries that were built once.
 //!
 //! The library for the C library that `masu` itself is built for must build. The other one is
-//! optional: where its Rust target is not installed the file is empty, and `masu` says at run
-//! time what was missing.
+//! optional: where its Rust target is not installed, or the feature `both-c-libraries` is off, the file
+//! is empty, and `masu` says at run time what was missing.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,9 +17,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-
-/// COUPLING: the packages of `libmasu/`; `masu-abi` names its neighbour as `../masu`.
-const PACKAGES: [&str; 2] = ["masu", "masu-abi"];
+use std::thread;
 
 /// Separates the flags in `CARGO_ENCODED_RUSTFLAGS`, as cargo's reference says.
 const FLAG_SEPARATOR: char = '\u{1f}';
@@ -41,136 +40,273 @@ fn build_libraries() -> Result<(), String> {
         return Err("masu works on Linux only".to_owned());
     }
     let arch = target.split('-').next().unwrap_or_default();
-    let workspace = copy_sources(&out).map_err(|error| format!("copying its sources: {error}"))?;
-    for (libc, name) in [("gnu", "glibc"), ("musl", "musl")] {
-        let is_own = libc == own;
-        let target = if is_own { target.clone() } else { format!("{arch}-unknown-linux-{libc}") };
-        for (kind, prefix) in KINDS {
-            let carried = out.join(format!("{prefix}-{name}.so"));
-            let (absence, done) = match build_library(&workspace, &target, libc, is_own, kind) {
-                Ok(built) => (String::new(), fs::copy(&built, &carried).map(drop)),
-                Err(why) if is_own => return Err(why),
-                Err(why) => (why, fs::write(&carried, [])),
+    let workspace = Workspace::lay_out(&out).map_err(|error| format!("its sources: {error}"))?;
+    let builds = [("gnu", "glibc"), ("musl", "musl")].map(|(env, libc)| {
+        let is_own = env == own;
+        let target = if is_own { target.clone() } else { format!("{arch}-unknown-linux-{env}") };
+        Build { workspace: &workspace.folder, target, env, libc, is_own }
+    });
+    // Each has a target folder of its own; cargo shares the CPUs among them.
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let running = builds.each_ref().map(|build| scope.spawn(|| build.all_kinds()));
+        running.into_iter().map(|build| build.join()).collect()
+    });
+    for (build, outcome) in builds.iter().zip(outcomes) {
+        let absence = match outcome.map_err(|_| "the build script panicked".to_owned())? {
+            Err(why) if build.is_own => return Err(why),
+            Err(why) => why,
+            Ok(()) => String::new(),
+        };
+        for kind in &KINDS {
+            let prefix = kind.carried;
+            let carried = out.join(format!("{prefix}-{}.so", build.libc));
+            let done = if absence.is_empty() {
+                fs::copy(build.library(kind), &carried).map(drop)
+            } else {
+                fs::write(&carried, [])
             };
             done.map_err(|error| format!("{}: {error}", carried.display()))?;
-            let variable = format!("{prefix}-{name}-absent").replace('-', "_").to_uppercase();
-            println!("cargo::rustc-env={variable}={absence}");
+            let name = format!("{prefix}-{}-absent", build.libc).replace('-', "_").to_uppercase();
+            println!("cargo::rustc-env={name}={absence}");
+        }
+    }
+    // A test looks at what they were built from.
+    let lock = workspace.folder.join("Cargo.lock");
+    fs::copy(&lock, out.join("libmasu.lock"))
+        .map_err(|error| format!("{}: {error}", lock.display()))?;
+    Ok(())
+}
+
+/// A `libmasu.so`, as a package and a library of the workspace: a name of its own has cargo build several at once.
+struct Kind {
+    package: &'static str,
+    library: &'static str,
+    /// The feature of `masu-abi` that makes it.
+    feature: Option<&'static str>,
+    /// The file that `masu` carries, up to the C library's name.
+    carried: &'static str,
+}
+
+/// The ordinary one, the one that counts requests, and the hardened one.
+const KINDS: [Kind; 3] = [
+    Kind { package: "masu-abi", library: "masu", feature: None, carried: "libmasu" },
+    Kind {
+        package: "masu-abi-count",
+        library: "masu_count",
+        feature: Some("count"),
+        carried: "libmasu-count",
+    },
+    Kind {
+        package: "masu-abi-secure",
+        library: "masu_secure",
+        feature: Some("secure"),
+        carried: "libmasu-secure",
+    },
+];
+
+/// The libraries for one C library.
+struct Build<'a> {
+    workspace: &'a Path,
+    target: String,
+    /// The C library as the target names it, and as people do.
+    env: &'static str,
+    libc: &'static str,
+    /// Whether `masu` itself runs on it.
+    is_own: bool,
+}
+
+impl Build<'_> {
+    fn all_kinds(&self) -> Result<(), String> {
+        if !self.is_own && env::var_os("CARGO_FEATURE_BOTH_C_LIBRARIES").is_none() {
+            let why = "masu was built without its feature both-c-libraries, as `cargo xtask try` does; \
+                       `cargo build --release` has it";
+            return Err(why.to_owned());
+        }
+        if !self.is_own && !is_installed(&self.target)? {
+            return Err(format!(
+                "the Rust target {0} was not installed when masu was built; \
+                 `rustup target add {0}` and build masu again",
+                self.target
+            ));
+        }
+        // The hardened one needs another `masu`; the other two have one in common.
+        let (in_common, hardened) = KINDS.split_at(2);
+        self.cargo(in_common)?;
+        self.cargo(hardened)
+    }
+
+    fn cargo(&self, kinds: &[Kind]) -> Result<(), String> {
+        let mut cargo = Command::new(variable("CARGO")?);
+        cargo
+            .args(["build", "--offline", "--quiet", "--release"])
+            .arg("--manifest-path")
+            .arg(self.workspace.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(self.target_folder())
+            .args(["--target", &self.target])
+            .env("CARGO_ENCODED_RUSTFLAGS", self.flags()?)
+            // What the outer cargo knows about its own build must not reach this one: clippy's
+            // wrapper, above all, would check instead of build.
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("CARGO_BUILD_TARGET_DIR")
+            .env_remove("CARGO_BUILD_BUILD_DIR")
+            .env_remove("CARGO_BUILD_TARGET");
+        for Kind { package, feature, .. } in kinds {
+            cargo.args(["--package", package]);
+            cargo.args(feature.map(|feature| format!("--features={package}/{feature}")));
+        }
+        let output = cargo.output().map_err(|error| format!("starting cargo: {error}"))?;
+        if !output.status.success() {
+            // Cargo shows this where the build fails, and with `-vv` where it goes on without.
+            let text = String::from_utf8_lossy(&output.stderr);
+            eprintln!("{text}");
+            let reason = text.lines().find(|line| line.starts_with("error"));
+            let reason = reason.unwrap_or("cargo failed");
+            return Err(format!("building it for {} failed: {reason}", self.target));
+        }
+        Ok(())
+    }
+
+    fn target_folder(&self) -> PathBuf {
+        self.workspace.join("target").join(self.libc)
+    }
+
+    fn library(&self, kind: &Kind) -> PathBuf {
+        let file = format!("lib{}.so", kind.library);
+        self.target_folder().join(&self.target).join("release").join(file)
+    }
+
+    /// The compiler flags of the outer build as far as they make sense for the library.
+    ///
+    /// Coverage and sanitizers need a runtime that a `no_std` library has not, and a shared library
+    /// is never linked statically. Linker flags are meant for the outer target alone.
+    fn flags(&self) -> Result<OsString, String> {
+        let encoded = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+        let mut flags = Vec::new();
+        let mut words = encoded.split(FLAG_SEPARATOR).filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            let flag = match word {
+                "-C" | "-Z" | "--codegen" => {
+                    let option = words.next().unwrap_or_default();
+                    format!("{}{option}", if word == "-Z" { "-Z" } else { "-C" })
+                }
+                _ => word.to_owned(),
+            };
+            let never =
+                ["crt-static", "instrument-coverage", "sanitizer", "prefer-dynamic", "profile-"];
+            let own_only = ["-Clink", "-Crelocation-model", "-Clinker"];
+            if !never.iter().any(|part| flag.contains(part))
+                && (self.is_own || !own_only.iter().any(|start| flag.starts_with(start)))
+            {
+                flags.push(flag);
+            }
+        }
+        flags.push("--cap-lints=allow".to_owned());
+        if self.env == "musl" {
+            flags.push("-Ctarget-feature=-crt-static".to_owned());
+            flags.push(format!("-Clink-arg=-L{}", no_c_library(self.workspace)?));
+        }
+        Ok(flags.join(&FLAG_SEPARATOR.to_string()).into())
+    }
+}
+
+/// The workspace of `masu` and `masu-abi`, while no other build script uses it.
+struct Workspace {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Workspace {
+    /// Lays the workspace out.
+    ///
+    /// The manifests are the real ones, cut to what is built: what they inherit stands in the
+    /// workspace made here.
+    fn lay_out(out: &Path) -> io::Result<Workspace> {
+        let folder = shared_folder(out).join("libmasu");
+        fs::create_dir_all(&folder)?;
+        let lock = File::create(folder.join("lock"))?;
+        lock.lock()?;
+        let links = Path::new("libmasu");
+        mirror(&links.join("masu/src"), &folder.join("masu/src"))?;
+        let manifest = fs::read_to_string(links.join("masu/manifest.toml"))?;
+        write_changed(&folder.join("masu/Cargo.toml"), without_development(&manifest))?;
+        let manifest = fs::read_to_string(links.join("masu-abi/manifest.toml"))?;
+        let manifest = without_development(&manifest).replace(", \"staticlib\"", "");
+        for Kind { package, library, .. } in &KINDS {
+            let to = folder.join(package);
+            mirror(&links.join("masu-abi/src"), &to.join("src"))?;
+            write_changed(&to.join("build.rs"), fs::read(links.join("masu-abi/build.rs"))?)?;
+            let named = manifest.replace("name = \"masu-abi\"", &format!("name = \"{package}\""));
+            let named = named.replace("name = \"masu\"", &format!("name = \"{library}\""));
+            write_changed(&to.join("Cargo.toml"), named)?;
+        }
+        // Cargo watches a folder with everything in it, and follows links.
+        println!("cargo::rerun-if-changed={}", links.display());
+        println!("cargo::rerun-if-changed=build.rs");
+        let members: Vec<&str> = KINDS.iter().map(|kind| kind.package).chain(["masu"]).collect();
+        let manifest = format!(
+            "[workspace]\n\
+             resolver = \"3\"\n\
+             members = {members:?}\n\
+             [workspace.package]\n\
+             version = \"{}\"\n\
+             edition = \"2024\"\n\
+             rust-version = \"{}\"\n\
+             license = \"MIT OR Apache-2.0\"\n\
+             authors = []\n\
+             repository = \"\"\n\
+             homepage = \"\"\n\
+             [workspace.lints]\n\
+             [profile.release]\n\
+             panic = \"abort\"\n\
+             lto = \"fat\"\n\
+             codegen-units = 1\n\
+             strip = \"debuginfo\"\n",
+            env!("CARGO_PKG_VERSION"),
+            env!("CARGO_PKG_RUST_VERSION"),
+        );
+        write_changed(&folder.join("Cargo.toml"), manifest)?;
+        Ok(Workspace { folder, _lock: lock })
+    }
+}
+
+/// The target folder of the outer build, which cargo marks; where no mark is found, this script's own folder.
+fn shared_folder(out: &Path) -> &Path {
+    // `TARGET_FOLDER/[TRIPLE/]PROFILE/build/PACKAGE/out`.
+    let mut above = out.ancestors().skip(4).take(2);
+    above.find(|folder| folder.join("CACHEDIR.TAG").exists()).unwrap_or(out)
+}
+
+/// Makes `to` hold what `from` holds, following links. A file that is the same already keeps its time, by which
+/// the nested cargo sees what changed; one that is not gets a new one, however old its source is.
+fn mirror(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(to)? {
+        let path = entry?.path();
+        if !from.join(path.file_name().unwrap_or_default()).exists() {
+            if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+        }
+    }
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() {
+            mirror(&from, &to)?;
+        } else {
+            write_changed(&to, fs::read(&from)?)?;
         }
     }
     Ok(())
 }
 
-/// Which `libmasu.so`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The one to run programs with.
-    Ordinary,
-    /// The one that counts what they ask for.
-    Counting,
-    /// The one that stops their misuse of the heap.
-    Hardened,
-}
-
-/// Each with its file's name.
-const KINDS: [(Kind, &str); 3] = [
-    (Kind::Ordinary, "libmasu"),
-    (Kind::Counting, "libmasu-count"),
-    (Kind::Hardened, "libmasu-secure"),
-];
-
-/// Builds `libmasu.so` for `target`; returns where it lies, or one line that says why not.
-fn build_library(
-    workspace: &Path,
-    target: &str,
-    libc: &str,
-    is_own: bool,
-    kind: Kind,
-) -> Result<PathBuf, String> {
-    if !is_own && !is_installed(target)? {
-        return Err(format!(
-            "the Rust target {target} was not installed when masu was built; \
-             `rustup target add {target}` and build masu again"
-        ));
+/// Writes a file unless it holds this already.
+fn write_changed(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
+    if fs::read(path).is_ok_and(|present| present == contents.as_ref()) {
+        return Ok(());
     }
-    // All kinds have one file name, so one folder would have them taken for each other.
-    let (folder, features): (_, &[&str]) = match kind {
-        Kind::Ordinary => ("target", &[]),
-        Kind::Counting => ("target-count", &["--features=count"]),
-        Kind::Hardened => ("target-secure", &["--features=secure"]),
-    };
-    let target_folder = workspace.join(folder);
-    let mut cargo = Command::new(variable("CARGO")?);
-    cargo
-        .args(["build", "--offline", "--quiet", "--release", "--package=masu-abi"])
-        .arg("--manifest-path")
-        .arg(workspace.join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(&target_folder)
-        .args(["--target", target])
-        .args(features)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags_for(libc, is_own, workspace)?)
-        // What the outer cargo knows about its own build must not reach this one: clippy's
-        // wrapper, above all, would check instead of build.
-        .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("CARGO_BUILD_TARGET_DIR")
-        .env_remove("CARGO_BUILD_BUILD_DIR")
-        .env_remove("CARGO_BUILD_TARGET");
-    let output = cargo.output().map_err(|error| format!("starting cargo: {error}"))?;
-    if !output.status.success() {
-        // Cargo shows this where the build fails, and with `-vv` where it goes on without.
-        let text = String::from_utf8_lossy(&output.stderr);
-        eprintln!("{text}");
-        let reason = text.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
-        return Err(format!("building it for {target} failed: {reason}"));
-    }
-    Ok(target_folder.join(target).join("release").join("libmasu.so"))
-}
-
-/// Lays a workspace of `masu` and `masu-abi` under `out`; returns its folder.
-///
-/// The manifests are the real ones, cut to what is built: what they inherit stands in the
-/// workspace made here.
-fn copy_sources(out: &Path) -> io::Result<PathBuf> {
-    let links = Path::new("libmasu");
-    let workspace = out.join("libmasu");
-    fs::create_dir_all(&workspace)?;
-    for package in PACKAGES {
-        let to = workspace.join(package);
-        if to.exists() {
-            fs::remove_dir_all(&to)?;
-        }
-        copy_tree(&links.join(package), &to)?;
-        let manifest = fs::read_to_string(to.join("manifest.toml"))?;
-        fs::write(to.join("Cargo.toml"), without_development(&manifest))?;
-    }
-    // Cargo watches a folder with everything in it, and follows links.
-    println!("cargo::rerun-if-changed={}", links.display());
-    println!("cargo::rerun-if-changed=build.rs");
-    let manifest = format!(
-        "[workspace]\n\
-         resolver = \"3\"\n\
-         members = {PACKAGES:?}\n\
-         [workspace.package]\n\
-         version = \"{}\"\n\
-         edition = \"2024\"\n\
-         rust-version = \"{}\"\n\
-         license = \"MIT OR Apache-2.0\"\n\
-         authors = []\n\
-         repository = \"\"\n\
-         homepage = \"\"\n\
-         [workspace.lints]\n\
-         [profile.release]\n\
-         panic = \"abort\"\n\
-         lto = \"fat\"\n\
-         codegen-units = 1\n\
-         strip = \"debuginfo\"\n",
-        env!("CARGO_PKG_VERSION"),
-        env!("CARGO_PKG_RUST_VERSION"),
-    );
-    fs::write(workspace.join("Cargo.toml"), manifest)?;
-    Ok(workspace)
+    fs::write(path, contents)
 }
 
 /// `manifest` without what only tests, benchmarks and examples need, and without optional crates: the
@@ -195,21 +331,6 @@ fn without_development(manifest: &str) -> String {
     kept
 }
 
-/// Copies a folder, following links and keeping each file's time, so that the nested cargo sees
-/// as changed only what changed.
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    if !from.is_dir() {
-        fs::copy(from, to)?;
-        return File::options().write(true).open(to)?.set_modified(from.metadata()?.modified()?);
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let name = entry?.file_name();
-        copy_tree(&from.join(&name), &to.join(&name))?;
-    }
-    Ok(())
-}
-
 /// Whether the compiler has a standard library for `target`.
 fn is_installed(target: &str) -> Result<bool, String> {
     let output = Command::new(variable("RUSTC")?)
@@ -225,39 +346,6 @@ fn is_installed(target: &str) -> Result<bool, String> {
         }
     }
     Ok(output.status.success() && folder.is_dir())
-}
-
-/// The compiler flags of the outer build as far as they make sense for the library.
-///
-/// Coverage and sanitizers need a runtime that a `no_std` library has not, and a shared library
-/// is never linked statically. Linker flags are meant for the outer target alone.
-fn flags_for(libc: &str, is_own: bool, workspace: &Path) -> Result<OsString, String> {
-    let encoded = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let mut flags = Vec::new();
-    let mut words = encoded.split(FLAG_SEPARATOR).filter(|word| !word.is_empty());
-    while let Some(word) = words.next() {
-        let flag = match word {
-            "-C" | "-Z" | "--codegen" => {
-                let option = words.next().unwrap_or_default();
-                format!("{}{option}", if word == "-Z" { "-Z" } else { "-C" })
-            }
-            _ => word.to_owned(),
-        };
-        let never =
-            ["crt-static", "instrument-coverage", "sanitizer", "prefer-dynamic", "profile-"];
-        let own_only = ["-Clink", "-Crelocation-model", "-Clinker"];
-        if !never.iter().any(|part| flag.contains(part))
-            && (is_own || !own_only.iter().any(|start| flag.starts_with(start)))
-        {
-            flags.push(flag);
-        }
-    }
-    flags.push("--cap-lints=allow".to_owned());
-    if libc == "musl" {
-        flags.push("-Ctarget-feature=-crt-static".to_owned());
-        flags.push(format!("-Clink-arg=-L{}", no_c_library(workspace)?));
-    }
-    Ok(flags.join(&FLAG_SEPARATOR.to_string()).into())
 }
 
 /// Makes a folder with a C library that holds nothing, for linking on a machine whose own C

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps;
+use crate::commands;
 pub(crate) use build::provide;
 use console::End;
 use guest::Task;
@@ -117,7 +117,7 @@ fn emulate(size: u32, files: &Path) -> Result<console::Said> {
     qemu.args(MACHINE).args(["-accel", "tcg,thread=multi", "-no-reboot", "-nodefaults"]);
     qemu.args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-kernel"]);
     qemu.arg(build::image(size)?).arg("-initrd").arg(files).args(["-append", KERNEL_OPTIONS]);
-    let shown = steps::show(&qemu);
+    let shown = commands::show(&qemu);
     let mut qemu = qemu
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -156,12 +156,5 @@ mod tests {
         assert_eq!(task.arguments, ["--pages", "3"]);
         assert_eq!(task.program, Path::new("/bin/x"));
         assert!(task.variables.contains(&"A=1".to_owned()));
-    }
-
-    #[test]
-    fn a_request_that_is_not_whole_is_refused() {
-        for wrong in ["boot /bin/x", "boot --pages 8 /bin/x", "boot --pages 4"] {
-            assert!(Request::try_parse_from(wrong.split(' ')).is_err(), "{wrong}");
-        }
     }
 }

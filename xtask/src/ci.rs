@@ -7,11 +7,12 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::tally::{Tally, run_tests};
-use crate::{machine, matrix, steps, tidy};
+use crate::test_counts::{TestCounts, run_tests};
+use crate::{commands, machine, matrix, tidy};
 
 /// Whether the long runs are wanted too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,76 +29,48 @@ pub(crate) enum Length {
 ///
 /// The step that failed, named.
 pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
-    let cargo = |arguments: &[&str]| steps::succeed(&mut steps::cargo(root, arguments));
+    let cargo = |words: &str| commands::run(cargo(root, words)?.current_dir(root));
     let needs: Vec<_> = machine::PEERS.iter().chain(machine::TESTED).collect();
-    steps::take("machine", || machine::provide(&needs))?;
-    steps::take("toolchain", || machine::provide_toolchain(root))?;
-    steps::take("format", || cargo(&["fmt", "--all", "--check"]))?;
-    steps::take("tidy", || tidy::run(root))?;
-    // With the feature there is more to read; the build below compiles what it leaves out.
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--features",
-        "masu-abi/count,masu-chunk/timely",
-    ];
-    let clippy = [&clippy[..], &["--locked", "--", "-D", "warnings"]].concat();
-    steps::take("clippy", || cargo(&clippy))?;
-    steps::take("Rust patterns", || {
-        let patterns = "workloads/rust/Cargo.toml";
-        cargo(&["fmt", "--check", "--manifest-path", patterns])?;
-        let target = steps::target_folder()?.join("rust-patterns/build");
-        let mut clippy = steps::cargo(root, &["clippy", "--locked", "--features", "masu"]);
-        clippy.args(["--manifest-path", patterns, "--target-dir"]).arg(target);
-        steps::succeed(clippy.args(["--", "-D", "warnings"]))
+    commands::step("machine", || machine::provide(&needs))?;
+    commands::step("toolchain", || machine::provide_toolchain(root))?;
+    commands::step("format", || cargo("fmt --all --check"))?;
+    commands::step("tidy", || tidy::run(root))?;
+    for (name, words) in CHECKS {
+        commands::step(name, || cargo(words))?;
+    }
+    commands::step("other systems", || {
+        let check = |system| cargo(&format!("check --package masu --locked --target {system}"));
+        machine::OTHER_SYSTEMS.iter().try_for_each(check)
     })?;
-    steps::take("Rust causes", || {
-        let causes = "workloads/causes/rust/Cargo.toml";
-        cargo(&["fmt", "--check", "--manifest-path", causes])?;
-        let target = steps::target_folder()?.join("causes/rust");
-        let mut clippy = steps::cargo(root, &["clippy", "--locked", "--manifest-path", causes]);
-        steps::succeed(clippy.arg("--target-dir").arg(target).args(["--", "-D", "warnings"]))
-    })?;
-    let rooms = ["masu", "masu-abi", "masu-code", "masu-code-abi", "masu-lab", "xquo"]
-        .map(|room| ["--package", room]);
-    let other_cpu = [&["check", "--locked", "--target", machine::OTHER_CPU], rooms.as_flattened()];
-    let other_cpu = other_cpu.concat();
-    steps::take("other CPU", || cargo(&other_cpu))?;
-    steps::take("other systems", || {
-        machine::OTHER_SYSTEMS.iter().try_for_each(|system| {
-            cargo(&["check", "--package", "masu", "--locked", "--target", system])
-        })
-    })?;
-    steps::take("oldest Rust", || {
-        let libraries = ["masu", "masu-chunk", "masu-code", "xquo"];
+    commands::step("oldest Rust", || {
         let mut check = Command::new("rustup");
         check.args(["run", machine::OLDEST_RUST, "cargo", "check", "--locked"]).current_dir(root);
-        check.args(libraries.iter().flat_map(|library| ["--package", library]));
-        steps::succeed(check.arg("--target-dir").arg(steps::target_folder()?.join("oldest")))
+        check.args(
+            "--package masu --package masu-chunk --package masu-code --package xquo".split(' '),
+        );
+        commands::run(check.arg("--target-dir").arg(commands::target_folder()?.join("oldest")))
     })?;
-    // Alone: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
-    let trait_too = ["clippy", "--package", "masu", "--features", "allocator-api2", "--locked"];
-    let trait_too = [&trait_too[..], &["--all-targets", "--", "-D", "warnings"]].concat();
-    steps::take("masu with allocator-api2", || cargo(&trait_too))?;
-    let without = ["clippy", "--package", "xquo", "--no-default-features", "--locked"];
-    let without = [&without[..], &["--all-targets", "--", "-D", "warnings"]].concat();
-    steps::take("xquo without masu", || cargo(&without))?;
-    steps::take("build", || cargo(&["build", "--release", "--locked"]))?;
+    commands::step("build", || cargo("build --release --locked"))?;
     // After what it runs was built.
-    steps::take("misuse", || cargo(&["xtask", "misuse", "--check"]))?;
-    steps::take("dependencies", || check_dependencies(root))?;
-    let mut tally = Tally::default();
+    commands::step("misuse", || cargo("xtask misuse --check"))?;
+    commands::step("dependencies", || check_dependencies(root))?;
+    let mut tally = TestCounts::default();
+    let ahead = thread::spawn({
+        let root = root.to_owned();
+        move || build_ahead(&root, length)
+    });
     for suite in SUITES {
-        let of_suite = steps::take(suite.name, || run_tests(&mut suite.command(root, length)?))?;
+        let of_suite = commands::step(suite.name, || run_tests(&mut suite.command(root, length)?))?;
         tally.passed += of_suite.passed;
         tally.failed += of_suite.failed;
         if of_suite.failed > 0 {
             eprintln!("xtask: the {} fail: see above", suite.name);
         }
     }
+    // It has nothing left to build.
+    let _ = ahead.join();
     if tally.failed == 0 {
-        steps::take("tests, other CPU", || matrix::run(root, &matrix::Request::quick()))?;
+        commands::step("tests, other CPU", || matrix::run(root, &matrix::Request::quick()))?;
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed > 0 {
@@ -106,144 +79,137 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     Ok(())
 }
 
-/// Licences and advisories, where cargo-deny is installed.
+/// A cargo command in words, of which one may be `{target}/FOLDER`, a target folder of its own.
+fn cargo(root: &Path, words: &str) -> Result<Command> {
+    let target = commands::target_folder()?;
+    let target = target.to_str().context("the target folder's path is no text")?;
+    let mut command = commands::cargo(root, &[]);
+    command.args(words.split_whitespace().map(|word| word.replace("{target}", target)));
+    Ok(command)
+}
+
+/// What compiles nothing to its end, each with cargo's words.
+const CHECKS: &[(&str, &str)] = &[
+    // With the features there is more to read; the build compiles what they leave out.
+    (
+        "clippy",
+        "clippy --workspace --all-targets --features masu-abi/count,masu-chunk/timely --locked -- -D warnings",
+    ),
+    // Not with the others: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
+    (
+        "masu with allocator-api2, xquo without masu",
+        "clippy --package masu --features masu/allocator-api2 --package xquo --no-default-features --all-targets
+            --locked -- -D warnings",
+    ),
+    ("format of Rust patterns", "fmt --check --manifest-path workloads/rust/Cargo.toml"),
+    (
+        "Rust patterns",
+        "clippy --manifest-path workloads/rust/Cargo.toml --features masu --target-dir {target}/rust-patterns/build
+            --locked -- -D warnings",
+    ),
+    ("format of Rust causes", "fmt --check --manifest-path workloads/causes/rust/Cargo.toml"),
+    (
+        "Rust causes",
+        "clippy --manifest-path workloads/causes/rust/Cargo.toml --target-dir {target}/causes/rust --locked
+            -- -D warnings",
+    ),
+    (
+        "other CPU",
+        "check --locked --target aarch64-unknown-linux-gnu --package masu --package masu-abi --package masu-code
+            --package masu-code-abi --package masu-lab --package xquo",
+    ),
+];
+
+/// Compiles the tests of all suites but the first while earlier ones run, which leave CPU time unused. What fails here
+/// fails again in its own step, and is shown there.
+fn build_ahead(root: &Path, length: Length) {
+    for suite in &SUITES[1..] {
+        let Ok(mut tests) = suite.command(root, length) else { return };
+        let mut build = commands::behind(&["nice", "-n", "19"], tests.arg("--no-run"));
+        let _ = build.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+/// Licenses and advisories, where cargo-deny is installed.
 fn check_dependencies(root: &Path) -> Result<()> {
-    let version = steps::cargo(root, &["deny", "--version"]).stderr(Stdio::null()).output();
+    let version = commands::cargo(root, &["deny", "--version"]).stderr(Stdio::null()).output();
     if !version.is_ok_and(|output| output.status.success()) {
         println!("skipped: cargo-deny is not installed");
         return Ok(());
     }
-    steps::succeed(&mut steps::cargo(root, &["deny", "check", "bans", "licenses", "sources"]))
+    commands::run(&mut commands::cargo(root, &["deny", "check", "bans", "licenses", "sources"]))
 }
 
 /// Tests as one cargo command runs them.
 struct Suite {
     name: &'static str,
-    arguments: &'static [&'static str],
+    /// Behind `cargo test`.
+    words: &'static str,
     /// What the compiler is to know besides, and the target folder's name for that.
     cfg: Option<(&'static str, &'static str)>,
 }
 
-/// Atomics and threads are loom's.
-const LOOM: Option<(&str, &str)> = Some(("loom", "loom"));
+impl Suite {
+    const fn new(name: &'static str, words: &'static str) -> Suite {
+        Suite { name, words, cfg: None }
+    }
 
-/// What has the oracle look for a fault that is planted in a build of its own.
-const PLANTED: &[&str] = &[
-    "--package",
-    "masu",
-    "--release",
-    "--features",
-    "profile",
-    "--test",
-    "oracle",
-    "random_combinations",
-];
+    /// Under loom, which tries every interleaving: atomics and threads are its own.
+    const fn loom(name: &'static str, words: &'static str) -> Suite {
+        Suite { name, words, cfg: Some(("loom", "loom")) }
+    }
 
-/// All tests. The allocator's own run again where another build is another program: optimised, on
-/// the other C library, and under loom, which tries every interleaving.
+    /// The oracle looks for a fault that is planted in a build of its own.
+    const fn planted(name: &'static str, fault: &'static str) -> Suite {
+        let words = "--package masu --release --features profile --test oracle random_combinations";
+        Suite { name, words, cfg: Some(("planted", fault)) }
+    }
+}
+
+/// All tests. The allocator's own run again where another build is another program: optimized, on
+/// the other C library, hardened, and under loom.
 const SUITES: &[Suite] = &[
-    Suite { name: "tests", arguments: &["--workspace"], cfg: None },
-    Suite {
-        name: "tests, optimised",
-        // With the feature here too, for there the functions are held against glibc's own.
-        arguments: &["--package", "masu", "--release", "--features", "musl-memcpy"],
-        cfg: None,
-    },
-    Suite {
-        name: "tests, musl",
-        // With features here and without them in the tests before.
-        arguments: &[
-            "--package",
-            "masu",
-            "--features",
-            "allocator-api2,musl-memcpy,profile,guards",
-            "--target",
-            machine::MUSL,
-        ],
-        cfg: None,
-    },
-    Suite {
-        // What is about caches is not asked of the build that has none, as its tests say.
-        name: "tests, hardened",
-        arguments: &[
-            "--package",
-            "masu",
-            "--features",
-            "secure,profile,allocator-api2",
-            "--lib",
-            "--test",
-            "oracle",
-            "--test",
-            "global",
-            "--test",
-            "collections",
-            "--test",
-            "profile",
-            "--test",
-            "plugins",
-            "--test",
-            "options",
-            "--test",
-            "heaps",
-            "--test",
-            "statistics",
-            "--test",
-            "properties",
-        ],
-        cfg: None,
-    },
-    Suite {
-        name: "tests, loom",
-        arguments: &["--package", "masu", "--package", "masu-code", "--release", "--test", "loom"],
-        cfg: LOOM,
-    },
-    Suite {
-        name: "tests, all of the allocator under loom",
-        arguments: &[
-            "--package",
-            "masu",
-            "--release",
-            "--features",
-            "profile",
-            "--lib",
-            "models::",
-        ],
-        cfg: LOOM,
-    },
-    Suite {
-        name: "tests, sampled blocks taken for the first shard's",
-        arguments: PLANTED,
-        cfg: Some(("planted", "masu_plant=\"samples_as_first\"")),
-    },
-    Suite {
-        name: "tests, lanes counted once",
-        arguments: PLANTED,
-        cfg: Some(("planted", "masu_plant=\"lanes_once\"")),
-    },
-    Suite {
-        name: "tests of chunks, several processes",
-        arguments: &["--package", "masu-chunk", "--features", "timely", "--test", "cluster"],
-        cfg: None,
-    },
-    Suite {
-        name: "tests of chunks, loom",
-        arguments: &["--package", "masu-chunk", "--release", "--test", "loom"],
-        cfg: LOOM,
-    },
+    // With that feature, for a job of several processes is tested, too.
+    Suite::new("tests", "--workspace --features masu-chunk/timely"),
+    // With the feature here too, for there the functions are held against glibc's own.
+    Suite::new("tests, optimized", "--package masu --release --features musl-memcpy"),
+    // With features here and without them in the tests before.
+    Suite::new(
+        "tests, musl",
+        "--package masu --features allocator-api2,musl-memcpy,profile,guards --target x86_64-unknown-linux-musl",
+    ),
+    // What is about caches is not asked of the build that has none, as its tests say.
+    Suite::new(
+        "tests, hardened",
+        "--package masu --features secure,profile,allocator-api2 --lib --test oracle --test global --test collections
+            --test profile --test plugins --test options --test heaps --test statistics --test properties",
+    ),
+    Suite::loom(
+        "tests, loom",
+        "--package masu --package masu-code --package masu-chunk --release --test loom",
+    ),
+    Suite::loom(
+        "tests, all of the allocator under loom",
+        "--package masu --release --features profile --lib models::",
+    ),
+    Suite::planted(
+        "tests, sampled blocks taken for the first shard's",
+        "masu_plant=\"samples_as_first\"",
+    ),
+    Suite::planted("tests, lanes counted once", "masu_plant=\"lanes_once\""),
 ];
 
 impl Suite {
     fn command(&self, root: &Path, length: Length) -> Result<Command> {
-        let mut command = steps::cargo(root, &["test", "--locked", "--no-fail-fast"]);
-        command.args(self.arguments);
-        if self.arguments.contains(&"--release") {
-            // Nothing more is shown by each test program and all that it uses being optimised as one piece, which takes
-            // the compiler long; the tests of `masu-abi` have the library that is made so.
-            command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-        }
+        let mut command = commands::cargo(root, &["test", "--locked", "--no-fail-fast"]);
+        command.args(self.words.split_whitespace());
+        // Nothing more is shown by test programs that are optimized as one piece, which takes the compiler long; the
+        // tests of `masu-abi` have the library that is made so.
+        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+        command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
         if let Some((folder, cfg)) = self.cfg {
             // A target folder of its own, so that nothing else is built again for other flags.
-            command.arg("--target-dir").arg(steps::target_folder()?.join(folder));
+            command.arg("--target-dir").arg(commands::target_folder()?.join(folder));
             command.env("RUSTFLAGS", format!("--cfg {cfg}")).env_remove("CARGO_ENCODED_RUSTFLAGS");
         }
         if length == Length::Soak {

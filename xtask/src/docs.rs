@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::tidy::book::SUMMARY;
-use crate::{links, steps};
+use crate::{commands, links};
 
 /// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies
 /// at the top itself hold from both.
@@ -30,7 +30,7 @@ const STYLE: &str = "docs/book.css";
 ///
 /// When mdBook is not there or fails, or a link of the book leads nowhere.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let target = steps::target_folder()?;
+    let target = commands::target_folder()?;
     let (sources, book) = (target.join("book-sources"), target.join("book"));
     let pages = stage(root, &sources)?;
     println!("{pages} files of the book are in {}", sources.display());
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         bail!("mdbook is not installed: `cargo install mdbook --locked`, then run this again");
     }
     let mut build = Command::new("mdbook");
-    steps::succeed(build.arg("build").arg(&sources).arg("--dest-dir").arg(&book))?;
+    commands::run(build.arg("build").arg(&sources).arg("--dest-dir").arg(&book))?;
     let dead = pages::dead_links(&book)?;
     for (page, link) in &dead {
         println!("{}: `{link}` leads nowhere", page.display());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 
 use crate::records;
-use crate::{kept, steps};
+use crate::{commands, page_part};
 
 const PAGE: &str = "benches/record/checks/faults.md";
 
@@ -35,11 +35,11 @@ pub(crate) struct Request {
 ///
 /// When a run crashes, hangs or loses a byte, as the tests say.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let tables = steps::target_folder()?.join("faults");
+    let tables = commands::target_folder()?.join("faults");
     fs::create_dir_all(&tables)?;
     for (name, test) in PROGRAMS {
         if request.names.is_empty() || request.names.iter().any(|asked| asked == name) {
-            steps::take(name, || refuse(root, &tables, name, test))?;
+            commands::step(name, || refuse(root, &tables, name, test))?;
         }
     }
     Ok(())
@@ -47,14 +47,14 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 
 fn refuse(root: &Path, tables: &Path, name: &str, test: &str) -> Result<()> {
     let tests = ["test", "--locked", "--package", "masu-abi", "--test", "faults"];
-    let mut tests = steps::cargo(root, &tests);
+    let mut tests = commands::cargo(root, &tests);
     // A table of some calls is none.
     tests.env("MASU_FAULTS", tables).env_remove("MASU_FAULTS_CALL");
     tests.args(["--", "--nocapture", "--exact", test]);
-    steps::succeed(&mut tests)?;
+    commands::run(&mut tests)?;
     let table = tables.join(name).with_extension("md");
     let rows = fs::read_to_string(table).context("the test wrote no table: no filters here?")?;
     let commit = records::commit(root);
     let text = format!("{}, commit {commit}:\n\n{rows}", records::today());
-    kept::keep(&root.join(PAGE), &format!("faults {name}"), &text)
+    page_part::replace(&root.join(PAGE), &format!("faults {name}"), &text)
 }

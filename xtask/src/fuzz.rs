@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{options, steps};
+use crate::{commands, machine, options};
 
 const FOLDER: &str = "crates/masu-code/fuzz";
 
@@ -20,8 +20,6 @@ const CORPUS: &str = "crates/masu-code/tests/corpus";
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
-
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// libFuzzer on the code arena's loader (a minute)
 #[derive(Debug, clap::Parser)]
@@ -40,9 +38,10 @@ pub(crate) struct Request {
 ///
 /// When the build fails, or an object breaks the loader: its file is named.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let target = steps::target_folder()?.join(if request.asan { "fuzz-asan" } else { "fuzz" });
-    steps::take("build", || {
-        let mut build = steps::cargo(root, &["build", "--release", "--locked", "--target", TARGET]);
+    let target = commands::target_folder()?.join(if request.asan { "fuzz-asan" } else { "fuzz" });
+    commands::step("build", || {
+        let mut build =
+            commands::cargo(root, &["build", "--release", "--locked", "--target", machine::HOST]);
         build.current_dir(root.join(FOLDER)).arg("--target-dir").arg(&target);
         // Flags of `CARGO_ENCODED_RUSTFLAGS` would stand in for these.
         build.env_remove("CARGO_ENCODED_RUSTFLAGS");
@@ -52,19 +51,19 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         } else {
             build.env("RUSTFLAGS", COVERAGE);
         }
-        steps::succeed(&mut build)
+        commands::run(&mut build)
     })?;
     let (found, broken) = (target.join("found"), target.join("broken"));
     for folder in [&found, &broken] {
         std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
-    steps::take("fuzz", || {
-        let mut fuzzer = Command::new(target.join(TARGET).join("release/load"));
+    commands::step("fuzz", || {
+        let mut fuzzer = Command::new(target.join(machine::HOST).join("release/load"));
         fuzzer.arg(format!("-max_total_time={}", request.seconds));
         fuzzer.arg(format!("-artifact_prefix={}/", broken.display()));
         fuzzer.args(["-max_len=16384", "-timeout=20", "-rss_limit_mb=3000"]);
         // Found objects are written into the first folder.
         fuzzer.arg(&found).arg(root.join(CORPUS));
-        steps::succeed(&mut fuzzer)
+        commands::run(&mut fuzzer)
     })
 }

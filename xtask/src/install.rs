@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps;
+use crate::commands;
 
 /// The commands, both libraries, their headers, files for pkg-config and CMake, manual pages and completions
 #[derive(Debug, clap::Parser)]
@@ -46,7 +46,7 @@ fn parse_relative(text: &str) -> Result<String, String> {
 ///
 /// When the build fails or a file cannot be written.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let installed = request.perform(root, &steps::target_folder()?)?;
+    let installed = request.perform(root, &commands::target_folder()?)?;
     for path in &installed {
         println!("{}", path.display());
     }
@@ -70,9 +70,9 @@ impl Request {
     ///
     /// When the build fails or a file cannot be written.
     pub(crate) fn perform(&self, root: &Path, target: &Path) -> Result<Vec<PathBuf>> {
-        let mut build = steps::cargo(root, &["build", "--release", "--locked"]);
+        let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
         build.args(ROOMS.map(|room| ["--package", room]).as_flattened());
-        steps::succeed(build.arg("--target-dir").arg(target))?;
+        commands::run(build.arg("--target-dir").arg(target))?;
         let mut installed = Vec::new();
         let mut put = |path: &str, contents: &[u8], mode| {
             let place = self.place(path);
@@ -89,9 +89,9 @@ impl Request {
         }
         // In a folder of its own, because it has the ordinary one's name there.
         let folder = target.join("secure");
-        let mut build = steps::cargo(root, &["build", "--release", "--locked"]);
+        let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
         build.args(["--package", "masu-abi", "--features", "secure", "--target-dir"]);
-        steps::succeed(build.arg(&folder))?;
+        commands::run(build.arg(&folder))?;
         let built = folder.join("release/libmasu.so");
         let contents = fs::read(&built).with_context(|| built.display().to_string())?;
         put(&format!("{}/{HARDENED}", self.libraries), &contents, PROGRAM)?;
@@ -263,7 +263,7 @@ const PRINTED: &[(&str, &[&str], &str)] = &[
 
 /// What a command prints.
 fn printed(command: &mut Command) -> Result<Vec<u8>> {
-    let shown = steps::show(command);
+    let shown = commands::show(command);
     let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
     if !output.status.success() {
         bail!("`{shown}`: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));

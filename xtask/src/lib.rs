@@ -4,12 +4,12 @@
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 
-pub mod kept;
 pub mod links;
 pub mod options;
-pub mod stat;
+pub mod page_part;
+pub mod process_stat;
 
-pub mod steps;
+pub mod commands;
 
 pub mod benchmarks;
 pub mod machine;

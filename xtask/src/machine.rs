@@ -3,12 +3,14 @@
 //! One table says what the tests and the comparison need, how to see that it is there, which Debian
 //! package brings it, and why. What is there already, from wherever, is never installed again.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps;
+use crate::commands;
 
 /// How to see that something is there.
 #[derive(Clone, Copy)]
@@ -304,10 +306,36 @@ pub fn provide(needs: &[&Need]) -> Result<()> {
 }
 
 fn apt_get(action: &[&str], packages: &[&str]) -> Result<()> {
+    let _started = NothingStarts::new();
     let mut command = Command::new("apt-get");
     command.args(["--yes", "--quiet=2", "--no-install-recommends"]).args(action).args(packages);
     command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-    steps::succeed(&mut command)
+    commands::run(&mut command)
+}
+
+/// While this lives, Debian's packages start none of the servers that they install: tests start their own.
+struct NothingStarts(Option<&'static Path>);
+
+impl NothingStarts {
+    /// Where Debian asks whether a service may be started (invoke-rc.d(8)).
+    const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+    fn new() -> NothingStarts {
+        let policy = Path::new(NothingStarts::POLICY);
+        // A policy that is there is the machine's own.
+        let is_written = !policy.exists()
+            && fs::write(policy, "#!/bin/sh\nexit 101\n").is_ok()
+            && fs::set_permissions(policy, Permissions::from_mode(0o755)).is_ok();
+        NothingStarts(is_written.then_some(policy))
+    }
+}
+
+impl Drop for NothingStarts {
+    fn drop(&mut self) {
+        if let Some(policy) = self.0 {
+            let _ = fs::remove_file(policy);
+        }
+    }
 }
 
 fn is_there(sign: Sign) -> bool {
@@ -324,10 +352,10 @@ fn is_there(sign: Sign) -> bool {
     }
 }
 
-/// Root's files belong to user 0, and so does the entry of a process of root's.
+/// Whether programs that are started from here may install packages.
+#[must_use]
 pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+    rustix::process::geteuid().is_root()
 }
 
 /// Adds what the Rust toolchain lacks, by rustup.
@@ -337,7 +365,7 @@ pub fn is_root() -> bool {
 /// When something is missing and rustup is not there or fails.
 pub fn provide_toolchain(root: &Path) -> Result<()> {
     let answers = |tool: &str| {
-        let mut command = steps::cargo(root, &[tool, "--version"]);
+        let mut command = commands::cargo(root, &[tool, "--version"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
@@ -347,9 +375,7 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
         }
     }
     for target in [MUSL, OTHER_CPU, OTHER_CPU_MUSL].iter().chain(OTHER_SYSTEMS) {
-        if !has_standard_library(root, target)? {
-            rustup(root, &["target", "add", target])?;
-        }
+        provide_target(root, target)?;
     }
     let mut oldest = Command::new("rustup");
     oldest.args(["run", OLDEST_RUST, "rustc", "--version"]);
@@ -357,6 +383,18 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
         rustup(root, &["toolchain", "install", OLDEST_RUST, "--profile", "minimal"])?;
     }
     Ok(())
+}
+
+/// Adds the standard library for `target` where the toolchain lacks it.
+///
+/// # Errors
+///
+/// When rustup is not there or fails.
+pub fn provide_target(root: &Path, target: &str) -> Result<()> {
+    if has_standard_library(root, target)? {
+        return Ok(());
+    }
+    rustup(root, &["target", "add", target])
 }
 
 fn has_standard_library(root: &Path, target: &str) -> Result<bool> {
@@ -374,7 +412,7 @@ fn rustup(root: &Path, arguments: &[&str]) -> Result<()> {
     println!("running rustup {}", arguments.join(" "));
     let mut command = Command::new("rustup");
     command.args(arguments).current_dir(root);
-    steps::succeed(&mut command).context("the Rust toolchain lacks a part that rustup would add")
+    commands::run(&mut command).context("the Rust toolchain lacks a part that rustup would add")
 }
 
 #[cfg(test)]

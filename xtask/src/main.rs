@@ -9,7 +9,6 @@ mod boot;
 mod ci;
 mod docs;
 mod faults;
-mod first_look;
 mod fuzz;
 mod install;
 mod matrix;
@@ -17,8 +16,9 @@ mod package;
 mod picture;
 mod sanitize;
 mod suites;
-mod tally;
+mod test_counts;
 mod tidy;
+mod trial;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -27,12 +27,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, error::ErrorKind};
-use xtask::{benchmarks, kept, links, machine, options, records, root, steps};
+use xtask::{benchmarks, commands, links, machine, options, page_part, records, root};
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", after_help = measuring())]
 enum Chore {
-    /// Build, then compare GNU sed under every malloc found (about a minute)
+    /// Build, then compare GNU sed under every malloc found (about two minutes)
     Try,
     /// Check and test everything
     Ci {
@@ -61,11 +61,10 @@ enum Chore {
 }
 
 /// The chores of `xtask-measure`, which says more of each: `cargo xtask bench --help`.
-const MEASURING: [(&str, &str); 9] = [
+const MEASURING: [(&str, &str); 8] = [
     ("peers", "Build every malloc to compare with, and prove each"),
     ("bench", "Allocation patterns and real programs under every malloc"),
     ("rust", "Rust programs under every allocator that is a crate"),
-    ("layout", "What a call costs by where code lies"),
     ("causes", "masu diagnose on programs whose cause is known"),
     ("judge", "masu diagnose on real programs, beside what other mallocs give them"),
     ("misuse", "What each malloc does when a program misuses memory"),
@@ -81,7 +80,7 @@ fn measuring() -> String {
 fn perform(chore: Chore) -> Result<()> {
     let root = root()?;
     match chore {
-        Chore::Try => first_look::run(root),
+        Chore::Try => trial::run(root),
         Chore::Ci { soak } => {
             ci::run(root, if soak { ci::Length::Soak } else { ci::Length::Short })
         }
@@ -117,6 +116,6 @@ fn measure(root: &Path, words: &[OsString]) -> Result<()> {
         let message = format!("there is no chore `{}`", words[0].display());
         Chore::command().error(ErrorKind::InvalidSubcommand, message).exit();
     }
-    let mut cargo = steps::cargo(root, &["run", "--package", "xtask-measure", "--"]);
+    let mut cargo = commands::cargo(root, &["run", "--package", "xtask-measure", "--"]);
     Err(cargo.args(words).exec()).context("cannot start cargo")
 }

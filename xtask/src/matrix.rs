@@ -16,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{boot, kept, machine, records, steps, tally};
+use crate::{boot, commands, machine, page_part, records, test_counts};
 use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
 
 /// Where the table is kept.
@@ -78,8 +78,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         if cells.iter().any(|cell| *cell != Cell::NotAsked) {
             rows.push((target, cells));
             if request.keeps_rows() {
-                let old = kept::read(&readme, "matrix")?;
-                kept::keep(&readme, "matrix", &table::merged(&old, &head, &rows))?;
+                let old = page_part::read(&readme, "matrix")?;
+                page_part::replace(&readme, "matrix", &table::merged(&old, &head, &rows))?;
             }
         }
     }
@@ -122,7 +122,8 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
         return Ok(Cell::NotRun(reason));
     }
     let name = format!("{}: {}", target.name, group.name);
-    let tally = steps::take(&name, || tally::run_tests(&mut command(root, target, group)?));
+    let tally =
+        commands::step(&name, || test_counts::run_tests(&mut command(root, target, group)?));
     Ok(match tally {
         Ok(tally) if tally.failed == 0 => Cell::Passed(tally.passed),
         Ok(tally) => Cell::Failed(tally.passed, tally.failed),
@@ -136,8 +137,8 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
 
 fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     let mut cargo =
-        steps::cargo(root, &["test", "--locked", "--no-fail-fast", "--package", group.package]);
-    cargo.args(group.tests);
+        commands::cargo(root, &["test", "--locked", "--no-fail-fast", "--package", group.package]);
+    cargo.args(group.tests.split_whitespace());
     // The tests of C programs run here; it is the programs that are another target's.
     if !group.runs_programs || !target.is_emulated() {
         cargo.args(["--target", target.triple]);
@@ -145,8 +146,8 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     if !group.runs_programs && target.profile == "release" {
         cargo.arg("--release");
     }
-    if group.package == "masu-code" {
-        // Its test programs are many, and none of them is what is released.
+    if !group.runs_programs {
+        // Test programs are many, and none of them is what is released.
         cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
     }
     for (name, value) in target.variables {
@@ -169,7 +170,7 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     for left_out in plan::LEFT_OUT.iter().filter(|one| one.has(target, group)) {
         cargo.args(["--skip", left_out.test]);
     }
-    Ok(bounded(&cargo))
+    Ok(commands::behind(&["timeout", PATIENCE_S], &cargo))
 }
 
 /// What cargo and the tests run a guest's program by, words with spaces between.
@@ -177,24 +178,9 @@ fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
     let xtask = std::env::current_exe().context("this program's own path is unknown")?;
     // What tests of `crates/masu` read and where they write.
     let page = root.join("docs/options.md");
-    let folder = steps::target_folder()?.join(target.triple).join("tmp");
+    let folder = commands::target_folder()?.join(target.triple).join("tmp");
     let (xtask, page, folder) = (xtask.display(), page.display(), folder.display());
     Ok(format!("{xtask} boot --pages {size} --file {page} --folder {folder}"))
-}
-
-/// The command, ended where it takes far too long.
-fn bounded(cargo: &Command) -> Command {
-    let mut command = Command::new("timeout");
-    command.arg(PATIENCE_S).arg(cargo.get_program()).args(cargo.get_args());
-    if let Some(folder) = cargo.get_current_dir() {
-        command.current_dir(folder);
-    }
-    for (name, value) in cargo.get_envs() {
-        if let Some(value) = value {
-            command.env(name, value);
-        }
-    }
-    command
 }
 
 #[cfg(test)]

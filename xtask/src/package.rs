@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 
-use crate::steps;
+use crate::commands;
 
 /// Packages, into target/packages
 #[derive(Debug, clap::Parser)]
@@ -96,15 +96,15 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 ///
 /// When a package cannot be made or does not work.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let target = steps::target_folder()?;
+    let target = commands::target_folder()?;
     let out = target.join("packages");
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     let shop = Shop { root, target, out };
     let mut all = Vec::new();
     for kind in request.kinds() {
-        let made = steps::take(&format!("package {}", kind.name), || (kind.make)(&shop))?;
+        let made = commands::step(&format!("package {}", kind.name), || (kind.make)(&shop))?;
         if request.test {
-            steps::take(&format!("test {}", kind.name), || (kind.test)(&shop, &made))?;
+            commands::step(&format!("test {}", kind.name), || (kind.test)(&shop, &made))?;
         }
         all.extend(made);
     }

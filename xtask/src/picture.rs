@@ -1,6 +1,6 @@
 //! `cargo xtask picture`: the page of a real comparison as a drawing, `docs/compare.svg`, for a README or a slide.
 //!
-//! It relies on [`first_look`] for the comparison. The picture is text in a drawing, so it is sharp at any size, and
+//! It relies on [`trial`] for the comparison. The picture is text in a drawing, so it is sharp at any size, and
 //! its colours follow the reader's light or dark setting.
 
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{first_look, steps};
+use crate::{commands, trial};
 
 /// The picture, from the root.
 const PICTURE: &str = "docs/compare.svg";
@@ -25,16 +25,15 @@ const MARGIN: usize = 18;
 ///
 /// When masu cannot be built, the comparison fails, or the file cannot be written.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    steps::take("build", || steps::succeed(&mut steps::cargo(root, &["build", "--release"])))?;
-    let mut command = first_look::comparison(root)?;
-    println!("$ {}", steps::show(&command));
+    commands::step("build", || commands::run(&mut commands::cargo(root, &["build", "--release"])))?;
+    let mut command = trial::comparison(root, "release/masu")?;
+    println!("$ {}", commands::show(&command));
     let output = command.output().context("masu compare did not start")?;
     if !output.status.success() {
         bail!("masu compare: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     }
     let page = String::from_utf8_lossy(&output.stdout);
-    let shown =
-        format!("$ echo {} | masu compare -- sed -rf primes.sed\n\n{page}", first_look::PRIMES);
+    let shown = format!("$ echo {} | masu compare -- sed -rf primes.sed\n\n{page}", trial::PRIMES);
     fs::write(root.join(PICTURE), drawn(&shown)).with_context(|| format!("writing {PICTURE}"))?;
     println!("{PICTURE}");
     Ok(())

@@ -36,9 +36,19 @@ fn known_commit(root: &Path) -> Option<String> {
     Some(if changed { format!("{commit} with changes") } else { commit })
 }
 
-/// Today in UTC.
+/// This chore as typed, for a record to say how it was made.
+#[must_use]
+pub fn command() -> String {
+    let words = std::env::args().skip(1);
+    std::iter::once("cargo xtask".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Today in UTC: `2026-11-24`.
+#[must_use]
 pub fn today() -> String {
-    jiff::Timestamp::now().strftime("%F").to_string()
+    let output = Command::new("date").args(["-u", "+%F"]).output();
+    let date = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    date.unwrap_or_else(|_| "unknown".to_owned())
 }
 
 /// Writes the record, and the page of figures; returns the record's path from the root.

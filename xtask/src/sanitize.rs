@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{machine, options, steps};
+use crate::{commands, machine, options};
 
 /// The oracle and the code arena under the sanitizers and valgrind (about 5 minutes)
 #[derive(Debug, clap::Parser)]
@@ -65,8 +65,6 @@ const SUPPRESSED: &str = "race:CompletedTest\n";
 /// Operations of a seed.
 const OPERATIONS: &str = "30000";
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// Runs both.
 ///
 /// # Errors
@@ -75,30 +73,30 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let seconds = request.seconds;
     machine::provide(&machine::TESTED.iter().collect::<Vec<_>>())?;
-    let target = steps::target_folder()?.join("sanitize");
+    let target = commands::target_folder()?.join("sanitize");
     for sanitizer in &SANITIZERS {
         let name = format!("masu, sanitizer of {}", sanitizer.name);
-        steps::take(&name, || walk(root, &target, sanitizer, seconds))?;
+        commands::step(&name, || walk(root, &target, sanitizer, seconds))?;
     }
     let seconds = seconds.to_string();
-    steps::take("AddressSanitizer", || {
+    commands::step("AddressSanitizer", || {
         let mut tests = cargo(root, "masu-code", &["test"], &TESTS, &target.join("address"));
         tests.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
         // Flags of `CARGO_ENCODED_RUSTFLAGS` would stand in for these.
         tests.env_remove("CARGO_ENCODED_RUSTFLAGS");
-        steps::succeed(tests.env("MASU_JIT_SECONDS", &seconds).args(["--", "--nocapture"]))
+        commands::run(tests.env("MASU_JIT_SECONDS", &seconds).args(["--", "--nocapture"]))
     })?;
-    let programs = steps::take("build", || {
+    let programs = commands::step("build", || {
         let folder = target.join("plain");
         programs(cargo(root, "masu-code", &["test", "--no-run"], &SLOW, &folder), SLOW.len())
     })?;
     for program in programs {
-        steps::take("valgrind", || {
+        commands::step("valgrind", || {
             let mut valgrind = Command::new("valgrind");
             valgrind.args(["--quiet", "--error-exitcode=9", "--smc-check=all", "--fair-sched=yes"]);
             valgrind.arg(&program).env("MASU_JIT_SECONDS", &seconds);
             valgrind.current_dir(root.join("crates/masu-code"));
-            steps::succeed(valgrind.arg("--nocapture"))
+            commands::run(valgrind.arg("--nocapture"))
         })?;
     }
     Ok(())
@@ -120,15 +118,15 @@ fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result
         program.args(["--exact", "combinations::one_seed", "--ignored", "--nocapture"]);
         program.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", OPERATIONS);
         program.env(sanitizer.variable, if thread { &options } else { sanitizer.options });
-        steps::succeed(&mut program).with_context(|| format!("seed {seed}"))?;
+        commands::run(&mut program).with_context(|| format!("seed {seed}"))?;
     }
     Ok(())
 }
 
 /// A cargo command on test programs of a package.
 fn cargo(root: &Path, package: &str, command: &[&str], tests: &[&str], folder: &Path) -> Command {
-    let mut cargo = steps::cargo(root, command);
-    cargo.args(["--locked", "--package", package, "--target", TARGET, "--target-dir"]);
+    let mut cargo = commands::cargo(root, command);
+    cargo.args(["--locked", "--package", package, "--target", machine::HOST, "--target-dir"]);
     cargo.arg(folder);
     for test in tests {
         cargo.args(["--test", test]);
@@ -146,7 +144,7 @@ fn programs(mut build: Command, count: usize) -> Result<Vec<PathBuf>> {
         programs.extend(executable(&line?));
     }
     if !child.wait()?.success() || programs.len() != count {
-        bail!("`{}` made {} of {} test programs", steps::show(&build), programs.len(), count);
+        bail!("`{}` made {} of {} test programs", commands::show(&build), programs.len(), count);
     }
     Ok(programs)
 }

@@ -18,7 +18,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::records;
-use crate::{kept, options, steps};
+use crate::{commands, options, page_part};
 
 const PAGE: &str = "benches/record/checks/suites.md";
 
@@ -55,17 +55,17 @@ pub(crate) struct Request {
 ///
 /// When a suite cannot be made, or a test's outcome differs with masu and the script does not say why.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let made = steps::target_folder()?.join("suites");
+    let made = commands::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;
     options::are_known(&request.names, all.iter().map(|suite| suite.name.as_str()))?;
     if !request.table {
         let build = ["build", "--release", "--locked", "-p", "masu-abi"];
-        steps::succeed(&mut steps::cargo(root, &build))?;
-        let masu = steps::target_folder()?.join("release/libmasu.so");
+        commands::run(&mut commands::cargo(root, &build))?;
+        let masu = commands::target_folder()?.join("release/libmasu.so");
         let libraries = Libraries { masu, witness: witness(root, &made)? };
         for suite in &all {
             if request.names.is_empty() || request.names.contains(&suite.name) {
-                steps::take(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
+                commands::step(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
             }
         }
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
             entries.extend(Entry::read(&before, suite.title()));
         }
     }
-    kept::keep(&page, "suites", &table(&entries))?;
+    page_part::replace(&page, "suites", &table(&entries))?;
     if !unexplained.is_empty() {
         bail!("differ with masu, and no script says why: {}", unexplained.join(", "));
     }
@@ -94,7 +94,7 @@ fn witness(root: &Path, made: &Path) -> Result<PathBuf> {
     let library = made.join("witness.so");
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-Wall", "-Werror", "-fPIC", "-shared", "-o"]).arg(&library);
-    steps::succeed(cc.arg(root.join("workloads/tests/witness.c")).arg("-ldl"))?;
+    commands::run(cc.arg(root.join("workloads/tests/witness.c")).arg("-ldl"))?;
     Ok(library)
 }
 
@@ -134,7 +134,7 @@ impl Suite {
             let mut run = self.part("run", apt);
             run.env("PRELOAD", preload).env("WITNESS", witnessed);
             run.stdout(File::create(self.folder.join(format!("out.{kind}")))?);
-            steps::succeed(&mut run)?;
+            commands::run(&mut run)?;
         }
         fs::write(&date, records::today())?;
         self.row().map(drop).inspect_err(|_| drop(fs::remove_file(&date)))

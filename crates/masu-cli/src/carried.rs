@@ -175,7 +175,6 @@ fn fingerprint(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::process::Command;
     use std::{env, fs};
 
@@ -184,11 +183,10 @@ mod tests {
     #[test]
     fn the_library_is_built_from_nothing_but_masu() {
         // Any other package would have to be downloaded where masu is installed offline.
-        let lock = Path::new(env!("OUT_DIR")).join("libmasu/Cargo.lock");
-        let lock = fs::read_to_string(lock).unwrap();
-        let packages: Vec<&str> =
-            lock.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
-        assert_eq!(packages, ["\"masu\"", "\"masu-abi\""]);
+        let lock = include_str!(concat!(env!("OUT_DIR"), "/libmasu.lock"));
+        let names = lock.lines().filter_map(|line| line.strip_prefix("name = "));
+        assert!(names.clone().count() > 1);
+        assert!(names.clone().all(|name| name.starts_with("\"masu")), "{lock}");
     }
 
     #[test]

@@ -9,9 +9,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use console::Term;
 use masu_lab::page::{Form, Page, set_width};
 use masu_lab::report::{Document, Format, render};
-use ratatui::crossterm;
 
 use crate::arguments;
 use crate::aside;
@@ -19,7 +19,7 @@ use crate::exit::Ending;
 
 /// Makes pages as wide as the terminal, or as `COLUMNS` says where there is none.
 pub(crate) fn fit_terminal() {
-    let of_terminal = || crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
+    let of_terminal = || Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     let said = || env::var("COLUMNS").ok()?.parse::<usize>().ok();
     let columns = if io::stdout().is_terminal() { of_terminal() } else { said() };
     if let Some(columns) = columns.filter(|columns| *columns > 0) {

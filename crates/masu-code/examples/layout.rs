@@ -3,7 +3,7 @@
 //!
 //! `layout prepare DIR COUNT` makes the objects and libraries; `layout run DIR KIND BODY COUNT FILE`
 //! loads them, calls them, prints a checksum (the same for every layout) and appends its figures to
-//! FILE as a line of JSON. `cargo xtask layout` has the lab run them in turns.
+//! FILE as a line of JSON. `masu experiment code` has the lab run them in turns.
 //!
 //! All functions are one, compiled by gcc, whose constant and name are changed in the bytes of its
 //! object or library: so thousands of libraries are made in a second, and each is what the compiler

@@ -35,3 +35,33 @@ pub fn wait_for_key(patience: Duration) -> io::Result<Wait> {
         (false, true) => Wait::Nothing,
     })
 }
+
+/// How the terminal of standard output hands keys on.
+#[derive(Clone, Copy)]
+pub struct Mode(kernel::terminal::Mode);
+
+impl Mode {
+    /// The mode that the terminal has.
+    ///
+    /// # Errors
+    ///
+    /// When standard output is no terminal.
+    pub fn of_output() -> io::Result<Mode> {
+        kernel::terminal::Mode::of(io::stdout().as_fd()).map(Mode)
+    }
+
+    /// This mode with each key handed on at once and not shown; Ctrl-C is a key like others.
+    #[must_use]
+    pub fn key_by_key(self) -> Mode {
+        Mode(self.0.key_by_key())
+    }
+
+    /// Gives the terminal this mode.
+    ///
+    /// # Errors
+    ///
+    /// When standard output is no terminal any more.
+    pub fn set(&self) -> io::Result<()> {
+        self.0.set(io::stdout().as_fd())
+    }
+}

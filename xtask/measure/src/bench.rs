@@ -13,7 +13,7 @@ use anyhow::Result;
 use masu_lab::statistics::{Level, pairs_needed};
 use masu_lab::{Libc, Variant};
 
-use xtask::{machine, options, records, steps};
+use xtask::{commands, machine, options, records};
 
 mod aims;
 pub(crate) mod builds;
@@ -124,19 +124,6 @@ impl Request {
         self.wants(Part::Patterns) && self.patterns.is_empty() && !self.musl
     }
 
-    /// This request as typed.
-    fn command(&self) -> String {
-        let mut words = vec!["cargo xtask bench".to_owned()];
-        words.extend(self.quick.then(|| "--quick".to_owned()));
-        words.extend(self.musl.then(|| "--musl".to_owned()));
-        words.extend(self.only_patterns.then(|| "--patterns".to_owned()));
-        words.extend(self.only_programs.then(|| "--programs".to_owned()));
-        words.extend(self.patterns.iter().map(|name| format!("--pattern {name}")));
-        words.extend(self.programs.iter().map(|name| format!("--program {name}")));
-        words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
-        words.join(" ")
-    }
-
     /// The record's name in the repository; none for runs that only a developer looks at.
     fn record(&self) -> Option<&str> {
         let is_part = self.musl || self.only_patterns || self.only_programs || self.names_some();
@@ -175,7 +162,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
     if request.musl {
         machine::provide(&machine::MUSL_PATTERNS.iter().collect::<Vec<_>>())?;
-        machine::provide_toolchain(root)?;
+        machine::provide_target(root, machine::MUSL)?;
     }
     if programs {
         machine::provide(&machine::PROGRAMS.iter().collect::<Vec<_>>())?;
@@ -185,12 +172,12 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("going on without: {error:#}");
     }
     let libc = request.libc();
-    let library = steps::take("build libmasu.so", || builds::library(root, libc))?;
-    let made = steps::take("build the patterns", || builds::patterns(root, libc))?;
+    let library = commands::step("build libmasu.so", || builds::library(root, libc))?;
+    let made = commands::step("build the patterns", || builds::patterns(root, libc))?;
     let variants = builds::variants(&library, &made.program)?;
     let mut bench = Bench {
         rounds: request.rounds(variants.len()),
-        command: request.command(),
+        command: records::command(),
         commit: records::commit(root),
         load_before: records::load(),
         variants,
@@ -204,13 +191,13 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let began = Instant::now();
     if patterns {
         let chosen = pattern::choose(pattern::list(&made.program)?, &request.patterns)?;
-        steps::take("measure the patterns", || {
+        commands::step("measure the patterns", || {
             series::patterns(&mut bench, request, chosen, &made, &library)
         })?;
     }
     if programs {
-        let made = steps::take("build what the programs need", || builds::programs(root))?;
-        steps::take("measure the programs", || {
+        let made = commands::step("build what the programs need", || builds::programs(root))?;
+        commands::step("measure the programs", || {
             series::programs(&mut bench, request, root, &made, &library)
         })?;
     }

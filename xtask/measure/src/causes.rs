@@ -14,7 +14,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use xtask::{machine, options, records, steps};
+use xtask::{commands, machine, options, records};
 
 use judge::Judged;
 use table::{Case, Group};
@@ -80,28 +80,28 @@ struct Built {
 
 impl Built {
     fn new(root: &Path, request: &Request) -> Result<Built> {
-        let target = steps::target_folder()?;
+        let target = commands::target_folder()?;
         let made = target.join("causes");
         machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
-        steps::take("build masu", || {
+        commands::step("build masu", || {
             let build = ["build", "--release", "--package", "masu-cli"];
-            steps::succeed(&mut steps::cargo(root, &build))
+            commands::run(&mut commands::cargo(root, &build))
         })?;
-        steps::take("build the causes", || {
-            steps::make(&root.join("workloads/causes"), &made)?;
+        commands::step("build the causes", || {
+            commands::make(&root.join("workloads/causes"), &made)?;
             let manifest = "workloads/causes/rust/Cargo.toml";
             let build = ["build", "--release", "--locked", "--manifest-path", manifest];
-            steps::succeed(steps::cargo(root, &build).arg("--target-dir").arg(made.join("rust")))
+            commands::run(commands::cargo(root, &build).arg("--target-dir").arg(made.join("rust")))
         })?;
         if request.group.is_none() {
             let needs = machine::PROGRAMS.iter().chain(machine::ORDINARY);
             machine::provide(&needs.collect::<Vec<_>>())?;
-            steps::take("make what ordinary programs read", || {
-                steps::make(&root.join("workloads/programs"), &target.join("programs"))
+            commands::step("make what ordinary programs read", || {
+                commands::make(&root.join("workloads/programs"), &target.join("programs"))
             })?;
-            steps::take("build the field report's program", || {
+            commands::step("build the field report's program", || {
                 let build = ["build", "--package", "masu-chunk", "--example", "steps"];
-                steps::succeed(&mut steps::cargo(root, &build))
+                commands::run(&mut commands::cargo(root, &build))
             })?;
         }
         let places = table::Places { causes: made, programs: target.join("programs") };

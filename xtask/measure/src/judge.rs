@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use masu_lab::{Stop, Suite};
 use serde_json::{Value, json};
 
-use xtask::{machine, options, records, steps};
+use xtask::{commands, machine, options, records};
 
 use crate::bench::builds;
 use said::Said;
@@ -92,22 +92,22 @@ impl Request {
 /// When something cannot be built or installed, or a program does not run. A wrong diagnosis is a
 /// row of the table.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let target = steps::target_folder()?;
+    let target = commands::target_folder()?;
     let folder = target.join("judge");
     let needs = machine::PATTERNS.iter().chain(machine::PEERS).chain(machine::PROGRAMS);
     machine::provide(&needs.chain(machine::JUDGED).collect::<Vec<_>>())?;
     let built = request.built.clone().unwrap_or(target.join("release"));
     let built = std::path::absolute(built).context("the folder of what is built")?;
     if request.built.is_none() && !request.kept {
-        steps::take("build masu and libmasu.so", || {
+        commands::step("build masu and libmasu.so", || {
             let build = ["build", "--release", "--package", "masu-cli", "--package", "masu-abi"];
-            steps::succeed(&mut steps::cargo(root, &build))
+            commands::run(&mut commands::cargo(root, &build))
         })?;
     }
     let library = builds::Library { path: built.join("libmasu.so"), libc: masu_lab::Libc::Glibc };
     let made = folder.join("made");
-    steps::take("make what the programs read", || {
-        steps::make(&root.join("workloads/judgement"), &made)
+    commands::step("make what the programs read", || {
+        commands::make(&root.join("workloads/judgement"), &made)
     })?;
     let mut suite = Suite::read(&root.join(FILE))?;
     for (_, value) in suite.values.iter_mut().filter(|(name, _)| name == "made") {

@@ -5,10 +5,9 @@
 mod bench;
 mod causes;
 mod judge;
-mod layout;
+mod machine_facts;
 mod misuse;
 mod peers;
-mod place;
 mod profile;
 mod rust;
 mod scale;
@@ -26,7 +25,6 @@ enum Chore {
     Bench(bench::Request),
     Causes(causes::Request),
     Judge(judge::Request),
-    Layout(layout::Request),
     Misuse(misuse::Request),
     Peers(peers::Request),
     Profile(profile::Request),
@@ -39,7 +37,6 @@ fn perform(chore: &Chore) -> Result<()> {
         Chore::Bench(request) => bench::run(root()?, request),
         Chore::Causes(request) => causes::run(root()?, request),
         Chore::Judge(request) => judge::run(root()?, request),
-        Chore::Layout(request) => layout::run(root()?, request),
         Chore::Misuse(request) => misuse::run(root()?, request),
         Chore::Peers(request) => peers::run(request),
         Chore::Profile(request) => profile::run(root()?, request),

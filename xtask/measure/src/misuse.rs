@@ -24,7 +24,7 @@ use cases::Case;
 use mallocs::{MALLOCS, Malloc};
 use page::Old;
 use run::Results;
-use xtask::{machine, options, steps};
+use xtask::{commands, machine, options};
 
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/misuse.md";
@@ -116,7 +116,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("going on without {}: {reason}", malloc.title);
     }
     let cases = request.choose(cases::of(&program)?)?;
-    let results = steps::take("misuse", || {
+    let results = commands::step("misuse", || {
         Results::gather(&program, &cases, &found.mallocs, request.runs())
     })?;
     match request.purpose() {
@@ -139,7 +139,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 /// Builds masu's libraries and the program of cases; returns the program's path.
 fn build(root: &Path) -> Result<PathBuf> {
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
-    let out = steps::target_folder()?.join("misuse");
-    steps::take("build the cases", || steps::make(&root.join("workloads/misuse"), &out))?;
+    let out = commands::target_folder()?.join("misuse");
+    commands::step("build the cases", || commands::make(&root.join("workloads/misuse"), &out))?;
     Ok(out.join("misuse"))
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use masu_lab::{Allocator, Catalogue, Libc, Places};
 
-use xtask::{machine, options, steps};
+use xtask::{commands, machine, options};
 
 mod build;
 mod proof;
@@ -33,7 +33,7 @@ pub(crate) fn hardened() -> Option<PathBuf> {
 }
 
 fn place() -> Result<PathBuf> {
-    Ok(steps::target_folder()?.join("peers"))
+    Ok(commands::target_folder()?.join("peers"))
 }
 
 /// Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once)
@@ -81,7 +81,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     let folder = place()?;
     let wanted: Vec<Peer> = PEERS.into_iter().filter(|peer| request.wants(peer)).collect();
     let made = make(&wanted, &folder, request.jobs())?;
-    let rows = steps::take("prove", || Ok(prove(&made, &folder)))?;
+    let rows = commands::step("prove", || Ok(prove(&made, &folder)))?;
     println!("\n{}", page(&rows));
     println!("libraries: {}", folder.display());
     let failed: Vec<&str> =
@@ -102,13 +102,13 @@ fn make(peers: &[Peer], folder: &Path, jobs: usize) -> Result<Vec<Progress>> {
         PathBuf::new()
     } else {
         // All packages, not only those wanted: what is asked for later is then there, network or not.
-        steps::take("get the sources", || sources::fetch(&folder.join("sources"), &PEERS))?
+        commands::step("get the sources", || sources::fetch(&folder.join("sources"), &PEERS))?
     };
     let made = peers.iter().map(|peer| {
         let built = standing(peer).map_or_else(
             || {
                 let name = format!("build {} {}", peer.name, peer.version);
-                steps::take(&name, || {
+                commands::step(&name, || {
                     let built = build::build(peer, &sources::of(peer, &vendor)?, folder, jobs)?;
                     stamp::put(folder, peer, &stamp::describe(peer, &compilers), built)?;
                     Ok((built, false))

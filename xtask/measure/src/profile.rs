@@ -16,7 +16,7 @@ use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 
 use count::Cost;
-use xtask::{kept, machine, options, records, steps};
+use xtask::{commands, machine, options, page_part, records};
 
 /// The page that has the table, from the workspace's root.
 const PAGE: &str = "docs/observing.md";
@@ -124,7 +124,7 @@ impl Request {
 /// When valgrind is missing and cannot be installed, a build fails, or a program does. A program that is missing is left
 /// out and named.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let places = steps::take("build", || Places::make(root))?;
+    let places = commands::step("build", || Places::make(root))?;
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     for program in PROGRAMS.iter().filter(|program| request.wants(program)) {
         if let Err(error) = provide(program) {
@@ -133,13 +133,13 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
             continue;
         }
         let counted = || Cost::count(&places, program, request.runs);
-        rows.push((program, steps::take(program.name, counted)?));
+        rows.push((program, commands::step(program.name, counted)?));
     }
     let head = table::head(&records::commit(root), &count::version()?, request.runs);
     let text = format!("{head}\n\n{}", table::text(&rows, &missing));
     println!("\n{text}");
     if request.record {
-        kept::keep(&root.join(PAGE), "profile", &text)?;
+        page_part::replace(&root.join(PAGE), "profile", &text)?;
         println!("record: {PAGE}");
     }
     Ok(())
@@ -166,17 +166,20 @@ impl Places {
         let python = machine::PROGRAMS.iter().filter(|need| need.name() == "/usr/bin/python3");
         let needs = machine::PATTERNS.iter().chain(python).chain([&machine::VALGRIND]);
         machine::provide(&needs.collect::<Vec<_>>())?;
-        let target = steps::target_folder()?;
+        let target = commands::target_folder()?;
         let (made, folder) = (target.join("programs"), target.join("heap-profile"));
-        steps::make(&root.join("workloads/programs"), &made)?;
-        steps::succeed(&mut steps::cargo(root, &["build", "--release", "--package", "masu-abi"]))?;
+        commands::make(&root.join("workloads/programs"), &made)?;
+        commands::run(&mut commands::cargo(
+            root,
+            &["build", "--release", "--package", "masu-abi"],
+        ))?;
         let manifest = "workloads/rust/Cargo.toml";
         let build = ["build", "--release", "--locked", "--manifest-path", manifest];
-        let mut build = steps::cargo(root, &build);
+        let mut build = commands::cargo(root, &build);
         build
             .args(["--bin", "strings", "--features", "masu,masu/profile", "--target-dir"])
             .arg(&folder);
-        steps::succeed(&mut build)?;
+        commands::run(&mut build)?;
         Ok(Places {
             workloads: root.join("workloads"),
             made,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use xtask::{machine, options, records, steps};
+use xtask::{commands, machine, options, records};
 
 mod adopt;
 mod allocators;
@@ -35,16 +35,6 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// This request as typed, without what does not change the figures.
-    fn command(&self) -> String {
-        let mut words = vec!["cargo xtask rust".to_owned()];
-        words.extend(self.extent.quick.then(|| "--quick".to_owned()));
-        words.extend(self.libc.map(|libc| format!("--libc {}", libc.name())));
-        words.extend(self.extent.patterns.iter().map(|name| format!("--pattern {name}")));
-        words.extend(self.extent.rounds.map(|rounds| format!("--rounds {rounds}")));
-        words.join(" ")
-    }
-
     /// The record's name in the repository; none for runs that only a developer looks at.
     fn record(&self) -> Option<&str> {
         let Extent { quick, patterns, .. } = &self.extent;
@@ -61,18 +51,19 @@ impl Request {
 /// measured.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::RUST_PEERS.iter().collect::<Vec<_>>())?;
-    machine::provide_toolchain(root)?;
-    let folder = steps::target_folder()?.join("rust-patterns");
+    machine::provide_target(root, machine::MUSL)?;
+    let folder = commands::target_folder()?.join("rust-patterns");
     let libcs = request.libc.map_or(Libc::ALL.to_vec(), |libc| vec![libc]);
     let built =
-        steps::take("build a program of each allocator", || build::all(root, &folder, &libcs))?;
-    let adoption = steps::take("build with masu from nothing", || adopt::measure(root, &folder))?;
+        commands::step("build a program of each allocator", || build::all(root, &folder, &libcs))?;
+    let adoption =
+        commands::step("build with masu from nothing", || adopt::measure(root, &folder))?;
     println!("{}", adopt::text(&adoption));
     let load_before = records::load();
     let measured =
-        steps::take("measure", || measure::measure(&built.programs, &request.extent, &folder))?;
+        commands::step("measure", || measure::measure(&built.programs, &request.extent, &folder))?;
     let facts =
-        record::Facts { command: request.command(), commit: records::commit(root), load_before };
+        record::Facts { command: records::command(), commit: records::commit(root), load_before };
     let text = record::text(&facts, &measured, &built, &adoption);
     println!("\n{text}");
     if let Some(name) = request.record() {
@@ -88,14 +79,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_of_a_whole_run_and_has_the_command() {
+    fn a_record_is_of_a_whole_run() {
         let parse = |words: &str| Request::try_parse_from(words.split(' ')).unwrap();
         let request = parse("rust --quick --pattern box-u64 --rounds 7 --resume");
         assert!(request.extent.resume && request.record().is_none());
-        assert_eq!(request.command(), "cargo xtask rust --quick --pattern box-u64 --rounds 7");
         assert_eq!(parse("rust").record(), Some("rust"));
         let musl = parse("rust --libc musl");
         assert_eq!((musl.libc, musl.record()), (Some(Libc::Musl), None));
-        assert_eq!(musl.command(), "cargo xtask rust --libc musl");
     }
 }

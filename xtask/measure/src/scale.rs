@@ -25,7 +25,7 @@ use clap::builder::PossibleValuesParser;
 use mallocs::NAMES;
 use results::Results;
 use watch::Watch;
-use xtask::{machine, options, records, steps};
+use xtask::{commands, machine, options, records};
 
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/scale.md";
@@ -153,7 +153,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     let watch = Watch::new(&made)?;
     let results =
-        steps::take("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
+        commands::step("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
     let text = page::tables(&results);
     let predictions = page::predictions(&results);
     println!("\n{text}\n{}\n{predictions}", page::findings(&results, page::Detail::Full));
@@ -171,8 +171,8 @@ fn build(root: &Path, with_emulator: bool) -> Result<PathBuf> {
     if with_emulator {
         machine::provide(&machine::EMULATED.iter().collect::<Vec<_>>())?;
     }
-    let out = steps::target_folder()?.join("scale");
-    steps::take("build the workloads", || steps::make(&root.join("workloads/scale"), &out))?;
+    let out = commands::target_folder()?.join("scale");
+    commands::step("build the workloads", || commands::make(&root.join("workloads/scale"), &out))?;
     Ok(out)
 }
 

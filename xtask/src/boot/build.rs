@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{machine, steps};
+use crate::{commands, machine};
 
 /// The sizes of an OS page that aarch64 has, in KiB.
 pub(crate) const SIZES: [u32; 3] = [4, 16, 64];
@@ -74,7 +74,7 @@ CONFIG_ARM64_VA_BITS_48=y
 /// When something is missing and cannot be installed, or a kernel cannot be built as it was asked for.
 pub(crate) fn provide(root: &Path, sizes: &[u32]) -> Result<()> {
     machine::provide(&machine::GUEST.iter().collect::<Vec<_>>())?;
-    machine::provide_toolchain(root)?;
+    machine::provide_target(root, machine::OTHER_CPU_MUSL)?;
     let folder = folder()?;
     fs::create_dir_all(&folder)?;
     let mut missing = Vec::new();
@@ -87,14 +87,14 @@ pub(crate) fn provide(root: &Path, sizes: &[u32]) -> Result<()> {
         return Ok(());
     }
     let source = folder.join("source");
-    steps::take("unpack the kernel's source", || {
+    commands::step("unpack the kernel's source", || {
         fs::create_dir_all(&source)?;
         let mut tar = Command::new("tar");
         tar.args(["--extract", "--strip-components=1", "--file", SOURCE, "--directory"]);
-        steps::succeed(tar.arg(&source))
+        commands::run(tar.arg(&source))
     })?;
     for size in missing {
-        steps::take(&format!("kernel with OS pages of {size} KiB"), || compile(&source, size))?;
+        commands::step(&format!("kernel with OS pages of {size} KiB"), || compile(&source, size))?;
     }
     fs::remove_dir_all(&source).context("cannot remove the kernel's source")
 }
@@ -119,14 +119,14 @@ pub(super) fn init() -> Result<PathBuf> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition", "2024", "--target", machine::OTHER_CPU_MUSL, "--crate-name", "init"]);
     rustc.args(["-C", "linker=rust-lld", "-C", "opt-level=1", "-C", "panic=abort"]);
-    steps::succeed(rustc.args(["-C", "strip=symbols", "-o"]).arg(&built).arg(&aside))?;
+    commands::run(rustc.args(["-C", "strip=symbols", "-o"]).arg(&built).arg(&aside))?;
     fs::rename(built, &program)?;
     fs::rename(aside, source)?;
     Ok(program)
 }
 
 fn folder() -> Result<PathBuf> {
-    Ok(steps::target_folder()?.join("kernels"))
+    Ok(commands::target_folder()?.join("kernels"))
 }
 
 /// Where it is written what an image was built to have.
@@ -156,12 +156,12 @@ fn compile(source: &Path, size: u32) -> Result<()> {
     };
     let mut configure = make();
     configure.arg(format!("KCONFIG_ALLCONFIG={}", list.display())).arg("allnoconfig");
-    steps::succeed(&mut configure)?;
+    commands::run(&mut configure)?;
     if let Some(line) = dropped(&wanted, &fs::read_to_string(build.join(".config"))?) {
         bail!("the kernel's own rules drop `{line}`: what does it depend on?");
     }
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    steps::succeed(make().arg(format!("-j{jobs}")).arg("Image"))?;
+    commands::run(make().arg(format!("-j{jobs}")).arg("Image"))?;
     fs::copy(build.join("arch/arm64/boot/Image"), image(size)?)?;
     fs::write(configuration_path(size)?, wanted)?;
     fs::remove_dir_all(build).context("cannot remove what the kernel was built from")

@@ -1,7 +1,9 @@
 //! What there is to run: targets, groups of tests, and what runs nowhere or not everywhere.
 //!
-//! It relies on nothing; it is data. A test that an emulator breaks by itself stands here with the reason, which
+//! It is data. A test that an emulator breaks by itself stands here with the reason, which
 //! the table repeats.
+
+use crate::machine::{HOST, MUSL, OTHER_CPU, OTHER_CPU_MUSL};
 
 /// A target in one profile: a row.
 #[derive(Debug)]
@@ -38,7 +40,8 @@ impl Target {
 pub(super) struct Group {
     pub(super) name: &'static str,
     pub(super) package: &'static str,
-    pub(super) tests: &'static [&'static str],
+    /// Behind `cargo test`.
+    pub(super) tests: &'static str,
     /// Whether the tests run programs in C under `libmasu.so`.
     pub(super) runs_programs: bool,
     pub(super) is_quick: bool,
@@ -98,11 +101,6 @@ impl LeftOut {
     }
 }
 
-const X86_GLIBC: &str = "x86_64-unknown-linux-gnu";
-const X86_MUSL: &str = "x86_64-unknown-linux-musl";
-const ARM_GLIBC: &str = "aarch64-unknown-linux-gnu";
-const ARM_MUSL: &str = "aarch64-unknown-linux-musl";
-
 const BY_QEMU: &[(&str, &str)] = &[
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
@@ -132,69 +130,54 @@ const fn guest(name: &'static str, triple: &'static str, os_page_kib: u32) -> Ta
 
 /// The rows.
 pub(super) const TARGETS: &[Target] = &[
-    native("x86-64 glibc, release", X86_GLIBC, "release"),
-    native("x86-64 glibc, debug", X86_GLIBC, "dev"),
-    native("x86-64 musl, release", X86_MUSL, "release"),
-    native("x86-64 musl, debug", X86_MUSL, "dev"),
-    emulated("aarch64 glibc, release", ARM_GLIBC, "release", true),
-    emulated("aarch64 glibc, debug", ARM_GLIBC, "dev", false),
-    emulated("aarch64 musl, release", ARM_MUSL, "release", false),
-    emulated("aarch64 musl, debug", ARM_MUSL, "dev", false),
-    guest("aarch64 musl, OS pages of 4 KiB", ARM_MUSL, 4),
-    guest("aarch64 musl, OS pages of 16 KiB", ARM_MUSL, 16),
-    guest("aarch64 musl, OS pages of 64 KiB", ARM_MUSL, 64),
-    guest("aarch64 glibc, OS pages of 16 KiB", ARM_GLIBC, 16),
-    guest("aarch64 glibc, OS pages of 64 KiB", ARM_GLIBC, 64),
+    native("x86-64 glibc, release", HOST, "release"),
+    native("x86-64 glibc, debug", HOST, "dev"),
+    native("x86-64 musl, release", MUSL, "release"),
+    native("x86-64 musl, debug", MUSL, "dev"),
+    emulated("aarch64 glibc, release", OTHER_CPU, "release", true),
+    emulated("aarch64 glibc, debug", OTHER_CPU, "dev", false),
+    emulated("aarch64 musl, release", OTHER_CPU_MUSL, "release", false),
+    emulated("aarch64 musl, debug", OTHER_CPU_MUSL, "dev", false),
+    guest("aarch64 musl, OS pages of 4 KiB", OTHER_CPU_MUSL, 4),
+    guest("aarch64 musl, OS pages of 16 KiB", OTHER_CPU_MUSL, 16),
+    guest("aarch64 musl, OS pages of 64 KiB", OTHER_CPU_MUSL, 64),
+    guest("aarch64 glibc, OS pages of 16 KiB", OTHER_CPU, 16),
+    guest("aarch64 glibc, OS pages of 64 KiB", OTHER_CPU, 64),
 ];
 
-const fn rust(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
+const fn rust(name: &'static str, tests: &'static str, is_quick: bool) -> Group {
     Group { name, package: "masu", tests, runs_programs: false, is_quick }
 }
 
-const fn c(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
+const fn c(name: &'static str, tests: &'static str, is_quick: bool) -> Group {
     Group { name, package: "masu-abi", tests, runs_programs: true, is_quick }
 }
 
 /// Tests of the code arena, which compile and load C of the target's CPU.
-const fn arena(name: &'static str, tests: &'static [&'static str], is_quick: bool) -> Group {
+const fn arena(name: &'static str, tests: &'static str, is_quick: bool) -> Group {
     Group { name, package: "masu-code", tests, runs_programs: false, is_quick }
 }
 
 /// The columns.
 pub(super) const GROUPS: &[Group] = &[
-    rust("unit", &["--lib"], true),
-    rust("global", &["--test", "global"], true),
-    rust("oracle", &["--test", "oracle"], true),
-    rust("properties", &["--test", "properties"], false),
-    rust("heaps", &["--test", "heaps"], false),
-    rust("profile", &["--features", "profile", "--test", "profile"], false),
-    rust("options", &["--test", "options", "--test", "chosen"], false),
-    rust("plugins", &["--test", "plugins", "--test", "adoption"], false),
-    c("semantics", &["--test", "semantics"], true),
-    c("life", &["--test", "life"], false),
-    c("limits", &["--test", "limits"], false),
-    c("cxx", &["--test", "cxx"], false),
-    c("constrained", &["--test", "constrained"], false),
-    c("kinds", &["--test", "kinds"], false),
+    rust("unit", "--lib", true),
+    rust("global", "--test global", true),
+    rust("oracle", "--test oracle", true),
+    rust("properties", "--test properties", false),
+    rust("heaps", "--test heaps", false),
+    rust("profile", "--features profile --test profile", false),
+    rust("options", "--test options --test chosen", false),
+    rust("plugins", "--test plugins --test adoption", false),
+    c("semantics", "--test semantics", true),
+    c("life", "--test life", false),
+    c("limits", "--test limits", false),
+    c("cxx", "--test cxx", false),
+    c("constrained", "--test constrained", false),
+    c("kinds", "--test kinds", false),
     arena(
         "code",
-        &[
-            "--lib",
-            "--test",
-            "constructs",
-            "--test",
-            "archives",
-            "--test",
-            "defaults",
-            "--test",
-            "errors",
-            "--test",
-            "lifetime",
-            "--test",
-            "mappings",
-            "--test",
-            "storage",
-        ],
+        "--lib --test constructs --test archives --test defaults --test errors --test lifetime --test mappings
+            --test storage",
         true,
     ),
 ];
@@ -204,10 +187,10 @@ pub(super) fn not_run(target: &Target, group: &Group) -> Option<&'static str> {
     let on_musl = target.triple.ends_with("musl");
     let by_qemu_user = target.machine == Machine::QemuUser;
     match group.name {
-        "plugins" if target.triple != X86_GLIBC || target.profile != "dev" => Some(
+        "plugins" if target.triple != HOST || target.profile != "dev" => Some(
             "these tests build for glibc and for musl themselves, released: see x86-64 glibc, debug",
         ),
-        "kinds" if target.triple != X86_GLIBC => {
+        "kinds" if target.triple != HOST => {
             Some("these tests build for glibc and for musl themselves: see the first rows")
         }
         "options" if by_qemu_user => Some(

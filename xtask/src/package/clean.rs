@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{machine, steps};
+use crate::{commands, machine};
 
 /// A root folder, removed with this.
 pub(super) struct Root {
@@ -131,7 +131,7 @@ fn as_root(program: &str) -> Command {
 
 /// Runs a command that must succeed, and returns what it printed on both streams.
 pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
-    let shown = steps::show(command);
+    let shown = commands::show(command);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -154,7 +154,7 @@ pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
 
 /// What a command prints on its standard output.
 pub(super) fn answer(command: &mut Command) -> Result<String> {
-    let shown = steps::show(command);
+    let shown = commands::show(command);
     let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`{shown}`: {}\n{}", output.status, said.trim());

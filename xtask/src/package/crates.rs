@@ -9,43 +9,30 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::{answer, talk};
+use super::clean::talk;
 use super::{Shop, VERSION};
-use crate::steps;
-
-/// The workspace's members that are for others.
-fn published(root: &Path) -> Result<Vec<String>> {
-    let mut ask = steps::cargo(root, &["metadata", "--no-deps", "--format-version=1", "--locked"]);
-    let told: serde_json::Value = serde_json::from_str(&answer(&mut ask)?)?;
-    let packages = told["packages"].as_array().context("cargo metadata names no packages")?;
-    // `publish = false` is an empty list of registries.
-    let is_for_others = |package: &&serde_json::Value| {
-        package["publish"].as_array().is_none_or(|list| !list.is_empty())
-    };
-    let names =
-        packages.iter().filter(is_for_others).filter_map(|package| package["name"].as_str());
-    Ok(names.map(str::to_owned).collect())
-}
+use crate::commands;
 
 /// Packages them, and has cargo build each from its package.
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
-    let names = published(shop.root)?;
-    ensure!(!names.is_empty(), "no member of the workspace is for others");
     let target = shop.out.join("crates-built");
-    let mut package = steps::cargo(shop.root, &["package", "--locked"]);
-    for name in &names {
-        package.args(["--package", name]);
-    }
+    // Packages of members that are gone would be taken for today's.
+    let _ = fs::remove_dir_all(target.join("package"));
+    let mut package = commands::cargo(shop.root, &["package", "--locked", "--workspace"]);
+    package.args(["--exclude", "xtask", "--exclude", "xtask-measure"]);
     // The workspace's profile says so for `masu-abi`; a package by itself has no profile.
     package.env("CARGO_PROFILE_DEV_PANIC", "abort");
-    steps::succeed(package.arg("--target-dir").arg(&target))?;
+    commands::run(package.arg("--target-dir").arg(&target))?;
     let mut made = Vec::new();
-    for name in names {
-        let file = format!("{name}-{VERSION}.crate");
-        let path = shop.out.join(&file);
-        fs::copy(target.join("package").join(&file), &path).with_context(|| file.clone())?;
-        made.push(path);
+    for entry in fs::read_dir(target.join("package"))? {
+        let built = entry?.path();
+        if built.extension().is_some_and(|end| end == "crate") {
+            let path = shop.out.join(built.file_name().unwrap_or_default());
+            fs::copy(&built, &path).with_context(|| built.display().to_string())?;
+            made.push(path);
+        }
     }
+    made.sort();
     Ok(made)
 }
 
@@ -77,13 +64,13 @@ fn in_folder(folder: &Path, made: &[PathBuf]) -> Result<()> {
     // A registry would hand these out; here the unpacked packages stand in for that.
     let mut patches = Vec::new();
     for archive in made {
-        steps::succeed(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder))?;
+        commands::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder))?;
         let stem = archive.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = stem.trim_end_matches(VERSION).trim_end_matches('-').to_owned();
         patches.push((name, folder.join(stem)));
     }
     let cargo = |at: &Path, arguments: &[&str]| {
-        let mut cargo = steps::cargo(at, arguments);
+        let mut cargo = commands::cargo(at, arguments);
         cargo.arg("--offline").arg("--target-dir").arg(folder.join("target"));
         for (name, path) in &patches {
             cargo.arg("--config").arg(format!("patch.crates-io.{name}.path='{}'", path.display()));

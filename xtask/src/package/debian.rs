@@ -17,7 +17,7 @@ use super::clean::{Root, answer};
 use super::standalone::{serves, serves_with};
 use super::{Shop, VERSION, notices};
 use crate::install::Request;
-use crate::{machine, steps};
+use crate::{commands, machine};
 
 /// What makes packages, and looks at them.
 const TOOLS: [&machine::Need; 3] = [&machine::DPKG_DEV, &machine::BINUTILS, &machine::MAN];
@@ -66,14 +66,14 @@ impl Tree {
                 let how = if is_archive { "--strip-debug" } else { "--strip-unneeded" };
                 let mut strip = Command::new("strip");
                 strip.args([how, "--remove-section=.comment", "--remove-section=.note"]);
-                steps::succeed(strip.arg(file))?;
+                commands::run(strip.arg(file))?;
             }
             if name.ends_with(".so") {
                 // Here nobody starts a library.
                 fs::set_permissions(file, Permissions::from_mode(0o644))?;
             }
             if file.starts_with(self.folder.join("usr/share/man")) {
-                steps::succeed(Command::new("gzip").args(["-9", "--no-name"]).arg(file))?;
+                commands::run(Command::new("gzip").args(["-9", "--no-name"]).arg(file))?;
             }
         }
         let share = self.folder.join("usr/share/zsh");
@@ -106,7 +106,7 @@ impl Tree {
         fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
         let mut gzip = Command::new("gzip");
         gzip.args(["-9", "--no-name", "changelog", "CHANGELOG.md", "LICENSES-OF-OTHERS"]);
-        steps::succeed(gzip.current_dir(folder))
+        commands::run(gzip.current_dir(folder))
     }
 
     /// What dpkg reads.
@@ -173,7 +173,7 @@ impl Tree {
         pack.args(["--root-owner-group", "-Zxz", "--build"]).arg(&self.folder).arg(&package);
         // The same tree makes the same archive, whenever it is packed.
         pack.env("SOURCE_DATE_EPOCH", &self.changed);
-        steps::succeed(&mut pack)?;
+        commands::run(&mut pack)?;
         Ok(package)
     }
 }
@@ -263,7 +263,7 @@ fn linked(shop: &Shop, root: &Root) -> Result<()> {
     ask.env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1").env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
     let flags = answer(ask.args(["--cflags", "--libs", "masu"]))?;
     let mut compile = Command::new("gcc");
-    steps::succeed(compile.arg(&source).arg("-o").arg(&program).args(flags.split_whitespace()))?;
+    commands::run(compile.arg(&source).arg("-o").arg(&program).args(flags.split_whitespace()))?;
     let printed = root.run(&[], &["/tmp/program"], "")?;
     ensure!(printed.trim() == VERSION, "a program linked with libmasu.so: {printed}");
     Ok(())

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::clean::{Root, answer};
 use super::{LICENCES, Shop, VERSION, notices};
-use crate::{machine, steps};
+use crate::{commands, machine};
 
 /// Builds both programs and returns the folder they lie in, without debug information.
 ///
@@ -19,14 +19,15 @@ use crate::{machine, steps};
 ///
 /// When a build fails, or what is built is not static.
 pub(super) fn programs(shop: &Shop) -> Result<PathBuf> {
-    let mut build = steps::cargo(shop.root, &["build", "--release", "--locked"]);
+    machine::provide_target(shop.root, machine::MUSL)?;
+    let mut build = commands::cargo(shop.root, &["build", "--release", "--locked"]);
     build.args(["--package", "masu-cli", "--package", "xquo", "--target", machine::MUSL]);
-    steps::succeed(build.arg("--target-dir").arg(&shop.target))?;
+    commands::run(build.arg("--target-dir").arg(&shop.target))?;
     let folder = shop.bench("static-programs")?;
     for name in ["masu", "xquo"] {
         let built = shop.target.join(machine::MUSL).join("release").join(name);
         let program = folder.join(name);
-        steps::succeed(Command::new("strip").arg("-o").arg(&program).arg(&built))?;
+        commands::run(Command::new("strip").arg("-o").arg(&program).arg(&built))?;
         let segments =
             answer(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
         ensure!(!segments.contains("INTERP"), "{} is not static", built.display());
@@ -54,7 +55,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     let mut tar = Command::new("tar");
     // The same files make the same archive, whatever machine packs them, and whenever.
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "-czf"]);
-    steps::succeed(tar.arg(&archive).arg("-C").arg(&bench).arg(&name))?;
+    commands::run(tar.arg(&archive).arg("-C").arg(&bench).arg(&name))?;
     Ok(vec![archive])
 }
 
@@ -100,5 +101,5 @@ pub(super) fn serves_with(root: &Root, variables: &[(&str, &str)], command: &[&s
 fn unpack(made: &[PathBuf], to: &Path) -> Result<()> {
     let archive = made.first().context("nothing was made")?;
     let mut tar = Command::new("tar");
-    steps::succeed(tar.arg("-xzf").arg(archive).arg("-C").arg(to).arg("--strip-components=1"))
+    commands::run(tar.arg("-xzf").arg(archive).arg("-C").arg(to).arg("--strip-components=1"))
 }

@@ -1,24 +1,22 @@
 //! The screen of `masu top`: keys in, what was seen out.
 //!
-//! Relies on ratatui for the terminal, which is restored however this ends, and on the tables of its
-//! neighbour. No colours: bold and reversed text show on every terminal. Where the locale is not UTF-8,
+//! Relies on [`Canvas`] for the terminal, which is restored however this ends, and on the tables of its
+//! neighbour. No colors: bold and reversed text show on every terminal. Where the locale is not UTF-8,
 //! curves are drawn in ASCII.
+
+mod canvas;
 
 use std::env;
 use std::io;
 use std::time::{Duration, Instant};
 
+use anstyle::Style;
+use console::Key;
 use masu_lab::process::{Observation, Observer};
 use masu_lab::terminal::{self, Wait};
 use masu_lab::{Error as LabError, Stop};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
-use ratatui::symbols::bar;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Sparkline};
-use ratatui::{DefaultTerminal, Frame};
 
+use self::canvas::{Canvas, Line, Size};
 use super::table::{self, Table};
 
 /// Keys are looked for so often at least, and signals.
@@ -41,21 +39,17 @@ const HELP: &[&str] = &[
     "slow: calls that a cache could not serve. remote: freed by threads of others.",
 ];
 
-const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+const PLAIN: Style = Style::new();
+const BOLD: Style = Style::new().bold();
+const REVERSED: Style = Style::new().invert();
 
-/// Curves for terminals that know ASCII only.
-const ASCII: bar::Set<'static> = bar::Set {
-    full: "#",
-    seven_eighths: "#",
-    three_quarters: "+",
-    five_eighths: "+",
-    half: "=",
-    three_eighths: "-",
-    one_quarter: "-",
-    one_eighth: ".",
-    empty: " ",
-};
+/// The heights of a point of a curve, from nothing to a full line.
+type Heights = [char; 9];
+
+const BLOCKS: Heights = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// For terminals that know ASCII only.
+const ASCII: Heights = [' ', '.', '-', '-', '=', '+', '+', '#', '#'];
 
 /// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +71,7 @@ struct Screen<'a> {
     sorted: [(usize, bool); 2],
     first_row: usize,
     holds: bool,
-    symbols: bar::Set<'static>,
+    heights: Heights,
 }
 
 /// What a key asks for.
@@ -98,12 +92,9 @@ pub(super) fn show(observer: &mut Observer, interval: Duration, stop: &Stop) -> 
         sorted: [(2, true), (4, true)],
         first_row: 0,
         holds: false,
-        symbols: if is_utf8() { bar::NINE_LEVELS } else { ASCII },
+        heights: if is_utf8() { BLOCKS } else { ASCII },
     };
-    let mut terminal = ratatui::try_init()?;
-    let outcome = screen.run(&mut terminal, stop);
-    ratatui::restore();
-    outcome
+    screen.run(&mut Canvas::open()?, stop)
 }
 
 /// Whether the locale's characters are UTF-8: the first of these that is set says so.
@@ -114,27 +105,21 @@ fn is_utf8() -> bool {
 }
 
 impl Screen<'_> {
-    fn run(&mut self, screen: &mut DefaultTerminal, stop: &Stop) -> io::Result<()> {
+    fn run(&mut self, canvas: &mut Canvas, stop: &Stop) -> io::Result<()> {
         let mut due = Instant::now();
         while !stop.requested() {
             if !self.holds && Instant::now() >= due {
                 self.look();
                 due = Instant::now() + self.interval;
             }
-            screen.draw(|frame| self.draw(frame))?;
+            canvas.draw(|size| self.lines(size))?;
             let left = due.saturating_duration_since(Instant::now());
             let wait = if self.holds { PATIENCE } else { left.min(PATIENCE) };
-            // Not crossterm waits: where the terminal was closed it would never come back.
+            // The lab waits: reading from a terminal that was closed would never come back.
             match terminal::wait_for_key(wait)? {
-                Wait::Key if event::poll(Duration::ZERO)? => {}
-                Wait::Key | Wait::Nothing => continue,
+                Wait::Key if self.obey(&canvas.key()?) == Next::End => return Ok(()),
+                Wait::Key | Wait::Nothing => {}
                 Wait::Closed => return Ok(()),
-            }
-            if let Event::Key(key) = event::read()?
-                && key.kind != KeyEventKind::Release
-                && self.obey(key) == Next::End
-            {
-                return Ok(());
             }
         }
         Ok(())
@@ -151,30 +136,29 @@ impl Screen<'_> {
         }
     }
 
-    fn obey(&mut self, key: KeyEvent) -> Next {
+    fn obey(&mut self, key: &Key) -> Next {
         const PAGE: usize = 10;
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('c') if control => return Next::End,
-            KeyCode::Char('q') | KeyCode::Esc if self.shown != Shown::Keys => return Next::End,
-            KeyCode::Char('q') | KeyCode::Esc | KeyCode::Char('c') => self.turn_to(Shown::Classes),
-            KeyCode::Char('t') => self.turn_to(Shown::Threads),
-            KeyCode::Char('?' | 'h') => self.turn_to(Shown::Keys),
-            KeyCode::Char('<') | KeyCode::Left => self.sort_beside(false),
-            KeyCode::Char('>') | KeyCode::Right => self.sort_beside(true),
-            KeyCode::Char('r') => {
+        match key {
+            Key::CtrlC => return Next::End,
+            Key::Char('q') | Key::Escape if self.shown != Shown::Keys => return Next::End,
+            Key::Char('q' | 'c') | Key::Escape => self.turn_to(Shown::Classes),
+            Key::Char('t') => self.turn_to(Shown::Threads),
+            Key::Char('?' | 'h') => self.turn_to(Shown::Keys),
+            Key::Char('<') | Key::ArrowLeft => self.sort_beside(false),
+            Key::Char('>') | Key::ArrowRight => self.sort_beside(true),
+            Key::Char('r') => {
                 let (_, falls) = self.sorting();
                 *falls = !*falls;
             }
-            KeyCode::Char('+') => self.interval = (self.interval / 2).max(SHORTEST),
-            KeyCode::Char('-') => self.interval = (self.interval * 2).min(LONGEST),
-            KeyCode::Char(' ') => self.holds = !self.holds,
-            KeyCode::Up | KeyCode::Char('k') => self.first_row = self.first_row.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.first_row += 1,
-            KeyCode::PageUp => self.first_row = self.first_row.saturating_sub(PAGE),
-            KeyCode::PageDown => self.first_row += PAGE,
-            KeyCode::Home => self.first_row = 0,
-            KeyCode::End => self.first_row = usize::MAX / 2,
+            Key::Char('+') => self.interval = (self.interval / 2).max(SHORTEST),
+            Key::Char('-') => self.interval = (self.interval * 2).min(LONGEST),
+            Key::Char(' ') => self.holds = !self.holds,
+            Key::ArrowUp | Key::Char('k') => self.first_row = self.first_row.saturating_sub(1),
+            Key::ArrowDown | Key::Char('j') => self.first_row += 1,
+            Key::PageUp => self.first_row = self.first_row.saturating_sub(PAGE),
+            Key::PageDown => self.first_row += PAGE,
+            Key::Home => self.first_row = 0,
+            Key::End => self.first_row = usize::MAX / 2,
             _ => {}
         }
         Next::GoOn
@@ -196,69 +180,75 @@ impl Screen<'_> {
         *column = (*column + if right { 1 } else { COLUMNS - 1 }) % COLUMNS;
     }
 
-    fn draw(&mut self, frame: &mut Frame<'_>) {
+    /// The screen from top to bottom.
+    fn lines(&mut self, size: Size) -> Vec<Line> {
         let Some(seen) = self.seen.take() else {
             let said = self.trouble.as_deref().unwrap_or("looking …");
-            return frame.render_widget(Paragraph::new(said), frame.area());
+            return vec![Line::new(PLAIN, said)];
         };
-        let [title, whole, live, resident, body, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(4),
-            Constraint::Length(1),
-            Constraint::Length(1),
-            Constraint::Fill(1),
-            Constraint::Length(1),
-        ])
-        .areas(frame.area());
-        frame.render_widget(Line::styled(table::title(&seen), BOLD), title);
-        let lines: Vec<Line<'_>> = table::whole(&seen).into_iter().map(Line::from).collect();
-        frame.render_widget(Paragraph::new(lines), whole);
+        let mut lines = vec![Line::new(BOLD, table::title(&seen))];
+        lines.extend(table::whole(&seen).into_iter().map(|line| Line::new(PLAIN, line)));
         let points: Vec<_> = self.observer.history().collect();
-        self.draw_curve(frame, live, "live", points.iter().map(|point| point.live_bytes));
-        self.draw_curve(frame, resident, "RSS", points.iter().map(|point| point.resident_bytes));
-        match self.shown {
-            Shown::Classes => self.draw_table(frame, body, Table::of_classes(&seen)),
-            Shown::Threads => self.draw_table(frame, body, Table::of_threads(&seen)),
-            Shown::Keys => {
-                let lines: Vec<Line<'_>> = HELP.iter().map(|line| Line::from(*line)).collect();
-                frame.render_widget(Paragraph::new(lines), body);
-            }
-        }
-        let foot_line = match &self.trouble {
-            Some(trouble) => Line::styled(trouble.clone(), REVERSED),
-            None if self.holds => Line::styled("held still: space goes on", REVERSED),
-            None => Line::from(KEYS),
+        let mut curve = |name: &str, values: Vec<u64>| {
+            let drawn = curve(&values, size.columns.saturating_sub(LABEL), &self.heights);
+            lines.push(Line::new(PLAIN, format!("{name:LABEL$}{drawn}")));
         };
-        frame.render_widget(foot_line, foot);
+        curve("live", points.iter().map(|point| point.live_bytes).collect());
+        curve("RSS", points.iter().map(|point| point.resident_bytes).collect());
+        // All but what stands above and the line at the foot.
+        let room = size.rows.saturating_sub(lines.len() + 1);
+        let mut body = match self.shown {
+            Shown::Classes => self.table(room, Table::of_classes(&seen)),
+            Shown::Threads => self.table(room, Table::of_threads(&seen)),
+            Shown::Keys => HELP.iter().map(|line| Line::new(PLAIN, *line)).collect(),
+        };
+        body.resize_with(room, Line::default);
+        lines.append(&mut body);
+        lines.push(match &self.trouble {
+            Some(trouble) => Line::new(REVERSED, trouble.as_str()),
+            None if self.holds => Line::new(REVERSED, "held still: space goes on"),
+            None => Line::new(PLAIN, KEYS),
+        });
         self.seen = Some(seen);
+        lines
     }
 
-    /// A curve of the latest points, the greatest of them at its full height.
-    fn draw_curve(
-        &self,
-        frame: &mut Frame<'_>,
-        area: Rect,
-        name: &str,
-        points: impl DoubleEndedIterator<Item = u64>,
-    ) {
-        let [label, curve] =
-            Layout::horizontal([Constraint::Length(9), Constraint::Fill(1)]).areas(area);
-        frame.render_widget(Line::from(name.to_owned()), label);
-        let mut latest: Vec<u64> = points.rev().take(usize::from(curve.width)).collect();
-        latest.reverse();
-        frame.render_widget(Sparkline::default().bar_set(self.symbols.clone()).data(latest), curve);
-    }
-
-    fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect, mut table: Table) {
+    /// The headings, and below them as many rows as there is room for.
+    fn table(&mut self, room: usize, mut table: Table) -> Vec<Line> {
         let (column, falls) = self.sorted[usize::from(self.shown == Shown::Threads)];
         table.sort(column, falls);
-        let room = usize::from(area.height.saturating_sub(1));
+        let room = room.saturating_sub(1);
         self.first_row = self.first_row.min(table.rows.len().saturating_sub(room));
-        let headings = table.headings().enumerate().map(|(index, heading)| {
-            Span::styled(heading, if index == column { REVERSED } else { BOLD })
-        });
-        let mut lines = vec![headings.collect::<Line<'_>>()];
-        lines.extend(table.lines().skip(self.first_row).take(room).map(Line::from));
-        frame.render_widget(Paragraph::new(lines), area);
+        let mut headings = Line::default();
+        for (index, heading) in table.headings().enumerate() {
+            headings.push(if index == column { REVERSED } else { BOLD }, heading);
+        }
+        let rows = table.lines().skip(self.first_row).take(room);
+        std::iter::once(headings).chain(rows.map(|row| Line::new(PLAIN, row))).collect()
+    }
+}
+
+/// The width of the names of curves.
+const LABEL: usize = 9;
+
+/// A curve of the latest values, one a column, the greatest of them at its full height.
+fn curve(values: &[u64], columns: usize, heights: &Heights) -> String {
+    let latest = &values[values.len().saturating_sub(columns)..];
+    let greatest = latest.iter().copied().max().unwrap_or(0).max(1);
+    let full = heights.len() - 1;
+    let height = |value: u64| (u128::from(value) * full as u128 / u128::from(greatest)) as usize;
+    latest.iter().map(|value| heights[height(*value).min(full)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ASCII, curve};
+
+    #[test]
+    fn a_curve_shows_the_latest_values_as_parts_of_the_greatest() {
+        assert_eq!(curve(&[9, 0, 4, 8], 3, &ASCII), " =#");
+        assert_eq!(curve(&[0, 0], 5, &ASCII), "  ");
+        assert_eq!(curve(&[u64::MAX, 1], 2, &ASCII), "# ");
+        assert_eq!(curve(&[], 5, &ASCII), "");
     }
 }

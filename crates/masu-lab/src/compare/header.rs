@@ -23,7 +23,7 @@ pub(super) fn header(plan: &Plan, seed: u64, options: &Options) -> Result<Header
     Ok(Header {
         schema_version: SCHEMA_VERSION,
         masu_version: env!("CARGO_PKG_VERSION").to_owned(),
-        began: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
+        began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         suite: plan.suite.clone(),
         cases: plan.cases.iter().map(Prepared::case).collect(),
         rounds: plan.rounds,

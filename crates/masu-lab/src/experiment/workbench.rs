@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::calls::{self, Calls};
 use crate::compare::{Destination, Event};
@@ -395,7 +395,7 @@ impl<'a> Workbench<'a> {
     /// The page of what came of `experiment`.
     pub(super) fn page(&self, experiment: &Experiment, outcome: Outcome) -> Page {
         let checkup = self.asked.checkup;
-        let date = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
+        let date = to_the_minute(SystemTime::now());
         let limits = outcome::limits(checkup);
         outcome.page(experiment, &date, &checkup.machine, limits, &self.missing)
     }
@@ -456,6 +456,13 @@ fn last_words(log: &Path) -> String {
     error.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
 }
 
+/// `2026-11-24 05:52 UTC`.
+fn to_the_minute(time: SystemTime) -> String {
+    let whole = humantime::format_rfc3339_seconds(time).to_string();
+    let (day, clock) = whole.split_once('T').unwrap_or((&whole, ""));
+    format!("{day} {} UTC", clock.get(.."05:52".len()).unwrap_or(clock))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,6 +473,12 @@ mod tests {
         let found = source_above(&here.join("src/experiment"));
         assert!(found.is_none_or(|root| root.join("crates/masu-lab").is_dir()));
         assert_eq!(source_above(Path::new("/")), None);
+    }
+
+    #[test]
+    fn a_page_is_dated_to_the_minute() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_499_565);
+        assert_eq!(to_the_minute(time), "2026-11-24 05:52 UTC");
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! A terminal that nobody sits at, for programs that write line by line only where somebody might.
+//! A terminal that nobody sits at, for programs that write line by line only where somebody might; and how a terminal
+//! hands keys on.
 //!
 //! It relies on the kernel's pseudo-terminals. The hard idea is its end: once nobody holds the program's side open, reading
 //! from the other is an error and not the end of a file.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 
 use super::checked;
 
@@ -30,4 +32,34 @@ pub(crate) fn terminal() -> io::Result<(File, File)> {
 /// Whether reading failed because nobody can write to the terminal any more.
 pub(crate) fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EIO)
+}
+
+/// How a terminal hands keys on.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode(libc::termios);
+
+impl Mode {
+    /// That of an open terminal.
+    pub(crate) fn of(terminal: BorrowedFd<'_>) -> io::Result<Mode> {
+        let mut mode = MaybeUninit::uninit();
+        // SAFETY: The C library writes the mode into a local that lives through the call.
+        checked(unsafe { libc::tcgetattr(terminal.as_raw_fd(), mode.as_mut_ptr()) })?;
+        // SAFETY: The call succeeded, so it wrote the mode.
+        Ok(Mode(unsafe { mode.assume_init() }))
+    }
+
+    /// This one with each key at once, unseen, Ctrl-C among them.
+    pub(crate) fn key_by_key(mut self) -> Mode {
+        self.0.c_lflag &= !(libc::ICANON | libc::ECHO | libc::ISIG);
+        self
+    }
+
+    /// Sets it.
+    pub(crate) fn set(&self, terminal: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: The C library reads the mode from a place that lives through the call.
+        checked(unsafe {
+            libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, &raw const self.0)
+        })?;
+        Ok(())
+    }
 }

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use masu_lab::{Catalogue, Libc, Places, Program, Variant};
 
 use super::figures;
-use xtask::{machine, steps};
+use xtask::{commands, machine};
 
 /// What compiles C for musl.
 const MUSL_COMPILER: &str = "musl-gcc";
@@ -40,8 +40,8 @@ pub(crate) struct Library {
 
 /// Builds masu's library.
 pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
-    let mut cargo = steps::cargo(root, &["build", "--release", "--package", "masu-abi"]);
-    let target = steps::target_folder()?;
+    let mut cargo = commands::cargo(root, &["build", "--release", "--package", "masu-abi"]);
+    let target = commands::target_folder()?;
     let folder = if libc == Libc::Musl {
         cargo.args(["--target", machine::MUSL]);
         cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", MUSL_COMPILER);
@@ -51,13 +51,13 @@ pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
     } else {
         target
     };
-    steps::succeed(&mut cargo)?;
+    commands::run(&mut cargo)?;
     Ok(Library { path: folder.join("release/libmasu.so"), libc })
 }
 
 /// Builds the one program that all mallocs of `libc` run, and the floor under them.
 pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
-    let mut target = steps::target_folder()?;
+    let mut target = commands::target_folder()?;
     if libc == Libc::Musl {
         target.push("musl");
     }
@@ -70,12 +70,12 @@ pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
 /// Makes what the programs read, and the library that counts their requests, in a folder of its own because
 /// it has the name of the one that is measured.
 pub(super) fn programs(root: &Path) -> Result<Programs> {
-    let target = steps::target_folder()?;
+    let target = commands::target_folder()?;
     let made = target.join("programs");
     make(&root.join("workloads/programs"), &made, Libc::Glibc)?;
     let counting = target.join("counting");
     let arguments = ["build", "--release", "--package", "masu-abi", "--features", "count"];
-    steps::succeed(steps::cargo(root, &arguments).arg("--target-dir").arg(&counting))?;
+    commands::run(commands::cargo(root, &arguments).arg("--target-dir").arg(&counting))?;
     Ok(Programs { made, counting: counting.join("release/libmasu.so") })
 }
 
@@ -87,7 +87,7 @@ fn make(sources: &Path, out: &Path, libc: Libc) -> Result<()> {
     }
     let mut variable = OsString::from("OUT=");
     variable.push(out);
-    steps::succeed(make.arg(variable))
+    commands::run(make.arg(variable))
 }
 
 /// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest

@@ -8,7 +8,7 @@ use masu_lab::statistics::{self, Measure};
 
 use super::figures::Figures;
 use super::{Bench, aims, table};
-use crate::place::Place;
+use crate::machine_facts::MachineFacts;
 use xtask::benchmarks::MEMORY_ONLY;
 use xtask::records::{load, today};
 
@@ -99,7 +99,7 @@ fn of_programs(bench: &Bench) -> String {
 
 /// Facts as a list.
 fn machine(bench: &Bench) -> String {
-    let Place { cpu, cpus, architecture, memory, system, .. } = Place::here();
+    let MachineFacts { cpu, cpus, architecture, memory, system, .. } = MachineFacts::here();
     let mallocs = bench.variants.iter().map(|variant| match &variant.version {
         Some(version) => format!("{} {version}", variant.label),
         None => variant.label.clone(),

@@ -13,7 +13,7 @@ use super::builds::{self, Library, Patterns, Programs};
 use super::figures::{FLOOR, Figures};
 use super::pattern::Pattern;
 use super::{Bench, Request, programs, suite, table};
-use xtask::steps;
+use xtask::commands;
 
 /// Measures the `chosen` patterns, and the smallest program where all are chosen.
 pub(super) fn patterns(
@@ -58,7 +58,7 @@ pub(super) fn programs(
 
 /// Where results lie.
 fn folder() -> Result<PathBuf> {
-    let folder = steps::target_folder()?.join("bench");
+    let folder = commands::target_folder()?.join("bench");
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     Ok(folder)
 }

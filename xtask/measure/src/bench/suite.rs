@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::{Pattern, Request};
+use xtask::records;
 
 /// Longer than the slowest malloc takes for the longest pattern: what takes longer hangs.
 const PATIENCE: &str = "2m";
@@ -28,7 +29,7 @@ pub(super) fn text(
     let program = program.to_str().context("the path of the patterns is no text")?;
     let mut text = format!(
         "# Written by `{}`.\nname = \"patterns\"\nrounds = {rounds}\ntimeout = \"{PATIENCE}\"\n",
-        request.command()
+        records::command()
     );
     if !chosen.is_empty() {
         text.push_str(&format!("\n[values]\npatterns = {}\n", quoted(program)));

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::judge::{Finding, Judged, Verdict};
 use super::table::Group;
-use crate::place::Place;
+use crate::machine_facts::MachineFacts;
+use xtask::process_stat;
 use xtask::records;
-use xtask::stat;
 
 const OPENING: &str = "\
 # What `masu diagnose` finds where the cause is known
@@ -37,7 +37,7 @@ threads that have to share a CPU with other programs hardly wait for a lock.
 
 /// The whole page.
 pub(super) fn text(judged: &[Judged], commit: &str) -> String {
-    let Place { cpu, cpus, system, .. } = Place::here();
+    let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
     let mut text = OPENING.to_owned();
     let priority = if goes_first() { ", with real-time priority" } else { "" };
     let _ = writeln!(
@@ -53,7 +53,7 @@ pub(super) fn text(judged: &[Judged], commit: &str) -> String {
 
 /// Whether this process, and with it what it starts, has a real-time policy: the 41st field of proc(5)'s `stat`.
 fn goes_first() -> bool {
-    matches!(stat::field(41), Some(1 | 2))
+    matches!(process_stat::field(41), Some(1 | 2))
 }
 
 /// A table for each group that was run, with how many of it are right.

@@ -7,7 +7,7 @@ use xtask::records;
 
 use super::Half;
 use super::verdict::{Judged, Verdict, figure};
-use crate::place::Place;
+use crate::machine_facts::MachineFacts;
 
 const OPENING: &str = "\
 # What `masu diagnose` says of real programs, and what is true
@@ -29,7 +29,7 @@ The diagnosis was mended on every second program, and nothing was changed for th
 
 /// The whole page.
 pub(super) fn text(judged: &[Judged], all: usize, commit: &str) -> String {
-    let Place { cpu, cpus, system, .. } = Place::here();
+    let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
     let mut text = OPENING.to_owned();
     let _ = writeln!(
         text,

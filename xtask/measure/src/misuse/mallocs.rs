@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use masu_lab::{Catalogue, Libc, Places, Program, Spec, Variant};
 
 use crate::peers;
-use xtask::{machine, steps};
+use xtask::{commands, machine};
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,10 +137,10 @@ fn variant(catalogue: &Catalogue, program: &Program, malloc: Malloc) -> Result<V
 }
 
 fn ours(root: &Path) -> Result<PathBuf> {
-    steps::take("build masu", || {
-        steps::succeed(&mut steps::cargo(root, &["build", "--release", "--package", "masu-abi"]))
+    commands::step("build masu", || {
+        commands::run(&mut commands::cargo(root, &["build", "--release", "--package", "masu-abi"]))
     })?;
-    Ok(steps::target_folder()?.join("release/libmasu.so"))
+    Ok(commands::target_folder()?.join("release/libmasu.so"))
 }
 
 /// Whether the workspace has a hardened library.
@@ -152,10 +152,10 @@ fn has_secure(root: &Path) -> Result<bool> {
 /// The folder with masu's hardened library, under the name that people know it by.
 fn secure(root: &Path) -> Result<PathBuf> {
     // One of its own, because cargo calls it what it calls the plain one.
-    let target = steps::target_folder()?.join("secure");
-    steps::take("build masu secure", || {
+    let target = commands::target_folder()?.join("secure");
+    commands::step("build masu secure", || {
         let build = ["build", "--release", "--package", "masu-abi", "--features", "secure"];
-        steps::succeed(steps::cargo(root, &build).arg("--target-dir").arg(&target))
+        commands::run(commands::cargo(root, &build).arg("--target-dir").arg(&target))
     })?;
     std::fs::copy(target.join("release/libmasu.so"), target.join("libmasu-secure.so"))?;
     Ok(target)

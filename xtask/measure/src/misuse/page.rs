@@ -10,7 +10,7 @@ use super::mallocs::{All, MALLOCS, Malloc};
 use super::price;
 use super::run::Results;
 use super::verdict::{Tally, Verdict};
-use crate::place::Place;
+use crate::machine_facts::MachineFacts;
 use xtask::records;
 
 const OPENING: &str = "\
@@ -102,7 +102,7 @@ pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> 
         records::today(),
         records::commit(root),
         results.runs,
-        Place::here().kernel
+        MachineFacts::here().kernel
     );
     let mut columns = Vec::new();
     for malloc in MALLOCS {

@@ -23,7 +23,7 @@ use masu_lab::{
 use super::mallocs;
 use crate::profile::count;
 use xtask::records;
-use xtask::{machine, steps};
+use xtask::{commands, machine};
 
 pub(super) use table::{HEADING, keep};
 
@@ -117,26 +117,28 @@ pub(super) fn text(root: &Path, rounds: Option<usize>) -> Result<String> {
     let commit = records::commit(root);
     let needs = machine::PATTERNS.iter().chain(machine::PROGRAMS).chain([&machine::VALGRIND]);
     machine::provide(&needs.collect::<Vec<_>>())?;
-    let target = steps::target_folder()?;
+    let target = commands::target_folder()?;
     let places = Places {
         workloads: root.join("workloads"),
         patterns: target.join("patterns"),
         made: target.join("programs"),
     };
-    steps::take("build the patterns", || steps::make(&places.workloads.join("patterns"), &target))?;
-    steps::take("make what programs read", || {
-        steps::make(&places.workloads.join("programs"), &places.made)
+    commands::step("build the patterns", || {
+        commands::make(&places.workloads.join("patterns"), &target)
+    })?;
+    commands::step("make what programs read", || {
+        commands::make(&places.workloads.join("programs"), &places.made)
     })?;
     let catalogue = mallocs::catalogue(root, &|_| true)?;
     let (rows, missing): (Vec<&Row>, Vec<&Row>) = ROWS.iter().partition(|row| {
         let name = row.spec.split(':').next().unwrap_or_default();
         catalogue.get(name, Libc::Glibc).is_some()
     });
-    let runs = steps::take("measure", || places.measure(&catalogue, &rows, rounds))?;
+    let runs = commands::step("measure", || places.measure(&catalogue, &rows, rounds))?;
     let mut measured = Vec::new();
     for (workload, runs) in WORKLOADS.iter().zip(runs) {
         let count = |little| {
-            steps::take(&format!("count {}", workload.name), || {
+            commands::step(&format!("count {}", workload.name), || {
                 let words = places.words(workload, little);
                 rows.iter().map(|row| places.count(&catalogue, row, &words)).collect()
             })
@@ -191,7 +193,7 @@ impl Places {
         };
         let mut ground = |_| Ground { catalogue: catalogue.clone(), ..Ground::default() };
         let plan = Plan::make(&suite, &mut ground)?;
-        let results = steps::target_folder()?.join("misuse/prices.jsonl");
+        let results = commands::target_folder()?.join("misuse/prices.jsonl");
         fs::create_dir_all(results.parent().context("results lie nowhere")?)?;
         let options = CompareOptions {
             results: Destination::New(results.clone()),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::table::Peer;
-use xtask::steps;
+use xtask::commands;
 
 /// Unpacks the packages of `peers` below `folder`; returns where they lie.
 ///
@@ -20,11 +20,11 @@ pub(super) fn fetch(folder: &Path, peers: &[Peer]) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     fs::write(folder.join("Cargo.toml"), manifest(peers))?;
     fs::write(folder.join("lib.rs"), "")?;
-    let mut cargo = steps::cargo(folder, &["vendor", "--quiet", "--versioned-dirs", "vendor"]);
+    let mut cargo = commands::cargo(folder, &["vendor", "--quiet", "--versioned-dirs", "vendor"]);
     let output = cargo.output().context("cannot start cargo")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}`: {}\n{}", steps::show(&cargo), output.status, said.trim());
+        bail!("`{}`: {}\n{}", commands::show(&cargo), output.status, said.trim());
     }
     Ok(folder.join("vendor"))
 }

@@ -154,6 +154,4 @@ fn what_a_package_compiles_is_read_from_its_build_script() {
 fn a_peer_that_is_named_is_wanted_alone() {
     let request = Request::try_parse_from(["peers", "--jobs", "2", "snmalloc"]).unwrap();
     assert!(request.wants(&PEERS[3]) && !request.wants(&PEERS[0]) && request.jobs() == 2);
-    let error = Request::try_parse_from(["peers", "nomalloc"]).unwrap_err().to_string();
-    assert!(error.contains("nomalloc") && error.contains("snmalloc"), "{error}");
 }

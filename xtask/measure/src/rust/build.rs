@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::allocators::{ALLOCATORS, Allocator, OURS, REFERENCE};
-use xtask::{machine, steps};
+use xtask::{commands, machine};
 
 /// The C library that a program is built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -147,7 +147,7 @@ fn one(
         }
     }
     produced.push("release/rust-patterns");
-    let output = cargo.output().with_context(|| steps::show(&cargo))?;
+    let output = cargo.output().with_context(|| commands::show(&cargo))?;
     if !output.status.success() {
         bail!("{}", reason(&String::from_utf8_lossy(&output.stderr)));
     }
@@ -161,7 +161,7 @@ fn one(
 
 /// A build of the workload's `program` with the allocator of `feature`, into `target`.
 pub(super) fn command(root: &Path, program: &str, feature: &str, target: &Path) -> Command {
-    let mut cargo = steps::cargo(&sources(root), &["build", "--release", "--locked", "--bin"]);
+    let mut cargo = commands::cargo(&sources(root), &["build", "--release", "--locked", "--bin"]);
     cargo.args([program, "--features", feature, "--target-dir"]).arg(target);
     // A user who sets these for other builds would make other programs than the record says.
     for variable in

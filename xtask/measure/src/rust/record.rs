@@ -10,7 +10,7 @@ use super::allocators::{ALLOCATORS, OURS, REFERENCE, version};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
 use crate::bench::table::{number, with_interval};
-use crate::place::Place;
+use crate::machine_facts::MachineFacts;
 use xtask::records;
 
 /// What the cell of an allocator says that did not do a pattern's work, or was not built.
@@ -67,7 +67,7 @@ pub(super) fn text(
 }
 
 fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
-    let Place { cpu, cpus, architecture, system, .. } = Place::here();
+    let MachineFacts { cpu, cpus, architecture, system, .. } = MachineFacts::here();
     let crates = ALLOCATORS.iter().filter_map(|allocator| {
         let package = allocator.package.filter(|package| *package != OURS)?;
         Some(format!("{package} {}", version(&built.lock, package).unwrap_or("?")))

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use masu_lab::{Catalogue, Places, Program, Spec};
 
 use crate::peers;
-use xtask::steps;
+use xtask::commands;
 
 pub(super) const OURS: &str = "masu";
 
@@ -82,8 +82,8 @@ fn resolve(catalogue: &Catalogue, program: &Program, spec: &str, name: &str) -> 
 }
 
 fn ours(root: &Path) -> Result<PathBuf> {
-    steps::take("build masu", || {
-        steps::succeed(&mut steps::cargo(root, &["build", "--release", "--package", "masu-abi"]))
+    commands::step("build masu", || {
+        commands::run(&mut commands::cargo(root, &["build", "--release", "--package", "masu-abi"]))
     })?;
-    Ok(steps::target_folder()?.join("release/libmasu.so"))
+    Ok(commands::target_folder()?.join("release/libmasu.so"))
 }

@@ -15,8 +15,8 @@ use super::results::{Figure, Results, Spread};
 use super::symbols::Symbols;
 use super::watch::{CPUS, QUANTUM};
 use super::{OPS_START, PAGE};
-use crate::place::Place;
-use xtask::{kept, records};
+use crate::machine_facts::MachineFacts;
+use xtask::{page_part, records};
 
 /// Hottest lines that are named of each case, and functions.
 const LINES_NAMED: usize = 4;
@@ -263,7 +263,7 @@ pub(super) fn record(root: &Path, results: &Results) -> String {
 }
 
 fn facts(root: &Path, results: &Results) -> String {
-    let Place { cpu, cpus, system, .. } = Place::here();
+    let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
     let mut text = String::new();
     let commit = records::commit(root);
     let mallocs = results.mallocs.iter().map(|malloc| match &malloc.version {
@@ -303,7 +303,7 @@ pub(super) fn keep(root: &Path, results: &Results) -> Result<()> {
         tables_of(results, Figure::Moved, STEADY),
         besides(results)
     );
-    kept::keep(&root.join(PAGE), "scale", &text).with_context(|| format!("keeping {PAGE}"))
+    page_part::replace(&root.join(PAGE), "scale", &text).with_context(|| format!("keeping {PAGE}"))
 }
 
 /// Threads of these meet all at one thread, which no queue at a lock describes.

@@ -17,7 +17,7 @@ use super::mallocs::Malloc;
 use super::results::Spread;
 use super::watch::{UNSET, succeed_within};
 use super::{PAGE, Request, Workload};
-use xtask::{kept, records, steps};
+use xtask::{commands, page_part, records};
 
 /// Operations of all threads together that are counted, and each thread's least.
 const OPERATIONS: usize = 200_000;
@@ -96,7 +96,7 @@ pub(super) fn run(
             }));
         }
     }
-    steps::take("scale --real", || {
+    commands::step("scale --real", || {
         // Rounds of everything, so that a load that comes and goes meets every malloc.
         for _ in 0..ROUNDS {
             for row in &mut rows {
@@ -113,7 +113,7 @@ pub(super) fn run(
     let text = text(root, &rows, workloads, mallocs, &counts);
     println!("\n{text}");
     if request.record {
-        kept::keep(&root.join(PAGE), "scale --real", &text)?;
+        page_part::replace(&root.join(PAGE), "scale --real", &text)?;
         println!("record: {PAGE}");
     }
     Ok(())

@@ -11,7 +11,7 @@ use super::results::{Figure, Results, Run, Spread};
 use super::symbols::{self, Symbols};
 use super::watch::{QEMU, Watch, succeed_within};
 use super::{Request, Workload, page};
-use xtask::steps;
+use xtask::commands;
 
 const REPORT: &str = "\
 coherence 1
@@ -230,8 +230,8 @@ fn a_line_that_two_threads_write_in_turns_moves_once_for_each() {
         return;
     }
     let root = xtask::root().unwrap();
-    let made = steps::target_folder().unwrap().join("scale-test");
-    steps::make(&root.join("workloads/scale"), &made).unwrap();
+    let made = commands::target_folder().unwrap().join("scale-test");
+    commands::make(&root.join("workloads/scale"), &made).unwrap();
     let watch = Watch::new(&made).unwrap();
     const ROUNDS: u64 = 50;
     for (how, moved, holds) in

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use super::OPS_START;
 use super::mallocs::Malloc;
 use super::report::Report;
-use xtask::steps;
+use xtask::commands;
 
 /// The emulator.
 pub(super) const QEMU: &str = "qemu-x86_64";
@@ -127,7 +127,7 @@ impl Watch {
 ///
 /// When it cannot start, fails or is ended because it took too long.
 pub(super) fn succeed_within(command: &mut Command, limit: Duration) -> Result<Output> {
-    let shown = steps::show(command);
+    let shown = commands::show(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
     let start = Instant::now();

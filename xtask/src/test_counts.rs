@@ -5,16 +5,16 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps;
+use crate::commands;
 
 /// Tests that passed and failed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct TestCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
 }
 
-impl Tally {
+impl TestCounts {
     /// Adds the closing line of one test program; other lines count nothing.
     fn add(&mut self, line: &str) {
         let Some(counts) = line.strip_prefix("test result: ") else { return };
@@ -32,14 +32,14 @@ impl Tally {
 /// # Errors
 ///
 /// When it fails without a test that says so, or runs no test.
-pub(crate) fn run_tests(command: &mut Command) -> Result<Tally> {
-    let shown = steps::show(command);
+pub(crate) fn run_tests(command: &mut Command) -> Result<TestCounts> {
+    let shown = commands::show(command);
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start `{shown}`"))?;
     let output = child.stdout.take().context("the tests have no output")?;
-    let mut tally = Tally::default();
+    let mut tally = TestCounts::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = String::from_utf8_lossy(&line?).into_owned();
         println!("{line}");
@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn closing_lines_are_summed() {
-        let mut tally = Tally::default();
+        let mut tally = TestCounts::default();
         tally.add("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
         tally.add("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured");
         tally.add("test page::tests::it passed ... ok");
-        assert_eq!(tally, Tally { passed: 15, failed: 2 });
+        assert_eq!(tally, TestCounts { passed: 15, failed: 2 });
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
         let line = "test result: ok. 1 passed; 0 failed;";
         let run = |script: &str| run_tests(Command::new("sh").args(["-c", script]));
         assert!(run(&format!("echo '{line}'; exit 101")).is_err());
-        assert_eq!(run(&format!("echo '{line}'")).unwrap(), Tally { passed: 1, failed: 0 });
+        assert_eq!(run(&format!("echo '{line}'")).unwrap(), TestCounts { passed: 1, failed: 0 });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use masu_lab::Machine;
 
 /// Facts of this machine; `unknown` for what cannot be read.
-pub(crate) struct Place {
+pub(crate) struct MachineFacts {
     pub(crate) cpu: String,
     pub(crate) cpus: usize,
     pub(crate) architecture: String,
@@ -13,13 +13,13 @@ pub(crate) struct Place {
     pub(crate) kernel: String,
 }
 
-impl Place {
-    pub(crate) fn here() -> Place {
+impl MachineFacts {
+    pub(crate) fn here() -> MachineFacts {
         let or_unknown = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
         let machine = Machine::here();
         let kernel = or_unknown(machine.kernel);
         let gigabytes = |bytes: u64| format!("{} GB", bytes / 1_000_000_000);
-        Place {
+        MachineFacts {
             cpu: or_unknown(machine.cpu),
             cpus: machine.cpus,
             architecture: machine.architecture,

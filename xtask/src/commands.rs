@@ -1,4 +1,4 @@
-//! Steps of a chore: programs run one after the other, each announced and timed.
+//! The programs that a chore runs one after the other; steps, each announced and timed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::stat;
+use crate::process_stat;
 
 /// Announces a step, takes it, and says how long it took.
 ///
 /// # Errors
 ///
 /// The step's own, named.
-pub fn take<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn step<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
-    let (start, cpu) = (Instant::now(), stat::cpu_s());
+    let (start, cpu) = (Instant::now(), process_stat::cpu_s());
     let done = step();
     let seconds = start.elapsed().as_secs_f64();
     match done {
         Ok(value) => {
             // On a machine that others use, too, this says more.
-            let used = stat::cpu_s().zip(cpu).map_or(0.0, |(now, then)| now - then);
+            let used = process_stat::cpu_s().zip(cpu).map_or(0.0, |(now, then)| now - then);
             println!("==> {name}: done in {seconds:.1} s, {used:.1} s of CPU");
             Ok(value)
         }
@@ -56,13 +56,30 @@ pub fn target_folder() -> Result<PathBuf> {
 /// # Errors
 ///
 /// When the command cannot start or does not succeed.
-pub fn succeed(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);
     let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}`: {status}");
     }
     Ok(())
+}
+
+/// The command behind another one that starts it: `nice -n 19`, `timeout 60`.
+#[must_use]
+pub fn behind(words: &[&str], command: &Command) -> Command {
+    let mut whole = Command::new(words[0]);
+    whole.args(&words[1..]).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        whole.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => whole.env(name, value),
+            None => whole.env_remove(name),
+        };
+    }
+    whole
 }
 
 /// Has `make` in `sources` put what it builds into `out`.
@@ -74,7 +91,7 @@ pub fn make(sources: &Path, out: &Path) -> Result<()> {
     let mut variable = OsString::from("OUT=");
     variable.push(out);
     let mut make = Command::new("make");
-    succeed(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
+    run(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
 }
 
 /// The command as one would type it.

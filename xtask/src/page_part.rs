@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 /// # Errors
 ///
 /// When the page cannot be read or written, or lacks the marks.
-pub fn keep(page: &Path, chore: &str, text: &str) -> Result<()> {
+pub fn replace(page: &Path, chore: &str, text: &str) -> Result<()> {
     let whole = open(page)?;
     let [before, _, after] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
     fs::write(page, format!("{before}\n{}\n\n{after}", text.trim()))
@@ -60,11 +60,11 @@ mod tests {
         let path = std::env::temp_dir().join(format!("masu-kept-{}.md", std::process::id()));
         for old in ["old\n", "\nnew\n\n"] {
             fs::write(&path, page(old)).unwrap();
-            keep(&path, "x", "new\n").unwrap();
+            replace(&path, "x", "new\n").unwrap();
             assert_eq!(open(&path).unwrap(), page("\nnew\n\n"));
         }
         assert_eq!(read(&path, "x").unwrap(), "\nnew\n\n");
-        assert!(keep(&path, "y", "new").is_err());
+        assert!(replace(&path, "y", "new").is_err());
         fs::remove_file(path).unwrap();
     }
 }

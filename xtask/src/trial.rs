@@ -1,0 +1,93 @@
+//! `cargo xtask try`: a newcomer's first result. Builds masu and compares a real program, GNU sed on
+//! a script that keeps malloc busy, under every malloc found.
+//!
+//! The lab is compiled without optimization here, which takes a third of the time: it starts programs and waits for
+//! them. The libraries that the programs run on are always optimized.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{commands, machine};
+
+/// How many primes the script lists: a run takes about half a second.
+pub(crate) const PRIMES: &str = "30";
+
+/// Runs of each malloc: few enough for half a minute in all, enough for a verdict on five mallocs.
+const RUNS: &str = "8";
+
+/// Said before anything is done.
+const PLAN: &str = "\
+Three steps, about two minutes on two idle CPUs:
+  1. mallocs to compare with: jemalloc, tcmalloc and mimalloc of Debian, installed where this is root and lacks them
+  2. build masu: about a minute the first time; cargo says how far it is
+  3. compare GNU sed under every malloc found: about half a minute; masu says how much is left
+";
+
+/// Said when the comparison is there.
+const NEXT: &str = "\
+Now a program of yours:
+  target/debug/masu diagnose -- PROGRAM ARGUMENTS   is memory what makes it slow?
+  target/debug/masu compare -- PROGRAM ARGUMENTS    which malloc is better for it, and by how much?
+To keep: `cargo build --release` makes target/release/masu and target/release/libmasu.so, optimized throughout.
+";
+
+/// Takes the three steps.
+///
+/// # Errors
+///
+/// When the build or the comparison fails.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let gnu_sed = Command::new("sed").arg("--version").output().context("sed is not there")?;
+    if !String::from_utf8_lossy(&gnu_sed.stdout).contains("GNU sed") {
+        bail!("the sed on the path is not GNU sed, whose malloc calls this comparison is about");
+    }
+    print!("{PLAN}");
+    commands::step("1 of 3: mallocs", || {
+        if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
+            // A comparison with fewer mallocs is still a comparison.
+            println!("going on without: {error:#}");
+        }
+        Ok(())
+    })?;
+    let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];
+    let mut build = commands::cargo(root, &build);
+    // What makes the next build quick costs this one time.
+    build.env("CARGO_INCREMENTAL", "0");
+    commands::step("2 of 3: build", || commands::run(&mut build))?;
+    commands::step("3 of 3: compare", || {
+        let mut command = comparison(root, "debug/masu")?;
+        println!("$ {}", commands::show(&command));
+        commands::run(&mut command)
+    })?;
+    print!("{NEXT}");
+    Ok(())
+}
+
+/// The comparison by the masu at this path in the target folder, once it is built.
+///
+/// # Errors
+///
+/// When what the script reads cannot be written.
+pub(crate) fn comparison(root: &Path, masu: &str) -> Result<Command> {
+    let mut command = Command::new(commands::target_folder()?.join(masu));
+    command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);
+    // `cargo run` sets this for the programs it builds; sed would only search longer with it.
+    command.current_dir(root).stdin(primes()?).env_remove("LD_LIBRARY_PATH");
+    Ok(command)
+}
+
+/// Standard input with the script's number in it.
+fn primes() -> Result<Stdio> {
+    let path = std::env::temp_dir().join(format!("masu-try-{}", std::process::id()));
+    let options = || File::options().read(true).write(true).create_new(true).open(&path);
+    let mut file = options().with_context(|| format!("cannot write {}", path.display()))?;
+    // The open file is all that is needed, so its name goes at once.
+    std::fs::remove_file(&path)?;
+    writeln!(file, "{PRIMES}")?;
+    file.rewind()?;
+    Ok(file.into())
+}
