@@ -14,6 +14,7 @@ extern crate std;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -21,12 +22,13 @@ use std::vec::Vec;
 use loom::sync::atomic as modelled;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
-/// Atomics that a model's first execution may use, and cells. The next ones have room for as many as were used.
+/// Atomics that a model's first execution may use, and cells.
 const FIRST: [usize; 2] = [4000, 8000];
 
-/// Room for an execution after one that used so many, which may take another way.
-fn room(used: usize) -> usize {
-    used + used / 2 + 64
+/// Room for an execution of a model of which none used more. One may use many more than the one before: it is the first
+/// in which a thread goes a longer way.
+fn room(most: usize) -> usize {
+    most + most / 2 + 500
 }
 
 /// What loom knows in this execution.
@@ -38,6 +40,8 @@ struct Table {
     /// By address: which atomic, and the first value.
     atomic_at: HashMap<usize, (usize, usize)>,
     cell_at: HashMap<usize, usize>,
+    /// The most atomics and cells that any execution used.
+    most: [usize; 2],
     weakened: Option<Ordering>,
 }
 
@@ -56,11 +60,9 @@ fn copies() -> MutexGuard<'static, BTreeMap<usize, Vec<u8>>> {
 pub(crate) fn begin(weakened: Option<Ordering>) {
     TABLE.with_borrow_mut(|table| {
         table.weakened = weakened;
-        let [atomics, cells] = if table.atomics.is_empty() {
-            FIRST
-        } else {
-            [room(table.atomic_at.len()), room(table.cell_at.len())]
-        };
+        let used = [table.atomic_at.len(), table.cell_at.len()];
+        table.most = std::array::from_fn(|kind| table.most[kind].max(used[kind]));
+        let [atomics, cells] = if table.atomics.is_empty() { FIRST } else { table.most.map(room) };
         table.atomic_at.clear();
         table.cell_at.clear();
         table.atomics.clear();
@@ -107,6 +109,14 @@ pub(crate) fn reads(address: usize) {
 /// Writes what lies at `address`: loom notices where another thread's access is not ordered before.
 pub(crate) fn writes(address: usize) {
     cell_at(address).with_mut(|_| ());
+}
+
+/// Writes all that was read or written in a range: after this nobody may touch it.
+pub(crate) fn writes_all(range: Range<usize>) {
+    let touched: Vec<usize> = TABLE.with_borrow(|table| {
+        table.cell_at.keys().copied().filter(|address| range.contains(address)).collect()
+    });
+    touched.into_iter().for_each(writes);
 }
 
 fn ordering(asked: Ordering) -> Ordering {

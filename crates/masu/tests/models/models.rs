@@ -20,4 +20,5 @@ mod program;
 mod remote;
 #[cfg(feature = "profile")]
 mod sampled;
+mod stripes;
 mod trays;

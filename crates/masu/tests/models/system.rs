@@ -96,6 +96,10 @@ pub(super) unsafe fn call6(
             c as isize
         }
         _ => {
+            if number == number::MUNMAP {
+                // What is unmapped nobody may touch any more.
+                crate::platform::atomics::writes_all(a..a + b);
+            }
             // SAFETY: The caller's condition.
             let result = unsafe { real::call6(number, a, b, c, d, e, f) };
             match number {

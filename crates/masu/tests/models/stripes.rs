@@ -1,0 +1,118 @@
+//! Stripes of free runs: they become more while threads take and free, and are read one after the other.
+//!
+//! `src/memory/ranges/stripes/README.md` says which races must not be.
+
+extern crate std;
+
+use std::mem::ManuallyDrop;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use loom::sync::atomic::Ordering;
+
+use super::program::{Bounds, begin, check};
+use crate::memory::ranges::{SharedRanges, stripes};
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::platform::atomics;
+
+/// Shards, so that there may be as many stripes.
+const SHARDS: usize = 4;
+/// More slices than any arena but one of its own has.
+const LONG: usize = 20_000;
+
+fn take(from: &SharedRanges, slices: usize) -> &'static Slice {
+    // What loom finds here is reported once: letting go would touch the same again.
+    let mut ranges = ManuallyDrop::new(from.lock());
+    let run = ranges.allocate(slices, 1, Kind::Page).expect("memory").first;
+    drop(ManuallyDrop::into_inner(ranges));
+    atomics::writes(run.address());
+    run
+}
+
+fn free(run: &'static Slice) {
+    let slices = run.count.get() as usize;
+    atomics::writes(run.address());
+    let mut ranges = ManuallyDrop::new(stripes::of(run).lock());
+    // SAFETY: `take` handed it out, and nobody uses it.
+    unsafe { ranges.free(run, slices, SLICE_BYTES) };
+    drop(ManuallyDrop::into_inner(ranges));
+}
+
+/// Whether stripes were ever added: else the model would show nothing.
+static WIDENED: AtomicBool = AtomicBool::new(false);
+
+/// Two threads take and free, wait for each other and so make the stripes more, and one frees what is the other's.
+fn widen() {
+    stripes::allow(SHARDS);
+    let handed_on = take(stripes::for_shard(0), 1).address();
+    let other = begin(move || {
+        let run = take(stripes::for_shard(1), 2);
+        // SAFETY: It is the run's slice.
+        free(unsafe { Slice::at(handed_on) });
+        free(run);
+    });
+    let run = take(stripes::for_shard(2), 3);
+    free(run);
+    other.join().expect("it ends");
+    if stripes::all().len() > 1 {
+        WIDENED.store(true, Relaxed);
+    }
+    assert_eq!(stripes::read().live_bytes, 0);
+}
+
+/// One thread reads all while another frees the last run of an arena, which is unmapped.
+fn read_and_unmap() {
+    stripes::allow(SHARDS);
+    let run = take(stripes::first(), LONG);
+    let address = run.address();
+    let reader = begin(|| {
+        let sums = stripes::read();
+        assert!([0, LONG * SLICE_BYTES].contains(&sums.live_bytes));
+    });
+    // SAFETY: It is the run's slice.
+    free(unsafe { Slice::at(address) });
+    reader.join().expect("it ends");
+    assert_eq!(stripes::read().reserved_bytes, 0);
+}
+
+/// Every stripe is given up while threads take and free: nothing is lost and nobody waits forever.
+fn give_up() {
+    stripes::allow(SHARDS);
+    let _ = stripes::widen_now();
+    let kept = take(stripes::for_shard(0), 1);
+    let other = begin(|| free(take(stripes::for_shard(1), 1)));
+    stripes::give_up();
+    other.join().expect("it ends");
+    free(kept);
+    stripes::give_up();
+    let sums = stripes::read();
+    assert_eq!((sums.live_bytes, sums.dirty_bytes, sums.reserved_bytes), (0, 0, 0));
+}
+
+#[test]
+fn stripes_become_more_while_threads_take_and_free() {
+    check("stripes", Bounds::of(2), widen);
+    assert!(WIDENED.load(Relaxed));
+}
+
+#[test]
+fn no_arena_is_unmapped_while_it_is_read() {
+    check("stripes, read", Bounds::of(2), read_and_unmap);
+}
+
+#[test]
+fn all_stripes_are_given_up() {
+    check("stripes, given up", Bounds::of(1), give_up);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn stripes_let_go_without_release_are_found() {
+    check("", Bounds::of(2).without(Ordering::Release), widen);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn stripes_taken_without_acquire_are_found() {
+    check("", Bounds::of(2).without(Ordering::Acquire), widen);
+}
