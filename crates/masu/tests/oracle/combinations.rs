@@ -69,6 +69,12 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     let draw: &Draw = Box::leak(Box::new(Draw::new(&mut random, operations)));
     println!("{draw:?}");
     masu::options::set("shards", draw.shards).expect("a count of shards");
+    if draw.widened > 0 {
+        // A thread that uses masu has the option take effect.
+        // SAFETY: The block is live, and nobody else's.
+        unsafe { masu::c::free(masu::c::malloc(1)) };
+        features::widen(draw.widened);
+    }
     let shared: Vec<AnyHeap> =
         (0..draw.shared_heaps).filter_map(|_| AnyHeap::draw(&mut random)).collect();
     let shared = Box::into_raw(shared.into_boxed_slice());

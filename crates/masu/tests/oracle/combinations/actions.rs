@@ -54,6 +54,7 @@ impl Walker {
                 context.checked.request_too_much(block, (1 << 47) + 1)?;
             }
             Action::TooMuch => {}
+            Action::Widen => features::widen(1),
         }
         Ok(())
     }
@@ -65,6 +66,7 @@ impl Walker {
         }
         self.empty_inbox();
         features::check_statistics(self.bytes_by_masu())?;
+        context.limit.check()?;
         for own in &self.heaps {
             let of_heap = |held: &&Held| held.owner == Owner::Own(own.number);
             let expected = self.held.iter().filter(of_heap).count();

@@ -22,9 +22,11 @@ pub(crate) enum Action {
     HeapEnd,
     HeapClear,
     TooMuch,
+    /// More stripes of free runs, as for threads that wait for each other.
+    Widen,
 }
 
-const ACTIONS: [Action; 13] = [
+const ACTIONS: [Action; 14] = [
     Action::ProfileStart,
     Action::ProfileStop,
     Action::ProfileWrite,
@@ -38,7 +40,12 @@ const ACTIONS: [Action; 13] = [
     Action::HeapEnd,
     Action::HeapClear,
     Action::TooMuch,
+    Action::Widen,
 ];
+
+/// Values of the option `shards`. From four shards on there may be as many stripes.
+const SHARDS: [Option<usize>; 9] =
+    [None, Some(1), Some(1), Some(2), Some(3), Some(5), Some(16), Some(16), Some(60)];
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
@@ -51,6 +58,8 @@ pub(crate) struct Draw {
     pub(crate) operations: usize,
     /// The option `shards`, set before the first request.
     pub(crate) shards: Option<usize>,
+    /// How often the stripes are made more at the start.
+    pub(crate) widened: usize,
     pub(crate) mix: Mix,
     /// About the most blocks of one walker.
     pub(crate) blocks: usize,
@@ -79,7 +88,8 @@ impl Draw {
             walkers,
             rounds: 1 + random.below(4),
             operations,
-            shards: [None, Some(1), Some(1), Some(2), Some(3), Some(16)][random.below(6)],
+            shards: SHARDS[random.below(SHARDS.len())],
+            widened: [0, 0, 1, 2, 6][random.below(5)],
             mix: [USUAL, USUAL, MEDIUM, BUFFERS][random.below(4)],
             blocks: random.doubling(32, 16 << 10) / walkers,
             live_bytes: random.doubling(4 << 20, 64 << 20),

@@ -20,6 +20,8 @@ pub(crate) struct Limit {
     /// Odd while there is a limit; only grows.
     changes: AtomicUsize,
     change: Mutex<()>,
+    /// What may be live and kept together: the limit, or what was there when it was set, if that was more.
+    most: AtomicUsize,
 }
 
 impl Limit {
@@ -46,7 +48,24 @@ impl Limit {
             self.changes.fetch_add(1, Ordering::SeqCst);
             let limit = c::statistics().live_bytes + random.doubling(1 << 20, 32 << 20);
             options::set("memory_limit", Some(limit)).expect("a limit over the least");
+            // ORDERING: Relaxed: one thread reads it, which is this one where it counts.
+            self.most.store(limit.max(taken_bytes()), Ordering::Relaxed);
         }
+    }
+
+    /// Holds what is live and kept against the limit, where no other thread allocates.
+    pub(crate) fn check(&self) -> Result<(), Finding> {
+        /// Debts that later calls pay.
+        const OWED_BYTES: usize = 4 << 20;
+        let (taken, most) = (taken_bytes(), self.most.load(Ordering::Relaxed) + OWED_BYTES);
+        if self.now() % 2 == 1 && taken > most {
+            return Err(Finding::Statistics {
+                what: "bytes under a limit",
+                counted: taken,
+                expected: most,
+            });
+        }
+        Ok(())
     }
 
     /// Removes the limit for good.
@@ -55,6 +74,17 @@ impl Limit {
         // ORDERING: As in `now`; no walker runs.
         self.changes.store(0, Ordering::SeqCst);
     }
+}
+
+/// Bytes in runs that are handed out or kept.
+fn taken_bytes() -> usize {
+    let now = c::statistics();
+    now.live_bytes + now.free_bytes + now.metadata_bytes
+}
+
+/// Makes the stripes of free runs more so many times, as far as there may be more.
+pub(crate) fn widen(times: usize) {
+    (0..times).for_each(|_| _ = options::widen_stripes());
 }
 
 /// A value that the option accepts, or its default.
