@@ -16,15 +16,15 @@ use crate::{commands, machine};
 /// How many primes the script lists: a run takes about half a second.
 pub(crate) const PRIMES: &str = "30";
 
-/// Runs of each malloc: few enough for half a minute in all, enough for a verdict on five mallocs.
-const RUNS: &str = "8";
+/// Runs of each malloc: few enough for a minute in all, enough for a verdict on five mallocs.
+const RUNS: &str = "12";
 
 /// Said before anything is done.
 const PLAN: &str = "\
 Three steps, about two minutes on two idle CPUs:
   1. mallocs to compare with: jemalloc, tcmalloc and mimalloc of Debian, installed where this is root and lacks them
   2. build masu: about a minute the first time; cargo says how far it is
-  3. compare GNU sed under every malloc found: about half a minute; masu says how much is left
+  3. compare GNU sed under every malloc found: about a minute; masu says how much is left
 ";
 
 /// Said when the comparison is there.
