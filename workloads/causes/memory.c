@@ -85,6 +85,28 @@ static uint64_t huge_page_waste(const struct work *work) {
 
 #define MIB ((size_t)1 << 20)
 
+/* ---- growth: each request leaves something behind that nobody frees ---- */
+
+#define LEFT_BEHIND_MAX (448 * MIB)
+#define STEPS_A_REQUEST 25000
+
+static uint64_t growth(const struct work *work) {
+    size_t count = LEFT_BEHIND_MAX / work->size;
+    struct held *left = table_new(count, sizeof *left);
+    uint64_t sum = 0;
+    size_t made = 0;
+    for (; made < count && made < work->rounds; made++) {
+        left[made] = held_new(work->size, (uint32_t)made);
+        uint64_t value = made;
+        for (int i = 0; i < STEPS_A_REQUEST; i++) value = mix(value);
+        sum += value;
+    }
+    /* Only here, so that it can be checked. */
+    sum += held_free_all(left, made);
+    table_drop(left, count, sizeof *left);
+    return sum;
+}
+
 const struct cause memory_causes[] = {
     /* Pieces must stay below 128 KiB, from which on glibc maps each by itself. */
     {"brk-storm", 0, 0, 0, 40 << 10, 100 << 10, 120 << 10, "bytes", 60000, brk_storm,
@@ -96,5 +118,7 @@ const struct cause memory_causes[] = {
      "one record in 64 outlives a phase and holds the heap"},
     {"huge-page-waste", 0, 0, 0, 2 * MIB, 256 * MIB, 448 * MIB, "bytes", 60000000, huge_page_waste,
      "huge pages for memory that is used sparsely"},
+    {"growth", 0, 0, 0, 64, 4 << 10, 64 << 10, "bytes", 110000, growth,
+     "each request leaves something behind, up to 448 MiB"},
     {0},
 };

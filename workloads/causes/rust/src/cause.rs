@@ -41,7 +41,7 @@ const fn range(least: usize, usual: usize, most: usize) -> Range {
 const ONE_THREAD: Range = range(0, 0, 0);
 const MIB: usize = 1 << 20;
 
-pub const CAUSES: [Cause; 12] = [
+pub const CAUSES: [Cause; 13] = [
     Cause {
         name: "brk-storm",
         threads: ONE_THREAD,
@@ -70,6 +70,15 @@ pub const CAUSES: [Cause; 12] = [
         rounds: 10_000,
         run: memory::phase_change,
         about: "one entry of a map in 50 outlives a phase and holds the heap",
+    },
+    Cause {
+        name: "growth",
+        threads: ONE_THREAD,
+        size: range(16 << 10, 48 << 10, MIB),
+        unit: "bytes",
+        rounds: 9_000,
+        run: memory::growth,
+        about: "a cache without a bound keeps an answer for each key, up to 440 MiB",
     },
     Cause {
         name: "huge-page-waste",

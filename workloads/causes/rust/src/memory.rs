@@ -79,6 +79,24 @@ pub fn phase_change(work: &Work) -> u64 {
     sum
 }
 
+/// A cache holds so much at most: what is found must not end the machine.
+const CACHED_MAX: usize = 440 << 20;
+
+/// What an answer takes.
+const STEPS_AN_ANSWER: u64 = 300_000;
+
+/// Every answer is kept, and no key comes twice.
+pub fn growth(work: &Work) -> u64 {
+    let mut cache: HashMap<u64, Vec<u8>> = HashMap::new();
+    let mut sum = 0_u64;
+    for key in 0..(work.rounds.min(CACHED_MAX / work.size) as u64) {
+        let value = (0..STEPS_AN_ANSWER).fold(key, |value, _| mix(value));
+        cache.insert(key, vec![value as u8; work.size]);
+        sum = sum.wrapping_add(value);
+    }
+    cache.values().fold(sum, |sum, answer| sum.wrapping_add(u64::from(answer[work.size / 2])))
+}
+
 const HUGE_PAGE: usize = 2 << 20;
 
 /// What a session uses of its memory.

@@ -19,11 +19,7 @@ const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MA
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Vec<Finding>> {
     let mut command = Command::new(masu);
     // What is judged is the judgement of one counted run, not of a trial beside other mallocs.
-    command.args(["diagnose", "--json", "--once"]);
-    if case.group == Group::Report {
-        // As its author ran it.
-        command.arg("--terminal");
-    }
+    command.args(["diagnose", "--json", "--once"]).args(case.options);
     command.arg("--").args(&case.command).stdin(Stdio::null());
     let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };
     command.current_dir(folder);

@@ -47,6 +47,8 @@ pub(super) struct Case {
     pub(super) group: Group,
     pub(super) name: &'static str,
     pub(super) command: Vec<String>,
+    /// What `masu diagnose` is asked for besides.
+    pub(super) options: &'static [&'static str],
     /// Of a cause: what must be found first. Of the field report: what must be found, in any order.
     pub(super) expected: &'static [&'static str],
     /// What may be found besides, because it is true.
@@ -64,7 +66,7 @@ pub(super) struct Places {
 /// A cause made on purpose: its name, what must be found first, what is true besides.
 type Cause = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const CAUSES: [Cause; 12] = [
+const CAUSES: [Cause; 13] = [
     // What was given back is faulted in again.
     ("brk-storm", &["heap-call-storm"], &["fault-storm"]),
     ("arena-lock", &["malloc-lock"], &[]),
@@ -75,6 +77,8 @@ const CAUSES: [Cause; 12] = [
     ("eager-return", &["fault-storm"], &[]),
     ("phase-change", &["retention"], &[]),
     ("huge-page-waste", &["huge-page-waste"], &[]),
+    // It is stopped while it grows: a program that ends by itself may have needed all of it.
+    ("growth", &["growth"], &[]),
     ("scattered-libraries", &["scattered-code"], &[MEMORY_IS_FINE]),
     ("small-writes", &["small-writes"], &[MEMORY_IS_FINE]),
     // The thread that works alone keeps one core busy while the others are idle.
@@ -170,19 +174,22 @@ pub(super) fn cases(places: &Places) -> Result<Vec<Case>> {
             if name == "scattered-libraries" {
                 command.extend(["--libraries".to_owned(), libraries.clone()]);
             }
-            cases.push(Case { group, name, command, expected, also });
+            let options: &[&str] = if name == "growth" { &["--timeout", "2s"] } else { &[] };
+            cases.push(Case { group, name, command, options, expected, also });
         }
     }
     for (name, words, also) in ORDINARY {
         let word = |word: &&str| word.replace("{made}", &made).replace("{out}", &out);
         let command = words.iter().map(word).collect();
-        cases.push(Case { group: Group::Ordinary, name, command, expected: &[], also });
+        let group = Group::Ordinary;
+        cases.push(Case { group, name, command, options: &[], expected: &[], also });
     }
     for (name, items, workers, expected, also) in REPORT {
         let cargo = ["cargo", "run", "--quiet", "--package", "masu-chunk", "--example", "steps"];
         let step = ["--", name, "--items", items, "--workers", workers, "--print"];
         let command = cargo.into_iter().chain(step).map(str::to_owned).collect();
-        cases.push(Case { group: Group::Report, name, command, expected, also });
+        let (group, options) = (Group::Report, &["--terminal"]);
+        cases.push(Case { group, name, command, options, expected, also });
     }
     Ok(cases)
 }
