@@ -25,12 +25,14 @@ pub(crate) mod attach;
 mod bounded;
 mod callers;
 mod duty;
+mod kinds;
 pub(crate) mod locks;
 mod moves;
 mod targets;
 mod writes;
 
 pub use crate::kernel::call::Call;
+pub use kinds::CallKind;
 pub use locks::{Lock, Owner};
 pub use moves::{Moves, OwnMoves};
 pub use targets::SmallWrites;
@@ -118,6 +120,8 @@ pub struct Calls {
     pub more_lock_waits: u64,
     /// Small writes, by what they went to.
     pub small_writes: SmallWrites,
+    /// The kinds of calls that took most, of all that there are; empty where only some kinds were watched.
+    pub kinds: Vec<CallKind>,
     /// Times that a thread was stopped to be counted: what the run took longer for.
     pub stops: u64,
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory

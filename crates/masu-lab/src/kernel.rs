@@ -17,6 +17,7 @@ pub(crate) mod attach;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod lean;
+pub(crate) mod names;
 pub(crate) mod outward;
 pub(crate) mod prices;
 pub(crate) mod sample;

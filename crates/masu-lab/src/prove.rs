@@ -62,6 +62,8 @@ pub struct Medians {
     pub wall_s: Option<f64>,
     /// CPU seconds, in the program's code and in the kernel.
     pub cpu_s: Option<f64>,
+    /// Of these, the ones in the kernel.
+    pub sys_s: Option<f64>,
     /// Peak resident bytes of the process tree.
     pub peak_rss_bytes: Option<f64>,
 }
@@ -333,6 +335,7 @@ fn medians(row: &Row) -> Medians {
         label: row.variant.clone(),
         wall_s: median(Measure::Wall),
         cpu_s: median(Measure::Cpu),
+        sys_s: median(Measure::Sys),
         peak_rss_bytes: median(Measure::PeakRss),
     }
 }

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::duty::{Duty, PAUSE_S, Progress};
+use super::kinds::Kinds;
 use super::{Call, Calls, Counter, Pid, Sampling};
 use crate::execute::books::{Scheduled, Stat};
 use crate::kernel::attach::{self, Begun, Boundary};
@@ -97,6 +98,7 @@ fn may_halt(process: Pid, thread: Pid) -> bool {
 #[derive(Debug)]
 pub(super) struct Bounded<'a> {
     pub(super) counter: Counter,
+    kinds: Kinds,
     pub(super) duty: Duty,
     shared: &'a Shared,
     began: Instant,
@@ -116,6 +118,7 @@ impl<'a> Bounded<'a> {
     pub(super) fn new(shared: &'a Shared, stop_cpu_s: f64) -> Bounded<'a> {
         Bounded {
             counter: Counter::default(),
+            kinds: Kinds::default(),
             duty: Duty::new(stop_cpu_s),
             shared,
             began: Instant::now(),
@@ -137,6 +140,7 @@ impl<'a> Bounded<'a> {
         let mut calls = self.counter.finish();
         // Besides its calls, a thread stops where it begins, and its starter there too.
         calls.stops += 2 * calls.threads_begun;
+        calls.kinds = self.kinds.finish();
         calls.sampled = sampled;
         calls.outward = saw_all.then_some(self.outward);
         calls
@@ -159,6 +163,7 @@ impl<'a> Bounded<'a> {
         if self.duty.is_open() {
             // What happened in between is not known.
             self.counter.books.lose_track();
+            self.kinds.lose_track();
         } else {
             wanted.due = Some(Instant::now() + Duration::from_secs_f64(PAUSE_S));
             let live = self.counter.live.iter();
@@ -254,11 +259,16 @@ impl Witness for Bounded<'_> {
         let begins = matches!(boundary, Ok(Boundary::Begins(_)));
         if self.duty.is_open() {
             self.duty.note(begins);
-            if let Ok(Boundary::Begins(Begun { counted, outward })) = boundary {
+            if let Ok(Boundary::Begins(Begun { number, counted, outward })) = boundary {
                 self.outward += u64::from(is_seen(pid, outward));
                 if let Some(stopped) = counted {
                     self.counter.called(pid, stopped);
                 }
+                if let Some(number) = number {
+                    self.kinds.begins(pid, number, self.counter.weight);
+                }
+            } else {
+                self.kinds.ends(pid);
             }
         }
         self.turn();

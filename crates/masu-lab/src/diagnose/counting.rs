@@ -55,7 +55,10 @@ fn known_sys_s(facts: &Facts) -> f64 {
     let Some(calls) = &facts.calls else { return f64::INFINITY };
     let cost = |count: u64, service| count as f64 * facts.price_s(service);
     let locks: u64 = calls.locks.iter().map(|lock| lock.waits).sum();
+    let is_counted = |name: &str| calls.counts.contains_key(name);
+    let others = calls.kinds.iter().filter(|kind| !is_counted(&kind.name));
     cost(calls.counts.values().sum(), Service::SystemCall)
+        + others.map(|kind| kind.seconds).sum::<f64>()
         + cost(calls.moves.break_pairs(), Service::BreakPair)
         + cost(calls.moves.map_pairs(), Service::MapPair)
         + cost(facts.memory.minor_faults, Service::PageFault)

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::samples::Sampled;
-use crate::calls::{Calls, Lock, Moves, Owner, Sampling, SmallWrites};
+use crate::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use crate::prices::{Prices, Service};
 use crate::{Call, Ending, Scatter};
 
@@ -215,6 +215,8 @@ impl Heap {
 pub struct CallFacts {
     /// How often each was made; those that were not are left out.
     pub counts: BTreeMap<&'static str, u64>,
+    /// The kinds of calls that took most, those that are not counted apart too.
+    pub kinds: Vec<CallKind>,
     /// How memory came and went.
     pub moves: Moves,
     /// Small writes, by what they went to.
@@ -242,6 +244,7 @@ impl CallFacts {
         let counts = Call::ALL.iter().map(|call| (call.name(), calls.total.of(*call)));
         CallFacts {
             counts: counts.filter(|(_, count)| *count > 0).collect(),
+            kinds: calls.kinds.clone(),
             moves: calls.total.moves,
             small_writes: calls.small_writes,
             futex_waits: calls.total.futex_waits,

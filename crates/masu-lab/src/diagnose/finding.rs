@@ -36,6 +36,8 @@ named! {
         FirstTouch = "first-touch",
         /// Runs beside the program showed that another malloc, or a setting, is faster.
         GainShown = "gain-shown",
+        /// Runs beside it showed that its own code is faster where another malloc puts its blocks.
+        Locality = "locality",
         /// Memory grows all the time.
         Growth = "growth",
         /// Processes are started for little work each.
@@ -44,6 +46,8 @@ named! {
         Spinning = "spinning",
         /// A system call for a few bytes.
         SmallWrites = "small-writes",
+        /// The kernel works for it most of the time.
+        SystemCalls = "system-calls",
         /// One thread works while the others wait.
         SerialPhase = "serial-phase",
         /// One worker has more to do than the others.

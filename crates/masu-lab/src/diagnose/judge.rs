@@ -17,6 +17,7 @@ mod held;
 mod locks;
 mod processes;
 mod program;
+mod system;
 mod threads;
 mod writes;
 
@@ -34,6 +35,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         findings.extend(writes::small(facts));
         findings.extend(threads::phases(facts, &findings));
         findings.extend(program::many_allocations(facts, &findings));
+        findings.extend(system::calls(facts, &findings));
     }
     findings.extend(processes::growth(facts));
     findings.extend(held::held(facts));

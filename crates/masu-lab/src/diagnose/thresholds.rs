@@ -159,6 +159,9 @@ pub(super) const YIELDS: u64 = 50_000;
 /// Of a program's own code, waiting in OpenMP's library is a cause from this share on.
 pub(super) const SPINNING_SHARE: f64 = 0.1;
 
+/// System calls that nothing else explains are a cause from this share on.
+pub(super) const SYSTEM_SHARE: f64 = 0.4;
+
 /// Memory that grew by less than this is no leak that anybody would notice.
 pub(super) const GROWN_BYTES: u64 = 16 << 20;
 

@@ -24,6 +24,8 @@ use crate::{
     Catalogue, CompareOptions, Error, Libc, Measure, Plan, Stop, Variant, Workload, machine,
 };
 
+mod control;
+mod locality;
 mod rounds;
 
 /// A trial takes about so long, in seconds, so that the answer for a short program comes within twenty; of a longer program
@@ -38,9 +40,10 @@ const ROUNDS_MAX: usize = 18;
 /// Runs side by side need at most this share of the memory that is available, all together.
 const AVAILABLE_SHARE: u64 = 4;
 
-/// And at most so many bytes: where much memory is touched, what the host of a virtual machine does for it differs from
-/// program to program of a round. Five runs of 20 MiB differed by 2 to 5 % a pair, five of 157 MiB by 28 %.
-const TOGETHER_MAX: u64 = 256 << 20;
+/// From so many bytes on, all together, a second run of the program as it is takes its turn too: where much memory is
+/// touched, what the host of a virtual machine does for it may differ from program to program of a round. Five runs of
+/// 20 MiB differed by 2 to 5 % a pair on one machine, five of 157 MiB by 28 %; on another machine by 2 % both.
+const CONTROL_FROM: u64 = 256 << 20;
 
 /// What is tried after what the diagnosis names, in this order: of a longer program only the first. Each with what it is
 /// called.
@@ -80,6 +83,8 @@ pub struct Trial {
     pub what: String,
     /// What there is no time for, as a sentence for [`Diagnosis::not_seen`].
     pub untried: Option<String>,
+    /// The line that compares the same with more runs.
+    by_hand: String,
 }
 
 impl Trial {
@@ -100,7 +105,20 @@ impl Trial {
     /// Draws from what the runs showed: a gain is a cause, and memory is fine only where none could hide.
     pub fn conclude(self, diagnosis: &mut Diagnosis, proof: Proof) {
         let findings = std::mem::take(&mut diagnosis.findings);
+        let proof = match control::taken_out(proof) {
+            Ok(proof) => proof,
+            Err(apart) => {
+                diagnosis.not_seen.push(format!(
+                    "whether another malloc or a setting gains: runs of this program side by side cannot tell, \
+                     {apart}; runs one after the other can: {}",
+                    self.by_hand
+                ));
+                diagnosis.findings = control::unknown(findings);
+                return;
+            }
+        };
         diagnosis.findings = with_trial(findings, &proof);
+        locality::name(&mut diagnosis.findings, &proof, &diagnosis.facts);
         if self.untried.is_some() {
             // A gain may hide in what there was no time for.
             for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
@@ -165,7 +183,11 @@ pub fn after(
         let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
         names.join(", ")
     };
-    let mut plan = prove::plan(workload, reference, tried, rounds);
+    let mut together = tried.to_vec();
+    if beside && needed_bytes(facts, count) > CONTROL_FROM {
+        together.push(control::of(reference));
+    }
+    let mut plan = prove::plan(workload, reference, &together, rounds);
     let threads = &facts.threads;
     if beside {
         plan.cases.iter_mut().for_each(Prepared::side_by_side);
@@ -178,6 +200,7 @@ pub fn after(
         forecast: prove::forecast(count, rounds, run_s),
         longest: Duration::from_secs_f64(budget_s(run_s)),
         what: names(tried),
+        by_hand: line(&diagnosis.command, tried),
         untried: (!untried.is_empty()).then(|| {
             let line = line(&diagnosis.command, untried);
             format!(
@@ -240,10 +263,14 @@ fn is_of_size(id: Id) -> bool {
 /// [`Prepared::side_by_side`](crate::Prepared::side_by_side()) asks for, where so much memory is available.
 fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> bool {
     let Some(calls) = &facts.calls else { return false };
-    let needed = facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1);
     calls.outward == Some(0)
         && calls.threads_started == 0
-        && needed <= TOGETHER_MAX.min(available_bytes / AVAILABLE_SHARE)
+        && needed_bytes(facts, candidates) <= available_bytes / AVAILABLE_SHARE
+}
+
+/// What runs of a program need that take turns with so many candidates, in bytes.
+fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
+    facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1)
 }
 
 /// What a trial of a program may take, a run of which takes `run_s` seconds.

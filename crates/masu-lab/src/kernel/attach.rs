@@ -35,7 +35,9 @@ pub(crate) enum Boundary {
 /// A call that begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begun {
-    /// None for one that is not counted.
+    /// Its number on this CPU; none where it is of another.
+    pub(crate) number: Option<i64>,
+    /// None for one that is not counted apart.
     pub(crate) counted: Option<Stopped>,
     /// What it does that others can see.
     pub(crate) outward: Outward,
@@ -140,7 +142,8 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     };
     let from = CalledFrom { instruction: info.instruction, stack: info.stack, link: None };
     let counted = call.map(|call| Stopped { call, arguments: info.arguments, from });
-    Ok(Boundary::Begins(Begun { counted, outward }))
+    let number = is_native.then_some(info.number.cast_signed());
+    Ok(Boundary::Begins(Begun { number, counted, outward }))
 }
 
 /// A child that ends when its rope is pulled, or gone with the process that holds it.

@@ -145,6 +145,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         Id::HugePageWaste,
         Id::Swap,
         Id::ManyAllocations,
+        Id::Growth,
     ];
     if explain(found, &of_memory) {
         return None;

@@ -48,6 +48,7 @@ fn rests_on_counts(id: Id) -> bool {
             | Id::RemoteFrees
             | Id::FaultStorm
             | Id::SmallWrites
+            | Id::SystemCalls
     )
 }
 
@@ -61,6 +62,7 @@ fn rests_on_time(id: Id) -> bool {
             | Id::HugePageWaste
             | Id::Swap
             | Id::GainShown
+            | Id::Locality
             | Id::MemoryOpen
             | Id::UnoptimisedBuild
             | Id::Wrapper

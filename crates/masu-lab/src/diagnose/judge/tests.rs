@@ -10,7 +10,7 @@ use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
 use super::super::samples::{Place, Sampled};
 use super::judge;
 use crate::Scatter;
-use crate::calls::{Lock, Moves, OwnMoves, Owner, SmallWrites};
+use crate::calls::{CallKind, Lock, Moves, OwnMoves, Owner, SmallWrites};
 use crate::prices::{Price, Prices, Service};
 
 mod doubt;
@@ -493,4 +493,35 @@ fn every_cause_has_evidence_and_a_remedy() {
             assert_eq!(!finding.remedies.is_empty(), is_cause, "{finding:?}");
         }
     }
+}
+
+/// A program that spends nine seconds of ten in the kernel, for these calls.
+fn calling_the_kernel(kinds: &[(&str, u64, f64)]) -> Facts {
+    let kind = |(name, calls, seconds): &(&str, u64, f64)| CallKind {
+        name: (*name).to_owned(),
+        calls: *calls,
+        seconds: *seconds,
+    };
+    let clock = Clock { wall_s: 10.0, user_s: 1.0, sys_s: 9.0, own_sys_s: 9.0, ..Clock::default() };
+    let facts = Facts { clock, ..quiet() };
+    calling(facts, |calls| calls.kinds = kinds.iter().map(kind).collect())
+}
+
+#[test]
+fn a_program_that_is_mostly_system_calls_is_told_which() {
+    let facts = calling_the_kernel(&[
+        ("read", 4_000_000, 4.0),
+        ("brk", 1_000, 2.0),
+        ("lseek", 4_000_000, 1.0),
+        ("close", 100_000, 0.5),
+        ("fstat", 100_000, 0.4),
+    ]);
+    let found = first(&facts);
+    assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Medium));
+    assert!(found.title.ends_with("read, lseek, close"), "{found:?}");
+    assert!((found.share.unwrap() - 0.67).abs() < 0.01, "{found:?}");
+    let few = calling_the_kernel(&[("read", 400_000, 3.0), ("brk", 1_000, 5.0)]);
+    assert!(!ids(&few).contains(&Id::SystemCalls));
+    let unknown = calling_the_kernel(&[("read", 400_000, 1.0)]);
+    assert!(!ids(&unknown).contains(&Id::SystemCalls));
 }

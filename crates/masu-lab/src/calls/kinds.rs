@@ -1,0 +1,164 @@
+//! Every system call by its number, and about what the kernel took for each: where a program's time goes that is mostly
+//! system calls.
+//!
+//! Relies on a thread being stopped where a call begins and where it ends. The hard part is that a stop takes longer than
+//! most calls, and much longer where the tracer waits for a CPU. So of the calls of one kind a cheap one counts (the
+//! lower quartile), less what the cheapest kind takes, which is a stop alone; and what others may wait in counts for no
+//! more than that.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::Pid;
+use crate::kernel::names;
+
+/// So many kinds are kept for the page and for JSON.
+const KEPT: usize = 8;
+
+/// No call takes less, in seconds.
+const LEAST_S: f64 = 1e-7;
+
+/// Calls in which a thread may sleep for as long as others please: their time says nothing of the kernel's work.
+const WAITING: [&str; 16] = [
+    "futex",
+    "wait4",
+    "waitid",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "nanosleep",
+    "clock_nanosleep",
+    "accept",
+    "accept4",
+    "rt_sigtimedwait",
+    "pause",
+];
+
+/// Calls of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CallKind {
+    /// Its name.
+    pub name: String,
+    /// How often it was made; an estimate where calls were sampled.
+    pub calls: u64,
+    /// What the kernel took for all of them, in seconds; an estimate.
+    pub seconds: f64,
+}
+
+/// Times of calls of one kind, by powers of the square root of two of a nanosecond.
+#[derive(Debug, Clone)]
+struct Times {
+    calls: u64,
+    timed: u64,
+    classes: [u32; Times::CLASSES],
+}
+
+impl Times {
+    const CLASSES: usize = 80;
+
+    fn note(&mut self, seconds: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "80 at most")]
+        let class = (2.0 * (seconds * 1e9).max(1.0).log2()) as usize;
+        self.classes[class.min(Times::CLASSES - 1)] += 1;
+        self.timed += 1;
+    }
+
+    /// A quarter of them took less, in seconds; none where none was timed.
+    fn cheap_s(&self) -> Option<f64> {
+        let mut below = 0;
+        let class = self.classes.iter().position(|count| {
+            below += u64::from(*count);
+            below > 0 && 4 * below >= self.timed
+        })?;
+        #[expect(clippy::cast_precision_loss, reason = "80 at most")]
+        Some(2_f64.powf(class as f64 / 2.0) / 1e9)
+    }
+}
+
+/// Kinds as they are counted.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    times: HashMap<i64, Times>,
+    /// The call that a thread is in, and since when.
+    begun: HashMap<Pid, (i64, Instant)>,
+}
+
+impl Kinds {
+    /// A thread is about to make a call, which counts for so many.
+    pub(super) fn begins(&mut self, thread: Pid, number: i64, weight: u64) {
+        let none = || Times { calls: 0, timed: 0, classes: [0; Times::CLASSES] };
+        self.times.entry(number).or_insert_with(none).calls += weight;
+        self.begun.insert(thread, (number, Instant::now()));
+    }
+
+    /// A thread has stopped elsewhere: at the end of its call, if it was in one.
+    pub(super) fn ends(&mut self, thread: Pid) {
+        let Some((number, since)) = self.begun.remove(&thread) else { return };
+        if let Some(times) = self.times.get_mut(&number) {
+            times.note(since.elapsed().as_secs_f64());
+        }
+    }
+
+    /// What thread ends are not known is forgotten.
+    pub(super) fn lose_track(&mut self) {
+        self.begun.clear();
+    }
+
+    /// The kinds that took most.
+    pub(super) fn finish(self) -> Vec<CallKind> {
+        let cheapest = self.times.values().filter_map(Times::cheap_s).fold(f64::INFINITY, f64::min);
+        let kind = |(number, times): (i64, Times)| {
+            let name = names::of_call(number);
+            let each_s = times.cheap_s().filter(|_| !WAITING.contains(&name.as_str()));
+            let each_s = each_s.map_or(LEAST_S, |each_s| (each_s - cheapest).max(LEAST_S));
+            CallKind { name, calls: times.calls, seconds: each_s * times.calls as f64 }
+        };
+        let mut kinds: Vec<CallKind> = self.times.into_iter().map(kind).collect();
+        kinds.sort_by(|one, other| {
+            other.seconds.total_cmp(&one.seconds).then_with(|| one.name.cmp(&other.name))
+        });
+        kinds.truncate(KEPT);
+        kinds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(calls: u64, all_s: &[f64]) -> Times {
+        let mut times = Times { calls, timed: 0, classes: [0; Times::CLASSES] };
+        all_s.iter().for_each(|one_s| times.note(*one_s));
+        times
+    }
+
+    #[test]
+    fn what_takes_most_comes_first_and_a_stop_is_no_time_of_the_kernels() {
+        let stop_s = 2e-5;
+        let busy = [stop_s + 1e-4, 0.2, stop_s + 1e-4, 0.3, stop_s + 1e-4];
+        let mut kinds = Kinds::default();
+        kinds.times.insert(libc::SYS_getppid, times(50_000, &[stop_s; 9]));
+        kinds.times.insert(libc::SYS_read, times(1_000, &busy));
+        kinds.times.insert(libc::SYS_futex, times(10, &[1.0; 9]));
+        let kinds = kinds.finish();
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
+        assert_eq!(names, ["read", "getppid", "futex"], "{kinds:?}");
+        assert!((0.06..0.14).contains(&kinds[0].seconds), "{kinds:?}");
+        assert!(kinds[1].seconds < 0.01 && kinds[2].seconds < 0.01, "{kinds:?}");
+    }
+
+    #[test]
+    fn a_call_that_never_ends_was_made() {
+        let mut kinds = Kinds::default();
+        kinds.begins(1, libc::SYS_exit_group, 1);
+        kinds.ends(2);
+        let kinds = kinds.finish();
+        assert_eq!((kinds[0].name.as_str(), kinds[0].calls), ("exit_group", 1));
+    }
+}
