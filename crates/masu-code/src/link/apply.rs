@@ -212,7 +212,7 @@ impl<'a> Batch<'_, 'a> {
             return Ok(false);
         }
         // The instruction ends behind the four bytes.
-        let wanted = address.wrapping_add_signed(addend as isize + 4);
+        let wanted = address.wrapping_add_signed((addend as isize).wrapping_add(4));
         let slot = self.slot(Slot::Address(wanted), plan)?;
         Ok(x86_64::load_address(place.bytes, offset, place.start + offset, slot))
     }
