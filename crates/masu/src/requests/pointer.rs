@@ -170,6 +170,7 @@ fn code_without_map(address: usize, freed: Fault) -> u8 {
 /// Ends the program because no block starts at a pointer into `slice`.
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused.no_block_in")]
 fn no_block_in(slice: &'static Slice, freed: Fault) -> ! {
     if !slice.arena().has_handed_out(slice) {
         fault::stop(Fault::NeverHandedOut);

@@ -33,6 +33,9 @@ pub(crate) fn retry(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
 }
 
 /// Reclaims kept memory, if that may suffice for `size` bytes; whether there was any.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.reclaim.reclaim")]
 fn reclaim(size: usize) -> bool {
     let before = stripes::read();
     // No more than that can be reclaimed.

@@ -65,9 +65,8 @@ impl SharedRanges {
         self.hold_slow(false)
     }
 
-    /// The slow part of both.
+    /// The part that callers share; every program runs it, so it is not in the cold segment.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.refused.held_hold_slow")]
     pub(super) fn hold_slow(&self, settles: bool) -> Held<'_> {
         self.hold_with(settles)
     }

@@ -16,6 +16,9 @@ pub(crate) const RUNS_MAX: usize = 16;
 
 impl Held<'_> {
     /// Purges all free memory but about `bytes`, and expects none of it to be reused; returns whether anything was purged.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.trim.held_trim")]
     pub(crate) fn trim(&mut self, bytes: usize) -> bool {
         self.expect_nothing_back();
         let purged = self.purge_down_to(bytes) | self.purge_uncertain();
