@@ -203,10 +203,13 @@ impl Suite {
     fn command(&self, root: &Path, length: Length) -> Result<Command> {
         let mut command = commands::cargo(root, &["test", "--locked", "--no-fail-fast"]);
         command.args(self.words.split_whitespace());
-        // Nothing more is shown by test programs that are optimized as one piece, which takes the compiler long; the
-        // tests of `masu-abi` have the library that is made so.
-        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-        command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        // Only where the suite is built for release: tests of the others build the libraries that users get, and must get
+        // the profile that users get. Test programs show nothing more when they are optimized as one piece, which takes
+        // the compiler long.
+        if self.words.contains("--release") {
+            command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+            command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        }
         if let Some((folder, cfg)) = self.cfg {
             // A target folder of its own, so that nothing else is built again for other flags.
             command.arg("--target-dir").arg(commands::target_folder()?.join(folder));
