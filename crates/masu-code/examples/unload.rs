@@ -1,7 +1,7 @@
 //! What unloading an object costs by how many are loaded, with the debugger's and the unwinder's tables kept.
 //!
-//! `unload LIVE ROUNDS` prints the median of that many rounds; under `valgrind --tool=callgrind` with two numbers of
-//! rounds, the difference counts instructions.
+//! `unload LIVE ROUNDS` prints the median of that many rounds, and the resident bytes of an object. Under
+//! `valgrind --tool=callgrind` with two numbers of rounds, the difference counts instructions.
 
 use std::time::Instant;
 
@@ -22,7 +22,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // SAFETY: It has no initialisers.
         unsafe { arena.load(&source) }
     };
+    let before = resident()?;
     let mut objects = (0..live).map(|_| load()).collect::<Result<Vec<_>, _>>()?;
+    println!("resident with {live} live: {} bytes each", (resident()? - before) / live);
     let (mut loads, mut unloads) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         let at = round * 7919 % live;
@@ -40,4 +42,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     Ok(())
+}
+
+/// Resident bytes of this process.
+fn resident() -> Result<usize, Box<dyn std::error::Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<usize>()? * 1024)
 }

@@ -184,9 +184,9 @@ impl Arena {
         name: &str,
     ) -> Result<Function<F>, Error> {
         const { assert!(size_of::<F>() == size_of::<usize>(), "F is a function pointer") };
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
         let address = find(&state, object, name)?;
-        let pin = state.objects.get(&object.0).ok_or(Error::NoObject)?.pin.clone();
+        let pin = state.objects.get_mut(&object.0).ok_or(Error::NoObject)?.pin();
         // SAFETY: The sizes are the same, and by the caller's condition so are the types.
         let function = unsafe { std::mem::transmute_copy::<usize, F>(&address) };
         Ok(Function { function, _pin: pin, _arena: Arc::clone(&self.shared) })
@@ -301,7 +301,7 @@ impl Home for Shared {
         if loaded.taken.handle == 0 {
             loaded.taken.handle = loaded.taken.text.start;
         }
-        Some((loaded.taken.handle, Arc::clone(&loaded.pin)))
+        Some((loaded.taken.handle, loaded.pin()))
     }
 }
 

@@ -111,8 +111,8 @@ pub(crate) struct Loaded {
     pub(crate) users: usize,
     /// How many entries lead to it.
     pub(crate) entries: usize,
-    /// Shared with each [`crate::Function`].
-    pub(crate) pin: Arc<()>,
+    /// Shared with each [`crate::Function`]; made for the first.
+    pub(crate) pin: Option<Arc<()>>,
     /// Whether it was not unloaded.
     pub(crate) is_live: bool,
     /// Tables that the unwinder knows, where the process has one.
@@ -148,7 +148,12 @@ impl Loaded {
     }
 
     fn pins(&self) -> usize {
-        Arc::strong_count(&self.pin) - 1
+        self.pin.as_ref().map_or(0, |pin| Arc::strong_count(pin) - 1)
+    }
+
+    /// What keeps the object.
+    pub(crate) fn pin(&mut self) -> Arc<()> {
+        Arc::clone(self.pin.get_or_insert_default())
     }
 
     /// Its unwind tables.
@@ -366,7 +371,11 @@ impl State {
     }
 
     /// Takes out the objects that no thread can be running any more, in the order of their numbers.
-    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<Loaded> {
+    #[expect(
+        clippy::vec_box,
+        reason = "boxed in the table already: moving the boxes copies no object"
+    )]
+    pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<Box<Loaded>> {
         let mut passed = BTreeSet::new();
         // What passed an epoch passed those before it.
         while let Some((epoch, _)) = self.retired.front()
@@ -375,11 +384,15 @@ impl State {
         {
             passed.append(&mut numbers);
         }
-        passed.iter().filter_map(|number| Some(*self.objects.remove(number)?)).collect()
+        passed.iter().filter_map(|number| self.objects.remove(number)).collect()
     }
 
     /// Frees objects that were taken out and whose destructors have run.
-    pub(crate) fn reclaim(&mut self, objects: Vec<Loaded>) {
+    #[expect(
+        clippy::vec_box,
+        reason = "boxed in the table already: moving the boxes copies no object"
+    )]
+    pub(crate) fn reclaim(&mut self, objects: Vec<Box<Loaded>>) {
         self.waiting -= objects.len();
         self.frames.remove(objects.iter().flat_map(|loaded| loaded.tables()).collect());
         for loaded in objects {

@@ -71,7 +71,7 @@ impl Arena {
                     state.unpublish(copy);
                     if let Some(copy) = state.objects.remove(&copy) {
                         state.waiting += 1;
-                        state.reclaim(vec![*copy]);
+                        state.reclaim(vec![copy]);
                     }
                 }
                 state.published.extend(published);

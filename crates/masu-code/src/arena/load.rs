@@ -208,7 +208,7 @@ impl Arena {
             symbols,
             users: 0,
             entries: 0,
-            pin: Arc::new(()),
+            pin: None,
             is_live: true,
             frames,
             known: None,

@@ -67,10 +67,7 @@ impl Frames {
                     unsafe { add(table.at as *const c_void) };
                 }
             }
-            Unwinder::List(list) => self.change(list, tables, |all, new| {
-                all.extend(new);
-                all.sort();
-            }),
+            Unwinder::List(list) => self.change(list, tables, insert),
         }
     }
 
@@ -84,36 +81,35 @@ impl Frames {
                     unsafe { remove(table.at as *const c_void) };
                 }
             }
-            Unwinder::List(list) => self.change(list, tables, |all, mut old| {
-                old.sort_unstable();
-                all.retain(|table| old.binary_search(table).is_err());
-            }),
+            Unwinder::List(list) => self.change(list, tables, take_out),
         }
     }
 
     /// Has `edit` change the tables of each group that some of `tables` belong to.
-    fn change(
-        &mut self,
-        list: List,
-        tables: Vec<Table>,
-        edit: impl Fn(&mut Vec<Table>, Vec<Table>),
-    ) {
-        let mut changes: BTreeMap<Option<usize>, Vec<Table>> = BTreeMap::new();
-        for table in tables {
+    fn change(&mut self, list: List, tables: Vec<Table>, edit: impl Fn(&mut Vec<Table>, &[Table])) {
+        let group_of = |table: Table| {
             let below = self.groups.range(..=table.text).next_back();
             let group = below.or_else(|| self.groups.first_key_value());
-            changes.entry(group.map(|(start, _)| *start)).or_default().push(table);
-        }
-        for (start, changed) in changes {
-            let before = start.and_then(|start| self.groups.remove(&start));
-            let mut all = before.as_ref().map_or(Vec::new(), |group| group.tables.clone());
+            (group.map(|(start, _)| *start), table)
+        };
+        let mut changes: Vec<(Option<usize>, Table)> = tables.into_iter().map(group_of).collect();
+        changes.sort_unstable();
+        for changes in changes.chunk_by(|one, other| one.0 == other.0) {
+            let mut before = changes[0].0.and_then(|start| self.groups.remove(&start));
+            let mut all =
+                before.as_mut().map_or(Vec::new(), |group| std::mem::take(&mut group.tables));
             #[cfg(test)]
             {
                 self.copied += all.len();
             }
-            edit(&mut all, changed);
-            for part in parts(&all) {
-                self.groups.insert(part[0].text, list.register(part.to_vec()));
+            let changed: Vec<Table> = changes.iter().map(|(_, table)| *table).collect();
+            edit(&mut all, &changed);
+            if all.len() > MOST {
+                for part in parts(&all) {
+                    self.groups.insert(part[0].text, list.register(part.to_vec()));
+                }
+            } else if let Some(first) = all.first() {
+                self.groups.insert(first.text, list.register(all));
             }
             if let Some(before) = before {
                 list.deregister(before);
@@ -125,6 +121,25 @@ impl Frames {
     #[cfg(test)]
     pub(crate) fn groups(&self) -> usize {
         self.groups.len()
+    }
+}
+
+/// Puts tables where they belong among those of a group.
+fn insert(all: &mut Vec<Table>, new: &[Table]) {
+    if let [table] = new {
+        all.insert(all.partition_point(|other| other <= table), *table);
+    } else {
+        all.extend_from_slice(new);
+        all.sort_unstable();
+    }
+}
+
+/// Takes tables out of those of a group.
+fn take_out(all: &mut Vec<Table>, old: &[Table]) {
+    for table in old {
+        if let Ok(at) = all.binary_search(table) {
+            all.remove(at);
+        }
     }
 }
 
@@ -171,8 +186,11 @@ static EMPTY: Empty = Empty([0; 2]);
 impl List {
     fn register(self, tables: Vec<Table>) -> Group {
         let first = &raw const EMPTY.0[1] as usize;
-        let addresses = tables.iter().map(|table| table.at);
-        let array: Box<[usize]> = std::iter::once(first).chain(addresses).chain([0]).collect();
+        let mut array = Vec::with_capacity(tables.len() + 2);
+        array.push(first);
+        array.extend(tables.iter().map(|table| table.at));
+        array.push(0);
+        let array = array.into_boxed_slice();
         let note = Box::into_raw(Box::new([0; 8]));
         let null = std::ptr::null();
         // SAFETY: The array ends with 0 and leads to tables; it and the note stay until `deregister`.
@@ -271,20 +289,16 @@ mod tests {
         }
         let list = List { register, deregister };
         let mut frames = Frames::default();
-        let add = |all: &mut Vec<Table>, new: Vec<Table>| {
-            all.extend(new);
-            all.sort();
-        };
         // One by one, each before the others.
         for table in tables(1000).into_iter().rev() {
-            frames.change(list, vec![table], add);
+            frames.change(list, vec![table], insert);
         }
         assert!((8..=16).contains(&frames.groups()), "{}", frames.groups());
         let known = frames.groups.values().flat_map(|group| group.tables.clone());
         assert_eq!(known.collect::<Vec<_>>(), tables(1000));
         assert!(frames.groups.iter().all(|(start, group)| *start == group.tables[0].text));
         for table in tables(1000).chunks(7) {
-            frames.change(list, table.to_vec(), |all, old| all.retain(|t| !old.contains(t)));
+            frames.change(list, table.to_vec(), take_out);
         }
         assert_eq!(frames.groups(), 0);
     }
