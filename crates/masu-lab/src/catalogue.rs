@@ -189,7 +189,7 @@ impl Catalogue {
 
     /// Every allocator of the catalogue that can run `program`, without settings: what is compared
     /// when the user names no variant. The system's malloc comes first; it is the only one for a
-    /// program that takes no preload.
+    /// program that takes no preload. The hardened build, which costs time on purpose, must be named.
     #[must_use]
     pub fn variants_for(&self, program: &Program) -> Vec<Variant> {
         let mut variants: Vec<Variant> = Vec::new();
@@ -198,7 +198,7 @@ impl Catalogue {
             let spec = Spec { allocator: "system".to_owned(), settings: Vec::new() };
             variants.extend(self.resolve(&spec, program));
         }
-        for allocator in &self.allocators {
+        for allocator in self.allocators.iter().filter(|allocator| allocator.name != HARDENED) {
             let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
             if !allocator.preloaded
                 && allocator.libc != program.libc

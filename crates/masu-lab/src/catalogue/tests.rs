@@ -31,6 +31,8 @@ fn fixture() -> Catalogue {
             allocator("musl", Libc::Musl, false),
             allocator("masu", Libc::Glibc, true),
             allocator("masu", Libc::Musl, true),
+            // No default anywhere, as the expectations below say.
+            allocator(HARDENED, Libc::Glibc, true),
             allocator("mimalloc2", Libc::Glibc, true),
             allocator("mimalloc3", Libc::Glibc, true),
         ],
@@ -119,7 +121,7 @@ fn refusals_reach_the_one_who_asked_for_the_preload() {
     assert!(refused("masu", &fixed).contains("statically"));
     let musl = program(Libc::Musl, None);
     assert!(refused("mimalloc2", &musl).contains("musl"));
-    assert!(refused("nothing", &musl).contains("masu, mimalloc2"));
+    assert!(refused("nothing", &musl).contains("masu-secure, mimalloc2"));
     assert!(refused("glibc:top_pad=1", &musl).contains("glibc"));
     assert!(refused("/no/such.so", &musl).contains("/no/such.so"));
 }

@@ -8,7 +8,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::catalogue::HARDENED;
 use crate::suite::{Choice, Named};
 use crate::{Catalogue, Program, Spec, Variant};
 
@@ -19,8 +18,7 @@ pub(super) fn behind(named: Choice, catalogue: &Catalogue, program: &Program) ->
         Choice::Found => Vec::new(),
     };
     let found = catalogue.variants_for(program).into_iter();
-    // A hardened build is no row of a question that is about speed.
-    let is_row = |variant: &Variant| variant.library.is_some() && variant.allocator != HARDENED;
+    let is_row = |variant: &Variant| variant.library.is_some();
     let found = found.filter(is_row).map(|variant| Named {
         spec: Spec { allocator: variant.allocator, settings: Vec::new() },
         optional: true,

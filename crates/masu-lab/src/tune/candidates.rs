@@ -7,7 +7,6 @@
 
 use serde::Serialize;
 
-use crate::catalogue::HARDENED;
 use crate::diagnose::Finding;
 use crate::suite::Named;
 use crate::variant::family;
@@ -106,8 +105,6 @@ const MALLOCS: [&str; 4] = ["masu", "mimalloc", "jemalloc", "tcmalloc"];
 #[must_use]
 pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) -> Vec<Named> {
     let mut found = catalogue.variants_for(program);
-    // It is not there to be faster.
-    found.retain(|variant| variant.allocator != HARDENED);
     let Some((reference, others)) = found.split_first_mut() else { return Vec::new() };
     let place = |variant: &Variant| {
         MALLOCS.iter().position(|name| *name == family(&variant.label)).unwrap_or(MALLOCS.len())

@@ -86,6 +86,7 @@ mod tests {
                         | "brk"
                         | "jit"
                         | "parallel"
+                        | "languages"
                 )
             ) {
                 // Their programs or inputs may not be here: `bench` installs them, or they are made by hand.
