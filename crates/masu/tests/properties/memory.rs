@@ -71,7 +71,9 @@ fn free_memory_is_purged_and_trim_purges_more() {
     assert!(freed <= start + (96 << 20), "{start}, full {full}, freed {freed}, {counts:?}");
     masu::c::trim(0);
     let trimmed = resident_bytes();
-    assert!(trimmed <= start + (24 << 20), "{start}, full {full}, trimmed {trimmed}");
+    // Quarantined blocks, up to 64 KiB of each class in each shard, keep their pages: 30 MB on two CPUs.
+    let kept_most = if cfg!(feature = "secure") { 48 << 20 } else { 24 << 20 };
+    assert!(trimmed <= start + kept_most, "{start}, full {full}, trimmed {trimmed}");
 }
 
 #[test]
