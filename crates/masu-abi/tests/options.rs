@@ -107,7 +107,7 @@ fn a_program_with_more_rights_than_its_user_is_not_told() {
         eprintln!("not tested: this user may not make a set-group-ID program");
         return;
     }
-    let told = |name: &str, value: &str| {
+    let run_with = |name: &str, value: &str| {
         let mut command = Command::new(&program);
         command.env(name, value).output().expect("the program starts")
     };
@@ -117,11 +117,11 @@ fn a_program_with_more_rights_than_its_user_is_not_told() {
         ("MALLOC_TRIM_THRESHOLD_", "1073741824"),
         ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1073741824"),
     ] {
-        let printed = told(name, value).stdout;
+        let printed = run_with(name, value).stdout;
         let kept: i64 = String::from_utf8_lossy(&printed).trim().parse().expect("a number");
         assert!(kept < 32, "{kept} MiB kept, as if {name}={value} had been heard");
     }
     for (name, value) in [("MASU_RETAIN", "bad"), ("MASU_RETIAN", "1"), ("MASU_VERBOSE", "2")] {
-        assert_eq!(String::from_utf8_lossy(&told(name, value).stderr), "", "{name}");
+        assert_eq!(String::from_utf8_lossy(&run_with(name, value).stderr), "", "{name}");
     }
 }

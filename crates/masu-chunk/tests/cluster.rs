@@ -25,8 +25,8 @@ const HANGS: Duration = Duration::from_secs(60);
 /// Not a test of its own: the work of a process of a cluster.
 #[test]
 fn process_of_a_cluster() {
-    let Ok(told) = env::var(TOLD) else { return };
-    let [process, addresses, job] = told.split(';').collect::<Vec<_>>()[..] else { panic!() };
+    let Ok(setting) = env::var(TOLD) else { return };
+    let [process, addresses, job] = setting.split(';').collect::<Vec<_>>()[..] else { panic!() };
     let addresses: Vec<String> = addresses.split(',').map(str::to_owned).collect();
     let process: usize = process.parse().unwrap();
     let cluster = Cluster::new(addresses, process).workers(2).chunk(100);

@@ -37,10 +37,11 @@ pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {
 
 fn page(checkup: &Checkup) -> String {
     let Checkup { machine, facts, prices, noise, .. } = checkup;
-    let told = [machine.cpu.as_deref(), machine.kernel.as_deref(), machine.system.as_deref()];
-    let told: Vec<&str> = told.into_iter().flatten().collect();
+    let known_facts =
+        [machine.cpu.as_deref(), machine.kernel.as_deref(), machine.system.as_deref()];
+    let known_facts: Vec<&str> = known_facts.into_iter().flatten().collect();
     let mut page = format!("{BOLD}this machine{BOLD:#}\n");
-    entry(&mut page, false, "", &told.join(", "), None);
+    entry(&mut page, false, "", &known_facts.join(", "), None);
     for fact in facts {
         let limits = fact.standing == Standing::Limits;
         entry(&mut page, limits, fact.name, &fact.value, fact.remedy.as_deref());

@@ -117,7 +117,7 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
     man.render_name_section(&mut source)?;
     man.render_synopsis_section(&mut source)?;
     let help = command.get_after_long_help().or_else(|| command.get_after_help());
-    let told = Told::of(&help.map(ToString::to_string).unwrap_or_default());
+    let parsed = Told::of(&help.map(ToString::to_string).unwrap_or_default());
     let is_root = name == "masu";
     let mut roff = Roff::new();
     roff.control("SH", ["DESCRIPTION"]);
@@ -128,8 +128,8 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
     } else {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         paragraphs(&mut roff, &[&format!("{about}.")]);
-        let told: Vec<&str> = told.paragraphs.iter().map(String::as_str).collect();
-        paragraphs(&mut roff, &told);
+        let parsed: Vec<&str> = parsed.paragraphs.iter().map(String::as_str).collect();
+        paragraphs(&mut roff, &parsed);
         let below: Vec<Command> = command.get_subcommands().cloned().collect();
         if !below.is_empty() {
             listed_commands(&mut roff, &below);
@@ -141,7 +141,7 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
     terms(&mut roff, "EXIT STATUS", &sections::exit_codes(name));
     terms(&mut roff, "ENVIRONMENT", &sections::environment(name));
     terms(&mut roff, "FILES", &sections::files(name));
-    let examples = if is_root { owned(sections::EXAMPLES) } else { told.examples };
+    let examples = if is_root { owned(sections::EXAMPLES) } else { parsed.examples };
     if !examples.is_empty() {
         roff.control("SH", ["EXAMPLES"]);
         literal(&mut roff, &examples);
@@ -180,22 +180,22 @@ struct Told {
 impl Told {
     /// Exit codes are left out: the page has a section of its own for them.
     fn of(help: &str) -> Self {
-        let mut told = Self::default();
+        let mut parsed = Self::default();
         for part in help.split("\n\n") {
             let mut prose = Vec::new();
             for line in part.lines() {
                 match line {
                     "Examples:" => {}
                     line if line.starts_with("Exit:") => {}
-                    line if line.starts_with("  ") => told.examples.push(line.trim().to_owned()),
+                    line if line.starts_with("  ") => parsed.examples.push(line.trim().to_owned()),
                     line => prose.push(line),
                 }
             }
             if !prose.is_empty() {
-                told.paragraphs.push(prose.join(" "));
+                parsed.paragraphs.push(prose.join(" "));
             }
         }
-        told
+        parsed
     }
 }
 

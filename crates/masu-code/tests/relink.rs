@@ -89,7 +89,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
 #[test]
 fn what_keeps_the_library_from_being_made_is_told() {
     let workshop = Workshop::open();
-    let told = |result: Result<Library, Error>| match result {
+    let message = |result: Result<Library, Error>| match result {
         Err(error @ Error::Relink(_)) => error.to_string(),
         other => panic!("{other:?}"),
     };
@@ -97,15 +97,15 @@ fn what_keeps_the_library_from_being_made_is_told() {
         workshop.compile(CC, "a.c", "long f(void) { return 1; }", &["-fPIC"]),
         workshop.compile(CC, "b.c", "long f(void) { return 2; }", &["-fPIC"]),
     ];
-    let said = told(linked(&workshop, twice, "twice.so"));
+    let said = message(linked(&workshop, twice, "twice.so"));
     assert!(said.contains("multiple definition of `f'") && said.contains("-shared"), "{said}");
     let lacking =
         workshop.compile(CC, "c.c", "long g(void); long h(void) { return g(); }", &["-fPIC"]);
-    let said = told(linked(&workshop, vec![lacking.clone()], "lacking.so"));
+    let said = message(linked(&workshop, vec![lacking.clone()], "lacking.so"));
     assert!(said.contains("lacking.so") && said.contains("undefined symbol: g"), "{said}");
     // SAFETY: Nothing is loaded.
     let none = unsafe { relink("no-such-driver", vec![lacking], workshop.path("none.so")) };
-    assert!(told(none.join().unwrap()).starts_with("no-such-driver: "));
+    assert!(message(none.join().unwrap()).starts_with("no-such-driver: "));
     let good = vec![workshop.compile(CC, "d.c", "long d(void) { return 4; }", &["-fPIC"])];
     let library = linked(&workshop, good, "good.so").unwrap();
     let error = library.symbol("nobody").unwrap_err().to_string();

@@ -348,12 +348,13 @@ pub(crate) fn start(
     command.envs(offset::variable(conditions.offset_bytes));
     kernel::start_apart(&mut command, traced);
     let refused = |source| launch::refused(workload, source);
-    let told = lean::start_lean(&mut command, &workload.arguments[0]).map_err(refused)?;
+    let pending_report = lean::start_lean(&mut command, &workload.arguments[0]).map_err(refused)?;
     let before = Tree::children_here();
     kernel::release_freed_memory();
     let neighbours = Neighbours::look();
     let began = Instant::now();
-    let (mut child, rss_floor_bytes) = lean::spawn(&mut command, told).map_err(refused)?;
+    let (mut child, rss_floor_bytes) =
+        lean::spawn(&mut command, pending_report).map_err(refused)?;
     let root = child.id().cast_signed();
     let stdout = shown.map(Into::into).or(child.stdout.take().map(Into::into));
     let pipes = (stdout, child.stderr.take());

@@ -65,7 +65,7 @@ named! {
 impl Service {
     /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so expensive that programs which use it much will be slow here, with
     /// what makes it so. `docs/doctor.md` has the reason for each.
-    fn dear(self) -> (f64, &'static str) {
+    fn expensive_from(self) -> (f64, &'static str) {
         const SANDBOX: &str = "system calls are expensive here, as under gVisor, WSL 1, ptrace or an emulator; \
                                what saves calls (top_pad, larger buffers) gains more than elsewhere";
         const FAULTS: &str = "fresh memory is expensive here, as in virtual machines whose host hands out memory \
@@ -161,7 +161,7 @@ impl Price {
         each.sort_by(f64::total_cmp);
         let at = |quarter: usize| each[(each.len() - 1) * quarter / 4];
         let median_ns = at(2);
-        let (dear, remark) = service.dear();
+        let (limit, remark) = service.expensive_from();
         Price {
             service,
             median_ns,
@@ -170,7 +170,7 @@ impl Price {
             batches: each.len(),
             batch,
             // Others only ever add to a batch: what even the cheaper ones cost is the service's own.
-            remark: (at(1) >= dear).then(|| remark.to_owned()),
+            remark: (at(1) >= limit).then(|| remark.to_owned()),
         }
     }
 }
@@ -204,11 +204,11 @@ mod tests {
     #[test]
     fn a_dear_service_is_said_to_be_one() {
         for service in Service::ALL {
-            let (dear, _) = service.dear();
-            assert!(Price::new(service, 1, &[dear]).remark.is_some(), "{service:?}");
-            assert!(Price::new(service, 1, &[dear / 2.0]).remark.is_none(), "{service:?}");
+            let (limit, _) = service.expensive_from();
+            assert!(Price::new(service, 1, &[limit]).remark.is_some(), "{service:?}");
+            assert!(Price::new(service, 1, &[limit / 2.0]).remark.is_none(), "{service:?}");
             // Nor where most batches were disturbed.
-            let disturbed = [dear / 2.0, dear / 2.0, dear * 9.0, dear * 9.0, dear * 9.0];
+            let disturbed = [limit / 2.0, limit / 2.0, limit * 9.0, limit * 9.0, limit * 9.0];
             assert!(Price::new(service, 1, &disturbed).remark.is_none(), "{service:?}");
         }
     }
@@ -228,9 +228,10 @@ mod tests {
     #[test]
     fn every_service_has_a_price_here_or_a_reason() {
         let prices = Prices::measure();
-        let mut told: Vec<Service> = prices.known.iter().map(|price| price.service).collect();
-        told.extend(prices.unknown.iter().map(|unpriced| unpriced.service));
-        assert_eq!(told.len(), Service::ALL.len());
+        let mut seen_services: Vec<Service> =
+            prices.known.iter().map(|price| price.service).collect();
+        seen_services.extend(prices.unknown.iter().map(|unpriced| unpriced.service));
+        assert_eq!(seen_services.len(), Service::ALL.len());
         for price in &prices.known {
             let Price { lower_ns, median_ns, upper_ns, .. } = *price;
             assert!(0.0 < lower_ns && lower_ns <= median_ns && median_ns <= upper_ns, "{price:?}");
@@ -242,6 +243,6 @@ mod tests {
             assert!(rare.contains(&unpriced.service), "{unpriced:?}");
             assert!(!unpriced.reason.is_empty());
         }
-        assert_eq!(prices.of(Service::Thread).is_some(), told.contains(&Service::Thread));
+        assert_eq!(prices.of(Service::Thread).is_some(), seen_services.contains(&Service::Thread));
     }
 }

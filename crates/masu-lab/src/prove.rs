@@ -397,8 +397,8 @@ mod tests {
         let labels = simulation::labels(3);
         let left_out = [LeftOut { label: "c".to_owned(), reason: "it is not here".to_owned() }];
         let proof = Proof::of(&labels, Measure::Wall, None, &left_out);
-        let told = Shown::LeftOut { reason: "it is not here".to_owned() };
-        assert_eq!(proof.remedies[1].shown, told);
+        let expected_outcome = Shown::LeftOut { reason: "it is not here".to_owned() };
+        assert_eq!(proof.remedies[1].shown, expected_outcome);
         assert!(matches!(proof.remedies[0].shown, Shown::LeftOut { .. }));
     }
 

@@ -20,14 +20,14 @@ pub fn pair(work: Work) -> u64 {
 
 /// What trait objects have to tell.
 pub trait Told: Send + Sync {
-    fn told(&self) -> u64;
+    fn checksum(&self) -> u64;
 }
 
 /// An object of `WORDS` words.
 pub struct Object<const WORDS: usize>(pub [u64; WORDS]);
 
 impl<const WORDS: usize> Told for Object<WORDS> {
-    fn told(&self) -> u64 {
+    fn checksum(&self) -> u64 {
         self.0[0].wrapping_add(self.0[WORDS - 1])
     }
 }
@@ -51,8 +51,8 @@ pub fn objects(work: Work) -> u64 {
     let mut sum = 0_u64;
     for op in 0..work.ops {
         let place = &mut live[random.below(LIVE)];
-        sum = sum.wrapping_add(place.told());
+        sum = sum.wrapping_add(place.checksum());
         *place = object(random.below(6), op);
     }
-    live.iter().fold(sum, |sum, object| sum.wrapping_add(object.told()))
+    live.iter().fold(sum, |sum, object| sum.wrapping_add(object.checksum()))
 }

@@ -93,16 +93,16 @@ pub fn words(work: Work) -> u64 {
     let mut random = Random::new(work.seed);
     let mut words = Words::default();
     let mut sum = 0_u64;
-    let told = |text: &str| text.bytes().map(u64::from).sum::<u64>();
+    let checksum = |text: &str| text.bytes().map(u64::from).sum::<u64>();
     for _ in 0..work.ops {
         let number = random.below(20_000);
         match words.entry(key(number)) {
             Entry::Occupied(there) => {
                 let (key, text) = there.remove_entry();
-                sum = sum.wrapping_add(told(&key)).wrapping_add(mix(told(&text)));
+                sum = sum.wrapping_add(checksum(&key)).wrapping_add(mix(checksum(&text)));
             }
             Entry::Vacant(place) => drop(place.insert(text(number))),
         }
     }
-    words.values().fold(sum, |sum, text| sum.wrapping_add(told(text)))
+    words.values().fold(sum, |sum, text| sum.wrapping_add(checksum(text)))
 }

@@ -37,7 +37,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn told(&self) -> u64 {
+    fn digest(&self) -> u64 {
         let text: u64 = self.body.bytes().map(u64::from).sum();
         mix(text.wrapping_add(self.session.user.len() as u64))
     }
@@ -110,14 +110,14 @@ impl Neighbours {
             Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => Some(batch),
         };
         let taken = back.into_iter().chain(self.before.try_iter());
-        taken.flatten().fold(0, |sum, answer| sum.wrapping_add(answer.told()))
+        taken.flatten().fold(0, |sum, answer| sum.wrapping_add(answer.digest()))
     }
 
     /// Drops what still comes, until the one before is at its end too.
     fn end(self) -> u64 {
         drop(self.next);
         let answers = self.before.into_iter().flatten();
-        answers.fold(0, |sum, answer| sum.wrapping_add(answer.told()))
+        answers.fold(0, |sum, answer| sum.wrapping_add(answer.digest()))
     }
 }
 
@@ -144,7 +144,7 @@ fn serve(seed: u64, ops: u64, neighbours: Neighbours) -> u64 {
         let session = visited(sessions[user].take(), user, last);
         let answer = answered(&request, &session);
         sessions[user] = Some(session);
-        sum = sum.wrapping_add(answer.told());
+        sum = sum.wrapping_add(answer.digest());
         if op % 4 == 0 {
             answers.push(answer);
         }

@@ -45,7 +45,7 @@ pub fn arcs(work: Work) -> u64 {
                 });
                 scope.spawn(move || {
                     let batches = receiver.into_iter();
-                    batches.flatten().fold(0_u64, |sum, arc| sum.wrapping_add(arc.told()))
+                    batches.flatten().fold(0_u64, |sum, arc| sum.wrapping_add(arc.checksum()))
                 })
             })
             .collect();

@@ -204,10 +204,10 @@ mod tests {
     fn commands_that_fail_say_what_they_printed() {
         let error =
             talk(Command::new("sh").args(["-c", "cat; echo no >&2; exit 3"]), "why").unwrap_err();
-        let told = format!("{error:#}");
+        let message = format!("{error:#}");
         assert!(
-            told.contains("exit status: 3") && told.contains("why") && told.contains("no"),
-            "{told}"
+            message.contains("exit status: 3") && message.contains("why") && message.contains("no"),
+            "{message}"
         );
         assert_eq!(talk(Command::new("cat").arg("-"), "x").unwrap(), "x");
     }

@@ -38,8 +38,8 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     machine::provide(&TOOLS)?;
     let bench = shop.bench("deb")?;
     let ask = |name: &str| {
-        let told = answer(Command::new("dpkg-architecture").arg("--query").arg(name))?;
-        anyhow::Ok(told.trim().to_owned())
+        let answer_text = answer(Command::new("dpkg-architecture").arg("--query").arg(name))?;
+        anyhow::Ok(answer_text.trim().to_owned())
     };
     let tree = Tree {
         folder: bench.join("tree"),
@@ -84,10 +84,10 @@ impl Tree {
     /// When the sources were last changed, as mails have it.
     fn date(&self) -> Result<String> {
         let mut date = Command::new("date");
-        let told = answer(
+        let answer_text = answer(
             date.args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", self.changed)),
         )?;
-        Ok(told.trim().to_owned())
+        Ok(answer_text.trim().to_owned())
     }
 
     /// Licences, changes and overrides, as Debian wants to find them.
@@ -149,8 +149,8 @@ impl Tree {
         for library in ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"] {
             needs.arg(self.libraries().join(library));
         }
-        let told = answer(&mut needs)?;
-        let needs = told.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
+        let answer_text = answer(&mut needs)?;
+        let needs = answer_text.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
         Ok(needs.context("dpkg-shlibdeps names no library")?.to_owned())
     }
 
@@ -181,12 +181,15 @@ impl Tree {
 /// When the sources were last changed: with the last commit, or when the packager says.
 fn changed(root: &Path) -> Result<String> {
     const EPOCH: &str = "SOURCE_DATE_EPOCH";
-    if let Ok(told) = std::env::var(EPOCH) {
-        return Ok(told);
+    if let Ok(answer_text) = std::env::var(EPOCH) {
+        return Ok(answer_text);
     }
     let mut ask = Command::new("git");
-    let told = answer(ask.current_dir(root).args(["log", "-1", "--format=%ct"]));
-    Ok(told.with_context(|| format!("where there is no git, set {EPOCH}"))?.trim().to_owned())
+    let answer_text = answer(ask.current_dir(root).args(["log", "-1", "--format=%ct"]));
+    Ok(answer_text
+        .with_context(|| format!("where there is no git, set {EPOCH}"))?
+        .trim()
+        .to_owned())
 }
 
 fn is_elf(path: &Path) -> Result<bool> {

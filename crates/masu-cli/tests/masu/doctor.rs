@@ -48,12 +48,12 @@ fn the_json_says_its_version_and_has_every_price_or_the_reason() {
         let list = all["prices"][list].as_array().unwrap().iter();
         list.map(|one| one["service"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let mut told = services("known");
-    told.extend(services("unknown"));
-    told.sort();
+    let mut all_services = services("known");
+    all_services.extend(services("unknown"));
+    all_services.sort();
     let mut expected = SERVICES.map(str::to_owned);
     expected.sort();
-    assert_eq!(told, expected);
+    assert_eq!(all_services, expected);
     for price in all["prices"]["known"].as_array().unwrap() {
         assert!(price["median_ns"].as_f64().unwrap() > 0.0, "{price}");
     }

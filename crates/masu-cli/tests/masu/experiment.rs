@@ -35,11 +35,11 @@ fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
     let [output, cache] = ["out", "cache"].map(|name| place.path().join(name));
     let folders = ["--output", output.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
     let run = masu(&["experiment", "brk", "--tiny"]).args(folders).output().unwrap();
-    let (said, told) =
+    let (said, stderr_text) =
         (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
-    assert!(run.status.success(), "{told}");
+    assert!(run.status.success(), "{stderr_text}");
     assert!(said.starts_with("brk: Today's machine"), "{said}");
-    assert!(told.contains("--clean"), "where the cache is: {told}");
+    assert!(stderr_text.contains("--clean"), "where the cache is: {stderr_text}");
     markdown(&output);
     let html = fs::read_to_string(output.join("brk.html")).unwrap();
     assert!(html.contains("<svg ") && html.contains("What masu changes"), "{html}");

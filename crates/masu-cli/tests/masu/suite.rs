@@ -17,7 +17,7 @@ fn compare(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Both streams and the exit code.
-fn told(folder: &Path, arguments: &[&str]) -> (String, String, i32) {
+fn compare_in(folder: &Path, arguments: &[&str]) -> (String, String, i32) {
     let output = compare(folder, arguments);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
@@ -45,7 +45,7 @@ fn the_suite_that_the_documentation_shows_is_measured() {
     fs::write(folder.path().join("sorting.toml"), documented()).unwrap();
     let arguments =
         ["--suite", "sorting.toml", "-n", "1", "-P", "lines=100", "--json", "runs.jsonl"];
-    let (page, said, code) = told(folder.path(), &arguments);
+    let (page, said, code) = compare_in(folder.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     for table in ["sort threads=1", "sort threads=2", "words"] {
         assert!(page.lines().any(|line| line.contains(table)), "{table}: {page}");
@@ -54,7 +54,7 @@ fn the_suite_that_the_documentation_shows_is_measured() {
     assert!(!folder.path().join("numbers").exists(), "what the setup made is cleaned up");
     let again = ["--suite", "sorting.toml", "-n", "1", "-P", "lines=100", "--resume", "runs.jsonl"];
     let before = fs::read(folder.path().join("runs.jsonl")).unwrap();
-    let (repeated, _, code) = told(folder.path(), &again);
+    let (repeated, _, code) = compare_in(folder.path(), &again);
     assert_eq!((code, repeated), (0, page));
     assert_eq!(fs::read(folder.path().join("runs.jsonl")).unwrap(), before);
 }
@@ -64,7 +64,7 @@ fn a_part_of_a_suite_is_measured_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sorting.toml"), documented()).unwrap();
     let arguments = ["--suite", "sorting.toml", "--only", "words", "-n", "1", "-a", "system"];
-    let (page, said, code) = told(folder.path(), &arguments);
+    let (page, said, code) = compare_in(folder.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     assert!(!page.contains("threads="), "{page}");
     for (more, said) in [
@@ -74,7 +74,7 @@ fn a_part_of_a_suite_is_measured_otherwise() {
         (["-n", "0"], "0"),
     ] {
         let (_, message, code) =
-            told(folder.path(), &[&["--suite", "sorting.toml"], &more[..]].concat());
+            compare_in(folder.path(), &[&["--suite", "sorting.toml"], &more[..]].concat());
         assert_eq!(code, 2, "{message}");
         assert!(message.contains(said), "{said}: {message}");
     }
@@ -84,7 +84,7 @@ fn a_part_of_a_suite_is_measured_otherwise() {
 fn a_mistake_in_a_suite_is_told_with_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("odd.toml"), "rounds = 3\nround = 3\n").unwrap();
-    let (_, message, code) = told(folder.path(), &["--suite", "odd.toml"]);
+    let (_, message, code) = compare_in(folder.path(), &["--suite", "odd.toml"]);
     assert_eq!(code, 2);
     assert!(message.contains("odd.toml, line 1: `workload` is missing"), "{message}");
     let (message, code) = failure(&["compare", "--suite", "x.toml", "--", "true"]);
@@ -97,13 +97,13 @@ fn a_parameter_may_be_the_program_and_other_braces_stay() {
     let folder = tempfile::tempdir().unwrap();
     let script = "echo {} '{print $1}' >&2; {bin}";
     let arguments = ["-n", "1", "--json", "r", "-P", "bin=true,:", "--", "sh", "-c", script];
-    let (page, said, code) = told(folder.path(), &arguments);
+    let (page, said, code) = compare_in(folder.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     assert!(page.contains("system bin=true") && page.contains("system bin=:"), "{page}");
     let results = fs::read_to_string(folder.path().join("r")).unwrap();
     assert!(results.contains("{} {print $1}"), "{results}");
     let programs = ["-n", "1", "-P", "bin=true,sh", "--", "{bin}"];
-    assert_eq!(told(folder.path(), &programs).2, 0);
+    assert_eq!(compare_in(folder.path(), &programs).2, 0);
     for (parameters, said) in [
         ("n=1,2", "nothing of `true` holds {n}"),
         ("variant=1", "take another name"),
@@ -121,7 +121,7 @@ fn each_value_of_another_parameter_gets_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let arguments =
         ["-n", "1", "-a", "system", "--each", "n=1,2", "--", "sh", "-c", "exit $(({n}-1))"];
-    let (page, said, code) = told(folder.path(), &arguments);
+    let (page, said, code) = compare_in(folder.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     assert!(page.contains("sh n=1") && page.contains("sh n=2"), "{page}");
     assert!(page.contains("returned 1"), "the second table fails: {page}");
@@ -132,7 +132,7 @@ fn the_gate_fails_passes_or_says_that_it_cannot_tell() {
     let folder = tempfile::tempdir().unwrap();
     let gate = |more: &[&str]| {
         let sleeping = ["-P", "s=0.01,0.1", "--", "sleep", "{s}"];
-        told(folder.path(), &[&["--fail-if-slower", "3"], more, &sleeping].concat())
+        compare_in(folder.path(), &[&["--fail-if-slower", "3"], more, &sleeping].concat())
     };
     let (page, said, code) = gate(&["-n", "10"]);
     assert_eq!(code, 1, "{said}");
@@ -142,9 +142,9 @@ fn the_gate_fails_passes_or_says_that_it_cannot_tell() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("too few runs for a verdict"), "{said}");
     let quick = ["--fail-if-slower=900", "-n", "10", "-P", "s=0.1,0.01", "--", "sleep", "{s}"];
-    assert_eq!(told(folder.path(), &quick).2, 0);
+    assert_eq!(compare_in(folder.path(), &quick).2, 0);
     let other = ["--fail-if-slower=900", "-n", "10", "-P", "s=1,2", "--", "echo", "{s}"];
-    let (_, said, _) = told(folder.path(), &other);
+    let (_, said, _) = compare_in(folder.path(), &other);
     assert!(said.contains("did not all do the same work"), "{said}");
     let (message, code) = failure(&["compare", "--fail-if-slower", "much", "--", "true"]);
     assert_eq!(code, 2);
@@ -158,7 +158,7 @@ fn what_was_interrupted_goes_on_where_it_was() {
     let command = ["--", "sleep", "0.02"];
     let variants = ["-n", "10", "-a", "system", "-a", "masu"];
     let whole = [&variants[..], &["--seed", "7", "--json", "whole.jsonl"], &command].concat();
-    assert_eq!(told(folder.path(), &whole).2, 0);
+    assert_eq!(compare_in(folder.path(), &whole).2, 0);
     let mut child = masu(&["compare", "--seed", "7", "--json", "runs.jsonl"])
         .args(variants)
         .args(command)
@@ -181,13 +181,13 @@ fn what_was_interrupted_goes_on_where_it_was() {
     let text = fs::read_to_string(&results).unwrap();
     fs::write(&results, &text[..text.len() - 20]).unwrap();
     let resumed = [&variants[..], &["--resume", "runs.jsonl"], &command].concat();
-    let (_, said, code) = told(folder.path(), &resumed);
+    let (_, said, code) = compare_in(folder.path(), &resumed);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("there already"), "{said}");
     assert_eq!(order(&results), order(&folder.path().join("whole.jsonl")));
     // Another plan is not gone on with.
     let other = ["-n", "11", "-a", "system", "-a", "masu", "--resume", "runs.jsonl"];
-    let (_, message, code) = told(folder.path(), &[&other[..], &command].concat());
+    let (_, message, code) = compare_in(folder.path(), &[&other[..], &command].concat());
     assert_eq!(code, 2);
     assert!(message.contains("rounds.fixed was 10 and is 11"), "{message}");
 }
@@ -195,8 +195,10 @@ fn what_was_interrupted_goes_on_where_it_was() {
 #[test]
 fn a_full_disk_is_told_and_what_is_there_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, message, code) =
-        told(folder.path(), &["-n", "1", "-a", "system", "--json", "/dev/full", "--", "true"]);
+    let (_, message, code) = compare_in(
+        folder.path(),
+        &["-n", "1", "-a", "system", "--json", "/dev/full", "--", "true"],
+    );
     assert_eq!(code, 2);
     assert!(message.contains("No space left") && message.contains("--resume"), "{message}");
     // A disk of 16 KiB in a namespace of this test's own: full after some runs.
@@ -223,7 +225,7 @@ fn a_full_disk_is_told_and_what_is_there_can_be_resumed() {
     assert!((1..40).contains(&before.len()), "{before:?}");
     let mut resumed = vec!["--resume", "runs"];
     resumed.extend(arguments.split(' '));
-    let (_, said, code) = told(folder.path(), &resumed);
+    let (_, said, code) = compare_in(folder.path(), &resumed);
     assert_eq!(code, 0, "{said}");
     let after = order(&folder.path().join("runs"));
     assert_eq!((after.len(), &after[..before.len()]), (40, before.as_slice()));
@@ -234,7 +236,7 @@ fn names_are_kept_out_of_the_results() {
     let folder = tempfile::tempdir().unwrap();
     let arguments =
         ["-n", "1", "-a", "system", "--redact=hush", "--json", "r", "--", "echo", "hush"];
-    let (page, said, code) = told(folder.path(), &arguments);
+    let (page, said, code) = compare_in(folder.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     let results = fs::read_to_string(folder.path().join("r")).unwrap();
     assert!(!results.contains("hush") && results.contains("[redacted]"), "{results}");

@@ -144,9 +144,9 @@ const REFUSED: &[(&str, &[&str])] = &[
 #[test]
 fn what_is_wrong_is_told_with_what_to_do() {
     let surroundings = Surroundings::new().with_programs();
-    let mut told = String::new();
+    let mut transcript = String::new();
     for (what, cases) in REFUSED {
-        writeln!(told, "# Wrong with {what}\n").unwrap();
+        writeln!(transcript, "# Wrong with {what}\n").unwrap();
         for case in *cases {
             let arguments: Vec<&str> = case.split(' ').collect();
             let output = surroundings.masu(&arguments).output().unwrap();
@@ -155,12 +155,13 @@ fn what_is_wrong_is_told_with_what_to_do() {
             let code = output.status.code().expect(case);
             let is_run = case.starts_with("run ");
             assert!(if is_run { (125..=127).contains(&code) } else { code == 2 }, "{case}: {code}");
-            writeln!(told, "$ masu {case}\n{}=> {code}\n", surroundings.message(&said)).unwrap();
+            writeln!(transcript, "$ masu {case}\n{}=> {code}\n", surroundings.message(&said))
+                .unwrap();
             surroundings.assert_nothing_is_left(case);
         }
     }
     let assert = snapbox::Assert::new().action_env("SNAPSHOTS");
-    assert.eq(Data::from(told), file!["text/wrong.txt"]);
+    assert.eq(Data::from(transcript), file!["text/wrong.txt"]);
 }
 
 #[test]

@@ -52,10 +52,10 @@ impl Attached {
     pub(crate) fn to(process: u32) -> Result<Attached, Error> {
         let root = Pid::try_from(process).map_err(|_| Error::Ended { pid: process })?;
         let unstoppable = Unstoppable::now();
-        let (told, hears) = mpsc::channel();
+        let (seized_sender, hears) = mpsc::channel();
         let counting = thread::Builder::new()
             .name("counting".to_owned())
-            .spawn(move || count(root, &told))
+            .spawn(move || count(root, &seized_sender))
             .doing(|| "starting the thread that counts")?;
         match hears.recv() {
             Ok(Ok((rope, thread))) => Ok(Attached {
@@ -115,13 +115,16 @@ enum Refusal {
 }
 
 /// The counting thread. Whom it traces is free when it has ended.
-fn count(process: Pid, told: &Sender<Result<(Rope, Pid), Refusal>>) -> io::Result<Counted> {
+fn count(
+    process: Pid,
+    seized_sender: &Sender<Result<(Rope, Pid), Refusal>>,
+) -> io::Result<Counted> {
     let (bell, rope) = Bell::hang()?;
     let mut follower = Follower { process, ..Follower::default() };
     let seized = follower.seize();
     let is_seized = seized.is_ok();
     // Who asked waits for this.
-    let _ = told.send(seized.map(|()| (rope, door::own_thread())));
+    let _ = seized_sender.send(seized.map(|()| (rope, door::own_thread())));
     let followed = if is_seized { follower.follow(bell.pid) } else { Ok(()) };
     bell.take_down();
     followed

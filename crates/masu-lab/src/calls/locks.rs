@@ -275,9 +275,12 @@ mod tests {
                 locks.note(process, wait % 3, 0x1000 + u64::try_from(lock).unwrap(), 1);
             }
         }
-        let (told, rest) = locks.finish();
-        assert_eq!((told.len(), rest), (TOLD, 1 + 2 + 3 + 4));
-        assert_eq!((told[0].address, told[0].waits, told[0].threads), (0x1013, 20, 3));
-        assert_eq!(told[0].owner, Owner::Program);
+        let (most_waited, rest) = locks.finish();
+        assert_eq!((most_waited.len(), rest), (TOLD, 1 + 2 + 3 + 4));
+        assert_eq!(
+            (most_waited[0].address, most_waited[0].waits, most_waited[0].threads),
+            (0x1013, 20, 3)
+        );
+        assert_eq!(most_waited[0].owner, Owner::Program);
     }
 }

@@ -49,14 +49,14 @@ fn unoptimised_parts(text: &[u8]) -> Option<String> {
         // Without any options on record, nothing is known.
         text.contains(" -m").then_some(text)
     };
-    let told: Vec<String> = producers.filter_map(options).collect();
+    let flags: Vec<String> = producers.filter_map(options).collect();
     let is_optimised = |text: &String| {
         let level = text.split(' ').filter_map(|word| word.strip_prefix("-O")).next_back();
         level.is_some_and(|level| level != "0")
     };
-    let first = told.first()?;
+    let first = flags.first()?;
     let compiler: Vec<&str> = first.split(" -").next()?.split(' ').take(3).collect();
-    (!told.iter().any(is_optimised))
+    (!flags.iter().any(is_optimised))
         .then(|| format!("{} was given no -O, its debug information says", compiler.join(" ")))
 }
 
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn a_part_without_an_option_is_not_optimised_and_one_with_it_is() {
         let plain = &b"main.c\0GNU C17 12.2.0 -mtune=generic -march=x86-64 -g\0int\0"[..];
-        let told = unoptimised_parts(plain).unwrap();
-        assert!(told.starts_with("GNU C17 12.2.0 was given no -O"), "{told}");
+        let flags = unoptimised_parts(plain).unwrap();
+        assert!(flags.starts_with("GNU C17 12.2.0 was given no -O"), "{flags}");
         let zero = b"GNU C++17 12.2.0 -mtune=generic -march=x86-64 -g -O2 -O0\0";
         assert!(unoptimised_parts(zero).is_some());
         for text in [

@@ -281,7 +281,7 @@ mod tests {
         let text = "basic_string<char, std::char_traits<char>, std::allocator<char> >";
         let of_text = format!("join<std::__cxx11::{text} >(std::__cxx11::{text})");
         assert_eq!(readable(&of_text), "join<std::string >");
-        for (name, told) in [
+        for (name, expected) in [
             ("read(std::vector<int> (*)(int), char)", "read"),
             ("Table<int>::insert(int) const", "Table<int>::insert"),
             ("Sum::operator()(int)", "Sum::operator()"),
@@ -291,7 +291,7 @@ mod tests {
             ("a)", "a)"),
             ("read", "read"),
         ] {
-            assert_eq!(without_arguments(name), told);
+            assert_eq!(without_arguments(name), expected);
         }
     }
 

@@ -49,10 +49,10 @@ impl Sampled {
 
     /// Where most were, in words; empty where they are scattered.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn listing(&self) -> String {
         /// Places with less than this share are left out.
         const LEAST: f64 = 0.05;
-        let told = |place: &Place| {
+        let listing = |place: &Place| {
             let file = place.file.file_name().unwrap_or_default().to_string_lossy();
             let share = percent(place.share);
             match &place.function {
@@ -62,7 +62,7 @@ impl Sampled {
             }
         };
         let most = self.places.iter().filter(|place| place.share >= LEAST).take(4);
-        most.map(told).collect::<Vec<_>>().join(", ")
+        most.map(listing).collect::<Vec<_>>().join(", ")
     }
 }
 

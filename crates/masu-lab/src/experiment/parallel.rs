@@ -293,13 +293,13 @@ fn figures(measured: &Measured) -> String {
     }
     let light = |step: &str| measured.light("release", step).timed();
     let debug = measured.light("debug", "pool");
-    let told = |ratio: Option<crate::statistics::Ratio>| claim::written(ratio.as_ref());
+    let ratio_text = |ratio: Option<crate::statistics::Ratio>| claim::written(ratio.as_ref());
     format!(
         "a thread for each chunk takes {} of the pool's time (theirs ×6.8), 12 workers take {} of the time of 2 (about ×1), and \
          work is {} of what was timed of the pool, the rest printing (theirs ×0.1 to ×0.3)",
-        told(light("threads").over(&light("pool"))),
-        told(measured.workers("12").timed().over(&measured.workers("2").timed())),
-        told(debug.compute.over(&debug.timed()))
+        ratio_text(light("threads").over(&light("pool"))),
+        ratio_text(measured.workers("12").timed().over(&measured.workers("2").timed())),
+        ratio_text(debug.compute.over(&debug.timed()))
     )
 }
 

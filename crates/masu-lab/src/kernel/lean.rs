@@ -59,9 +59,12 @@ pub(crate) fn start_lean(command: &mut Command, name: &OsStr) -> io::Result<Told
 /// # Errors
 ///
 /// When it cannot be started; nothing of it is left then.
-pub(crate) fn spawn(command: &mut Command, told: Told) -> io::Result<(Child, Option<u64>)> {
+pub(crate) fn spawn(
+    command: &mut Command,
+    pending_report: Told,
+) -> io::Result<(Child, Option<u64>)> {
     let mut child = command.spawn()?;
-    let (floor, errno) = told.read();
+    let (floor, errno) = pending_report.read();
     if let Some(errno) = errno {
         child.wait()?;
         return Err(io::Error::from_raw_os_error(errno));
@@ -84,8 +87,8 @@ impl Told {
         // SAFETY: The call takes and returns numbers only.
         let cpus = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
         let pages = BATCHES * (2 * cpus).max(32) + ARGUMENT_PAGES;
-        let told = u64::try_from(libc::c_long::from_ne_bytes(floor)).unwrap_or(0) * 1024;
-        let floor = told + pages * os_page_bytes();
+        let pending_report = u64::try_from(libc::c_long::from_ne_bytes(floor)).unwrap_or(0) * 1024;
+        let floor = pending_report + pages * os_page_bytes();
         let failed = self.0.read_exact(&mut errno).is_ok();
         (Some(floor), failed.then(|| i32::from_ne_bytes(errno)))
     }
@@ -305,8 +308,8 @@ unsafe fn become_program(contents: *const Contents, pipe: RawFd) -> ! {
     unsafe {
         libc::syscall(libc::SYS_write, peak, &raw const five, 1_usize);
         libc::syscall(libc::SYS_getrusage, libc::RUSAGE_SELF, &raw mut usage);
-        let told = &raw const usage.ru_maxrss;
-        libc::syscall(libc::SYS_write, pipe, told, size_of::<libc::c_long>());
+        let pending_report = &raw const usage.ru_maxrss;
+        libc::syscall(libc::SYS_write, pipe, pending_report, size_of::<libc::c_long>());
     }
     // SAFETY: All three lie in the parcel and are as `exec` takes them (second condition).
     unsafe {
@@ -360,8 +363,8 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo \"$0 $1 $LEAN ${PWD-}\"; exit 3", "called", "two words"]);
         command.env("LEAN", "yes").env_remove("PWD").stdout(std::process::Stdio::piped());
-        let told = start_lean(&mut command, OsStr::new("shell")).unwrap();
-        let (child, floor) = spawn(&mut command, told).unwrap();
+        let pending_report = start_lean(&mut command, OsStr::new("shell")).unwrap();
+        let (child, floor) = spawn(&mut command, pending_report).unwrap();
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         // The shell sets PWD itself.
@@ -378,8 +381,8 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
             command.args(["-c", "printf %s \"$@\" | wc -c", "sh"]);
             command.args(std::iter::repeat_n("x".repeat(100_000), words));
             command.stdout(std::process::Stdio::piped());
-            let told = start_lean(&mut command, OsStr::new("sh")).unwrap();
-            spawn(&mut command, told)
+            let pending_report = start_lean(&mut command, OsStr::new("sh")).unwrap();
+            spawn(&mut command, pending_report)
         };
         let output = start(9).unwrap().0.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "900000");
@@ -390,13 +393,13 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
     fn a_program_that_cannot_be_started_says_why_and_leaves_no_process() {
         let _alone = crate::execute::alone();
         let mut command = Command::new("/no/such/program");
-        let told = start_lean(&mut command, OsStr::new("program")).unwrap();
-        let error = spawn(&mut command, told).unwrap_err();
+        let pending_report = start_lean(&mut command, OsStr::new("program")).unwrap();
+        let error = spawn(&mut command, pending_report).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
         // A folder, for which the kernel has another word.
         let mut command = Command::new("/");
-        let told = start_lean(&mut command, OsStr::new("folder")).unwrap();
-        let error = spawn(&mut command, told).unwrap_err();
+        let pending_report = start_lean(&mut command, OsStr::new("folder")).unwrap();
+        let error = spawn(&mut command, pending_report).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EACCES));
         let mut command = Command::new("/bin/true");
         command.env("LEAN", "nul\0byte");

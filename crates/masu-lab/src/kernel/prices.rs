@@ -158,12 +158,12 @@ pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u6
         unsafe { libc::_exit(0) };
     }
     drop(writer);
-    let mut told = Vec::new();
-    let read = reader.read_to_end(&mut told);
+    let mut times_bytes = Vec::new();
+    let read = reader.read_to_end(&mut times_bytes);
     wait_for(pid)?;
     read?;
     let took: Vec<u64> =
-        told.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
+        times_bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
     if took.is_empty() {
         return Err(io::Error::from_raw_os_error(libc::ENOMEM));
     }
@@ -252,10 +252,10 @@ pub(crate) fn counted_calls_in_child(
     }
     drop(writer);
     let ended = answer_stops(pid);
-    let mut told = Vec::new();
-    reader.read_to_end(&mut told)?;
+    let mut times_bytes = Vec::new();
+    reader.read_to_end(&mut times_bytes)?;
     ended?.as_tried()?;
-    Ok(told.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
+    Ok(times_bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
 }
 
 /// About what a stop to be counted takes of a program's CPU time, in seconds, by few of them. Where nothing may be

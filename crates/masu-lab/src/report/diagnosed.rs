@@ -17,7 +17,7 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     page.heading(1, Text::code(command));
     page.say(ran(diagnosis), Tone::Dim);
     let names_places = diagnosis.findings.iter().any(|finding| finding.id == Id::CpuBound);
-    let places = diagnosis.facts.sampled().map(|sampled| sampled.told()).unwrap_or_default();
+    let places = diagnosis.facts.sampled().map(|sampled| sampled.listing()).unwrap_or_default();
     if !names_places && !places.is_empty() {
         page.say(format!("Most of its own code's time: {places}."), Tone::Dim);
     }

@@ -37,14 +37,14 @@ fn as_it_is(reference: &Medians, primary: Measure) -> String {
         _ => (Measure::Wall, reference.wall_s),
     };
     let figures = [(time, time_s), (Measure::PeakRss, reference.peak_rss_bytes)];
-    let told: Vec<String> = figures
+    let figures_text: Vec<String> = figures
         .into_iter()
         .filter_map(|(measure, figure)| Some(measure::value(measure, figure?)))
         .collect();
-    if told.is_empty() {
+    if figures_text.is_empty() {
         return "the reference".to_owned();
     }
-    format!("the reference: {}", told.join(", "))
+    format!("the reference: {}", figures_text.join(", "))
 }
 
 /// What is said of `remedy`, and its tone.

@@ -157,7 +157,7 @@ impl ServerPlan {
         match &self.load {
             Load::Command(text) => add("load", text.clone()),
             Load::Http { urls, body, connections, pace, latency_rate, timeout } => {
-                add("load", urls::told(urls));
+                add("load", urls::listing(urls));
                 if let Some(body) = body {
                     add("load-body", format!("{} bytes", body.len()));
                 }

@@ -49,7 +49,7 @@ pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// The URLs on one line, or where there are many the first one, their number and what tells them from others.
-pub(super) fn told(urls: &[String]) -> String {
+pub(super) fn listing(urls: &[String]) -> String {
     match urls {
         [first, ..] if urls.len() > URLS_TOLD => {
             let hash = xxh3_128(urls.join("\n").as_bytes());
@@ -72,10 +72,10 @@ mod tests {
             .unwrap();
         let urls = urls_of(vec!["@urls".to_owned()], &folder).unwrap();
         assert_eq!(urls, ["http://127.0.0.1:{port}/a", "http://127.0.0.1:{port}/b"]);
-        assert_eq!(told(&urls), urls.join(" "));
+        assert_eq!(listing(&urls), urls.join(" "));
         let many: Vec<String> = (0..9).map(|n| format!("http://127.0.0.1/{n}")).collect();
-        assert!(told(&many).starts_with("http://127.0.0.1/0 and 8 others (XXH3 "));
-        assert_ne!(told(&many), told(&many[..8]));
+        assert!(listing(&many).starts_with("http://127.0.0.1/0 and 8 others (XXH3 "));
+        assert_ne!(listing(&many), listing(&many[..8]));
         fs::write(&path, "ab -n 10\n").unwrap();
         let reason = urls_of(vec!["@urls".to_owned()], &folder).unwrap_err().to_string();
         assert!(reason.contains("@urls") && reason.contains("line 1"), "{reason}");

@@ -85,9 +85,9 @@ pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Opti
 
 /// CPU time that the hypervisor gave to other guests.
 fn steal(valid: &[&Run]) -> Option<String> {
-    let told = || valid.iter().filter(|run| run.steal_s.is_some());
-    let stolen: f64 = told().filter_map(|run| run.steal_s).sum();
-    let used: f64 = told().map(|run| run.user_s + run.sys_s).sum();
+    let with_count = || valid.iter().filter(|run| run.steal_s.is_some());
+    let stolen: f64 = with_count().filter_map(|run| run.steal_s).sum();
+    let used: f64 = with_count().map(|run| run.user_s + run.sys_s).sum();
     let share = stolen / used;
     (used > 0.0 && share > STEAL_SHARE).then(|| {
         format!(
@@ -100,9 +100,9 @@ fn steal(valid: &[&Run]) -> Option<String> {
 
 /// Other processes at work, by their CPU time or, where that is not known, by the load.
 fn others(valid: &[&Run]) -> Option<String> {
-    let told = || valid.iter().filter(|run| run.others_s.is_some());
-    let wall: f64 = told().map(|run| run.wall_s).sum();
-    let cpus = told().filter_map(|run| run.others_s).sum::<f64>() / wall;
+    let with_count = || valid.iter().filter(|run| run.others_s.is_some());
+    let wall: f64 = with_count().map(|run| run.wall_s).sum();
+    let cpus = with_count().filter_map(|run| run.others_s).sum::<f64>() / wall;
     let loads: Vec<f64> = valid.iter().filter_map(|run| run.load).collect();
     let load = statistics::median(&loads);
     let advice = "stop what need not run, or measure at a quieter hour";

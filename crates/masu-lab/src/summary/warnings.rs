@@ -163,7 +163,7 @@ pub(super) fn hidden_peaks(labels: &[String], series: &[Vec<&Run>]) -> Option<St
     let floor = floors.max()? as f64 / f64::from(1 << 20);
     let names: Vec<String> = hidden().map(|(label, _)| format!("`{label}`")).collect();
     Some(format!(
-        "peak RSS: what is told of {} may be that of masu's process before it became the program (up to {floor:.1} MiB), \
+        "peak RSS: the value of {} may be that of masu's process before it started the program (up to {floor:.1} MiB), \
          and less than that cannot be seen; there is no ratio of it",
         names.join(", ")
     ))

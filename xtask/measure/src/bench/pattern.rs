@@ -93,9 +93,9 @@ impl Pattern {
 ///
 /// When the program does not run or its list is not understood.
 pub(super) fn list(program: &Path) -> Result<Vec<Pattern>> {
-    let told = Command::new(program).arg("--list").output();
-    let told = told.with_context(|| format!("cannot run {}", program.display()))?;
-    understand(&String::from_utf8_lossy(&told.stdout))
+    let listed = Command::new(program).arg("--list").output();
+    let listed = listed.with_context(|| format!("cannot run {}", program.display()))?;
+    understand(&String::from_utf8_lossy(&listed.stdout))
 }
 
 /// The patterns that a list names, one a line.

@@ -221,9 +221,9 @@ impl Table {
 
 /// The patterns that the program has.
 fn list(program: &PathBuf) -> Result<Vec<Pattern>> {
-    let told = Command::new(program).arg("--list").output();
-    let told = told.with_context(|| format!("cannot run {}", program.display()))?;
-    understand(&String::from_utf8_lossy(&told.stdout))
+    let listed = Command::new(program).arg("--list").output();
+    let listed = listed.with_context(|| format!("cannot run {}", program.display()))?;
+    understand(&String::from_utf8_lossy(&listed.stdout))
 }
 
 /// The patterns that a list names, one a line: the name first, and a number behind the word `ops`.

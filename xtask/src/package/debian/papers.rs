@@ -6,11 +6,14 @@ use super::VERSION;
 
 /// Who answers for the package: its maker, by the variables that Debian's own tools read.
 fn maintainer() -> String {
-    let told = |name, otherwise: &str| {
-        std::env::var(name).ok().filter(|told| !told.is_empty()).unwrap_or(otherwise.to_owned())
+    let variable_or = |name, otherwise: &str| {
+        std::env::var(name)
+            .ok()
+            .filter(|variable_or| !variable_or.is_empty())
+            .unwrap_or(otherwise.to_owned())
     };
-    let name = told("DEBFULLNAME", "The masu engineers");
-    format!("{name} <{}>", told("DEBEMAIL", "masu@localhost"))
+    let name = variable_or("DEBFULLNAME", "The masu engineers");
+    format!("{name} <{}>", variable_or("DEBEMAIL", "masu@localhost"))
 }
 
 /// `DEBIAN/control`.

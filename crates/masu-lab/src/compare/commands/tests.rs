@@ -190,8 +190,10 @@ fn a_command_that_depends_on_the_run_before_is_told_and_cured_by_a_fresh_folder(
         let options = Around { runs: 2, scratch, ..Around::default() };
         comparison(&script, options, &Stop::never()).unwrap().tables.remove(0).summary
     };
-    let told = repeatable(mark.0.to_str().unwrap(), Scratch::None);
-    assert!(!told.repeatable && told.warnings.iter().any(|one| one.contains("not repeatable")));
+    let verdict = repeatable(mark.0.to_str().unwrap(), Scratch::None);
+    assert!(
+        !verdict.repeatable && verdict.warnings.iter().any(|one| one.contains("not repeatable"))
+    );
     let cured = repeatable("mark", Scratch::Empty);
     assert!(cured.repeatable, "{:?}", cured.warnings);
 }

@@ -88,7 +88,7 @@ fn computes(facts: &Facts) -> Option<Finding> {
     if cpu_s < COMPUTES * wall_s || clock.user_s < USER_SHARE * cpu_s {
         return None;
     }
-    let places = facts.sampled().map(Sampled::told).filter(|told| !told.is_empty());
+    let places = facts.sampled().map(Sampled::listing).filter(|listing| !listing.is_empty());
     let where_to_look = match places {
         Some(places) => format!("most of it in {places}"),
         None => "a profiler says where: perf record, or valgrind --tool=callgrind".to_owned(),
@@ -116,7 +116,7 @@ fn waits(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let for_what = facts.threads.idle_for.iter().max_by(|one, other| one.1.total_cmp(&other.1));
-    let told = match for_what.map(|(waiting, _)| *waiting) {
+    let listing = match for_what.map(|(waiting, _)| *waiting) {
         Some(Waiting::Data) => "It waits for data: a disk, the network, another program",
         Some(Waiting::Requests) => "It waits for requests, or for whatever else may come",
         Some(Waiting::Time) => "It sleeps until a time has passed",
@@ -124,12 +124,13 @@ fn waits(facts: &Facts) -> Option<Finding> {
         Some(Waiting::Other) | None => "It waits, and hardly uses a CPU",
     };
     let share = (1.0 - cpu_s / wall_s.max(1e-9)).max(0.0);
-    let finding = Finding::new(Id::IoBound, Confidence::High, told).sharing(share).seeing(format!(
-        "{} of CPU time in {}; {} voluntary context switches",
-        seconds(cpu_s),
-        seconds(wall_s),
-        clock.voluntary_switches
-    ));
+    let finding =
+        Finding::new(Id::IoBound, Confidence::High, listing).sharing(share).seeing(format!(
+            "{} of CPU time in {}; {} voluntary context switches",
+            seconds(cpu_s),
+            seconds(wall_s),
+            clock.voluntary_switches
+        ));
     Some(finding)
 }
 
@@ -161,7 +162,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         * (price(Service::ContextSwitch) + price(Service::FutexWake));
     let share = facts.share(faults_s + calls_s + waits_s);
     let sizes = super::program::size(facts);
-    let told = format!(
+    let listing = format!(
         "page faults {}, calls for memory {}, waits for the malloc's lock {}: {} of the run; {sizes}",
         seconds(faults_s),
         seconds(calls_s),
@@ -172,7 +173,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let malloc_share = sampled_s.map(|time_s| facts.share(time_s));
     let is_long_enough = facts.clock.own_cpu_s() >= CPU_MIN_S;
     if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
-        return Some(first_touch(facts, faults_s, told));
+        return Some(first_touch(facts, faults_s, listing));
     }
     let (title, confidence) = if share >= MEMORY_IS_FINE_SHARE {
         ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Low)
@@ -183,7 +184,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     } else {
         ("No sign that memory is its problem, by counts; samples are missing", Confidence::Low)
     };
-    let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(told);
+    let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(listing);
     if let Some(share) = malloc_share {
         finding =
             finding.seeing(format!("malloc and free, by samples: {} of the run", percent(share)));

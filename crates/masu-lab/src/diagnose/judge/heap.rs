@@ -92,7 +92,7 @@ fn call_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Finding
     );
     let finding = Finding::new(Id::HeapCallStorm, certain(share), title).sharing(share);
     let finding = finding
-        .seeing(format!("{} = {}", told(&calls.moves), seconds(costs.calls_s)))
+        .seeing(format!("{} = {}", call_counts(&calls.moves), seconds(costs.calls_s)))
         .seeing(again(facts, costs))
         .seeing(whole(facts, costs.all_s()));
     Some(finding.remedied(remedies(facts, costs)))
@@ -117,7 +117,7 @@ fn fault_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Findin
             bytes(costs.returned_bytes as f64 / (times as f64).max(1.0))
         ))
         .seeing(again(facts, costs))
-        .seeing(format!("calls: {} = {}", told(&calls.moves), seconds(costs.calls_s)))
+        .seeing(format!("calls: {} = {}", call_counts(&calls.moves), seconds(costs.calls_s)))
         .seeing(whole(facts, costs.all_s()));
     Some(finding.remedied(remedies(facts, costs)))
 }
@@ -153,7 +153,7 @@ fn faults_alone(facts: &Facts) -> Option<Finding> {
 }
 
 /// The calls that moved memory.
-fn told(moves: &Moves) -> String {
+fn call_counts(moves: &Moves) -> String {
     let mut parts = Vec::new();
     let mut tell = |number: u64, what: &str| {
         if number > 0 {

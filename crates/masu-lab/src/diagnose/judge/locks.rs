@@ -72,7 +72,7 @@ impl Waited {
         })
     }
 
-    fn told(&self, facts: &Facts, mut finding: Finding) -> Finding {
+    fn described(&self, facts: &Facts, mut finding: Finding) -> Finding {
         finding = finding.seeing(format!(
             "{} waits × {} to sleep and be woken = {}",
             count(self.waits as f64),
@@ -119,7 +119,7 @@ fn of_malloc(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Optio
     let most = locks.iter().map(|lock| lock.threads).max().unwrap_or(0);
     let many =
         format!("{} of the malloc's locks, the busiest wanted by {most} threads", locks.len());
-    let finding = waited.told(facts, finding).seeing(many);
+    let finding = waited.described(facts, finding).seeing(many);
     Some(remedied(facts, finding))
 }
 
@@ -208,7 +208,7 @@ fn of_program(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Opti
         _ => "Threads wait for one lock of the program",
     };
     let finding = Finding::new(Id::OneLock, Confidence::High, title);
-    let finding = waited.told(facts, finding).seeing(format!(
+    let finding = waited.described(facts, finding).seeing(format!(
         "{} threads want the one at {:#x}, which has {} of all such waits",
         hottest.threads,
         hottest.address,

@@ -68,8 +68,8 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     }
     let sites = facts.inside.as_ref().map_or(&[][..], |inside| &inside.sites);
     if !sites.is_empty() {
-        let told: Vec<String> = sites.iter().take(3).map(site).collect();
-        finding = finding.seeing(format!("blocks are asked for by {}", told.join(", ")));
+        let site_names: Vec<String> = sites.iter().take(3).map(site).collect();
+        finding = finding.seeing(format!("blocks are asked for by {}", site_names.join(", ")));
     } else if let Some(callers) = sampled.and_then(callers) {
         finding = finding.seeing(format!("on behalf of {callers}, as far as frame pointers tell"));
     }

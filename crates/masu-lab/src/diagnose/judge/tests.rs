@@ -178,8 +178,8 @@ fn huge_pages_are_offered_against_first_touches_where_they_are_cheaper() {
     let cheap = touching(60_000.0);
     assert_eq!(variants(&cheap, RemedyKind::Setting), ["glibc:huge_pages=1"]);
     assert!(cheap.evidence[1].contains("in huge pages"), "{cheap:?}");
-    let dear = touching(300_000.0);
-    assert_eq!(variants(&dear, RemedyKind::Setting), Vec::<String>::new(), "{dear:?}");
+    let costly = touching(300_000.0);
+    assert_eq!(variants(&costly, RemedyKind::Setting), Vec::<String>::new(), "{costly:?}");
 }
 
 #[test]

@@ -213,8 +213,8 @@ impl Layouts {
             "memory / a library each",
         ];
         let text = "The code arena loads the compiler's objects into one dense range: no linker, no library a method, seen by \
-                    gdb, perf and unwinders, and methods can be unloaded while threads run. Load is from files, debugger and \
-                    unwinder told.";
+                    gdb, perf and unwinders, and methods can be unloaded while threads run. Load is from files, and the \
+                    debugger and the unwinder know them.";
         let sheet = Sheet::new("The code arena, over the others", headings, rows);
         vec![Block::marked(text), Block::Sheet(sheet)]
     }

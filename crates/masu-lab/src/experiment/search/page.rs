@@ -245,10 +245,10 @@ fn change(measured: &Measured) -> Vec<Block> {
 fn verdicts(table: &Table) -> Block {
     let summary = &table.summary;
     let rows = table.case.variants.iter().zip(&summary.rows);
-    let told = |(variant, row): (&Variant, &Row)| {
+    let as_point = |(variant, row): (&Variant, &Row)| {
         format!("{}: {}", malloc(variant), report::verdict(row, summary.primary))
     };
-    Block::points(rows.map(told))
+    Block::points(rows.map(as_point))
 }
 
 /// What may mislead, as the engine says it.
