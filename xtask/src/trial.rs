@@ -32,7 +32,7 @@ const NEXT: &str = "\
 Now a program of yours:
   target/debug/masu diagnose -- PROGRAM ARGUMENTS   is memory what makes it slow?
   target/debug/masu compare -- PROGRAM ARGUMENTS    which malloc is better for it, and by how much?
-To keep: `cargo build --release` makes target/release/masu and target/release/libmasu.so, optimized throughout.
+To keep: `cargo build --release` makes target/release/masu and target/release/libmasu.so, both optimized.
 ";
 
 /// Takes the three steps.
