@@ -362,8 +362,9 @@ impl Holdings {
     #[inline(never)]
     pub(super) unsafe fn release_all(&mut self) {
         slot::ranges().lock().bring_home(slot::parked());
-        let mut freed_to = stripes::Set::new();
+        let (mut freed_to, mut all_slices) = (stripes::Set::new(), 0);
         while let Some(((first, slices, dirty), is_large)) = self.close_any() {
+            all_slices += slices;
             let stripe = stripes::of(first);
             freed_to.insert(stripe);
             // What is too much goes back when all is merged: piece by piece a heap of 1 GiB would be thousands of system calls.
@@ -374,7 +375,7 @@ impl Holdings {
             // SAFETY: The run was a page's or a large block's, which nothing uses.
             unsafe { ranges.free(first, slices, dirty) };
         }
-        freed_to.iter().for_each(|stripe| drop(stripe.lock()));
+        freed_to.iter().for_each(|stripe| stripe.lock().note_moved(all_slices));
         *self = Holdings::new();
     }
 

@@ -190,6 +190,13 @@ impl Held<'_> {
         self.shared.dirty_bytes.set(self.dirty_bytes());
     }
 
+    /// Sizes the step at the release for `slices` slices that this thread freed in several calls: other threads may have
+    /// taken their bytes for steps of their own in between.
+    #[inline]
+    pub(crate) fn note_moved(&mut self, slices: usize) {
+        self.moved_bytes = self.moved_bytes.max(slices * SLICE_BYTES);
+    }
+
     /// Takes back a thread's parked run and the right to park: before the thread takes or frees anything else. A thread
     /// without a cache parks nothing.
     #[inline]
