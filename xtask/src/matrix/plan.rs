@@ -234,9 +234,11 @@ const fn left_out_in_guests(
 
 /// Tests that an emulator breaks, and what only a released library does.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
+    left_out("unit", "memory::ranges::stripes::tests", STARTED),
     left_out("oracle", "os_pages", STARTED),
     left_out("oracle", "combinations", STARTED),
     left_out("heaps", "misuse_ends_the_program", STARTED),
+    left_out("heaps", "dropping_a_heap_returns_its_memory", STARTED),
     left_out("profile", "a_profile_from_the_environment", STARTED),
     left_out("life", "fork_while_threads_allocate", FORKED),
     left_out("life", "fork_handlers_may_allocate", FORKED),
