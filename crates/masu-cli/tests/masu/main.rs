@@ -3,6 +3,7 @@
 //! Relies on the programs every Debian has (`sh`, `cat`, `env`) and on nothing that is installed
 //! beside: allocators other than the system's and masu's own may be missing.
 
+mod action;
 mod attach;
 mod code;
 mod compare;
