@@ -109,10 +109,6 @@ with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-i
 ";
 
 /// Writes the page.
-///
-/// # Errors
-///
-/// When the records cannot be read or the page cannot be written.
 pub fn run(root: &Path) -> Result<()> {
     let folder = root.join(RECORDS);
     let mut records = Vec::new();

@@ -85,10 +85,6 @@ fn inherited() -> Vec<String> {
 }
 
 /// Runs the program and ends as it did.
-///
-/// # Errors
-///
-/// When the guest cannot be started, or is not what was asked for, or broke off.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     provide(root, &[request.pages])?;
     let end = boot(request.pages, &request.task()?)?;

@@ -24,10 +24,6 @@ pub(crate) enum Length {
 }
 
 /// Runs all checks, then all tests; stops at the first check that fails.
-///
-/// # Errors
-///
-/// The step that failed, named.
 pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let cargo = |words: &str| commands::run(cargo(root, words)?.current_dir(root));
     let needs: Vec<_> = machine::PEERS.iter().chain(machine::TESTED).collect();

@@ -10,10 +10,6 @@ use anyhow::{Context, Result, bail};
 use crate::process_stat;
 
 /// Announces a step, takes it, and says how long it took.
-///
-/// # Errors
-///
-/// The step's own, named.
 pub fn step<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
     let (start, cpu) = (Instant::now(), process_stat::cpu_s());
@@ -41,10 +37,6 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Where cargo puts what it builds: this program lies in a profile's folder of it.
-///
-/// # Errors
-///
-/// When this program was moved away from there.
 pub fn target_folder() -> Result<PathBuf> {
     let program = std::env::current_exe().context("this program's own path is unknown")?;
     let folder = program.ancestors().nth(2).context("xtask lies outside a target folder")?;
@@ -52,10 +44,6 @@ pub fn target_folder() -> Result<PathBuf> {
 }
 
 /// Runs a command to its end; its output goes where ours goes.
-///
-/// # Errors
-///
-/// When the command cannot start or does not succeed.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);
     let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
@@ -82,11 +70,18 @@ pub fn behind(words: &[&str], command: &Command) -> Command {
     whole
 }
 
+/// Removes the variables that would change a malloc.
+pub fn unset_malloc_variables(command: &mut Command) {
+    for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"] {
+        command.env_remove(name);
+    }
+    let names = std::env::vars_os().map(|(name, _)| name);
+    for name in names.filter(|name| name.as_encoded_bytes().starts_with(b"MASU_")) {
+        command.env_remove(name);
+    }
+}
+
 /// Has `make` in `sources` put what it builds into `out`.
-///
-/// # Errors
-///
-/// When it fails.
 pub fn make(sources: &Path, out: &Path) -> Result<()> {
     let mut variable = OsString::from("OUT=");
     variable.push(out);

@@ -30,10 +30,6 @@ pub(crate) struct Request {
 }
 
 /// Tries everything on all programs, or on those that are named, and keeps their tables.
-///
-/// # Errors
-///
-/// When a run crashes, hangs or loses a byte, as the tests say.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let tables = commands::target_folder()?.join("faults");
     fs::create_dir_all(&tables)?;

@@ -33,10 +33,6 @@ pub(crate) struct Request {
 }
 
 /// Builds the fuzz target and searches; what it finds on the way stays in the target folder.
-///
-/// # Errors
-///
-/// When the build fails, or an object breaks the loader: its file is named.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?.join(if request.asan { "fuzz-asan" } else { "fuzz" });
     commands::step("build", || {

@@ -41,10 +41,6 @@ fn parse_relative(text: &str) -> Result<String, String> {
 }
 
 /// Builds masu and installs it.
-///
-/// # Errors
-///
-/// When the build fails or a file cannot be written.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let installed = request.perform(root, &commands::target_folder()?)?;
     for path in &installed {
@@ -65,10 +61,6 @@ impl Request {
     }
 
     /// Builds, installs, and returns the files.
-    ///
-    /// # Errors
-    ///
-    /// When the build fails or a file cannot be written.
     pub(crate) fn perform(&self, root: &Path, target: &Path) -> Result<Vec<PathBuf>> {
         let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
         build.args(ROOMS.map(|room| ["--package", room]).as_flattened());

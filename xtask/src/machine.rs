@@ -159,9 +159,6 @@ pub const JUDGED: &[Need] = &[
     program("flac", "flac", "judged: a compressor of sound"),
 ];
 
-/// What counts instructions, the same on a busy machine: see `profile.rs`.
-pub const VALGRIND: Need = program("valgrind", "valgrind", "counts instructions under cachegrind");
-
 /// The programs that the tests run under masu or look at it with.
 pub const TESTED: &[Need] = &[
     program("gcc", "gcc", "compiles C tests; itself run under masu"),
@@ -178,7 +175,7 @@ pub const TESTED: &[Need] = &[
     file("/usr/lib/x86_64-linux-gnu/libcrypto.a", "libssl-dev", "likewise"),
     file("/usr/lib/x86_64-linux-gnu/libgtest.a", "libgtest-dev", "a real library of C++, likewise"),
     file("/usr/src/googletest/googletest/CMakeLists.txt", "googletest", "its own tests"),
-    VALGRIND,
+    program("valgrind", "valgrind", "checks what the code arena loads"),
     program("strace", "strace", "counts system calls"),
     program("qemu-x86_64", "qemu-user", "counts lines that threads move between caches"),
     program("pkg-config", "pkgconf", "finds masu for programs in C"),
@@ -276,10 +273,6 @@ pub const OTHER_SYSTEMS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-dar
 pub const OLDEST_RUST: &str = "1.88.0";
 
 /// Installs what is missing of `needs`, as root by apt-get.
-///
-/// # Errors
-///
-/// When something is missing and this is not root on a Debian-like system, or apt-get fails.
 pub fn provide(needs: &[&Need]) -> Result<()> {
     let missing: Vec<&Need> = needs.iter().copied().filter(|need| !is_there(need.sign)).collect();
     if missing.is_empty() {
@@ -359,10 +352,6 @@ pub fn is_root() -> bool {
 }
 
 /// Adds what the Rust toolchain lacks, by rustup.
-///
-/// # Errors
-///
-/// When something is missing and rustup is not there or fails.
 pub fn provide_toolchain(root: &Path) -> Result<()> {
     let answers = |tool: &str| {
         let mut command = commands::cargo(root, &[tool, "--version"]);
@@ -386,10 +375,6 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
 }
 
 /// Adds the standard library for `target` where the toolchain lacks it.
-///
-/// # Errors
-///
-/// When rustup is not there or fails.
 pub fn provide_target(root: &Path, target: &str) -> Result<()> {
     if has_standard_library(root, target)? {
         return Ok(());

@@ -60,10 +60,6 @@ impl Request {
 }
 
 /// Runs the cells that were asked for and prints the table; whole rows are kept in the README as they are done.
-///
-/// # Errors
-///
-/// When something is missing and cannot be installed, or a test fails: after the whole table.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::TESTED.iter().chain(machine::FOREIGN).collect::<Vec<_>>())?;
     machine::provide_toolchain(root)?;

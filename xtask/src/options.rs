@@ -5,10 +5,6 @@
 use anyhow::{Result, bail};
 
 /// A number of rounds, runs or jobs: from 1 to 1000.
-///
-/// # Errors
-///
-/// When it is something else.
 pub fn times(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
     number.ok_or_else(|| "give a number from 1 to 1000".to_owned())
@@ -21,20 +17,12 @@ pub fn seconds() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 /// The name of a record: `first` for `benches/record/DATE-first.md`.
-///
-/// # Errors
-///
-/// When it would name a file elsewhere.
 pub fn record_name(text: &str) -> Result<String, String> {
     let is_word = !text.is_empty() && !text.contains(['/', '.']);
     if is_word { Ok(text.to_owned()) } else { Err("give a word such as `first`".to_owned()) }
 }
 
 /// Checks the names that were asked for against those there are.
-///
-/// # Errors
-///
-/// When one of them is unknown; all that are known are named.
 pub fn are_known<'a>(asked: &[String], known: impl Iterator<Item = &'a str>) -> Result<()> {
     let known: Vec<&str> = known.collect();
     match asked.iter().find(|name| !known.contains(&name.as_str())) {

@@ -91,10 +91,6 @@ const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Makes the packages that are asked for.
-///
-/// # Errors
-///
-/// When a package cannot be made or does not work.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let out = target.join("packages");

@@ -7,10 +7,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// Puts `text` into `page` in the place of what stands between the marks of `cargo xtask CHORE`.
-///
-/// # Errors
-///
-/// When the page cannot be read or written, or lacks the marks.
 pub fn replace(page: &Path, chore: &str, text: &str) -> Result<()> {
     let whole = open(page)?;
     let [before, _, after] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
@@ -19,10 +15,6 @@ pub fn replace(page: &Path, chore: &str, text: &str) -> Result<()> {
 }
 
 /// What stands in `page` between the marks of `cargo xtask CHORE`.
-///
-/// # Errors
-///
-/// When the page cannot be read, or lacks the marks.
 pub fn read(page: &Path, chore: &str) -> Result<String> {
     let whole = open(page)?;
     let [_, kept, _] = parts(&whole, chore).with_context(|| lacking(page, chore))?;

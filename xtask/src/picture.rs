@@ -20,10 +20,6 @@ const LINE: usize = 19;
 const MARGIN: usize = 18;
 
 /// Draws the picture.
-///
-/// # Errors
-///
-/// When masu cannot be built, the comparison fails, or the file cannot be written.
 pub(crate) fn run(root: &Path) -> Result<()> {
     commands::step("build", || commands::run(&mut commands::cargo(root, &["build", "--release"])))?;
     let mut command = trial::comparison(root, "release/masu")?;

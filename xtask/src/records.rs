@@ -52,10 +52,6 @@ pub fn today() -> String {
 }
 
 /// Writes the record, and the page of figures; returns the record's path from the root.
-///
-/// # Errors
-///
-/// When the file cannot be written.
 pub fn write(root: &Path, name: &str, text: &str) -> Result<String> {
     let path = format!("{RECORDS}/{}-{name}.md", today());
     let folder = root.join(RECORDS);

@@ -66,10 +66,6 @@ const SUPPRESSED: &str = "race:CompletedTest\n";
 const OPERATIONS: &str = "30000";
 
 /// Runs both.
-///
-/// # Errors
-///
-/// When something is missing, a test fails, or either of the two finds fault.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let seconds = request.seconds;
     machine::provide(&machine::TESTED.iter().collect::<Vec<_>>())?;

@@ -50,10 +50,6 @@ pub(crate) struct Request {
 }
 
 /// Runs all suites, or those that are named, or (`--table`) none; keeps the table.
-///
-/// # Errors
-///
-/// When a suite cannot be made, or a test's outcome differs with masu and the script does not say why.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = commands::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;

@@ -28,10 +28,6 @@ impl TestCounts {
 }
 
 /// Runs a cargo command that runs tests, and shows what it prints.
-///
-/// # Errors
-///
-/// When it fails without a test that says so, or runs no test.
 pub(crate) fn run_tests(command: &mut Command) -> Result<TestCounts> {
     let shown = commands::show(command);
     let mut child = command

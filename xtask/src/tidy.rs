@@ -80,10 +80,6 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
 ];
 
 /// Checks the workspace at `root` and prints what it finds.
-///
-/// # Errors
-///
-/// When a rule is broken, or the files cannot be listed or read.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let tree = Tree::read(root)?;
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&tree)).collect();

@@ -36,10 +36,6 @@ To keep: `cargo build --release` makes target/release/masu and target/release/li
 ";
 
 /// Takes the three steps.
-///
-/// # Errors
-///
-/// When the build or the comparison fails.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let gnu_sed = Command::new("sed").arg("--version").output().context("sed is not there")?;
     if !String::from_utf8_lossy(&gnu_sed.stdout).contains("GNU sed") {
@@ -68,10 +64,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 /// The comparison by the masu at this path in the target folder, once it is built.
-///
-/// # Errors
-///
-/// When what the script reads cannot be written.
 pub(crate) fn comparison(root: &Path, masu: &str) -> Result<Command> {
     let mut command = Command::new(commands::target_folder()?.join(masu));
     command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);

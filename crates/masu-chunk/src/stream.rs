@@ -25,10 +25,6 @@ pub trait Pull: Send {
     type Data: Send;
 
     /// The next chunk and the number of its items; `None` at the end.
-    ///
-    /// # Errors
-    ///
-    /// The error of reading it.
     fn pull(&mut self) -> io::Result<Option<(Self::Data, u64)>>;
 
     /// The number of items in all, if known.

@@ -18,10 +18,6 @@ pub(crate) fn widen() {
 }
 
 /// Writes all bytes.
-///
-/// # Errors
-///
-/// The system's error, except interruptions and a non-blocking output.
 pub(crate) fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let output = rustix::stdio::stdout();
     while !bytes.is_empty() {

@@ -153,10 +153,6 @@ struct Bench {
 }
 
 /// Measures, prints the tables and writes the record.
-///
-/// # Errors
-///
-/// When something cannot be built or installed, or something cannot be measured.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let (patterns, programs) = (request.wants(Part::Patterns), request.wants(Part::Programs));
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
@@ -172,7 +168,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("going on without: {error:#}");
     }
     let libc = request.libc();
-    let library = commands::step("build libmasu.so", || builds::library(root, libc))?;
+    let library = builds::library(root, libc)?;
     let made = commands::step("build the patterns", || builds::patterns(root, libc))?;
     let variants = builds::variants(&library, &made.program)?;
     let mut bench = Bench {

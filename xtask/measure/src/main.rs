@@ -2,13 +2,13 @@
 //!
 //! It relies on the lab's engine for every run that is timed. `xtask` lists these chores too, and starts this program.
 
+mod at_once;
 mod bench;
 mod causes;
 mod judge;
 mod machine_facts;
 mod misuse;
 mod peers;
-mod profile;
 mod rust;
 mod scale;
 
@@ -27,7 +27,6 @@ enum Chore {
     Judge(judge::Request),
     Misuse(misuse::Request),
     Peers(peers::Request),
-    Profile(profile::Request),
     Rust(rust::Request),
     Scale(scale::Request),
 }
@@ -39,7 +38,6 @@ fn perform(chore: &Chore) -> Result<()> {
         Chore::Judge(request) => judge::run(root()?, request),
         Chore::Misuse(request) => misuse::run(root()?, request),
         Chore::Peers(request) => peers::run(request),
-        Chore::Profile(request) => profile::run(root()?, request),
         Chore::Rust(request) => rust::run(root()?, request),
         Chore::Scale(request) => scale::run(root()?, request),
     }

@@ -9,7 +9,6 @@ mod cases;
 mod check;
 mod mallocs;
 mod page;
-mod price;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -40,7 +39,7 @@ enum Purpose {
 /// What each malloc does when a program misuses memory (about 3 minutes, after peers)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
-    /// Runs of each case with each size under each malloc (10; with --check 3, with --prices 5)
+    /// Runs of each case with each size under each malloc (10; with --check 3)
     #[arg(long, value_name = "N", value_parser = options::times)]
     runs: Option<usize>,
     /// Only this case; repeats
@@ -59,9 +58,6 @@ pub(crate) struct Request {
     /// Only masu's own columns, held against benches/record/checks/misuse.md
     #[arg(long)]
     check: bool,
-    /// What safety costs: time, memory and instructions of programs under the same mallocs (about 10 minutes)
-    #[arg(long, conflicts_with_all = ["only", "mallocs", "check"])]
-    prices: bool,
 }
 
 impl Request {
@@ -93,20 +89,7 @@ impl Request {
 }
 
 /// Builds what is misused and what misuses it, runs every case, and shows, records or checks what came of it.
-///
-/// # Errors
-///
-/// When something cannot be built, or, with `--check`, masu no longer does what the page says.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    if request.prices {
-        let text = price::text(root, request.runs)?;
-        println!("\n{text}");
-        if request.record {
-            price::keep(&root.join(PAGE), &text)?;
-            println!("record: {PAGE}");
-        }
-        return Ok(());
-    }
     let program = build(root)?;
     let found = mallocs::find(root, &program, |malloc| request.wants(malloc))?;
     for (malloc, reason) in &found.missing {

@@ -65,11 +65,6 @@ struct Progress {
 }
 
 /// Builds what does not stand yet, proves every peer and prints a table of them.
-///
-/// # Errors
-///
-/// When a tool is missing and cannot be installed, or a peer could not be built or is not in effect; all
-/// others stand then.
 pub(crate) fn run(request: &Request) -> Result<()> {
     machine::provide(&machine::PEER_BUILDS.iter().collect::<Vec<_>>())?;
     if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {

@@ -44,11 +44,6 @@ impl Request {
 }
 
 /// Builds, measures, prints the tables and writes the record.
-///
-/// # Errors
-///
-/// When a tool is missing and cannot be installed, masu or the reference cannot be built, or something cannot be
-/// measured.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::RUST_PEERS.iter().collect::<Vec<_>>())?;
     machine::provide_target(root, machine::MUSL)?;

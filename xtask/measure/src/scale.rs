@@ -3,13 +3,11 @@
 //! It relies on `workloads/scale` for the programs, and on qemu with the plugin there for the counting: lines moved between
 //! the caches of a machine that has a core for each thread, atomic operations, instructions and system calls an
 //! operation. The hard idea is that nothing is timed: threads take turns of some hundred instructions, so that a count is
-//! the same on a busy machine, and as much as can be in every run with the same seed. `--real` runs the same program on
-//! the machine itself, with far more threads than it has CPUs.
+//! the same on a busy machine, and as much as can be in every run with the same seed.
 
 mod mallocs;
 mod page;
 mod queue;
-mod real;
 mod report;
 mod results;
 mod symbols;
@@ -34,8 +32,6 @@ const PAGE: &str = "benches/record/checks/scale.md";
 const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const THREADS_QUICK: [usize; 3] = [1, 8, 64];
 const THREADS_MANY: usize = 128;
-/// Threads of `--real`.
-const THREADS_REAL: [usize; 5] = [2, 8, 32, 128, 256];
 
 /// What a thread does before it is counted: each one's first operations.
 const OPS_START: u64 = 500;
@@ -71,9 +67,6 @@ pub(crate) struct Request {
     /// Run nothing that was run before: its report is in target/scale/reports
     #[arg(long = "kept")]
     is_kept: bool,
-    /// Without the emulator, 2 to 256 threads: CPU time, switches, pauses
-    #[arg(long = "real")]
-    is_real: bool,
     /// Write benches/record and benches/record/checks/scale.md: of everything
     #[arg(long, conflicts_with_all = ["only", "mallocs", "libraries", "is_quick"])]
     record: bool,
@@ -82,11 +75,7 @@ pub(crate) struct Request {
 impl Request {
     /// How many threads, one count after the other.
     fn counts(&self) -> Vec<usize> {
-        let usual: &[usize] = match (self.is_real, self.is_quick) {
-            (true, _) => &THREADS_REAL,
-            (_, true) => &THREADS_QUICK,
-            _ => &THREADS,
-        };
+        let usual: &[usize] = if self.is_quick { &THREADS_QUICK } else { &THREADS };
         let chosen = if self.threads.is_empty() { usual } else { &self.threads };
         let mut counts = chosen.to_vec();
         if self.is_many {
@@ -133,12 +122,8 @@ impl Workload {
 }
 
 /// Builds everything, runs each workload with each number of threads under each malloc, and shows or records the counts.
-///
-/// # Errors
-///
-/// When something cannot be built or installed. A run that fails is named and left out.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let made = build(root, !request.is_real)?;
+    let made = build(root)?;
     let program = made.join("scale");
     let all = mallocs::find(root, &program, &request.mallocs, &request.libraries)?;
     for (name, reason) in &all.missing {
@@ -148,9 +133,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("going on without {name}: {reason}");
     }
     let workloads = request.choose(Workload::read(&steps_output(&program, "--list")?))?;
-    if request.is_real {
-        return real::run(root, &program, request, &workloads, &all.mallocs);
-    }
     let watch = Watch::new(&made)?;
     let results =
         commands::step("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
@@ -165,12 +147,9 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs, and the plugin where it is wanted; returns their folder.
-fn build(root: &Path, with_emulator: bool) -> Result<PathBuf> {
-    machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
-    if with_emulator {
-        machine::provide(&machine::EMULATED.iter().collect::<Vec<_>>())?;
-    }
+/// Builds the programs and the plugin; returns their folder.
+fn build(root: &Path) -> Result<PathBuf> {
+    machine::provide(&machine::PATTERNS.iter().chain(machine::EMULATED).collect::<Vec<_>>())?;
     let out = commands::target_folder()?.join("scale");
     commands::step("build the workloads", || commands::make(&root.join("workloads/scale"), &out))?;
     Ok(out)

@@ -68,10 +68,6 @@ CONFIG_ARM64_VA_BITS_48=y
 ";
 
 /// Builds the kernels that are not there yet for OS pages of these sizes, in KiB.
-///
-/// # Errors
-///
-/// When something is missing and cannot be installed, or a kernel cannot be built as it was asked for.
 pub(crate) fn provide(root: &Path, sizes: &[u32]) -> Result<()> {
     machine::provide(&machine::GUEST.iter().collect::<Vec<_>>())?;
     machine::provide_target(root, machine::OTHER_CPU_MUSL)?;

@@ -27,10 +27,6 @@ pub(super) struct Said {
 }
 
 /// Passes the program's output on as it comes, and its errors when they come, until the guest is off.
-///
-/// # Errors
-///
-/// When the guest's first process met an error, or something cannot be read or written.
 pub(super) fn follow(
     mut console: impl BufRead,
     mut output: impl Write,

@@ -41,10 +41,6 @@ const LIBRARIES: [&str; 8] = [
 
 impl Task {
     /// The archive in which `init` is the first process.
-    ///
-    /// # Errors
-    ///
-    /// When a file of the task cannot be read.
     pub(super) fn archive(&self, init: &Path) -> Result<Vec<u8>> {
         let mut archive = Archive::default();
         for folder in ["/dev", "/proc", "/sys", "/tmp"] {

@@ -14,10 +14,6 @@ use super::clean::answer;
 use crate::commands;
 
 /// The texts, each below the crates that have it, of all that is linked into these members of the workspace.
-///
-/// # Errors
-///
-/// When cargo does not know the dependencies, or a text cannot be read.
 pub(super) fn of(root: &Path, members: &[&str], target: &str) -> Result<String> {
     let mut tree = commands::cargo(root, &["tree", "--locked", "--edges=normal,no-proc-macro"]);
     tree.args(["--no-dedupe", "--prefix=none", "--format={p}|{l}", "--target", target]);

@@ -14,10 +14,6 @@ use super::{LICENCES, Shop, VERSION, notices};
 use crate::{commands, machine};
 
 /// Builds both programs and returns the folder they lie in, without debug information.
-///
-/// # Errors
-///
-/// When a build fails, or what is built is not static.
 pub(super) fn programs(shop: &Shop) -> Result<PathBuf> {
     machine::provide_target(shop.root, machine::MUSL)?;
     let mut build = commands::cargo(shop.root, &["build", "--release", "--locked"]);
@@ -77,19 +73,11 @@ pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
 
 /// Whether a program that is started so is served by masu, seen by the statistics that are printed at its end. (Those
 /// of coreutils close their streams before.)
-///
-/// # Errors
-///
-/// When it fails, or another malloc serves it.
 pub(super) fn serves(root: &Root, command: &[&str]) -> Result<()> {
     serves_with(root, &[], command)
 }
 
 /// The same with variables.
-///
-/// # Errors
-///
-/// As there.
 pub(super) fn serves_with(root: &Root, variables: &[(&str, &str)], command: &[&str]) -> Result<()> {
     let variables = [&[("HOME", "/tmp"), ("MASU_STATISTICS_AT_EXIT", "1")], variables].concat();
     let printed = root.run(&variables, command, "")?;

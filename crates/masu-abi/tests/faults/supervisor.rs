@@ -78,10 +78,6 @@ const LIMIT: Duration = Duration::from_secs(300);
 const LISTENER: RawFd = 900;
 
 /// Runs `command`, and refuses the calls of `fault` from `code`.
-///
-/// # Errors
-///
-/// The kernel has no such filters, or none for this process.
 pub(crate) fn run(mut command: Command, code: &Code, fault: Fault) -> io::Result<Ended> {
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: Between fork and exec only system calls are made.

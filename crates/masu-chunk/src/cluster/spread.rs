@@ -35,9 +35,6 @@ pub trait Open<Sent> {
     /// The data, as a function gets it.
     type Data;
 
-    /// # Errors
-    ///
-    /// Why there is no such chunk here.
     fn open(&self, place: &Place, sent: Sent) -> Result<Self::Data, String>;
 }
 

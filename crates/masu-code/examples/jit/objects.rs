@@ -21,10 +21,6 @@ const OBJECT: [&str; 4] = ["-O1", "-fPIC", "-fcf-protection=none", "-c"];
 const LIBRARY: [&str; 2] = ["-shared", "-nostdlib"];
 
 /// Has gcc make an object of a method in `folder`; its path.
-///
-/// # Errors
-///
-/// When gcc fails.
 pub(crate) fn object(folder: &Path, method: &Method) -> Outcome<PathBuf> {
     let [source, object] = ["c", "o"].map(|end| format!("{}.{end}", method.symbol()));
     fs::write(folder.join(&source), method.text())?;
@@ -34,10 +30,6 @@ pub(crate) fn object(folder: &Path, method: &Method) -> Outcome<PathBuf> {
 
 /// Has gcc link objects into the library `name` in `folder`; its path. The dynamic linker takes a path that it knows for
 /// the library that it has, so a name is used once.
-///
-/// # Errors
-///
-/// When gcc fails.
 pub(crate) fn library(folder: &Path, name: &str, objects: &[PathBuf]) -> Outcome<PathBuf> {
     let (list, library) = (format!("{name}.list"), format!("{name}.so"));
     let lines = objects.iter().map(|object| format!("\"{}\"\n", object.display()));
@@ -62,10 +54,6 @@ pub(crate) struct Made {
 
 impl Kept {
     /// The folder at `folder`, which may not be there yet.
-    ///
-    /// # Errors
-    ///
-    /// When the current folder is gone, or gcc is not there.
     pub(crate) fn at(folder: &Path) -> Outcome<Kept> {
         // gcc runs in another folder, and the dynamic linker looks a name without any elsewhere.
         let folder = std::path::absolute(folder)?;
@@ -82,10 +70,6 @@ impl Kept {
     }
 
     /// Has gcc make what is not there yet, on all CPUs.
-    ///
-    /// # Errors
-    ///
-    /// When gcc fails, or the folder cannot be written; what was made until then stays.
     pub(crate) fn make(&self, methods: &[Method]) -> Outcome<()> {
         fs::create_dir_all(&self.folder)?;
         // Inside, because a file is renamed within one file system only.
@@ -120,10 +104,6 @@ impl Kept {
     }
 
     /// What was made of these methods.
-    ///
-    /// # Errors
-    ///
-    /// When something of it was not.
     pub(crate) fn find(&self, methods: &[Method]) -> Outcome<Made> {
         let find = |end: &str| -> Outcome<Vec<PathBuf>> {
             let paths: Vec<PathBuf> = methods.iter().map(|method| self.path(method, end)).collect();

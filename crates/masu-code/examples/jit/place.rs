@@ -26,10 +26,6 @@ pub(crate) trait Place: Sync {
     fn code(&self, method: usize) -> Option<Code>;
 
     /// Puts the code of all methods in place, of which gcc made this before.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be linked or loaded.
     fn load(&self, made: &Made) -> Outcome<()>;
 
     /// What compiles for this place, method by method; none where nothing is compiled.
@@ -39,17 +35,9 @@ pub(crate) trait Place: Sync {
 /// What the compiling thread does.
 pub(crate) trait Compiler: Send {
     /// Compiles a method and puts its code in place; how long putting it there took, loading included.
-    ///
-    /// # Errors
-    ///
-    /// When gcc fails, or what it made cannot be loaded.
     fn add(&mut self, method: &Method) -> Outcome<Duration>;
 
     /// No method waits.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Compiler::add`].
     fn rest(&mut self) -> Outcome<()> {
         Ok(())
     }

@@ -8,10 +8,6 @@ use std::process::Command;
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Runs gcc in a folder.
-///
-/// # Errors
-///
-/// When it does not start or fails, with the first line that it said.
 pub(crate) fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
     let output = Command::new("gcc").args(arguments).current_dir(folder).output()?;
     if output.status.success() {
@@ -23,10 +19,6 @@ pub(crate) fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
 }
 
 /// Loads a library.
-///
-/// # Errors
-///
-/// When the dynamic linker refuses it.
 pub(crate) fn open(path: &Path) -> Outcome<*mut libc::c_void> {
     let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     // SAFETY: The libraries are this program's own and have no initialisers.
@@ -35,10 +27,6 @@ pub(crate) fn open(path: &Path) -> Outcome<*mut libc::c_void> {
 }
 
 /// The address of a symbol.
-///
-/// # Errors
-///
-/// When the library has none of this name.
 pub(crate) fn symbol(library: *mut libc::c_void, name: &str) -> Outcome<*mut libc::c_void> {
     let c = std::ffi::CString::new(name)?;
     // SAFETY: The handle is of a loaded library, the name a C string.
@@ -47,10 +35,6 @@ pub(crate) fn symbol(library: *mut libc::c_void, name: &str) -> Outcome<*mut lib
 }
 
 /// A figure of `/proc/self/status`, in KiB.
-///
-/// # Errors
-///
-/// When there is no such figure.
 pub(crate) fn status(name: &str) -> Outcome<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such figure")?;

@@ -51,8 +51,13 @@ pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
     } else {
         target
     };
-    commands::run(&mut cargo)?;
+    commands::step("build libmasu.so", || commands::run(&mut cargo))?;
     Ok(Library { path: folder.join("release/libmasu.so"), libc })
+}
+
+/// masu's library for glibc, built.
+pub(crate) fn masu_library(root: &Path) -> Result<PathBuf> {
+    Ok(library(root, Libc::Glibc)?.path)
 }
 
 /// Builds the one program that all mallocs of `libc` run, and the floor under them.
@@ -110,10 +115,6 @@ pub(crate) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
 }
 
 /// The variants of `program` whose figures a table has, the reference first.
-///
-/// # Errors
-///
-/// When there is nothing to compare.
 pub(super) fn variants(library: &Library, program: &Path) -> Result<Vec<Variant>> {
     let program = Program::find(program.as_os_str())?;
     let variants = catalogue(library, Vec::new()).variants_for(&program);

@@ -55,12 +55,12 @@ const LEAST_FOR_GLIBC: &[(&str, u64)] = &[("pair-1m-untouched", 2_500_000)];
 
 /// One pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern {
-    pub(super) name: String,
+pub(crate) struct Pattern {
+    pub(crate) name: String,
     pub(super) group: String,
     pub(super) threads: u64,
     /// Operations by default; none for a program that counts none.
-    ops: Option<u64>,
+    pub(crate) ops: Option<u64>,
 }
 
 impl Pattern {
@@ -88,11 +88,7 @@ impl Pattern {
 }
 
 /// Every pattern the program has.
-///
-/// # Errors
-///
-/// When the program does not run or its list is not understood.
-pub(super) fn list(program: &Path) -> Result<Vec<Pattern>> {
+pub(crate) fn list(program: &Path) -> Result<Vec<Pattern>> {
     let listed = Command::new(program).arg("--list").output();
     let listed = listed.with_context(|| format!("cannot run {}", program.display()))?;
     understand(&String::from_utf8_lossy(&listed.stdout))
@@ -118,11 +114,7 @@ fn understand_line(line: &str) -> Result<Pattern> {
 }
 
 /// Those of `all` that are wanted, in the order of the list; all where none is named.
-///
-/// # Errors
-///
-/// When a name is no pattern.
-pub(super) fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
+pub(crate) fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
     if let Some(name) = wanted.iter().find(|name| !all.iter().any(|one| one.name == **name)) {
         let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         bail!("no pattern `{name}`; there are {}", known.join(", "));

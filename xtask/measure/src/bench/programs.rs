@@ -27,10 +27,6 @@ pub(super) struct Asked {
 }
 
 /// The suite of the `wanted` programs, or of all where none is named.
-///
-/// # Errors
-///
-/// When a name is no program of the suite, or the folder's path is no text.
 pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) -> Result<Suite> {
     let mut suite = Suite::read(&root.join(FILE))?;
     let names: Vec<&str> = suite.entries.iter().map(|entry| entry.name.as_str()).collect();
@@ -53,10 +49,6 @@ pub(super) fn as_pattern(name: &str) -> Pattern {
 }
 
 /// Runs each program of the plan once under the library that only counts.
-///
-/// # Errors
-///
-/// When a program does not end well or the library was not loaded.
 pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Asked>> {
     let counted = plan.cases.iter().map(|case| {
         // What was left behind by a run that was cut off would be in the way.

@@ -16,10 +16,6 @@ use xtask::records;
 const PATIENCE: &str = "2m";
 
 /// The suite of the `chosen` patterns that `program` has.
-///
-/// # Errors
-///
-/// For a program whose path is no text.
 pub(super) fn text(
     request: &Request,
     chosen: &[Pattern],
@@ -78,6 +74,7 @@ mod tests {
                 suite.name.as_deref(),
                 Some(
                     "programs"
+                        | "prices"
                         | "judgement"
                         | "quote"
                         | "xquo"

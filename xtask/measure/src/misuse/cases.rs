@@ -51,10 +51,6 @@ impl Case {
 }
 
 /// Every case that `program` has.
-///
-/// # Errors
-///
-/// When it cannot be started or lists none.
 pub(super) fn of(program: &Path) -> Result<Vec<Case>> {
     let output = Command::new(program).arg("--list").env_remove("LD_PRELOAD").output();
     let output = output.with_context(|| format!("starting {}", program.display()))?;

@@ -17,10 +17,6 @@ use super::verdict::Tally;
 const RUNS: usize = 15;
 
 /// Holds `results` against the page. What differs is run again and oftener: a hardened build draws at random.
-///
-/// # Errors
-///
-/// Everything that is not as the page says, or that it says nothing of.
 pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()> {
     let text =
         std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;

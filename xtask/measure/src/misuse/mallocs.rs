@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use masu_lab::{Catalogue, Libc, Places, Program, Spec, Variant};
 
+use crate::bench::builds::masu_library;
 use crate::peers;
 use xtask::{commands, machine};
 
@@ -75,10 +76,6 @@ pub(super) struct All {
 }
 
 /// The mallocs of this machine that `is_wanted`, built where they are of this workspace.
-///
-/// # Errors
-///
-/// When masu cannot be built.
 pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Result<Catalogue> {
     let wants = |name: &str| MALLOCS.iter().any(|one| one.name == name && is_wanted(one));
     if MALLOCS.iter().any(|one| !one.is_ours() && is_wanted(one)) {
@@ -91,15 +88,11 @@ pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Re
     if wants(SECURE) && has_secure(root)? {
         folders.push(secure(root)?);
     }
-    let masu_glibc = if wants(OURS) || wants(GUARDS) { Some(ours(root)?) } else { None };
+    let masu_glibc = if wants(OURS) || wants(GUARDS) { Some(masu_library(root)?) } else { None };
     Ok(Catalogue::find(&Places { masu_glibc, folders, ..Places::default() }))
 }
 
 /// Every malloc that `is_wanted`, ready to run `program`.
-///
-/// # Errors
-///
-/// When masu cannot be built, or not one of them is there.
 pub(super) fn find(
     root: &Path,
     program: &Path,
@@ -134,13 +127,6 @@ fn variant(catalogue: &Catalogue, program: &Program, malloc: Malloc) -> Result<V
     }
     let spec: Spec = malloc.spec.parse()?;
     Ok(catalogue.resolve(&spec, program)?)
-}
-
-fn ours(root: &Path) -> Result<PathBuf> {
-    commands::step("build masu", || {
-        commands::run(&mut commands::cargo(root, &["build", "--release", "--package", "masu-abi"]))
-    })?;
-    Ok(commands::target_folder()?.join("release/libmasu.so"))
 }
 
 /// Whether the workspace has a hardened library.

@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 
 use super::cases::{Case, SIZES, STRANGERS};
 use super::mallocs::{All, MALLOCS, Malloc};
-use super::price;
 use super::run::Results;
 use super::verdict::{Tally, Verdict};
 use crate::machine_facts::MachineFacts;
@@ -38,6 +37,9 @@ Where runs differ, each word has its number of runs. Where the two sizes of a ta
 header* is what glibc's malloc keeps before a block, written there as ordinary data; that other mallocs stop at the same word
 anywhere does not make them safer against data that is made for them.
 ";
+
+/// The section of `masu compare --suite workloads/prices.toml`, which is kept by hand.
+const PRICES: &str = "What safety costs";
 
 /// What stands before the table of counts.
 const IN_SHORT: &str =
@@ -73,7 +75,7 @@ impl<'a> Old<'a> {
 
     /// What safety costs, which is measured apart.
     fn prices(&self) -> Option<&'a str> {
-        self.section(price::HEADING)
+        self.section(PRICES)
     }
 
     fn section(&self, heading: &str) -> Option<&'a str> {
@@ -83,10 +85,6 @@ impl<'a> Old<'a> {
 }
 
 /// The whole page, with what `old` says of mallocs that are not among the results.
-///
-/// # Errors
-///
-/// When it says nothing of one that once was there, for a case that is there now.
 pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> Result<String> {
     let mut text = OPENING.to_owned();
     text.push_str(IN_SHORT);
@@ -121,7 +119,7 @@ pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> 
     }
     text.push_str(&tables(results, &columns, old)?);
     if let Some(prices) = old.prices() {
-        let _ = write!(text, "\n## {}\n{prices}", price::HEADING);
+        let _ = write!(text, "\n## {}\n{prices}", PRICES);
     }
     Ok(text)
 }
@@ -136,10 +134,6 @@ fn counts(results: &Results, malloc: Malloc) -> String {
 }
 
 /// A table for each kind of blocks, with these columns.
-///
-/// # Errors
-///
-/// When neither the results nor `old` have a cell.
 pub(super) fn tables(results: &Results, columns: &[Malloc], old: &Old<'_>) -> Result<String> {
     let mut text = String::new();
     for kind in SIZES.into_iter().chain([STRANGERS]) {

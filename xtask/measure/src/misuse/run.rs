@@ -4,18 +4,14 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
 use super::cases::Case;
 use super::mallocs::Found;
 use super::verdict::{Tally, Verdict};
-
-/// Variables that would change a malloc.
-const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
+use crate::at_once;
+use xtask::commands;
 
 /// What came of one case with one size under one malloc.
 #[derive(Debug, Clone)]
@@ -37,10 +33,6 @@ pub(super) struct Results {
 
 impl Results {
     /// Runs each of `cases` under each of `mallocs`, `runs` times with each of its sizes.
-    ///
-    /// # Errors
-    ///
-    /// When a run shows nothing: it did not start, or not get as far as the misuse.
     pub(super) fn gather(
         program: &Path,
         cases: &[Case],
@@ -52,37 +44,19 @@ impl Results {
             .flat_map(|case| case.sizes().into_iter().map(move |size| (case, size)))
             .flat_map(|(case, size)| mallocs.iter().map(move |malloc| (case, size, malloc)))
             .collect();
-        let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || -> Result<()> {
-            // ORDERING: Relaxed, a number for each is all that is wanted; the lock publishes the results.
-            while let Some((case, size, malloc)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let mut tally = Tally::default();
-                for _ in 0..runs {
-                    let verdict = once(program, case, *size, malloc)?;
-                    verdict.into_iter().for_each(|verdict| tally.add(verdict));
-                    if verdict == Some(Verdict::Hangs) {
-                        // Once is enough, at seconds each.
-                        break;
-                    }
+        let outcomes = at_once::run_each(&jobs, |(case, size, malloc)| {
+            let mut tally = Tally::default();
+            for _ in 0..runs {
+                let verdict = once(program, case, *size, malloc)?;
+                verdict.into_iter().for_each(|verdict| tally.add(verdict));
+                if verdict == Some(Verdict::Hangs) {
+                    // A second hang shows nothing more and takes seconds.
+                    break;
                 }
-                let outcome = Outcome {
-                    case: (*case).clone(),
-                    size: *size,
-                    malloc: malloc.malloc.name,
-                    tally,
-                };
-                outcomes.lock().map_err(|_| anyhow!("a run's thread panicked"))?.push(outcome);
             }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let threads = thread::available_parallelism().map_or(1, usize::from);
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| {
-                thread.join().map_err(|_| anyhow!("a run's thread panicked"))?
-            })
+            let (case, malloc) = ((*case).clone(), malloc.malloc.name);
+            Ok(Outcome { case, size: *size, malloc, tally })
         })?;
-        let outcomes = outcomes.into_inner().map_err(|_| anyhow!("a run's thread panicked"))?;
         Ok(Results { cases: cases.to_vec(), mallocs: mallocs.to_vec(), runs, outcomes })
     }
 
@@ -100,14 +74,7 @@ impl Results {
 fn once(program: &Path, case: &Case, size: usize, malloc: &Found) -> Result<Option<Verdict>> {
     let mut command = Command::new(program);
     command.arg(&case.name).arg(size.to_string());
-    for name in UNSET {
-        command.env_remove(name);
-    }
-    for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"MASU_") {
-            command.env_remove(name);
-        }
-    }
+    commands::unset_malloc_variables(&mut command);
     command.envs(malloc.environment.iter().cloned());
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.with_context(|| format!("starting {}", program.display()))?;

@@ -135,7 +135,7 @@ fn a_record_holds_everything_and_a_check_only_ours() {
     assert_eq!(wanted(&parse("misuse --record").unwrap()), MALLOCS.len());
     let partly = parse("misuse --record --malloc masu").unwrap();
     assert_eq!((partly.purpose(), wanted(&partly)), (Purpose::Record, 1));
-    for wrong in ["--record --only a", "--malloc none", "--prices --check"] {
+    for wrong in ["--record --only a", "--malloc none", "--record --check"] {
         assert!(parse(&format!("misuse {wrong}")).is_err(), "{wrong}");
     }
     assert!(parse("misuse --only none").unwrap().choose(Vec::new()).is_err());

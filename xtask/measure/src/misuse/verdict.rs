@@ -63,10 +63,6 @@ impl Verdict {
     }
 
     /// What a run shows that wrote `marks` and ended as `status` says; none where the case could not be set up.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the run, where it shows nothing.
     pub(super) fn of(marks: &str, status: ExitStatus) -> Result<Option<Verdict>, String> {
         const KILL: i32 = 9;
         const BUS: i32 = 7;

@@ -18,10 +18,6 @@ use super::table::{CMAKE_OF_LISTING, Peer};
 const SHOWN_LINES: usize = 12;
 
 /// Builds `peer` from `source`, with `jobs` compilers at once, into `folder`.
-///
-/// # Errors
-///
-/// When a command fails, with the end of what it said, or leaves no library behind.
 pub(super) fn build(peer: &Peer, source: &Path, folder: &Path, jobs: usize) -> Result<Built> {
     let start = Instant::now();
     let place = folder.join("build").join(peer.name);

@@ -41,10 +41,6 @@ assert big.count(b'x') == 8 << 20
 ];
 
 /// Runs the programs under `allocator`; returns their names.
-///
-/// # Errors
-///
-/// When a program was not served, with the reason, or did not end as it should.
 pub(super) fn prove(catalogue: &Catalogue, allocator: &Allocator) -> Result<String> {
     let mut served = Vec::new();
     for arguments in PROGRAMS {

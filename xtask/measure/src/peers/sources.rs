@@ -12,10 +12,6 @@ use super::table::Peer;
 use xtask::commands;
 
 /// Unpacks the packages of `peers` below `folder`; returns where they lie.
-///
-/// # Errors
-///
-/// When cargo cannot get a package: no network and nothing cached, or no such version.
 pub(super) fn fetch(folder: &Path, peers: &[Peer]) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     fs::write(folder.join("Cargo.toml"), manifest(peers))?;
@@ -45,10 +41,6 @@ pub(super) fn manifest(peers: &[Peer]) -> String {
 }
 
 /// The folder of the peer's package in `vendor`, once its witness says the version that is expected.
-///
-/// # Errors
-///
-/// When the package is not there or carries another version of the malloc.
 pub(super) fn of(peer: &Peer, vendor: &Path) -> Result<PathBuf> {
     let exact = format!("{}-{}", peer.package, peer.package_version);
     let is_ours = |name: &str| {

@@ -49,10 +49,6 @@ pub(super) fn standing(folder: &Path, peer: &Peer, description: &str) -> Option<
 }
 
 /// Notes that `peer` now stands in `folder`.
-///
-/// # Errors
-///
-/// When the stamp cannot be written.
 pub(super) fn put(folder: &Path, peer: &Peer, description: &str, built: Built) -> Result<()> {
     let file = file(folder, peer);
     let stamps = file.parent().unwrap_or(folder);

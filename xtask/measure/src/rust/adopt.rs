@@ -45,10 +45,6 @@ impl Adoption {
 }
 
 /// Builds the program both ways below `folder`.
-///
-/// # Errors
-///
-/// When a build fails.
 pub(super) fn measure(root: &Path, folder: &Path) -> Result<Adoption> {
     let target = folder.join("adopt");
     Ok(Adoption { with: cost(root, &target, OURS)?, without: cost(root, &target, "system")? })

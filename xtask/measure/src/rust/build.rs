@@ -89,10 +89,6 @@ pub(super) fn sources(root: &Path) -> PathBuf {
 }
 
 /// Builds every program for `libcs` below `folder`.
-///
-/// # Errors
-///
-/// When masu or the reference cannot be built on the first of them: then there is nothing to compare.
 pub(super) fn all(root: &Path, folder: &Path, libcs: &[Libc]) -> Result<Built> {
     let lock = fs::read_to_string(sources(root).join("Cargo.lock")).context("no lock file")?;
     let mut built = Built { programs: Vec::new(), missing: Vec::new(), lock };

@@ -3,8 +3,7 @@
 //! A table is a pattern on one C library with one way of linking, a row of it the program of one allocator. The plan
 //! is made here and not from a suite file, because the rows differ in their programs and in what they need set.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
@@ -18,6 +17,7 @@ use masu_lab::{
 
 use super::allocators::{OURS, REFERENCE};
 use super::build::{Libc, Linking, Program};
+use crate::bench::pattern::{self, Pattern};
 
 /// The part of a pattern's default operations that a run does.
 const PART: u64 = 5;
@@ -51,13 +51,6 @@ pub(super) struct Extent {
     pub(super) patterns: Vec<String>,
 }
 
-/// A pattern as `--list` tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Pattern {
-    name: String,
-    ops: u64,
-}
-
 /// A table of results.
 pub(super) struct Table {
     pub(super) pattern: String,
@@ -79,13 +72,9 @@ pub(super) struct Measured {
 }
 
 /// Measures every pattern of `extent` under every one of `programs`.
-///
-/// # Errors
-///
-/// When a pattern is not known, a program does not run, or the measurement was stopped before a table was finished.
 pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> Result<Measured> {
     let first = programs.first().context("there is no program to measure")?;
-    let patterns = choose(list(&first.path)?, &extent.patterns)?;
+    let patterns = pattern::choose(pattern::list(&first.path)?, &extent.patterns)?;
     let (mut cases, mut heads) = (Vec::new(), Vec::new());
     for libc in Libc::ALL {
         for pattern in &patterns {
@@ -152,8 +141,8 @@ fn case(
     extent: &Extent,
 ) -> Result<Prepared> {
     let part = if extent.quick { QUICK_PART } else { PART };
-    let command: Vec<std::ffi::OsString> =
-        [&pattern.name, "--ops", &(pattern.ops / part).max(1).to_string()].map(Into::into).to_vec();
+    let ops = (pattern.ops.unwrap_or(1) / part).max(1).to_string();
+    let command: Vec<std::ffi::OsString> = [&pattern.name, "--ops", &ops].map(Into::into).to_vec();
     let row = |program: &&Program| -> Result<Row> {
         let words = [program.path.clone().into_os_string()].into_iter().chain(command.clone());
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -216,57 +205,5 @@ impl Table {
     /// The row of the allocator that is called so.
     pub(super) fn row(&self, label: &str) -> Option<usize> {
         self.labels.iter().position(|known| known == label)
-    }
-}
-
-/// The patterns that the program has.
-fn list(program: &PathBuf) -> Result<Vec<Pattern>> {
-    let listed = Command::new(program).arg("--list").output();
-    let listed = listed.with_context(|| format!("cannot run {}", program.display()))?;
-    understand(&String::from_utf8_lossy(&listed.stdout))
-}
-
-/// The patterns that a list names, one a line: the name first, and a number behind the word `ops`.
-fn understand(list: &str) -> Result<Vec<Pattern>> {
-    let line = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ops = words.iter().skip_while(|word| **word != "ops").nth(1);
-        let ops = ops.and_then(|ops| ops.parse().ok());
-        let name = words.first().map(|name| (*name).to_owned());
-        let pattern = name.zip(ops).map(|(name, ops)| Pattern { name, ops });
-        pattern.with_context(|| format!("`rust-patterns --list` has a line without sense: {line}"))
-    };
-    list.lines().map(line).collect()
-}
-
-/// Those of `all` that are wanted; all where none is named.
-fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
-    if let Some(name) = wanted.iter().find(|name| !all.iter().any(|one| one.name == **name)) {
-        let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-        bail!("no pattern `{name}`; there are {}", known.join(", "));
-    }
-    Ok(all.into_iter().filter(|one| wanted.is_empty() || wanted.contains(&one.name)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIST: &str =
-        "box-u64  small  threads 1  ops 150  Box, made\nserver threads threads 2 ops 7 x";
-
-    #[test]
-    fn a_list_is_understood() {
-        let patterns = understand(LIST).unwrap();
-        assert_eq!(patterns[1], Pattern { name: "server".to_owned(), ops: 7 });
-        assert!(understand("box-u64 small ops many").is_err());
-    }
-
-    #[test]
-    fn patterns_are_chosen_by_name() {
-        let wanted = |name: &str| choose(understand(LIST).unwrap(), &[name.to_owned()]);
-        assert_eq!(wanted("box-u64").unwrap().len(), 1);
-        assert!(wanted("box").unwrap_err().to_string().contains("box-u64, server"));
-        assert_eq!(choose(understand(LIST).unwrap(), &[]).unwrap().len(), 2);
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use masu_lab::{Catalogue, Places, Program, Spec};
 
+use crate::bench::builds::masu_library;
 use crate::peers;
-use xtask::commands;
 
 pub(super) const OURS: &str = "masu";
 
@@ -33,10 +33,6 @@ pub(super) struct All {
 }
 
 /// The mallocs of these names, or all where neither a name nor a library is given, and those libraries.
-///
-/// # Errors
-///
-/// When masu cannot be built, a library is no malloc, or nothing is left.
 pub(super) fn find(
     root: &Path,
     program: &Path,
@@ -46,7 +42,7 @@ pub(super) fn find(
     let is_wanted = |name: &str| {
         names.iter().any(|one| one == name) || (names.is_empty() && libraries.is_empty())
     };
-    let masu_glibc = if is_wanted(OURS) { Some(ours(root)?) } else { None };
+    let masu_glibc = if is_wanted(OURS) { Some(masu_library(root)?) } else { None };
     let folders = peers::folder().into_iter().collect();
     let catalogue = Catalogue::find(&Places { masu_glibc, folders, ..Places::default() });
     let program = Program::find(program.as_os_str())?;
@@ -79,11 +75,4 @@ fn resolve(catalogue: &Catalogue, program: &Program, spec: &str, name: &str) -> 
     let variant = catalogue.resolve(&spec, program)?;
     let (version, environment) = (variant.version.clone(), variant.changes_here());
     Ok(Malloc { name: name.to_owned(), version, environment })
-}
-
-fn ours(root: &Path) -> Result<PathBuf> {
-    commands::step("build masu", || {
-        commands::run(&mut commands::cargo(root, &["build", "--release", "--package", "masu-abi"]))
-    })?;
-    Ok(commands::target_folder()?.join("release/libmasu.so"))
 }

@@ -290,10 +290,6 @@ fn facts(root: &Path, results: &Results) -> String {
 }
 
 /// Writes the tables into the page of the docs, whose text is written by hand.
-///
-/// # Errors
-///
-/// When the page cannot be read or written.
 pub(super) fn keep(root: &Path, results: &Results) -> Result<()> {
     let text = format!(
         "{}{}\n## Throughput, predicted\n{}\n## Lines moved an operation\n{}\n## What else an operation takes\n{}",

@@ -135,9 +135,6 @@ impl Report {
         self.shared(phase).max_by_key(|lock| lock.held)
     }
 
-    /// # Errors
-    ///
-    /// When the text is no whole report.
     pub(super) fn parse(text: &str) -> Result<Report> {
         let mut lines = text.lines();
         if lines.next() != Some("coherence 1") || lines.next_back() != Some("end") {

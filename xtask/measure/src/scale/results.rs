@@ -1,16 +1,15 @@
 //! Every run, and what an operation comes to over the runs of one case.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use super::mallocs::{Malloc, NAMES, OURS};
 use super::queue;
 use super::report::Report;
 use super::watch::{Case, Watch};
 use super::{Request, Workload};
+use crate::at_once;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +85,6 @@ pub(super) struct Results {
 
 impl Results {
     /// Runs every case, as many at once as there are CPUs: nothing is timed.
-    ///
-    /// # Errors
-    ///
-    /// When a thread of ours fails; a run that fails is among the failures.
     pub(super) fn gather(
         watch: &Watch,
         request: &Request,
@@ -108,31 +103,23 @@ impl Results {
                 }
             }
         }
-        let (next, done) = (AtomicUsize::new(0), Mutex::new((Vec::new(), Vec::new())));
-        let work = || -> Result<()> {
-            // ORDERING: Relaxed, a number for each is all that is wanted; the lock publishes the results.
-            while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let run = watch.run(case, request.is_kept);
-                let mut done = done.lock().map_err(|_| anyhow!("a run's thread panicked"))?;
-                match run {
-                    Ok(report) => done.0.push(kept(case, report)),
-                    Err(error) => done.1.push(failure(case, &error)),
-                }
-                let count = done.0.len() + done.1.len();
-                if count % 50 == 0 || count == cases.len() {
-                    println!("    {count} of {} runs", cases.len());
-                }
+        let done = AtomicUsize::new(0);
+        let all = at_once::run_each(&cases, |case| {
+            let run = watch.run(case, request.is_kept);
+            // ORDERING: Relaxed, nothing is read by this number.
+            let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if count.is_multiple_of(50) || count == cases.len() {
+                println!("    {count} of {} runs", cases.len());
             }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let at_once = thread::available_parallelism().map_or(1, usize::from);
-            let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| {
-                worker.join().map_err(|_| anyhow!("a run's thread panicked"))?
-            })
+            Ok(run.map(|report| kept(case, report)).map_err(|error| failure(case, &error)))
         })?;
-        let (runs, failures) = done.into_inner().map_err(|_| anyhow!("a thread panicked"))?;
+        let (mut runs, mut failures) = (Vec::new(), Vec::new());
+        for run in all {
+            match run {
+                Ok(run) => runs.push(run),
+                Err(failure) => failures.push(failure),
+            }
+        }
         let (workloads, mallocs) = (workloads.to_vec(), mallocs.to_vec());
         Ok(Results { workloads, threads, mallocs, seeds, ops, runs, failures })
     }

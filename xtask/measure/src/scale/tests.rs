@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::mallocs::Malloc;
 use super::queue::{Demands, Prices};
-use super::real::Said;
 use super::report::{Report, STEADY};
 use super::results::{Figure, Results, Run, Spread};
 use super::symbols::{self, Symbols};
@@ -210,14 +209,6 @@ fn workloads_are_those_that_the_program_lists() {
     };
     assert_eq!(choose("pairs").unwrap()[0].about, "one to one");
     assert!(choose("none").is_err());
-}
-
-#[test]
-fn what_the_program_says_of_itself_is_read() {
-    let line =
-        "private threads 2 operations 10 cpu_ns 2000 switches 3 pause_ns 9 pause_asleep_ns 1";
-    assert!(Said::parse(line).is_ok());
-    assert!(Said::parse(&line.replace("switches", "turns")).is_err());
 }
 
 /// The one test of the plugin itself: two threads hand one line to and fro, which moves once for each of them and round;

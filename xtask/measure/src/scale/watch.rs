@@ -26,10 +26,6 @@ pub(super) const QUANTUM: u64 = 300;
 /// A run takes seconds; one that hangs must not stop the others.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// Variables that would change a malloc.
-pub(super) const UNSET: [&str; 4] =
-    ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
-
 /// What is run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'a> {
@@ -47,10 +43,6 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Lays down what the emulator shows in place of `/sys`; `folder` has what was built.
-    ///
-    /// # Errors
-    ///
-    /// When files cannot be written.
     pub(super) fn new(folder: &Path) -> Result<Watch> {
         let cpus = folder.join("root/sys/devices/system/cpu");
         std::fs::create_dir_all(&cpus)?;
@@ -62,10 +54,6 @@ impl Watch {
     }
 
     /// Runs the case, or takes the report that lies there if `is_kept`.
-    ///
-    /// # Errors
-    ///
-    /// When the program fails or takes too long, or its report is not whole.
     pub(super) fn run(&self, case: &Case<'_>, is_kept: bool) -> Result<Report> {
         let name = format!(
             "{}-{}-{}-{}-{}",
@@ -97,14 +85,7 @@ impl Watch {
         environment: &[(std::ffi::OsString, std::ffi::OsString)],
     ) -> Command {
         let mut command = Command::new(QEMU);
-        for name in UNSET {
-            command.env_remove(name);
-        }
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"MASU_") {
-                command.env_remove(name);
-            }
-        }
+        commands::unset_malloc_variables(&mut command);
         command.arg("-L").arg(self.folder.join("root"));
         for (name, value) in environment {
             let mut pair = name.clone();
@@ -122,10 +103,6 @@ impl Watch {
 }
 
 /// Runs the command to its end, which must come within `limit`; returns what it printed.
-///
-/// # Errors
-///
-/// When it cannot start, fails or is ended because it took too long.
 pub(super) fn succeed_within(command: &mut Command, limit: Duration) -> Result<Output> {
     let shown = commands::show(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
